@@ -40,7 +40,8 @@
 	B(ENGINE, "engine") \
 	B(NAKS, "transport") \
 	B(FLOW, "transport") \
-	B(MSG, "msg")
+	B(MSG, "msg") \
+	B(ENGINE_PFC, "engine")
 
 enum urn_counter {
 #define X(id, name, text) URN_C_##id,

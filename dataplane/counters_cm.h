@@ -24,7 +24,7 @@
 	X(DROP_CM_FIELD, "drop_cm_field", "CM message with a value that cannot be") \
 	X(DROP_CM_STATE, "drop_cm_state", "CM message that its connection does not expect") \
 	X(DROP_CM_BACKLOG, "drop_cm_backlog", "CM request beyond the backlog of its listener") \
-	X(DROP_CM_EVENT, "drop_cm_event", "CM message whose event found no memory") \
+	X(DROP_CM_EVENT, "drop_cm_event", "no memory for the event of a CM message") \
 	X(DROP_CM_TX, "drop_cm_tx", "CM message not sent: no MAC address, or no room")
 /* clang-format on */
 

@@ -8,6 +8,15 @@
 #define URN_COUNTERS_ENGINE(X) \
 	X(EVENT_LATE, "event_late", "events whose pipe was full; told later") \
 	X(EVENT_LOST, "event_lost", "events nobody could be told")
+
+/* Priority-based flow control. */
+#define URN_COUNTERS_ENGINE_PFC(X) \
+	X(PFC_PAUSE, "pfc_pause", "pauses of a priority received and obeyed, on each engine") \
+	X(PFC_RESUME, "pfc_resume", "ends of pauses received") \
+	X(PFC_IGNORED, "pfc_ignored", "pauses ignored: the watchdog has ended one that lasted too long") \
+	X(PFC_STORM, "pfc_storms", "pauses that lasted too long, and were ended by the watchdog") \
+	X(TX_PAUSED, "tx_paused", "turns in which frames waited for the end of a pause") \
+	X(DROP_PFC, "drop_pfc", "frames of MAC control dropped: malformed, or not of priority-based flow control")
 /* clang-format on */
 
 #endif

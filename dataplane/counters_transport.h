@@ -51,7 +51,7 @@
 
 /* Dropped: packets that fit no queue pair, or found no room. */
 #define URN_COUNTERS_DROPS(X) \
-	X(DROP_OTHER, "drop_other", "ARP, ND, echo or MAD beyond what a burst or its answers have room for") \
+	X(DROP_OTHER, "drop_other", "ARP, ND, echo or MAD for which a burst, or its answers, have no room") \
 	X(DROP_NO_QP, "drop_no_qp", "no such QP") \
 	X(DROP_QP_STATE, "drop_qp_state", "QP in a state that takes no such packet") \
 	X(DROP_QP_TYPE, "drop_qp_type", "opcode of another transport than the QP's") \

@@ -73,6 +73,34 @@ take_fraction(const char **s)
 }
 
 int
+urn_text_parse_rate(const char *s, uint64_t *out)
+{
+	uint64_t whole, frac = 0, unit = 1;
+
+	if (take_digits(&s, &whole))
+		return -1;
+	if (*s == '.') {
+		s++;
+		if (!isdigit((unsigned char)*s))
+			return -1;
+		frac = take_fraction(&s);
+	}
+	if (*s == 'k' || *s == 'K')
+		unit = 1000;
+	else if (*s == 'M')
+		unit = 1000000;
+	else if (*s == 'G')
+		unit = 1000000000;
+	if (unit > 1)
+		s++;
+	frac /= 1000000000 / unit;
+	if (*s != '\0' || __builtin_mul_overflow(whole, unit, &whole) ||
+	    __builtin_add_overflow(whole, frac, out))
+		return -1;
+	return 0;
+}
+
+int
 urn_text_parse_time(const char *s, uint64_t *out)
 {
 	uint64_t whole, frac = 0, unit = 1000000000;

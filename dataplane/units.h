@@ -11,6 +11,11 @@
  * (*out is unchanged)
  */
 int urn_text_parse_size(const char *s, uint64_t *out);
+/*
+ * Parse a bit rate: a decimal number, then nothing or one of k, K, M, G, 1000-based like all bit
+ * rates: 500M, 2.5G. *out: bits a second. returns: 0 or -1, like urn_text_parse_size()
+ */
+int urn_text_parse_rate(const char *s, uint64_t *out);
 /* Parse a plain decimal number. returns: 0 or -1, like urn_text_parse_size() */
 int urn_text_parse_uint(const char *s, uint64_t *out);
 /* Parse a time in seconds: "10", "0.5", "200ms". returns: 0 or -1; *out in nanoseconds */

@@ -192,8 +192,10 @@ caps_read(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn
 		return -1;
 	caps->roce_mtu = roce_mtu(caps->mtu);
 	if (caps->roce_mtu == 0) {
-		urn_err_set(err, "its MTU of %u carries no RoCEv2 packet; raise it to 1500 or more",
-			    caps->mtu);
+		urn_err_set(
+			err,
+			"the device's MTU of %u carries no RoCEv2 packet; raise it to 1500 or more",
+			caps->mtu);
 		return -1;
 	}
 	if (port->cfg.roce_mtu != 0)

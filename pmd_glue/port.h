@@ -20,7 +20,7 @@ struct urn_err {
 
 void urn_err_set(struct urn_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* How one port is to come up: a line of configuration. */
+/* Configuration of one port. */
 struct urn_port_config {
 	char name[32];	   /* ours, for messages: "p0" */
 	char device[512];  /* vdev arguments ("net_memif0,role=server,...") or PCI address */
@@ -109,6 +109,18 @@ int urn_port_poll_link(struct urn_port *port);
  */
 int urn_port_stop(struct urn_port *port, struct urn_err *err);
 int urn_port_start(struct urn_port *port, struct urn_err *err);
+
+/* Bits a second of the port's link, now; 0: the port does not know. A slow call. */
+static inline uint64_t
+urn_port_speed(const struct urn_port *p)
+{
+	struct rte_eth_link link = {.link_speed = RTE_ETH_SPEED_NUM_NONE};
+
+	if (rte_eth_link_get_nowait(p->id, &link) != 0 ||
+	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
+		return 0;
+	return link.link_speed * 1000000ull;
+}
 
 /* Bursts on a port that is stopped or not plugged in, or whose memory can vanish (fault.h). */
 uint16_t urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m,

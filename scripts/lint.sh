@@ -7,7 +7,7 @@
 # clang-tidy (.clang-tidy) checks every source file of the programs and libraries,
 # or the named ones, and takes some minutes for all. shellcheck checks every script,
 # clang-format (.clang-format) the changed lines, scripts/prose.py the sentences of
-# comments and documents, scripts/structs.py structs of one name in one program,
+# comments, documents and messages, scripts/structs.py structs of one name in a program,
 # scripts/sizes.py the lengths of files and functions.
 # The script installs nothing: scripts/setup.sh --dev installs the linters.
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Find sentences that are hard to read: in comments and in documents.
+"""Find sentences that are hard to read: in comments, in documents, and in texts of programs.
 
 usage: prose.py [OPTION...] [FILE...]
 
@@ -11,8 +11,13 @@ or Those and a verb. A clause behind a semicolon or a colon does not begin with 
 who or whose. A comment of C asks no question: the comment on a predicate begins
 "True when".
 
+Texts of programs are strings of two words or more: messages and --help. Parts that go
+on from other words are allowed in them: a small "of ..." or "as ...", "its ...", and
+questions.
+
 Looks at the named files, or at those of the folders that are held to it: comments
-of .c, .h, .py, .sh, .ini and meson.build, and the text of .md (no code, no headings).
+of .c, .h, .py, .sh, .ini and meson.build, strings of .c, .h and .py, and the text of .md (no
+code, no headings).
 
   --count   how many there are in each folder, and no more
   --help    this text
@@ -36,6 +41,12 @@ PRONOUN = re.compile(r"(?:It|They|Its|Their)\b|(?:This|That|These|Those) (?:is|a
                      r"can|cannot|could|may|might|must|will|would|should|needs?|costs?|holds?|keeps?|makes?|takes?|gives?|follows?|suits|wakes|loses|sets|tests|change|run|of|that|with)\b|That the\b")
 CLAUSE = re.compile(r"[;:] (what|who|whose|whoever|whatever)(?= )")
 COMMENT = re.compile(r"""/\*(?P<block>.*?)\*/|//(?P<line>[^\n]*)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+# In texts of programs these may begin a part that goes on from other words, and pronouns have small letters, too.
+PART = re.compile(r"(?:of|as|its|their)\b")
+SMALL = re.compile(PRONOUN.pattern, re.IGNORECASE)
+# A string of C, and all that may stand between two strings that are one text: blanks, the end of a macro's line, a macro's name.
+STRING = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?P<string>(?:\\.|[^"\\\n])*)"|(?P<between>\s+|\\\n)|(?P<macro>[A-Z]\w*)|"""
+                    r"""'(?:\\.|[^'\\\n])*'|\w+|.""", re.DOTALL)
 # A sentence ends before white space and a capital, a quote or a bracket.
 END = re.compile(r"(?<=[.?!])\s+(?=[A-Z\"'(`*\[])")
 
@@ -65,14 +76,48 @@ def of_c(source):
             line += paragraph.count("\n")
 
 
+def texts_of_c(source):
+    """Yields (line, sentence) for each sentence in strings of two words or more."""
+    text, began = "", None
+    for m in [*STRING.finditer(source), None]:
+        kind = m.lastgroup if m else None
+        if kind == "string":
+            began = m.start() if began is None else began
+            text += m["string"]
+        elif began is not None and kind == "macro":
+            text += "%s"
+        elif began is not None and not (kind == "between" or m and m.group().startswith(("/*", "//"))):
+            if " " in text.strip():
+                line = source.count("\n", 0, began) + 1
+                lines = text.replace("\\n", "\n").replace("\\t", " ").replace('\\"', '"')
+                for _, sentence in paragraphs(lines, 0):
+                    yield line, sentence
+            text, began = "", None
+
+
 def of_python(source):
     """Yields the sentences of comments, those of neighbouring lines together, and of doc strings."""
     comments = [(t.start[0], t.start[1], t.string) for t in tokenize.generate_tokens(io.StringIO(source).readline)
                 if t.type == tokenize.COMMENT]
     yield from of_hashes(comments)
+    for node in doc_strings(source):
+        yield from paragraphs(node.value, node.lineno)
+
+
+def doc_strings(source):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
-            yield from paragraphs(ast.get_docstring(node, clean=False), node.body[0].lineno)
+            yield node.body[0].value
+
+
+def texts_of_python(source):
+    """Yields (line, sentence) for each sentence in strings of two words or more that document nothing."""
+    documents = {(n.lineno, n.col_offset) for n in doc_strings(source)}
+    for node in ast.walk(ast.parse(source)):
+        if (isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip()
+                and (node.lineno, node.col_offset) not in documents):
+            for _, sentence in paragraphs(node.value, 0):
+                yield node.lineno, sentence
 
 
 def of_script(source):
@@ -137,6 +182,10 @@ def texts(path, source):
 def findings(path):
     with open(path, encoding="utf-8") as f:
         source = f.read()
+    if path.endswith((".c", ".h")):
+        yield from of_strings(texts_of_c(source))
+    elif path.endswith(".py"):
+        yield from of_strings(texts_of_python(source))
     for line, text in texts(path, source):
         bare = text.lstrip("*_`\"'([ ")
         clause = CLAUSE.search(text)
@@ -148,6 +197,19 @@ def findings(path):
             yield line, "has a clause that begins with " + clause.group(1), text[clause.start():]
         elif path.endswith((".c", ".h")) and text.endswith("?"):
             yield line, "is a question", text
+
+
+def of_strings(pairs):
+    """Yields the findings in sentences of strings, which are (line, sentence)."""
+    for line, text in pairs:
+        bare = text.lstrip("*_`\"'([ ")
+        clause = CLAUSE.search(text)
+        if PART.match(bare):
+            continue
+        if OPENER.match(bare) or SMALL.match(bare):
+            yield line, "a text begins with " + bare.split()[0].rstrip(",.:;"), text
+        elif clause:
+            yield line, "a text has a clause that begins with " + clause.group(1), text[clause.start():]
 
 
 def held():

@@ -16,13 +16,13 @@
 #   --all          run every test in full: every frame for every judge, every case
 #                  in every build. Without --sanitize, --clang and named tests the
 #                  fuzzers follow for a quarter of an hour (scripts/fuzz.sh), then
-#                  the tests built by clang
+#                  the tests with sanitizers, then the tests built by clang
 #   --build-only   build, and run no test
 #   --clang        build with clang instead of the default compiler
 #   --no-install   install nothing; print the missing packages
 #   --build DIR    the build folder (default: build, build-clang, build-asan or
-#                  build-clang-asan in the project's folder); --all has DIR-fuzz and
-#                  DIR-clang, too
+#                  build-clang-asan in the project's folder); --all has DIR-fuzz,
+#                  DIR-asan and DIR-clang, too
 #   --help         this text
 #
 # With CI set in the environment, warnings are errors, but not under sanitizers. Some tests need root and
@@ -104,20 +104,14 @@ summarise() {
 	END
 }
 
-# The end of --all: run the fuzzers, which count as one test, then all tests built by clang.
-# The results are added to passed, failed and skipped.
-fuzz_and_clang() {
-	local no_install=() last
+no_install=()
+[ -n "$install" ] || no_install=(--no-install)
 
-	[ -n "$install" ] || no_install=(--no-install)
-	say "fuzzers, $fuzz_seconds s"
-	if "$project/scripts/fuzz.sh" $fuzz_seconds --build "$build-fuzz" "${no_install[@]}"; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-	fi
-	say "the tests built by clang"
-	last=$("$project/scripts/test.sh" --all --clang --build "$build-clang" "${no_install[@]}" | tee /dev/stderr | tail -n 1)
+# Run all tests in another build: again FOLDER OPTION. The results are added to passed, failed and skipped.
+again() {
+	local last
+
+	last=$("$project/scripts/test.sh" --all "$2" --build "$1" "${no_install[@]}" | tee /dev/stderr | tail -n 1)
 	if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed(,\ ([0-9]+)\ skipped)?$ ]]; then
 		passed=$((passed + BASH_REMATCH[1]))
 		failed=$((failed + BASH_REMATCH[2]))
@@ -125,6 +119,20 @@ fuzz_and_clang() {
 	else
 		failed=$((failed + 1))
 	fi
+}
+
+# The end of --all: run the fuzzers, which count as one test, then all tests in the other builds.
+fuzz_and_other_builds() {
+	say "fuzzers, $fuzz_seconds s"
+	if "$project/scripts/fuzz.sh" $fuzz_seconds --build "$build-fuzz" "${no_install[@]}"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+	fi
+	say "the tests with sanitizers"
+	again "$build-asan" --sanitize
+	say "the tests built by clang"
+	again "$build-clang" --clang
 }
 
 # Only root can boot a guest, so only root needs the packages for guests.
@@ -183,5 +191,5 @@ if [ $status -ne 0 ] && [ "$failed" -eq 0 ]; then
 	say "meson test ended with $status"
 	failed=1
 fi
-[ -z "$all" ] || [ -n "$compiler$sanitize" ] || [ ${#tests[@]} -gt 0 ] || fuzz_and_clang
+[ -z "$all" ] || [ -n "$compiler$sanitize" ] || [ ${#tests[@]} -gt 0 ] || fuzz_and_other_builds
 finish "$passed" "$failed" "$skipped"

@@ -20,7 +20,7 @@ struct urn_ep_addr {
 };
 _Static_assert(sizeof(struct urn_ep_addr) == 28, "goes between programs");
 
-/* How a connection is to behave. Units as in struct ibv_qp_attr. */
+/* Behaviour of a connection. Units as in struct ibv_qp_attr. */
 struct urn_ep_opts {
 	uint8_t mtu_code;           /* path MTU, 1..5; 0: the largest both ports carry */
 	uint8_t timeout;            /* ACK timeout, 4.096 us * 2^timeout; 0: none */

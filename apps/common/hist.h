@@ -62,7 +62,7 @@ uint64_t urn_hist_quantile(const struct urn_hist *h, double q);
 /* Smallest and largest value added, exact; 0 when there is none. */
 uint64_t urn_hist_min(const struct urn_hist *h);
 uint64_t urn_hist_max(const struct urn_hist *h);
-/* How many values were added. */
+/* Number of values that were added. */
 uint64_t urn_hist_count(const struct urn_hist *h);
 
 /* Add all of src to dst. */

@@ -54,7 +54,8 @@ int urn_node_open(struct urn_node *n, const struct urn_node_config *cfg, struct 
 struct ibv_context *urn_node_context(struct urn_dp *dp, unsigned int index, const char *attach,
 				     const char *name, struct urn_err *err);
 
-/* Say that a call of verbs failed: "cannot WHAT: " and the library's reason. returns: -1, with *err */
+/* Say that a call of verbs failed: "cannot WHAT: " and the library's reason. returns: -1, with *err
+ */
 int urn_node_failed(const char *what, struct urn_err *err);
 
 /* Run one turn of the engine. returns: amount of work that the engine did; attached: 0 */

@@ -68,8 +68,6 @@ int urn_take_flag(const struct urn_option *row, const char *arg, void *to,
 		  struct urn_err *err); /* bool */
 int urn_take_text(const struct urn_option *row, const char *arg, void *to,
 		  struct urn_err *err); /* const char *, of argv */
-int urn_take_number(const struct urn_option *row, const char *arg, void *to,
-		    struct urn_err *err); /* uint64_t */
 int urn_take_u32(const struct urn_option *row, const char *arg, void *to,
 		 struct urn_err *err); /* uint32_t */
 int urn_take_u8(const struct urn_option *row, const char *arg, void *to,
@@ -113,22 +111,22 @@ int urn_take_nodes(const struct urn_option *row, const char *arg, void *to, stru
 			offsetof(type, field)                                      \
 	}
 /* of_what: "the port", "the ports" */
-#define URN_OPTION_CAPTURE(type, field, of_what)                                              \
-	{                                                                                     \
-		"capture", "FILE", "write what crosses " of_what " as pcapng", urn_take_text, \
-			offsetof(type, field)                                                 \
+#define URN_OPTION_CAPTURE(type, field, of_what)                                               \
+	{                                                                                      \
+		"capture", "FILE", "write the frames of " of_what " as pcapng", urn_take_text, \
+			offsetof(type, field)                                                  \
 	}
 #define URN_OPTION_ATTACH(type, field)                                                   \
 	{                                                                                \
 		"attach", "S",                                                           \
-			"attach to the dataplane (urnicd) at socket S; auto: where it\n" \
-			"usually is, or URNIC_SOCKET says",                              \
+			"attach to the dataplane (urnicd) at socket S; auto: the\n"      \
+			"socket of URNIC_SOCKET, or a usual one",                        \
 			urn_take_text, offsetof(type, field)                             \
 	}
-#define URN_OPTION_NODES(type, field, preset)                                        \
-	{                                                                            \
-		"nodes", "A,B", "its nodes or adapters to run between (" preset ")", \
-			urn_take_nodes, offsetof(type, field)                        \
+#define URN_OPTION_NODES(type, field, preset)                                    \
+	{                                                                        \
+		"nodes", "A,B", "nodes or adapters to run between (" preset ")", \
+			urn_take_nodes, offsetof(type, field)                    \
 	}
 /* ACK timeout of a queue pair, as in struct ibv_qp_attr */
 #define URN_OPTION_TIMEOUT(type, field, preset)                                                \

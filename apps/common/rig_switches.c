@@ -37,6 +37,12 @@ plug_up(struct urn_rig *rig, unsigned int i, unsigned int k)
 	int rc;
 
 	port.max_frame = dev ? urn_fabric_max_frame(dev) : 0;
+	if (dev) {
+		port.speed = urn_port_speed(dev);
+		memcpy(port.mac, dev->mac, sizeof(port.mac));
+	}
+	/* An adapter's frames can stay in its ring. */
+	port.credits = s->plug[k].kind == URN_CONFIG_PLUG_ADAPTER;
 	rc = urn_switch_add_port(rig->sw[i], &port);
 	if (rc < 0 || dev == NULL)
 		return rc < 0 ? rc : 0;
@@ -65,6 +71,8 @@ switch_up(struct urn_rig *rig, unsigned int i, struct urn_err *err)
 	for (unsigned int k = 0; k < s->statics && rc >= 0; k++)
 		rc = urn_fdb_set(urn_switch_fdb(rig->sw[i]), urn_mac(s->fixed[k].mac),
 				 (uint16_t)s->fixed[k].plug);
+	for (unsigned int k = 0; k < s->routes && rc >= 0; k++)
+		rc = urn_switch_route(rig->sw[i], s->route[k].gid, (uint16_t)s->route[k].plug);
 	if (rc < 0)
 		urn_err_set(err, "switch %s: %s", s->sw.name, strerror(-rc));
 	return rc < 0 ? -1 : 0;

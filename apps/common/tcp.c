@@ -203,8 +203,9 @@ urn_tcp_connect(const char *host, const char *service, const struct urn_tcp_wait
 static int
 broken(const char *what, ssize_t rc, struct urn_err *err)
 {
-	urn_err_set(err, "the peer's connection ended before %s: %s; it says why where it runs",
-		    what, rc == 0 ? "it was closed" : strerror(errno));
+	urn_err_set(err,
+		    "the peer's connection ended before %s: %s; the peer's own output says why",
+		    what, rc == 0 ? "closed by the peer" : strerror(errno));
 	return -1;
 }
 

@@ -129,8 +129,7 @@ send_all(struct side *s, struct cp_source *src, unsigned int n, struct urn_err *
 	    cp_hello_send(&s->oob, &s->rail, s->opts, err) != 0)
 		return -1;
 	side_met(s, s->opts->chunk, s->opts->depth, !s->opts->no_check);
-	if (cp_send_files(&s->ends, s->opts, src, n, &s->res, err) != 0 ||
-	    say_done(s, err) != 0 ||
+	if (cp_send_files(&s->ends, s->opts, src, n, &s->res, err) != 0 || say_done(s, err) != 0 ||
 	    cp_oob_hear(&s->oob, CP_DONE, &body, &turning, err) != 0)
 		return -1;
 	hear_done(s, &body);

@@ -223,8 +223,10 @@ cp_offer_check(const struct cp_offer *o, struct urn_err *err)
 	    o->chunk % CP_CHUNK_MIN != 0 || o->depth < CP_DEPTH_MIN || o->depth > CP_DEPTH_MAX ||
 	    (uint64_t)o->chunk * o->depth > CP_WINDOW_MAX || o->no_check > 1 || o->no_icrc > 1 ||
 	    o->rsvd != 0) {
-		urn_err_set(err, "the sender offers what no urnic-cp would (MTU %u, chunks of %u "
-				 "bytes, %u of them).", o->mtu, o->chunk, o->depth);
+		urn_err_set(err,
+			    "the sender offers values that no urnic-cp would (MTU %u, chunks of %u "
+			    "bytes, %u of them).",
+			    o->mtu, o->chunk, o->depth);
 		return -1;
 	}
 	return 0;

@@ -21,7 +21,7 @@ static const char help_text[] =
 
 static const char help_end[] =
 	"\n"
-	"--mtu, --chunk, --depth, --no-check and --no-icrc are the sender's to say; the\n"
+	"--mtu, --chunk, --depth, --no-check and --no-icrc are set at the sender, and the\n"
 	"receiver follows; --attach is for both. A listener serves one sender, then ends.\n"
 	"\n"
 	"Exit code: 0 all files verified, 1 something was not sent, 2 wrong usage.\n";
@@ -122,10 +122,10 @@ static const struct urn_option rows[] = {
 	URN_OPTION_IDLE(struct cp_opts, idle, "default pause"),
 	URN_OPTION_ATTACH(struct cp_opts, attach),
 	{"node", "NAME",
-	 "of its nodes or adapters, this side's (default: as URNIC_NODE\n"
-	 "says, or the first)",
+	 "with --attach: node or adapter of this side (default: the one\n"
+	 "that URNIC_NODE names, or the first)",
 	 urn_take_text, O(node)},
-	{"nodes", "A,B", "in one command: the sender's and the receiver's (default a,b)",
+	{"nodes", "A,B", "in one command: nodes of sender and receiver (default a,b)",
 	 urn_take_nodes, O(nodes)},
 	/* Used between the two processes of the one-command form. */
 	{"child-fd", "N", NULL, take_child},

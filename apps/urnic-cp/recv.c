@@ -83,8 +83,8 @@ broken(struct receiver *r, const char *what, struct urn_err *err)
 	static const char *const names[STATES] = {"no file", "a file", "an ended file", "a file",
 						  "a file"};
 
-	urn_err_set(err, "the sender broke the protocol: %s with %s under way.", what,
-		    names[r->state]);
+	urn_err_set(err, "the sender broke the protocol: a message that %s, with %s under way.",
+		    what, names[r->state]);
 	return -1;
 }
 
@@ -142,7 +142,7 @@ static int
 on_file(struct receiver *r, const struct cp_msg *msg, struct urn_err *err)
 {
 	if (r->state != ST_IDLE || msg->file != r->next_file)
-		return broken(r, "it announces a file", err);
+		return broken(r, "announces a file", err);
 	if (!r->offer->no_check && cp_digest_begin(&r->digest, err) != 0)
 		return -1;
 	if (r->next_file++ == 0)
@@ -160,9 +160,9 @@ static int
 on_end(struct receiver *r, const struct cp_msg *msg, struct urn_err *err)
 {
 	if (r->state != ST_DATA || msg->file != r->announce.file)
-		return broken(r, "it ends a file", err);
+		return broken(r, "ends a file", err);
 	if (msg->end.ok && r->got != r->announce.announce.size)
-		return broken(r, "it ends a file too early", err);
+		return broken(r, "ends a file too early", err);
 	r->end = *msg;
 	r->state = ST_ENDED;
 	return 0;
@@ -176,9 +176,9 @@ on_chunk(struct receiver *r, const struct cp_event *ev, struct urn_err *err)
 
 	if (r->state != ST_DATA || ev->seq != (uint32_t)r->arrived ||
 	    r->arrived - r->told >= r->offer->depth)
-		return broken(r, "it sends data out of turn", err);
+		return broken(r, "has data out of turn", err);
 	if (ev->len == 0 || ev->len != (left < r->offer->chunk ? left : r->offer->chunk))
-		return broken(r, "it sends a chunk of the wrong length", err);
+		return broken(r, "has a chunk of the wrong length", err);
 	s->file = &r->file;
 	s->data = cp_rail_slot(r->ends->rail, r->arrived);
 	s->offset = r->got;
@@ -217,7 +217,7 @@ drain(struct receiver *r, struct urn_err *err)
 		else if (ev.type == CP_EV_MSG && ev.msg.type == CP_MSG_END)
 			rc = on_end(r, &ev.msg, err);
 		else
-			rc = broken(r, "it sends what only a receiver sends", err);
+			rc = broken(r, "only a receiver sends", err);
 		if (rc != 0)
 			return -1;
 	}
@@ -351,8 +351,9 @@ conclude(struct receiver *r, struct urn_err *err)
 		if (cp_digest_end(&r->digest, digest, err) != 0)
 			return -1;
 		if (memcmp(digest, r->end.end.digest, CP_DIGEST) != 0)
-			set_verdict(r, CP_MISMATCH, "its SHA-256 differs from the sender's; send it "
-						    "again, and with --capture if it stays so.");
+			set_verdict(r, CP_MISMATCH,
+				    "the SHA-256 differs from the sender's; send the file "
+				    "again, and with --capture if it stays so.");
 	}
 	if (!r->end.end.ok)
 		set_verdict(r, CP_GIVEN_UP, "the sender gave it up.");
@@ -443,13 +444,13 @@ take_all(struct receiver *r, struct urn_err *err)
 		if (round_trip(r, err) != 0)
 			return -1;
 	if (r->state != ST_IDLE)
-		return broken(r, "it says that it is done", err);
+		return broken(r, "says that all is done", err);
 	return 0;
 }
 
 int
-cp_recv_files(struct cp_ends *e, const struct cp_offer *offer, struct cp_store *store,
-	      bool verbose, struct cp_result *res, struct urn_err *err)
+cp_recv_files(struct cp_ends *e, const struct cp_offer *offer, struct cp_store *store, bool verbose,
+	      struct cp_result *res, struct urn_err *err)
 {
 	struct receiver *r = calloc(1, sizeof(*r));
 	int rc = -1;

@@ -14,7 +14,7 @@
  * others. *res: everything but the peer's counters.
  * returns: 0, or -1 with *err when the connection is lost
  */
-int cp_send_files(struct cp_ends *e, const struct cp_opts *o, struct cp_source *src,
-		  unsigned int n, struct cp_result *res, struct urn_err *err);
+int cp_send_files(struct cp_ends *e, const struct cp_opts *o, struct cp_source *src, unsigned int n,
+		  struct cp_result *res, struct urn_err *err);
 
 #endif

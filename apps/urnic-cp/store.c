@@ -194,7 +194,9 @@ cp_store_begin(struct cp_store *s, struct cp_store_file *f, const char *name, ui
 			return refused(f);
 		}
 		if (!s->force) {
-			failed(f, "it exists in '%.120s' already; --force replaces it.", s->path);
+			failed(f,
+			       "a file of that name is in '%.120s' already; --force replaces it.",
+			       s->path);
 			return refused(f);
 		}
 	}
@@ -285,7 +287,8 @@ give_name(struct cp_store_file *f)
 	if (errno == EEXIST && f->store->force && replace(f) == 0)
 		return 0;
 	if (errno == EEXIST)
-		return failed(f, "it exists in '%.120s' by now; --force replaces it.", f->store->path);
+		return failed(f, "a file of that name is in '%.120s' by now; --force replaces it.",
+			      f->store->path);
 	return failed(f, "cannot give it its name in '%.120s': %s.", f->store->path, strerror(errno));
 }
 

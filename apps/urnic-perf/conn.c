@@ -86,11 +86,11 @@ end_queues(struct conn *c, struct conn_end *e, struct urn_err *err)
 	e->qp = calloc(n, sizeof(*e->qp));
 	e->id = calloc(n, sizeof(*e->id));
 	if (e->pd == NULL || e->cq == NULL || e->mem == NULL || e->qp == NULL || e->id == NULL)
-		return failed("get what the queue pairs need", err);
+		return failed("get the objects of the queue pairs", err);
 	e->srq = ibv_create_srq(e->pd, &srq);
 	e->mr = ibv_reg_mr(e->pd, e->mem, (size_t)n * MESSAGE, IBV_ACCESS_LOCAL_WRITE);
 	if (e->srq == NULL || e->mr == NULL)
-		return failed("get what the queue pairs need", err);
+		return failed("get the objects of the queue pairs", err);
 	for (uint32_t i = 0; i < n; i++) {
 		struct ibv_qp_init_attr attr = {.send_cq = e->cq, .recv_cq = e->cq, .srq = e->srq,
 						.qp_type = IBV_QPT_RC,

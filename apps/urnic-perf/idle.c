@@ -68,11 +68,11 @@ client_objects(struct idle_client *c, struct urn_err *err)
 	c->channel = ibv_create_comp_channel(c->ctx);
 	c->mem = urn_alloc(2 * MESSAGE);
 	if (c->pd == NULL || c->channel == NULL || c->mem == NULL)
-		return failed("get what a client needs", err);
+		return failed("get the objects of a client", err);
 	c->cq = ibv_create_cq(c->ctx, 4, NULL, c->channel, 0);
 	c->mr = ibv_reg_mr(c->pd, c->mem, (size_t)2 * MESSAGE, IBV_ACCESS_LOCAL_WRITE);
 	if (c->cq == NULL || c->mr == NULL)
-		return failed("get what a client needs", err);
+		return failed("get the objects of a client", err);
 	attr.send_cq = attr.recv_cq = c->cq;
 	c->qp = ibv_create_qp(c->pd, &attr);
 	return c->qp != NULL ? 0 : failed("create a queue pair", err);

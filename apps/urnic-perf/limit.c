@@ -452,7 +452,7 @@ limit_measure(struct limit *lim, struct rig *rig, struct result *res)
 
 	if (lim->o.link != PERF_NULL)
 		rig_drain(rig);
-	if (workers_run(lim->side, &lim->run) != 0)
+	if (workers_run(&lim->side[0], &lim->side[1], &lim->run) != 0)
 		return -1;
 	for (unsigned int i = 0; i < 2; i++) {
 		struct limit_side *ls = &lim->ls[i];

@@ -59,7 +59,7 @@ meet_gave_up(const struct meet_end *end, struct urn_err *err)
 		text[n] = (char)(end->text[n] >= ' ' && end->text[n] <= '~' ? end->text[n] : '?');
 	text[n] = '\0';
 	urn_err_set(err, "the other side gave up: %s",
-		    text[0] != '\0' ? text : "it does not say why");
+		    text[0] != '\0' ? text : "for no stated reason");
 	return -1;
 }
 

@@ -33,7 +33,7 @@
 #define TIMEOUT 18u      /* code: a second, then a message is repeated */
 #define RETRIES 15u     /* largest value of a REQ (IBTA 12.6.5, Max CM Retries) */
 /* Answer to an urnic-perf that asks while another is served. */
-#define BUSY "it serves another urnic-perf; ask again when that is through"
+#define BUSY "this side serves another urnic-perf; start again when that one has ended"
 
 _Static_assert(URN_CM_IP_BYTES + sizeof(struct meet_hello) <= URN_CM_REQ_DATA, "a REQ has room");
 _Static_assert(sizeof(struct meet_hello) <= URN_CM_REP_DATA, "a REP has room");
@@ -489,7 +489,8 @@ cm_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *err)
 		rc = urn_cm_end_event(t->cm, &ev);
 	if (rc == EAGAIN)
 		return 0;
-	return rc == 0 ? on_event(t, &ev, news, err) : urn_node_failed("hear of the other side", err);
+	return rc == 0 ? on_event(t, &ev, news, err)
+		       : urn_node_failed("hear of the other side", err);
 }
 
 static void

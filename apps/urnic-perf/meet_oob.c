@@ -45,7 +45,7 @@ say(struct meet *m, enum meet_what what, uint32_t n, const struct meet_peer *pee
 		f.peer = *peer;
 	if (end != NULL)
 		f.end = *end;
-	return urn_tcp_write(t->fd, &f, sizeof(f), "it took what it was told", &step, err);
+	return urn_tcp_write(t->fd, &f, sizeof(f), "the peer took a message", &step, err);
 }
 
 static int

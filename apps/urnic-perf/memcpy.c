@@ -112,7 +112,7 @@ memcpy_run(const struct rig *rig, const struct perf_opts *o, struct result *res,
 	memset(c, 0, sizeof(*c));
 	rc = copier_init(c, o, rig->tsc_hz, err);
 	if (rc == 0) {
-		rc = workers_run(c->side, &c->run);
+		rc = workers_run(&c->side[0], &c->side[1], &c->run);
 		if (rc == 0 && o->check != PERF_CHECK_NONE)
 			rc = check_copies(c);
 		if (rc != 0)

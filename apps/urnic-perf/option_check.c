@@ -25,8 +25,7 @@ check_link(const struct perf_opts *o, struct urn_err *err)
 			    "is for limit without --lat",
 			    name, o->lat ? " --lat" : "");
 	else if (o->op == PERF_MEMCPY && o->wire.on)
-		urn_err_set(err,
-			    "memcpy goes over no link; leave --switch and what goes with it out");
+		urn_err_set(err, "memcpy goes over no link; leave out --switch and its options");
 	else if (o->wire.on && o->link == PERF_NULL)
 		urn_err_set(err,
 			    "--link null has nothing to switch; leave it out, or --switch and what "
@@ -149,7 +148,7 @@ check_ud(const struct perf_opts *o, struct urn_err *err)
 int
 perf_options_check(const struct perf_opts *o, const struct perf_given *g, struct urn_err *err)
 {
-	if (perf_wire_check(&o->wire, err) || check_op(o, g, err) || check_ud(o, err) ||
+	if (perf_wire_check(&o->wire, err) || check_op(o, g, err) || perf_msg_check(o, &g->msg, err) || check_ud(o, err) ||
 	    check_link(o, err) || check_together(o, g, err) || check_attached(o, err))
 		return -1;
 	return perf_role_check(o, &g->role, err);

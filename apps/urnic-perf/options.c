@@ -14,6 +14,7 @@
 #define MAX_CONNS 16000u   /* a client has 16384 ids, one of which listens */
 #define CONNS 1000u
 #define MAX_CHAIN 16u
+#define MAX_SETS 4096u
 #define MAX_ITERS (1ull << 40)
 #define MAX_DURATION_NS (86400ull * 1000000000ull)
 /* Targets for the default depth of a side, and its upper limit. */
@@ -28,7 +29,8 @@ static const char *const op_names[PERF_OPS] = {
 	[PERF_READ_LAT] = "read_lat",	[PERF_SEND_LAT] = "send_lat",
 	[PERF_ATOMIC_LAT] = "atomic_lat", [PERF_ATOMIC_BW] = "atomic_bw",
 	[PERF_LIMIT] = "limit",		[PERF_MEMCPY] = "memcpy",
-	[PERF_CONNECT] = "connect",
+	[PERF_CONNECT] = "connect",	[PERF_MSG_RATE] = "msg_rate",
+	[PERF_MSG_LAT] = "msg_lat",	[PERF_MSG_INCAST] = "msg_incast",
 };
 
 static const char *const link_names[PERF_LINKS + 1] = {
@@ -48,6 +50,10 @@ static const char help[] =
 	"                                          no protocol: copy, CRC, port, CRC, copy\n"
 	"  memcpy                                  the same messages by memcpy(), one thread\n"
 	"  connect                                 connections a second, by connection management\n"
+	"  msg_rate                                messages without connections: register sets of\n"
+	"                                          A send to one queue of B\n"
+	"  msg_lat                                 ... ping-pong: half the round trip\n"
+	"  msg_incast                              ... several nodes send to one queue\n"
 	"or, with options of its own (below), as the first word\n"
 	"  idle                                    clients that do nothing, of a dataplane\n"
 	"\n";
@@ -131,6 +137,14 @@ static const struct urn_option rows[] = {
 	URN_OPTION_TIMEOUT(struct perf_opts, timeout, "14; 18 above 1000 QPs"),
 	{"ud", NULL, "send_bw, send_lat: unreliable datagrams, a packet each, not connections",
 	 urn_take_flag, O(ud)},
+	{"sets", "N", "msg_rate, msg_incast: register sets of a node that sends,\n"
+	 "1..4096 (128; msg_incast 16)", urn_take_u32, O(sets), .min = 1, .max = MAX_SETS},
+	{"senders", "N", "msg_incast: nodes that send, 1..15 (8)", urn_take_u32, O(senders), .min = 1,
+	 .max = PERF_NODES_MAX - 1},
+	{"entries", "N", "msg_...: entries of the queue, a power of two (twice as many as\n"
+	 "sets that send, 1024 at least)", urn_take_u32, O(entries), .min = 1, .max = URN_MSG_ENTRIES_MAX},
+	{"retries", "N", "msg_...: further tries when the queue is full, or the dataplane is\n"
+	 "busy, 0..65534 (without end)", urn_take_u32, O(retries), .max = 65534},
 	{"srq", "yes|no", "receives from one shared queue (yes above 32 QPs)", urn_take_choice,
 	 O(use_srq), .words = yes_no},
 	{"ip", "4|6", "address family (4)", urn_take_choice, O(ipv6), .words = families},
@@ -146,9 +160,9 @@ static const struct urn_option rows[] = {
 	URN_OPTION_CAPTURE(struct perf_opts, capture, "the ports"),
 	URN_OPTION_ATTACH(struct perf_opts, attach),
 	URN_OPTION_NODES(struct perf_opts, node, "a,b"),
-	{"listen", "WHERE", "be node B only, for whoever comes to [HOST:]PORT; with --attach",
+	{"listen", "WHERE", "be node B only, for a peer that comes to [HOST:]PORT; with --attach",
 	 perf_where_take, .id = PERF_LISTENS},
-	{"peer", "WHERE", "be node A only, of the one that listens at HOST[:PORT] (18515)",
+	{"peer", "WHERE", "be node A only; node B listens at HOST[:PORT] (18515)",
 	 perf_where_take, .id = PERF_ASKS},
 	{"node", "NAME", "the node or adapter of this side (as URNIC_NODE says, or the first)",
 	 perf_node_take},
@@ -181,10 +195,16 @@ given_of(uint64_t bits)
 		.role = {.nodes = urn_options_given(&table, bits, "nodes"),
 			 .node = urn_options_given(&table, bits, "node"),
 			 .connect = urn_options_given(&table, bits, "connect")},
+		.msg = {.sets = urn_options_given(&table, bits, "sets"),
+			.senders = urn_options_given(&table, bits, "senders"),
+			.entries = urn_options_given(&table, bits, "entries"),
+			.retries = urn_options_given(&table, bits, "retries")},
 	};
 
 	g.role.measured = g.size || g.depth || g.iters || g.duration ||
 			  urn_options_given(&table, bits, "hist");
+	g.msg.verbs = g.depth || g.inl || g.rd_atomic || g.timeout || g.srq ||
+		      urn_options_given(&table, bits, "qps") || urn_options_given(&table, bits, "recovery");
 	return g;
 }
 
@@ -225,7 +245,10 @@ fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *e
 	bool lat = perf_op_is_lat(o->op) || o->lat;
 
 	if (!g->size)
-		o->size = lat || perf_op_is_atomic(o->op) ? 8 : o->ud ? o->mtu : 65536;
+		o->size = perf_op_is_msg(o->op) ? 64
+			  : lat || perf_op_is_atomic(o->op) ? 8
+			  : o->ud ? o->mtu
+				  : 65536;
 	if (!g->depth)
 		o->depth = lat ? 1 : default_depth(o);
 	if (!g->inl)
@@ -244,6 +267,8 @@ fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *e
 		o->depth = 1;
 	}
 	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
+	if (perf_op_is_msg(o->op))
+		perf_msg_defaults(o, &g->msg);
 	o->pinned = g->lcores;
 	if (o->role != PERF_BOTH && !g->role.node)
 		o->node[0][0] = o->node[1][0] = '\0';
@@ -260,14 +285,13 @@ take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 	int op;
 
 	if (optind == argc) {
-		urn_err_set(err, "say what to measure, such as urnic-perf write_bw; --help lists "
+		urn_err_set(err, "name an operation, such as urnic-perf write_bw; --help lists "
 				 "all");
 		return PERF_EXIT_USAGE;
 	}
 	op = urn_opt_find(op_names, PERF_OPS, argv[optind]);
 	if (op < 0) {
-		urn_err_set(err, "%.32s is nothing that can be measured; --help lists what can",
-			    argv[optind]);
+		urn_err_set(err, "%.32s is no operation; --help lists all", argv[optind]);
 		return PERF_EXIT_USAGE;
 	}
 	if (optind + 1 < argc) {

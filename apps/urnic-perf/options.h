@@ -17,6 +17,8 @@
 #define PERF_MAX_DEPTH 16384u      /* requests in flight of a QP */
 #define PERF_UD_MIN 8u		   /* bytes of a datagram: its stamp */
 #define PERF_MAX_IN_FLIGHT 1048576u /* ... over all QPs of a side */
+#define PERF_NODES_MAX 16u	   /* nodes of msg_incast: two ports each */
+#define PERF_MSG_MIN 8u		   /* bytes of a message: its stamp */
 
 enum perf_op {
 	PERF_WRITE_BW,
@@ -30,6 +32,9 @@ enum perf_op {
 	PERF_LIMIT,
 	PERF_MEMCPY,
 	PERF_CONNECT,
+	PERF_MSG_RATE,
+	PERF_MSG_LAT,
+	PERF_MSG_INCAST,
 	PERF_OPS,
 };
 
@@ -69,6 +74,10 @@ struct perf_opts {
 	uint32_t mbufs;         /* packets in each port's pool */
 	uint32_t descs;         /* descriptors of each port's queues */
 	int core[2];            /* cores of node A and node B; equal: one thread */
+	uint32_t sets;          /* messages: register sets of a node that sends */
+	uint32_t senders;       /* messages: nodes that send; more than 1 in msg_incast only */
+	uint32_t entries;       /* messages: entries of the queue, a power of two */
+	uint32_t retries;       /* messages: further tries after queue-full or busy; 65535: without end */
 	bool use_srq;           /* receives from one shared queue */
 	bool ud;		/* unreliable datagrams instead of connections */
 	bool ipv6;
@@ -113,6 +122,16 @@ int perf_cores_take(const struct urn_option *row, const char *arg, void *to, str
 /* Choose two of the cores that the process may use, or one twice. returns: 0, or -1 with *err (cores.c) */
 int perf_cores_default(struct perf_opts *o, struct urn_err *err);
 
+/* --sets, --senders, --entries, --retries (msg_opts.c). */
+struct perf_msg_given {
+	bool sets, senders, entries, retries;
+	bool verbs;             /* an option of queue pairs */
+};
+/* Fill in the defaults of measurements of messages. */
+void perf_msg_defaults(struct perf_opts *o, const struct perf_msg_given *g);
+/* Check that options fit measurements of messages, or are not of them. returns: 0, or -1 with *err */
+int perf_msg_check(const struct perf_opts *o, const struct perf_msg_given *g, struct urn_err *err);
+
 /* Options about sides that were given (role_opts.c). */
 struct perf_role_given {
 	bool nodes, node, connect;
@@ -135,7 +154,7 @@ static inline bool
 perf_op_is_lat(enum perf_op op)
 {
 	return op == PERF_WRITE_LAT || op == PERF_READ_LAT || op == PERF_SEND_LAT ||
-	       op == PERF_ATOMIC_LAT;
+	       op == PERF_ATOMIC_LAT || op == PERF_MSG_LAT;
 }
 
 static inline bool
@@ -160,7 +179,14 @@ perf_op_is_read(enum perf_op op)
 static inline bool
 perf_op_is_pingpong(enum perf_op op)
 {
-	return op == PERF_WRITE_LAT || op == PERF_SEND_LAT;
+	return op == PERF_WRITE_LAT || op == PERF_SEND_LAT || op == PERF_MSG_LAT;
+}
+
+/* True when the operation sends messages of register sets, not requests of queue pairs. */
+static inline bool
+perf_op_is_msg(enum perf_op op)
+{
+	return op == PERF_MSG_RATE || op == PERF_MSG_LAT || op == PERF_MSG_INCAST;
 }
 
 #endif

@@ -10,6 +10,7 @@ struct perf_given {
 	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores, mtu;
 	bool no_check, full_check;
 	struct perf_role_given role;
+	struct perf_msg_given msg;
 };
 
 /* Check that options fit each other and the operation. returns: 0, or -1 with *err (option_check.c) */

@@ -14,6 +14,7 @@
 #ifndef URN_PERF_PERF_H
 #define URN_PERF_PERF_H
 
+#include "abi/msg_codes.h"
 #include "common/endpoint.h"
 #include "meter.h"
 #include "options.h"
@@ -37,10 +38,10 @@ struct rig {
 	uint64_t tsc_hz;	  /* cycles of the TSC a second */
 	struct urn_rig base;	  /* EAL, ports, switch and capture; the dataplane of one run */
 	struct urn_config cfg;	  /* configuration of base; a run may change adapters and engines */
-	struct urn_config_port cfg_port[4];
-	struct urn_config_adapter cfg_adapter[2]; /* nodes A and B */
+	struct urn_config_port cfg_port[2 * PERF_NODES_MAX];
+	struct urn_config_adapter cfg_adapter[PERF_NODES_MAX]; /* nodes; B is the last one */
 	struct urn_config_switch cfg_sw;	  /* valid with a switch, and the next one, too */
-	struct urn_config_plug cfg_plug[2];
+	struct urn_config_plug cfg_plug[PERF_NODES_MAX];
 };
 
 /* A rig for a dataplane that we attach to: only the clock is ours. */
@@ -228,7 +229,7 @@ uint8_t side_mtu_code(uint32_t mtu);
  * Run both sides' steps in threads on o->core[], to the end. rte_thread_register
  * and urn_engine_bind are done here. returns: 0, or -1 with run->err
  */
-int workers_run(struct side side[2], struct run *run);
+int workers_run(struct side *a, struct side *b, struct run *run);
 /*
  * Run one side's steps in a thread, on its core if options name it, while the calling
  * thread repeats meanwhile(arg). returns: as workers_run()
@@ -362,6 +363,8 @@ struct result {
 	uint64_t moved;                /* bytes moved, warm-up included */
 	uint64_t retransmits;
 	uint64_t sent, lost; /* datagrams, warm-up included */
+	uint64_t answers[URN_MSG_CODES]; /* messages: answers by code, warm-up included */
+	uint64_t maybe;                /* messages: answers that leave open whether the message is there */
 	bool have_counters;
 	struct urn_counters counters;  /* counters of both adapters, over the whole run */
 	uint64_t qp_bytes;             /* dataplane memory of one idle QP */
@@ -384,6 +387,9 @@ int verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, st
  * be another operation's; the frames then have that operation's headers.
  */
 int limit_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
+
+/* Measure messages without connections (msg.c). returns: 0, or -1 with *err */
+int msg_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
 
 /*
  * The GID with an adapter's address of the wanted family, and its index.

@@ -50,6 +50,8 @@ latency_kind(const struct perf_opts *o)
 		return "half round trip";
 	if (perf_op_is_lat(o->op))
 		return "round trip";
+	if (perf_op_is_msg(o->op))
+		return "doorbell to answer";
 	return o->chain > 1 ? "post to completion, last message of each chain" : "post to completion";
 }
 
@@ -119,6 +121,21 @@ json_stages(struct urn_json *j, const struct perf_opts *o, const struct result *
 	urn_json_end(j);
 }
 
+/* Print what a measurement of messages has beside the others': settings, and answers by code. */
+static void
+json_msg(struct urn_json *j, const struct perf_opts *o, const struct result *res)
+{
+	urn_json_u64(j, "sets", o->sets);
+	urn_json_u64(j, "senders", o->senders);
+	urn_json_u64(j, "entries", o->entries);
+	urn_json_object(j, "answers");
+	for (unsigned int i = URN_MSG_DONE; i < URN_MSG_CODES; i++)
+		if (i == URN_MSG_DONE || res->answers[i] > 0)
+			urn_json_u64(j, urn_msg_code_word((uint8_t)i), res->answers[i]);
+	urn_json_end(j);
+	urn_json_u64(j, "may_be_there", res->maybe);
+}
+
 static void
 json_settings(struct urn_json *j, const struct perf_opts *o)
 {
@@ -158,7 +175,7 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	urn_json_object(&j, NULL);
 	urn_json_str(&j, "op", perf_op_name(o->op));
 	urn_json_u64(&j, "size", o->size);
-	urn_json_u64(&j, "qps", o->qps);
+	urn_json_u64(&j, "qps", perf_op_is_msg(o->op) ? 0 : o->qps);
 	urn_json_u64(&j, "idle_qps", o->idle_qps);
 	urn_json_u64(&j, "depth", o->depth);
 	urn_json_u64(&j, "mtu", o->mtu);
@@ -173,6 +190,8 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 		urn_json_u64(&j, "sent", res->sent);
 		urn_json_u64(&j, "lost", res->lost);
 	}
+	if (perf_op_is_msg(o->op))
+		json_msg(&j, o, res);
 	urn_json_counters(&j, "drops", "drop_", urn_counter_name, res->counters.v,
 			  URN_COUNTER_COUNT);
 	urn_json_str(&j, "lat_kind", latency_kind(o));
@@ -182,7 +201,8 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	if (limit != NULL)
 		json_limit(&j, o, res, limit);
 	if (res->have_counters) {
-		urn_json_u64(&j, "qp_bytes", res->qp_bytes);
+		if (!perf_op_is_msg(o->op))
+			urn_json_u64(&j, "qp_bytes", res->qp_bytes);
 		urn_json_counters(&j, "counters", "", urn_counter_name, res->counters.v,
 				  URN_COUNTER_COUNT);
 	}
@@ -215,11 +235,16 @@ print_head(const struct perf_opts *o)
 	char size[32];
 
 	urn_text_size(size, sizeof(size), o->size);
-	printf("urnic-perf %s%s%s%s%s: %s, %u QP%s, depth %u, MTU %u, %s, IPv%c",
-	       perf_op_name(o->op), o->ud ? " --ud" : "", o->lat ? " --lat" : "",
-	       o->no_sender_copy ? " --no-sender-copy" : "", o->foreign ? " --foreign" : "", size,
-	       o->qps, o->qps == 1 ? "" : "s", o->depth, o->mtu,
-	       o->attach != NULL ? "attached" : perf_link_name(o->link), o->ipv6 ? '6' : '4');
+	printf("urnic-perf %s%s%s%s%s: %s, ", perf_op_name(o->op), o->ud ? " --ud" : "", o->lat ? " --lat" : "",
+	       o->no_sender_copy ? " --no-sender-copy" : "", o->foreign ? " --foreign" : "", size);
+	if (perf_op_is_msg(o->op))
+		printf("%u node%s with %u register set%s, a queue of %u entries, ", o->senders,
+		       o->senders == 1 ? "" : "s", o->sets, o->sets == 1 ? "" : "s", o->entries);
+	else
+		printf("%u QP%s, depth %u, ", o->qps, o->qps == 1 ? "" : "s", o->depth);
+	if (o->attach == NULL || !perf_op_is_msg(o->op))
+		printf("MTU %u, ", o->mtu);
+	printf("%s, IPv%c", o->attach != NULL ? "attached" : perf_link_name(o->link), o->ipv6 ? '6' : '4');
 	if (o->attach == NULL)
 		printf(", ICRC %s", o->no_icrc ? "off" : "on");
 	if (o->role != PERF_BOTH)
@@ -229,6 +254,23 @@ print_head(const struct perf_opts *o)
 	if ((o->attach == NULL || o->pinned) && o->core[0] != o->core[1])
 		printf(" and %d", o->core[1]);
 	putchar('\n');
+}
+
+/* Print answers that were no DONE. */
+static void
+print_answers(const struct result *res)
+{
+	uint64_t errors = 0;
+
+	printf("  answers:      done %" PRIu64, res->answers[URN_MSG_DONE]);
+	for (unsigned int i = URN_MSG_DONE + 1; i < URN_MSG_CODES; i++) {
+		if (res->answers[i] > 0)
+			printf(", %s %" PRIu64, urn_msg_code_word((uint8_t)i), res->answers[i]);
+		errors += res->answers[i];
+	}
+	if (res->maybe > 0)
+		printf(" (%" PRIu64 " of those may be there)", res->maybe);
+	puts(errors > 0 ? "" : ", no errors");
 }
 
 static void
@@ -303,20 +345,22 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 
 	print_head(o);
 	if (res->interrupted)
-		puts("  interrupted:  what follows was measured until then");
+		puts("  interrupted:  the figures below were measured until then");
 	printf("  %14s %16s %10s %10s %12s\n", "messages", "bytes", "seconds", "Gb/s", "rate");
 	printf("  %14" PRIu64 " %16" PRIu64 " %10.3f %10.2f %12s\n", res->messages, res->bytes,
 	       res->seconds, res->gbps, urn_text_rate(rate, sizeof(rate), res->rate));
 	if (o->ud)
 		printf("  datagrams:    %" PRIu64 " sent in all, %" PRIu64
-		       " of them lost (%.2f %%); rates are of "
-		       "what was sent\n",
+		       " of them lost (%.2f %%); rates count "
+		       "those sent\n",
 		       res->sent, res->lost,
 		       res->sent > 0 ? 100.0 * (double)res->lost / (double)res->sent : 0.0);
 	print_latency(latency_kind(o), &res->hist);
 	if (limit != NULL)
 		print_limit(o, res, limit);
 	print_check(o, res);
+	if (perf_op_is_msg(o->op))
+		print_answers(res);
 	print_counters(res);
 	if (res->have_counters && (o->qps > 1 || o->show_mem))
 		printf("  memory per idle QP: %" PRIu64 " bytes in the dataplane, queues aside\n",

@@ -21,7 +21,7 @@
 /* Bytes of a frame that are no payload: Ethernet, IPv6, UDP, BTH, RETH, ICRC. */
 #define FRAME_HEADERS (14u + 40u + 8u + 12u + 16u + 4u)
 
-/* Addresses of the two nodes, from the ranges for documentation. */
+/* Addresses of the first two nodes, from the ranges for documentation; those of others follow. */
 const uint8_t perf_node_ipv4[2][4] = {{192, 0, 2, 1}, {192, 0, 2, 2}};
 const uint8_t perf_node_ipv6[2][16] = {
 	{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
@@ -36,6 +36,13 @@ sleep_ms(unsigned int ms)
 }
 
 /* ---- the configuration */
+
+/* Number of nodes: A, B, and in msg_incast others that send. */
+static unsigned int
+nodes_of(const struct perf_opts *o)
+{
+	return perf_op_is_msg(o->op) ? o->senders + 1 : 2;
+}
 
 /* Number of node i's port in the configuration; the switch's end of it, if there is one, follows.
  */
@@ -64,16 +71,17 @@ port_config(struct urn_config_port *p, const struct perf_opts *o, unsigned int k
 	p->plug = plug ? (int)side : -1;
 }
 
-/* Node i, as all operations have it. */
+/* Node i, as all operations have it. The last node has an engine of its own. */
 static void
 adapter_config(struct urn_config_adapter *a, const struct perf_opts *o, unsigned int i)
 {
 	struct urn_adapter_config *cfg = &a->adapter;
 
 	snprintf(cfg->node, sizeof(cfg->node), "%c", 'A' + (int)i);
-	cfg->engines = 1u << i;
-	memcpy(cfg->ipv4, perf_node_ipv4[i], sizeof(cfg->ipv4));
-	memcpy(cfg->ipv6, perf_node_ipv6[i], sizeof(cfg->ipv6));
+	cfg->engines = i + 1 == nodes_of(o) ? 2u : 1u;
+	memcpy(cfg->ipv4, perf_node_ipv4[0], sizeof(cfg->ipv4));
+	memcpy(cfg->ipv6, perf_node_ipv6[0], sizeof(cfg->ipv6));
+	cfg->ipv4[3] = cfg->ipv6[15] = (uint8_t)(i + 1);
 	cfg->no_icrc = o->no_icrc;
 	a->port = (int)port_of(o, i);
 	a->sw = a->plug = -1;
@@ -84,22 +92,23 @@ static void
 configure(struct rig *rig, const struct perf_opts *o)
 {
 	struct urn_config *c = &rig->cfg;
+	unsigned int nodes = nodes_of(o);
 
 	c->urnicd.telemetry = true;
 	c->engines = 2;
-	c->ports = o->wire.on ? 4 : 2;
+	c->ports = o->wire.on ? 2 * nodes : nodes;
 	c->port = rig->cfg_port;
 	for (unsigned int k = 0; k < c->ports; k++)
 		port_config(&c->port[k], o, k);
-	c->adapters = 2;
+	c->adapters = nodes;
 	c->adapter = rig->cfg_adapter;
-	for (unsigned int i = 0; i < 2; i++)
+	for (unsigned int i = 0; i < nodes; i++)
 		adapter_config(&c->adapter[i], o, i);
 	if (!o->wire.on)
 		return;
 	c->switches = 1;
 	c->sw = &rig->cfg_sw;
-	perf_wire_config(c->sw, rig->cfg_plug, &o->wire);
+	perf_wire_config(c->sw, rig->cfg_plug, nodes, &o->wire);
 }
 
 /* Name the ports' devices: sockets of memif are in the EAL's folder. Ring pairs have no names. */
@@ -180,7 +189,7 @@ rig_open(struct rig *rig, struct perf_opts *o, struct urn_err *err)
 	if (urn_rig_ports(&rig->base, err) != 0)
 		return -1;
 	for (unsigned int i = 0; i < 2; i++)
-		rig->port[i] = rig->base.port[port_of(o, i)];
+		rig->port[i] = rig->base.port[port_of(o, i == 0 ? 0 : nodes_of(o) - 1)];
 	perf_wire_open(&rig->wire, &rig->base);
 	if (settle_mtu(rig, o, err) || wait_link(rig, err))
 		return -1;

@@ -102,7 +102,7 @@ follow(struct two *t, const struct meet_hello *h, struct urn_err *err)
 static int
 protocol(struct urn_err *err)
 {
-	urn_err_set(err, "the other side says what is not its turn to say; use one release on both");
+	urn_err_set(err, "the other side sent a message out of turn; use one release on both");
 	return -1;
 }
 
@@ -343,8 +343,7 @@ part(struct two *t, struct urn_err *err)
 	}
 	if (asks && !heard) {
 		t->lost = true;
-		urn_err_set(err,
-			    "the other side is gone: it ended without a word of what it found");
+		urn_err_set(err, "the other side is gone: it ended without its results");
 		return -1;
 	}
 	return 0;

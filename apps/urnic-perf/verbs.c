@@ -283,7 +283,7 @@ verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct
 	bench_init(b, rig, o);
 	rc = bench_up(b, err);
 	if (rc == 0) {
-		rc = workers_run(b->side, &b->run);
+		rc = workers_run(&b->side[0], &b->side[1], &b->run);
 		rig_drain(rig);
 		if (rc == 0)
 			rc = final_check(b);

@@ -13,14 +13,14 @@ static const char *const ways[2] = {"a_to_b", "b_to_a"};
 enum { ENGINE_B = 1 };
 
 void
-perf_wire_config(struct urn_config_switch *sw, struct urn_config_plug plug[2],
+perf_wire_config(struct urn_config_switch *sw, struct urn_config_plug *plug, unsigned int plugs,
 		 const struct perf_wire_opts *o)
 {
 	memset(sw, 0, sizeof(*sw));
 	snprintf(sw->sw.name, sizeof(sw->sw.name), "wire");
 	sw->engine = ENGINE_B;
 	sw->plug = plug;
-	for (sw->plugs = 0; sw->plugs < 2; sw->plugs++) {
+	for (sw->plugs = 0; sw->plugs < plugs; sw->plugs++) {
 		unsigned int i = sw->plugs;
 
 		plug[i] =
@@ -40,6 +40,7 @@ perf_wire_open(struct perf_wire *w, const struct urn_rig *rig)
 	w->tsc_mult = (uint64_t)(1e9 * 4294967296.0 / (double)rte_get_tsc_hz());
 	w->fabric = rig->fabric[ENGINE_B];
 	w->sw = rig->sw[0];
+	w->plugs = rig->cfg->sw[0].plugs;
 }
 
 unsigned int
@@ -59,17 +60,18 @@ perf_wire_get(const struct perf_wire *w, struct perf_wire_result *out)
 	if (w->fabric == NULL)
 		return;
 	out->on = true;
-	for (uint16_t i = 0; i < 2; i++) {
-		const struct urn_impair *to;
+	for (unsigned int n = 0; n < w->plugs; n++) {
+		uint16_t i = (uint16_t)n;
+		const struct urn_impair_counters *in = urn_impair_counters(urn_switch_impair(w->sw, i, URN_SWITCH_IN));
+		const struct urn_impair_counters *to = urn_impair_counters(urn_switch_impair(w->sw, i, URN_SWITCH_OUT));
+		unsigned int dir = n + 1 < w->plugs ? 0 : 1;
 
-		out->dir[i] = *urn_impair_counters(urn_switch_impair(w->sw, i, URN_SWITCH_IN));
+		for (unsigned int k = 0; k < URN_IMPAIR_COUNTER_COUNT; k++)
+			out->dir[dir].v[k] += k == URN_IMPAIR_PUSHED || k == URN_IMPAIR_POPPED ? 0 : in->v[k];
 		/* An impairment that does nothing sees no frames; the switch has counted them. */
-		out->dir[i].v[URN_IMPAIR_PUSHED] =
-			urn_switch_counters(w->sw, i)->v[URN_SWITCH_RX_PACKETS];
-		to = urn_switch_impair(w->sw, 1 - i, URN_SWITCH_OUT);
-		out->queue_drops[i] = urn_impair_counters(to)->v[URN_IMPAIR_QUEUE];
-		out->dir[i].v[URN_IMPAIR_POPPED] =
-			urn_switch_counters(w->sw, 1 - i)->v[URN_SWITCH_TX_PACKETS];
+		out->dir[dir].v[URN_IMPAIR_PUSHED] += urn_switch_counters(w->sw, i)->v[URN_SWITCH_RX_PACKETS];
+		out->dir[1 - dir].v[URN_IMPAIR_POPPED] += urn_switch_counters(w->sw, i)->v[URN_SWITCH_TX_PACKETS];
+		out->queue_drops[1 - dir] += to->v[URN_IMPAIR_QUEUE];
 	}
 }
 

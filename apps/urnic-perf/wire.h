@@ -65,10 +65,11 @@ int perf_wire_check(const struct perf_wire_opts *w, struct urn_err *err);
 struct perf_wire {
 	struct urn_fabric *fabric; /* owner: the rig; NULL: the ports are joined directly */
 	struct urn_switch *sw;	   /* owner: the fabric */
+	unsigned int plugs;	   /* ports of the switch; the last leads to B */
 	uint64_t tsc_mult;	   /* ns per cycle, 32 fractional bits */
 };
 
-/* The switch's counts, by direction: 0 is A to B. */
+/* The switch's counts, by direction: 0 is A, and other nodes that send, to B. */
 struct perf_wire_result {
 	bool on;
 	struct urn_impair_counters dir[2];
@@ -76,10 +77,10 @@ struct perf_wire_result {
 };
 
 /*
- * Configure the switch, for a rig whose ports 1 and 3 are the switch's ends towards A and B. The
- * engine of B polls it. plug: filled in; owner: the caller, as long as *sw is used.
+ * Configure the switch, for a rig whose ports 1, 3, ... are the switch's ends towards its nodes. The
+ * engine of the last node polls it. plug: `plugs` of them, filled in; owner: the caller, as long as *sw is used.
  */
-void perf_wire_config(struct urn_config_switch *sw, struct urn_config_plug plug[2],
+void perf_wire_config(struct urn_config_switch *sw, struct urn_config_plug *plug, unsigned int plugs,
 		      const struct perf_wire_opts *o);
 /* Use the switch of an open rig; without one, polling does nothing. rig: outlives the wire */
 void perf_wire_open(struct perf_wire *w, const struct urn_rig *rig);

@@ -257,17 +257,17 @@ worker_run(struct side *s, struct run *run, void (*meanwhile)(void *arg), void *
 }
 
 int
-workers_run(struct side side[2], struct run *run)
+workers_run(struct side *a, struct side *b, struct run *run)
 {
-	const struct perf_opts *o = side[0].o;
+	const struct perf_opts *o = a->o;
 	struct worker w[2] = {
-		{.side = {&side[0]}, .run = run, .core = core_of(o, 0), .idle = o->idle},
-		{.side = {&side[1]}, .run = run, .core = core_of(o, 1), .idle = o->idle},
+		{.side = {a}, .run = run, .core = core_of(o, 0), .idle = o->idle},
+		{.side = {b}, .run = run, .core = core_of(o, 1), .idle = o->idle},
 	};
 	unsigned int n = 2;
 
 	if (o->core[0] == o->core[1]) {
-		w[0].side[1] = &side[1];
+		w[0].side[1] = b;
 		n = 1;
 	}
 	for (unsigned int i = 0; i < n; i++)

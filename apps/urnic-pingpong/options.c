@@ -17,7 +17,7 @@ static const char help[] =
 	"       urnic-pingpong --listen [HOST:]PORT --device DEVICE --ip ADDRESS [option...]\n"
 	"\n"
 	"Sends messages to and fro with ibv_rc_pingpong of another RDMA stack, or with another\n"
-	"urnic-pingpong, and compares what comes back byte for byte. The two meet over TCP, which\n"
+	"urnic-pingpong, and compares the answers byte for byte. The two meet over TCP, which\n"
 	"is the kernel's; RoCEv2 goes over the port. --size, --iters and --mtu must be the same\n"
 	"at both.\n"
 	"\n";
@@ -144,7 +144,7 @@ take_mac(const struct urn_option *row, const char *arg, void *to, struct urn_err
 
 #define O(field) offsetof(struct pp_opts, field)
 static const struct urn_option rows[] = {
-	{"peer", "HOST[:PORT]", "whom to connect to over TCP (port 18515)", take_where},
+	{"peer", "HOST[:PORT]", "the peer to connect to over TCP (port 18515)", take_where},
 	{"listen", "[HOST:]PORT", "where to wait for the peer", take_where, .id = LISTEN},
 	{"device", "DEVICE",
 	 "the port, as in doc/reference/ports.md: net_tap0,iface=urn0 or\n"
@@ -172,7 +172,7 @@ static const struct urn_option rows[] = {
 	 "lost our last acknowledgement and ask again (200ms)",
 	 urn_take_time, O(linger_ns), .max = MAX_WAIT_NS},
 	URN_OPTION_IDLE(struct pp_opts, idle, "pause"),
-	{"no-check", NULL, "do not compare what comes back", urn_take_flag, O(no_check)},
+	{"no-check", NULL, "do not compare the answers", urn_take_flag, O(no_check)},
 	URN_OPTION_CAPTURE(struct pp_opts, capture, "the port"),
 	URN_OPTION_JSON(struct pp_opts, json),
 };

@@ -83,6 +83,20 @@ add_static(struct urn_config *c, const struct sw_opts *o, const struct sw_static
 	memcpy(fixed->mac, f->mac, sizeof(fixed->mac));
 }
 
+static void
+add_route(struct urn_config *c, const struct sw_opts *o, const struct sw_route_opts *r,
+	  const uint16_t *number)
+{
+	struct urn_config_switch *s = &c->sw[o->port[r->port].sw];
+	struct urn_config_route *to = &s->route[s->routes];
+
+	if (s->route == NULL)
+		return; /* never: new_config() made room for each switch of the options */
+	s->sw.routes = ++s->routes;
+	to->plug = number[r->port];
+	memcpy(to->gid, r->gid, sizeof(to->gid));
+}
+
 /* Make room for all that the options name. returns: NULL when there is no memory */
 static struct urn_config *
 new_config(const struct sw_opts *o)
@@ -102,7 +116,8 @@ new_config(const struct sw_opts *o)
 		snprintf(s->sw.name, sizeof(s->sw.name), "%s", o->sw[i]);
 		s->plug = calloc(o->ports + 1, sizeof(*s->plug));
 		s->fixed = calloc(o->fixeds + 1, sizeof(*s->fixed));
-		ok = ok && s->plug != NULL && s->fixed != NULL;
+		s->route = calloc(o->routes + 1, sizeof(*s->route));
+		ok = ok && s->plug != NULL && s->fixed != NULL && s->route != NULL;
 	}
 	if (ok && c->port != NULL && c->sw != NULL)
 		return c;
@@ -129,5 +144,7 @@ sw_config(const struct sw_opts *o, uint16_t *number, struct urn_err *err)
 		add_link(c, o, &o->link[i], number);
 	for (unsigned int i = 0; i < o->fixeds; i++)
 		add_static(c, o, &o->fixed[i], number);
+	for (unsigned int i = 0; i < o->routes; i++)
+		add_route(c, o, &o->route[i], number);
 	return c;
 }

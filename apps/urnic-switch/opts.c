@@ -13,6 +13,8 @@
 #define MAX_TIME_NS (86400ull * 366 * 1000000000)
 #define DEFAULT_MBUFS 4096u
 #define NO_LEARNING 1 /* id of --no-learning among the rows of the schema */
+#define NO_PFC 2      /* ... of --no-pfc */
+#define DSCP 3	      /* ... of --dscp */
 
 static const char help[] =
 	"Usage: urnic-switch --port [NAME=]DEVICE --port [NAME=]DEVICE... [OPTION...]\n"
@@ -228,10 +230,59 @@ take_key(const struct urn_option *row, const char *arg, void *to, struct urn_err
 
 	if (row->id == NO_LEARNING)
 		return urn_config_switch_take(&o->every, "learning", "no", err);
+	if (row->id == NO_PFC)
+		return urn_config_switch_take(&o->every, "pfc", "no", err);
 	if (urn_config_switch_take(&o->every, row->name, arg, &why) == 0)
 		return 0;
 	urn_err_set(err, "--%s %.32s: %s", row->name, arg, why.text);
 	return -1;
+}
+
+/* Take "PRIORITY:LIST" for a map of frames to priorities. */
+static int
+take_map(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
+{
+	struct sw_opts *o = to;
+	const char *colon = strchr(arg, ':');
+	char priority[8] = "";
+
+	if (colon && (size_t)(colon - arg) < sizeof(priority))
+		memcpy(priority, arg, (size_t)(colon - arg));
+	if (colon && urn_config_map(&o->every.sw.lossless.map, row->id == DSCP, priority,
+				    colon + 1) == 0)
+		return 0;
+	urn_err_set(err,
+		    "--%s %.32s: give a priority from 0 to 7 and numbers from 0 to %u, such as "
+		    "3:%s",
+		    row->name, arg, row->id == DSCP ? URN_DSCPS - 1 : URN_PCPS - 1,
+		    row->id == DSCP ? "26,48" : "3");
+	return -1;
+}
+
+/* Take an address that is reached by a port. */
+static int
+take_route(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
+{
+	struct sw_opts *o = to;
+	const char *comma = strchr(arg, ',');
+	struct sw_route_opts *r = &o->route[o->routes];
+	int port = comma ? find_port(o, arg, (size_t)(comma - arg)) : -1;
+
+	(void)row;
+	if (o->routes == SW_MAX_STATIC) {
+		urn_err_set(err, "--route %.48s: %u routes are the most", arg, SW_MAX_STATIC);
+		return -1;
+	}
+	if (port < 0 || urn_config_parse_gid(comma + 1, strlen(comma + 1), r->gid) != 0) {
+		urn_err_set(err,
+			    "--route %.48s: give a port that was named before and an IP address, "
+			    "such as left,10.0.0.1",
+			    arg);
+		return -1;
+	}
+	r->port = (unsigned int)port;
+	o->routes++;
+	return 0;
 }
 
 static int
@@ -263,6 +314,23 @@ static const struct urn_option rows[] = {
 	{"no-learning", NULL, "static addresses only, the rest is flooded", take_key,
 	 .id = NO_LEARNING},
 	{"age", "T", "forget an address not seen for so long (300)", take_key},
+	{"kmin", "BYTES",
+	 "bytes that wait for a port up to which no frame gets a\ncongestion mark (5000)",
+	 take_key},
+	{"kmax", "BYTES", "... and above which each frame gets one; 0: none ever (0)", take_key},
+	{"pmax", "P", "share of frames that get one just below kmax, percent (1)", take_key},
+	{"route", "PORT,IP", "an IP address behind a port, for unknown MAC addresses", take_route},
+	{"lossless", "LIST", "priorities that lose no frame: 3 or 3,4 (none)", take_key},
+	{"dscp", "PRIORITY:LIST", "DSCPs of IP frames that have a priority", take_map, .id = DSCP},
+	{"pcp", "PRIORITY:LIST", "code points of tags that have a priority", take_map},
+	{"share", "SIZE", "bytes of an input for each output that do not count (64k)", take_key},
+	{"xoff", "SIZE", "bytes above that at which a sender stops (256k)", take_key},
+	{"xon", "SIZE", "... and at which it goes on (192k)", take_key},
+	{"headroom", "SIZE", "bytes still on their way when it stops (256k)", take_key},
+	{"queue", "SIZE", "bytes that wait in other priorities (4096 frames)", take_key},
+	{"watchdog", "T", "drop frames of a priority that stands so long (200ms)", take_key},
+	{"restore", "T", "... and ignore pauses until none came for so long (200ms)", take_key},
+	{"no-pfc", NULL, "send no frames of flow control", take_key, .id = NO_PFC},
 	{"impair", "PORT[.in|.out]:LIST",
 	 "impairments of frames from the port into the\n"
 	 "switch (in), from the switch to the port (out), or both",
@@ -284,10 +352,15 @@ static int
 check_together(const struct sw_opts *o, struct urn_err *err)
 {
 	bool used[URN_FABRIC_MAX_SWITCHES] = {false};
+	char why[80];
 
 	if (o->devices == 0) {
 		urn_err_set(err, "give at least one port, such as --port tap:left; --help tells "
 				 "more");
+		return -1;
+	}
+	if (urn_mark_check(&o->every.sw.mark, why, sizeof(why)) != 0) {
+		urn_err_set(err, "--kmin and --kmax: %s", why);
 		return -1;
 	}
 	for (unsigned int i = 0; i < o->ports; i++)
@@ -330,6 +403,10 @@ sw_opts_parse(int argc, char **argv, struct sw_opts *o, struct urn_err *err)
 	}
 	if (optind < argc) {
 		urn_err_set(err, "%.32s is one word too many; --help tells how", argv[optind]);
+		return SW_EXIT_USAGE;
+	}
+	if (!urn_lossless_check(&o->every.sw.lossless)) {
+		urn_err_set(err, "--xon is more than --xoff: give less, or raise the other");
 		return SW_EXIT_USAGE;
 	}
 	return check_together(o, err) ? SW_EXIT_USAGE : SW_RUN;

@@ -31,6 +31,11 @@ struct sw_static_opts {
 	uint8_t mac[6];
 };
 
+struct sw_route_opts {
+	unsigned int port; /* index of the port */
+	uint8_t gid[16];   /* the IP address */
+};
+
 struct sw_opts {
 	char sw[URN_FABRIC_MAX_SWITCHES][URN_CONFIG_NAME]; /* names */
 	struct urn_config_switch
@@ -38,7 +43,8 @@ struct sw_opts {
 	struct sw_port_opts port[SW_MAX_PORTS + 2 * SW_MAX_LINKS];
 	struct sw_link_opts link[SW_MAX_LINKS];
 	struct sw_static_opts fixed[SW_MAX_STATIC];
-	unsigned int sws, ports, links, fixeds;
+	struct sw_route_opts route[SW_MAX_STATIC];
+	unsigned int sws, ports, links, fixeds, routes;
 	unsigned int devices; /* ports that are no link ends */
 	uint64_t duration_ns; /* 0: until a signal */
 	uint64_t interval_ns; /* time between prints of the counters; 0: never */

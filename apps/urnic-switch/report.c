@@ -17,7 +17,7 @@ struct set {
 	unsigned int n;
 };
 
-enum { SETS = 4 + URN_SWQ_PRIORITIES }; /* sets of a port, at most */
+enum { SETS = 5 + URN_SWQ_PRIORITIES }; /* sets of a port, at most */
 
 /* Sets of the queues: priority 0, and those above that have counted. returns: how many */
 static unsigned int
@@ -55,6 +55,8 @@ sets_of(const struct sw_rig *rig, unsigned int port, struct set out[SETS])
 		(struct set){"out", "impair_out", urn_impair_counter_name,
 			     urn_impair_counters(urn_switch_impair(sw, number, URN_SWITCH_OUT))->v,
 			     URN_IMPAIR_COUNTER_COUNT};
+	out[n++] = (struct set){"marks", "marks", urn_mark_counter_name,
+				urn_switch_marks(sw, number)->c.v, URN_MARK_COUNTER_COUNT};
 	n += queue_sets(urn_switch_queues(sw, number), &out[n]);
 	if (f)
 		out[n++] = (struct set){"device", "device_counters", urn_fabric_counter_name, f->v,
@@ -69,6 +71,58 @@ missed(const struct urn_port *dev)
 	struct rte_eth_stats st;
 
 	return dev && rte_eth_stats_get(dev->id, &st) == 0 ? st.imissed + st.rx_nombuf : 0;
+}
+
+/* True when frames have waited in this priority of a port, or the account has held some. */
+static bool
+queue_used(struct urn_switch *sw, uint16_t number, unsigned int priority,
+	   struct urn_switch_account *a)
+{
+	(void)urn_switch_account(sw, number, priority, a);
+	return urn_switch_queues(sw, number)->level[priority].peak || a->peak || a->paused;
+}
+
+/* The queues' bytes and frames, and the accounts, of priorities that were used. */
+static void
+json_queues(struct urn_json *j, struct urn_switch *sw, uint16_t number)
+{
+	urn_json_array(j, "queues");
+	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
+		const struct urn_swq_level *l = &urn_switch_queues(sw, number)->level[k];
+		struct urn_switch_account a;
+
+		if (!queue_used(sw, number, k, &a))
+			continue;
+		urn_json_object(j, NULL);
+		urn_json_u64(j, "priority", k);
+		urn_json_u64(j, "bytes", l->bytes);
+		urn_json_u64(j, "frames", l->tail - l->head);
+		urn_json_u64(j, "peak", l->peak);
+		urn_json_u64(j, "account", a.bytes);
+		urn_json_u64(j, "account_peak", a.peak);
+		urn_json_bool(j, "stops_sender", a.stopped);
+		urn_json_bool(j, "paused", a.paused);
+		urn_json_bool(j, "restoring", a.restoring);
+		urn_json_end(j);
+	}
+	urn_json_end(j);
+}
+
+static void
+text_queues(struct urn_switch *sw, uint16_t number)
+{
+	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
+		const struct urn_swq_level *l = &urn_switch_queues(sw, number)->level[k];
+		struct urn_switch_account a;
+
+		if (!queue_used(sw, number, k, &a))
+			continue;
+		printf("    queue%u: %" PRIu64 " bytes in %u frames, at most %" PRIu64
+		       "; account %" PRIu64 ", at most %" PRIu64 "%s%s%s\n",
+		       k, l->bytes, l->tail - l->head, l->peak, a.bytes, a.peak,
+		       a.stopped ? "; stops its sender" : "", a.paused ? "; paused" : "",
+		       a.restoring ? "; restoring" : "");
+	}
 }
 
 static void
@@ -87,6 +141,7 @@ json_port(struct urn_json *j, const struct sw_rig *rig, unsigned int port)
 	urn_json_bool(j, "up", urn_switch_port_is_up(rig->sw[p->sw], rig->number[port]));
 	for (unsigned int i = 0; i < n; i++)
 		urn_json_counters(j, set[i].key, "", set[i].name, set[i].v, set[i].n);
+	json_queues(j, rig->sw[p->sw], rig->number[port]);
 	urn_json_u64(j, "rx_missed", missed(rig->dev[port]));
 	urn_json_end(j);
 }
@@ -146,6 +201,7 @@ text_port(const struct sw_rig *rig, unsigned int port)
 		if (*between != '\0')
 			putchar('\n');
 	}
+	text_queues(rig->sw[p->sw], rig->number[port]);
 	if (missed(rig->dev[port]))
 		printf("    missed by the device: %" PRIu64 "\n", missed(rig->dev[port]));
 }

@@ -43,7 +43,7 @@ class Telemetry:
             self.sock.connect(path)
             hello = self.sock.recv(1024)
             if not hello:
-                raise OSError("it hung up without a word: ten others are connected (doc/reference/watching.md)")
+                raise OSError("urnicd hung up without a word: ten others are connected (doc/reference/watching.md)")
             hello = json.loads(hello)
             self.size, self.pid = hello["max_output_len"], hello["pid"]
             if not isinstance(self.size, int) or not 0 < self.size <= ANSWER:

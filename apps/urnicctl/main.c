@@ -27,10 +27,8 @@ help(void)
 	      "\n"
 	      "Ask a running urnicd, or tell it something (doc/reference/urnicctl.md).\n"
 	      "\n"
-	      "  -s, --socket PATH   its control socket, or the one for programs beside it; auto, "
-	      "as\n"
-	      "                      without this: of URNIC_SOCKET, of $XDG_RUNTIME_DIR/urnic/, of "
-	      "/run/urnic/\n"
+	      "  -s, --socket PATH   urnicd's control socket, or its socket for programs; auto, the\n"
+	      "                      default: of URNIC_SOCKET, $XDG_RUNTIME_DIR/urnic/ or /run/urnic/\n"
 	      "      --json          answer as an array of objects\n"
 	      "      --help          this text\n"
 	      "      --version       the version\n"
@@ -194,9 +192,10 @@ answer(int fd)
 		if (n < (ssize_t)sizeof(a) || a.magic != ADMIN_MAGIC) {
 			fprintf(stderr, "urnicctl: %s\n",
 				n < 0 && errno == EAGAIN ? "urnicd does not answer"
-				: n > 0 ? "this is no answer of urnicd's: is it its control socket?"
-					: "urnicd hung up: it ends, or this is not its control "
-					  "socket");
+				: n > 0 ? "the answer is not urnicd's: is the socket its control "
+					  "socket?"
+					: "urnicd hung up: urnicd ends, or the socket is not its "
+					  "control socket");
 			return EXIT_FAILED;
 		}
 		n -= (ssize_t)sizeof(a);

@@ -112,7 +112,7 @@ nicd_run_step(struct nicd_run *r)
 		r->status = NICD_RUN_USAGE;
 	flush(r, rc != URN_REPORT_MORE);
 	if (r->out.failed) {
-		urn_err_set(&r->err, "no memory for what there is to say");
+		urn_err_set(&r->err, "no memory for the answer");
 		r->status = NICD_RUN_FAILED;
 	}
 	return rc == URN_REPORT_MORE && r->status == NICD_RUN_OK;

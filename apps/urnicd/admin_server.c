@@ -240,7 +240,8 @@ prepare(struct nicd_admin_server *s, struct pollfd *fds)
 
 		if (who->fd >= 0 && who->until <= now)
 			hang_up(who);
-		fds[2 + i] = (struct pollfd){.fd = who->fd, .events = who->asked ? POLLOUT : POLLIN};
+		fds[2 + i] =
+			(struct pollfd){.fd = who->fd, .events = who->asked ? POLLOUT : POLLIN};
 		if (who->fd >= 0 && who->until < next)
 			next = who->until;
 	}

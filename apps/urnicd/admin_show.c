@@ -63,6 +63,12 @@ nicd_run_show_srq(struct nicd_run *r)
 }
 
 int
+nicd_run_show_msg(struct nicd_run *r)
+{
+	return report(r, urn_report_msgs, NULL);
+}
+
+int
 nicd_run_show_mr(struct nicd_run *r)
 {
 	return report(r, urn_report_mrs, NULL);

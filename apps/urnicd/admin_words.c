@@ -237,7 +237,7 @@ no_command(char *const *words, unsigned int n, struct admin_why *why)
 	if (len == 0)
 		return wrong(why, "'%.40s' is no command; 'help' lists them", words[0]);
 	if (n == 1)
-		return wrong(why, "%s what? There are %s", words[0], list);
+		return wrong(why, "'%s' wants a word behind it; there are %s", words[0], list);
 	return wrong(why, "'%s %.40s' is no command; there are %s", words[0], words[1], list);
 }
 

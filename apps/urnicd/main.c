@@ -40,9 +40,9 @@ static const char help[] =
 	"Usage: urnicd -c FILE [OPTION...]\n"
 	"\n"
 	"Run the dataplane that FILE describes: ports, switches, adapters. Programs attach\n"
-	"to it over its socket and use verbs. It runs until SIGTERM, SIGINT or SIGHUP.\n"
+	"to it over its socket and use verbs. urnicd runs until SIGTERM, SIGINT or SIGHUP.\n"
 	"\n"
-	"  -c, --config FILE   what to run (doc/reference/urnicd.md; ready ones in config/)\n"
+	"  -c, --config FILE   the configuration (doc/reference/urnicd.md; ready ones in config/)\n"
 	"  -i, --interactive   take commands from the standard input (doc/reference/urnicctl.md)\n"
 	"      --check         say whether FILE is right, and stop\n"
 	"      --help-config   every section and key of FILE, and stop\n"
@@ -156,7 +156,7 @@ write_pid(const char *path, struct urn_err *err)
 		return 0;
 	}
 	urn_err_set(err, "%s: the number of the process can't be written: %s", path,
-		    errno == ELOOP || errno == EEXIST ? "it is a link, or no file" : strerror(errno));
+		    errno == ELOOP || errno == EEXIST ? "a link, or no file" : strerror(errno));
 	if (fd >= 0 && errno != EEXIST)
 		(void)unlink(path); /* we made or emptied the file */
 	if (fd >= 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random numbers from a seed: the sequence splitmix64. No secret: one value gives all others away. */
+/* Random numbers from a seed: the sequence splitmix64. No secret: one value gives all others away.
+ */
 #ifndef URN_BASE_RND_H
 #define URN_BASE_RND_H
 

@@ -128,7 +128,7 @@ bool urn_cm_owner_goes(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now);
  */
 bool urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn);
 
-/* Which owner a connection with a remote queue pair belongs to. */
+/* Owner of a connection with a remote queue pair. */
 enum urn_cm_claim {
 	URN_CM_CLAIM_NONE,  /* no known owner */
 	URN_CM_CLAIM_ASKED, /* the peer asked this owner for a connection, and has not answered our reply yet */

@@ -20,6 +20,7 @@ union any_object {
 	struct urn_config_daemon urnicd;
 	struct urn_config_eal eal;
 	struct urn_config_limits limits;
+	struct urn_config_congestion congestion;
 	struct urn_config_engine engine;
 	struct urn_config_port port;
 	struct urn_config_switch sw;
@@ -126,10 +127,11 @@ say_unknown_section(struct urn_config_ctx *ctx, const struct urn_ini_section *s)
 	for (unsigned int i = 0; i < URN_CONFIG_KINDS; i++)
 		urn_config_near_try(&near, urn_config_kinds[i].name);
 	if (!near.best) {
-		urn_config_say(ctx, s->kind.line,
-			       "[%.*s] is no section; there are [urnicd], [eal], [limits], "
-			       "[engine N], [port NAME], [switch NAME] and [adapter NAME]",
-			       SHOWN, s->kind.s);
+		urn_config_say(
+			ctx, s->kind.line,
+			"[%.*s] is no section; there are [urnicd], [eal], [limits], "
+			"[congestion], [engine N], [port NAME], [switch NAME] and [adapter NAME]",
+			SHOWN, s->kind.s);
 		return;
 	}
 	kind = find_kind(near.best);
@@ -304,6 +306,8 @@ add_only(struct urn_config_ctx *ctx, unsigned int id, const struct urn_ini_secti
 		return &cfg->urnicd;
 	case URN_CK_EAL:
 		return &cfg->eal;
+	case URN_CK_CONGESTION:
+		return &cfg->congestion;
 	default:
 		return &cfg->limits;
 	}
@@ -370,6 +374,7 @@ take_sections(struct urn_config_ctx *ctx)
 	urn_config_preset(ctx, &urn_config_kinds[URN_CK_URNICD], &cfg->urnicd);
 	urn_config_preset(ctx, &urn_config_kinds[URN_CK_EAL], &cfg->eal);
 	urn_config_preset(ctx, &urn_config_kinds[URN_CK_LIMITS], &cfg->limits);
+	urn_config_preset(ctx, &urn_config_kinds[URN_CK_CONGESTION], &cfg->congestion);
 	for (unsigned int id = 0; id < URN_CONFIG_KINDS; id++) {
 		take_kind(ctx, id);
 		if (id != URN_CK_URNICD)
@@ -470,6 +475,7 @@ urn_config_free(struct urn_config *cfg)
 	for (unsigned int i = 0; i < cfg->switches; i++) {
 		free(cfg->sw[i].plug);
 		free(cfg->sw[i].fixed);
+		free(cfg->sw[i].route);
 	}
 	for (unsigned int i = 0; i < cfg->adapters; i++)
 		free(cfg->adapter[i].adapter.neighbour);

@@ -86,6 +86,12 @@ struct urn_config_limits {
 	struct urn_config_quota per_uid; /* for all clients of a user together */
 };
 
+/* [congestion]: copied into each adapter */
+struct urn_config_congestion {
+	struct urn_dcqcn_config dcqcn; /* line 0: each adapter has its own */
+	uint64_t delay_limit_ns;       /* see struct urn_adapter_config */
+};
+
 /* [engine N]; N is its index */
 struct urn_config_engine {
 	int lcore; /* CPU that its thread runs on; -1: any of urn_config_eal.cores */
@@ -123,14 +129,22 @@ struct urn_config_static {
 	uint8_t mac[6];
 };
 
+/* An IP address behind a plug. */
+struct urn_config_route {
+	unsigned int plug; /* index */
+	uint8_t gid[16];
+};
+
 /* [switch NAME] */
 struct urn_config_switch {
-	struct urn_switch_config sw; /* name, fdb.max, fdb.age_ns, no_learning; copies: NULL */
+	struct urn_switch_config sw; /* all but copies and fdb.seed; routes: `routes` */
 	unsigned int engine;	     /* engine whose thread polls the switch */
 	unsigned int plugs;
 	struct urn_config_plug *plug; /* in the order of ports, adapters, links */
 	unsigned int statics;
 	struct urn_config_static *fixed;
+	unsigned int routes;
+	struct urn_config_route *route;
 	unsigned int line;
 };
 
@@ -157,6 +171,7 @@ struct urn_config {
 	struct urn_config_daemon urnicd;
 	struct urn_config_eal eal;
 	struct urn_config_limits limits;
+	struct urn_config_congestion congestion;
 	unsigned int engines, ports, switches, adapters, nodes;
 	struct urn_config_engine engine[URN_ABI_MAX_ENGINES];
 	struct urn_config_port *port;

@@ -400,6 +400,37 @@ check_areas(struct urn_config_ctx *ctx)
 	}
 }
 
+/* ---- congestion */
+
+static void
+check_marks(struct urn_config_ctx *ctx)
+{
+	for (unsigned int i = 0; i < ctx->cfg->switches; i++) {
+		char why[80];
+
+		if (urn_mark_check(&ctx->cfg->sw[i].sw.mark, why, sizeof(why)) != 0)
+			urn_config_say(ctx, urn_config_line(ctx->sw[i], "kmin"), "switch %s: %s",
+				       ctx->cfg->sw[i].sw.name, why);
+	}
+}
+
+static void
+check_congestion(struct urn_config_ctx *ctx)
+{
+	const struct urn_config_congestion *c = &ctx->cfg->congestion;
+
+	if (c->dcqcn.hyper < c->dcqcn.additive)
+		urn_config_say(
+			ctx, urn_config_line(ctx->only[URN_CK_CONGESTION], "hyper"),
+			"hyper is less than additive, and the rate would rise slower after more "
+			"steps; raise the one or lower the other");
+	for (unsigned int i = 0; i < ctx->cfg->adapters; i++) {
+		ctx->cfg->adapter[i].adapter.dcqcn = c->dcqcn;
+		ctx->cfg->adapter[i].adapter.delay_limit_ns = c->delay_limit_ns;
+	}
+	check_marks(ctx);
+}
+
 void
 urn_config_check(struct urn_config_ctx *ctx)
 {
@@ -415,4 +446,5 @@ urn_config_check(struct urn_config_ctx *ctx)
 	check_limits(ctx);
 	check_paths(ctx);
 	check_areas(ctx);
+	check_congestion(ctx);
 }

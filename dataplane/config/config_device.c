@@ -48,12 +48,12 @@ say_no_device(const char *device, struct urn_err *err)
 	if (strlen(device) <= 15 && strpbrk(device, ",:= /") == NULL &&
 	    strncmp(device, "net_", 4) != 0)
 		urn_err_set(err,
-			    "that is no device of DPDK; for an interface of that name give "
+			    "no device of DPDK; for an interface of that name give "
 			    "net_af_packet0,iface=%s",
 			    device);
 	else
 		urn_err_set(err,
-			    "that is no device of DPDK; give net_memif, net_tap, net_af_packet, "
+			    "no device of DPDK; give net_memif, net_tap, net_af_packet, "
 			    "net_af_xdp, net_pcap, net_null or net_ring with a number behind it, "
 			    "or a PCI address such as 0000:3b:00.0");
 }

@@ -11,6 +11,7 @@ static const char *const type_text[URN_CONFIG_TYPES] = {
 	[URN_CT_NAME] = "a name",
 	[URN_CT_NAMES] = "names",
 	[URN_CT_LIMIT] = "a number or unlimited",
+	[URN_CT_PERCENT] = "0% to 100%",
 	[URN_CT_BOOL] = "yes or no",
 	[URN_CT_MODE] = "octal",
 	[URN_CT_MAC] = "a MAC address",
@@ -23,6 +24,7 @@ static const char *const type_text[URN_CONFIG_TYPES] = {
 	[URN_CT_DEVICE] = "a device",
 	[URN_CT_EAL] = "arguments",
 	[URN_CT_MACS] = "MAC addresses",
+	[URN_CT_IPS] = "IP addresses",
 	[URN_CT_IMPAIR] = "impairments",
 };
 
@@ -37,9 +39,16 @@ value_text(const struct urn_config_key *k, char *out, size_t size)
 		snprintf(out, size, "%s to %s", urn_config_number_text(k->min, least),
 			 urn_config_number_text(k->max, most));
 		break;
+	case URN_CT_SET:
+		snprintf(out, size, "numbers from 0 to %u", (unsigned int)k->max);
+		break;
 	case URN_CT_TIME:
 		snprintf(out, size, "%s to %s", urn_config_time_text(k->min, least),
 			 urn_config_time_text(k->max, most));
+		break;
+	case URN_CT_RATE:
+		snprintf(out, size, "%s to %s bit/s", urn_config_rate_text(k->min, least),
+			 urn_config_rate_text(k->max, most));
 		break;
 	case URN_CT_WORD:
 	case URN_CT_LEVEL:

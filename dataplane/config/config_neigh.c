@@ -24,6 +24,29 @@ take_gid(const char *text, uint8_t gid[16])
 	       (inet_pton(AF_INET6, text, gid) == 1 && memcmp(gid, v4_prefix, sizeof(v4_prefix)) != 0);
 }
 
+int
+urn_config_parse_gid(const char *text, size_t n, uint8_t gid[16])
+{
+	char copy[INET6_ADDRSTRLEN] = "";
+
+	if (n == 0 || n >= sizeof(copy))
+		return -1;
+	memcpy(copy, text, n);
+	return take_gid(copy, gid) ? 0 : -1;
+}
+
+bool
+urn_config_are_gids(const char *text)
+{
+	const char *at = text, *word;
+	size_t n, count = 0;
+	uint8_t gid[16];
+
+	while ((n = urn_config_word(&at, &word)) > 0 && urn_config_parse_gid(word, n, gid) == 0)
+		count++;
+	return n == 0 && count > 0;
+}
+
 /* True when the adapter has this address. */
 static bool
 is_own(const struct urn_adapter_config *a, const uint8_t gid[16])

@@ -20,19 +20,21 @@
 #include "wire/features.h"
 
 enum urn_config_type {
-	URN_CT_TEXT,   /* any text */
-	URN_CT_PATH,   /* an absolute path */
-	URN_CT_NAME,   /* a name that the configuration gives: letters, digits, _ and - */
-	URN_CT_NAMES,  /* a list of names */
-	URN_CT_COUNT,  /* a number, with k, M or G */
-	URN_CT_LIMIT,  /* a count, or "unlimited" */
-	URN_CT_SIZE,   /* bytes, with k, M or G */
-	URN_CT_TIME,   /* 100us, 4ms, 2s; min, max in ns */
-	URN_CT_BOOL,   /* yes or no */
-	URN_CT_WORD,   /* one of the words: its index */
-	URN_CT_LEVEL,  /* one of the words: itself */
-	URN_CT_NUMBER, /* one of the words, which are numbers: the number */
-	URN_CT_MODE,   /* octal */
+	URN_CT_TEXT,	/* any text */
+	URN_CT_PATH,	/* an absolute path */
+	URN_CT_NAME,	/* a name that the configuration gives: letters, digits, _ and - */
+	URN_CT_NAMES,	/* a list of names */
+	URN_CT_COUNT,	/* a number, with k, M or G */
+	URN_CT_LIMIT,	/* a count, or "unlimited" */
+	URN_CT_SIZE,	/* bytes, with k, M or G */
+	URN_CT_TIME,	/* 100us, 4ms, 2s; min, max in ns */
+	URN_CT_RATE,	/* 40M, 2.5G: bits a second, min, max too; the field is bytes a second */
+	URN_CT_PERCENT, /* 1%, 0.5: a double from 0 to 1 */
+	URN_CT_BOOL,	/* yes or no */
+	URN_CT_WORD,	/* one of the words: its index */
+	URN_CT_LEVEL,	/* one of the words: itself */
+	URN_CT_NUMBER,	/* one of the words, which are numbers: the number */
+	URN_CT_MODE,	/* octal */
 	URN_CT_MAC,
 	URN_CT_IPV4,
 	URN_CT_IPV6,
@@ -43,6 +45,8 @@ enum urn_config_type {
 	URN_CT_DEVICE,	 /* a device for pmd_glue */
 	URN_CT_EAL,	 /* further EAL arguments */
 	URN_CT_MACS,	 /* a list of MAC addresses */
+	URN_CT_SET,	 /* 0,2-4: a mask; max: the largest number, 63 at most */
+	URN_CT_IPS,	 /* a list of IPv4 and IPv6 addresses */
 	URN_CT_IMPAIR,	 /* switch/impair_words.h */
 	URN_CONFIG_TYPES,
 };
@@ -69,6 +73,7 @@ enum urn_config_kind_id {
 	URN_CK_URNICD,
 	URN_CK_EAL,
 	URN_CK_LIMITS,
+	URN_CK_CONGESTION,
 	URN_CK_ENGINE,
 	URN_CK_PORT,
 	URN_CK_SWITCH,
@@ -125,9 +130,15 @@ void urn_config_preset(struct urn_config_ctx *ctx, const struct urn_config_kind 
  */
 size_t urn_config_word(const char **at, const char **word);
 
-/* Write a value in a file's form: 65536 as 64k; 4000000 ns as 4ms; "a, b or c". returns: out */
+/* ---- config_text.c */
+
+/*
+ * Write a value in a file's form: 65536 as 64k; 4000000 ns as 4ms; 40000000 bit/s as 40M; "a, b or
+ * c". returns: out
+ */
 const char *urn_config_number_text(uint64_t n, char out[32]);
 const char *urn_config_time_text(uint64_t ns, char out[32]);
+const char *urn_config_rate_text(uint64_t bps, char out[32]);
 void urn_config_words_text(const char *const *words, char *out, size_t size);
 void urn_config_features_text(const struct urn_features *list, char *out, size_t size);
 
@@ -168,6 +179,15 @@ void urn_config_refer(struct urn_config_ctx *ctx);
 void urn_config_neighbours(struct urn_config_ctx *ctx);
 /* Fill in the plugs of switches; after urn_config_refer(). */
 void urn_config_plug(struct urn_config_ctx *ctx);
+/*
+ * Check switches' numbers for lossless priorities, take their maps, and give them to the adapters on
+ * them. (config_lossless.c)
+ */
+void urn_config_lossless(struct urn_config_ctx *ctx);
+/* Parse a list of numbers from 0 to max (63 at most), "0,2-4", into a mask. returns: 0, or -1: bad, or empty */
+int urn_config_parse_set(const char *text, unsigned int max, uint64_t *set);
+/* True when a text is a list of at least one address. */
+bool urn_config_are_gids(const char *text);
 /* Line of a key in a section, or of the section when the key is not there. */
 unsigned int urn_config_line(const struct urn_ini_section *section, const char *key);
 /* Index of the port or switch with a name of n bytes, or -1. */

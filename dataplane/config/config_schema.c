@@ -124,16 +124,47 @@ static const struct urn_config_key limits_keys[] = {
 	LIMIT("msg_sets_per_uid", per_uid.msg, "32k", "... of all clients of one user"),
 };
 
+#define C(field) FIELD(struct urn_config_congestion, field)
+#define Q(field) C(dcqcn.field)
+static const struct urn_config_key congestion_keys[] = {
+	{"cnp_interval", .type = URN_CT_TIME, Q(cnp_ns), .min = US, .max = 10 * MS, .unit = 1,
+	 .preset = "50us",
+	 .help = "a queue pair tells its peer of marks at most once in this time (N)"},
+	{"gain_shift", .type = URN_CT_COUNT, Q(gain_shift), .min = 1, .max = 16, .preset = "8",
+	 .help = "a notification moves alpha 1/2^gain_shift of the way to 1 (g = 1/256)"},
+	{"alpha_time", .type = URN_CT_TIME, Q(alpha_ns), .min = US, .max = S, .unit = 1,
+	 .preset = "55us", .help = "alpha falls after so long without a notification (K)"},
+	{"raise_time", .type = URN_CT_TIME, Q(raise_ns), .min = US, .max = S, .unit = 1,
+	 .preset = "55us", .help = "the rate rises a step each time this passes (T)"},
+	{"raise_bytes", .type = URN_CT_SIZE, Q(raise_bytes), .min = 4 * K, .max = G,
+	 .preset = "10M", .help = "... and each time so many bytes were sent (B)"},
+	{"fast_steps", .type = URN_CT_COUNT, Q(fast), .min = 1, .max = 1000, .preset = "5",
+	 .help = "steps that halve the way back to the rate before (F)"},
+	{"additive", .type = URN_CT_RATE, Q(additive), .min = 1000000, .max = 100000000000,
+	 .preset = "40M", .help = "a further step adds this to the rate (R_AI)"},
+	{"hyper", .type = URN_CT_RATE, Q(hyper), .min = 1000000, .max = 100000000000,
+	 .preset = "400M",
+	 .help = "... or this, when time and bytes have both made such steps (R_HAI)"},
+	{"least_rate", .type = URN_CT_RATE, Q(least), .min = 1000000, .max = 100000000000,
+	 .preset = "10M", .help = "no notification makes a queue pair slower than this"},
+	{"delay_limit", .type = URN_CT_TIME, C(delay_limit_ns), .min = US, .max = S, .unit = 1,
+	 .preset = "(any time)",
+	 .help = "send so little that packets wait no longer in queues on their way, by the round "
+		 "trips; for switches that mark nothing"},
+};
+
 #define N(field) FIELD(struct urn_config_engine, field)
 static const struct urn_config_key engine_keys[] = {
 	{"lcore", .type = URN_CT_COUNT, N(lcore), .max = RTE_MAX_LCORE - 1,
 	 .preset = "(any of [eal] cores)", .help = "the CPU that its thread runs on, alone"},
 	{"idle", .type = URN_CT_WORD, N(engine.idle), .words = idle_words,
-	 .preset = "(that of [urnicd])", .help = "spin, pause or sleep when there is nothing to do"},
+	 .preset = "(the value in [urnicd])",
+	 .help = "spin, pause or sleep when there is nothing to do"},
 	{"empty_polls", .type = URN_CT_COUNT, N(engine.empty_polls), .min = 1, .max = G,
-	 .preset = "(that of [urnicd])", .help = "... after so many polls that found nothing"},
+	 .preset = "(the value in [urnicd])", .help = "... after so many polls that found nothing"},
 	{"sleep", .type = URN_CT_TIME, N(engine.sleep_us), .min = US, .max = MS, .unit = US,
-	 .preset = "(that of [urnicd])", .help = "... for so long at a time, up to 1ms when nothing comes for long"},
+	 .preset = "(the value in [urnicd])",
+	 .help = "... for so long at a time, up to 1ms when nothing comes for long"},
 };
 
 #define P(field) FIELD(struct urn_config_port, port.field)
@@ -154,7 +185,7 @@ static const struct urn_config_key port_keys[] = {
 	{"mac", .type = URN_CT_MAC, P(mac), .preset = "(the device's, or random)",
 	 .help = "its MAC address: 02:00:00:00:00:01"},
 	{"steer", .type = URN_CT_BOOL, P(steer), .preset = "no",
-	 .help = "take only RoCEv2 and what finds neighbours, where the NIC can; the rest stays "
+	 .help = "take only RoCEv2, ARP and neighbour discovery, where the NIC can; the rest stays "
 		 "with the kernel"},
 };
 
@@ -171,8 +202,47 @@ static const struct urn_config_key switch_keys[] = {
 	 .preset = "300s", .help = "forget an address that was not seen for so long"},
 	{"addresses", .type = URN_CT_COUNT, W(sw.fdb.max), .min = 1, .max = URN_FDB_MAX,
 	 .preset = "4k", .help = "room in its table of addresses"},
+	{"kmin", .type = URN_CT_SIZE, W(sw.mark.kmin), .max = URN_MARK_MAX_BYTES, .preset = "5000",
+	 .help = "bytes that wait for a port up to which no frame gets a congestion mark"},
+	{"kmax", .type = URN_CT_SIZE, W(sw.mark.kmax), .max = URN_MARK_MAX_BYTES, .preset = "0",
+	 .help = "... and above which each frame gets one; 0: no frame ever does (DCQCN has "
+		 "200000)"},
+	{"pmax", .type = URN_CT_PERCENT, W(sw.mark.pmax), .preset = "1%",
+	 .help = "share of frames that get one just below kmax; fewer, the fewer bytes wait"},
+	{"lossless", .type = URN_CT_SET, W(sw.lossless.priorities), .max = URN_SWQ_PRIORITIES - 1,
+	 .preset = "(none)",
+	 .help = "priorities of which no frame is dropped; their senders stop instead"},
+	{"dscp", .arg = "PRIORITY", .type = URN_CT_SET, LATER, .max = URN_DSCPS - 1,
+	 .preset = "(eight each: 0 to 7 are priority 0)",
+	 .help = "with lossless: DSCPs of IP frames that have a priority"},
+	{"pcp", .arg = "PRIORITY", .type = URN_CT_SET, LATER, .max = URN_PCPS - 1,
+	 .preset = "(its own number)",
+	 .help = "with lossless: code points of VLAN tags that have a priority"},
+	{"share", .type = URN_CT_SIZE, W(sw.lossless.share), .min = 16 * K, .max = G,
+	 .preset = "64k",
+	 .help = "bytes of an input that may wait for each output before they count"},
+	{"xoff", .type = URN_CT_SIZE, W(sw.lossless.xoff), .min = 16 * K, .max = G,
+	 .preset = "256k", .help = "bytes above shares at which an input's sender is to stop"},
+	{"xon", .type = URN_CT_SIZE, W(sw.lossless.xon), .max = G, .preset = "192k",
+	 .help = "bytes at which it goes on"},
+	{"headroom", .type = URN_CT_SIZE, W(sw.lossless.headroom), .max = G, .preset = "256k",
+	 .help = "bytes above xoff that are still on their way when the sender stops"},
+	{"queue", .type = URN_CT_SIZE, W(sw.lossless.queue), .min = 16 * K, .max = G,
+	 .preset = "(4096 frames)",
+	 .help = "bytes that wait at an output in a priority that is not lossless"},
+	{"watchdog", .type = URN_CT_TIME, W(sw.lossless.watchdog_ns), .min = MS, .max = 60 * S,
+	 .unit = 1, .preset = "200ms",
+	 .help = "frames of a lossless priority that stands still for so long are dropped"},
+	{"restore", .type = URN_CT_TIME, W(sw.lossless.restore_ns), .min = MS, .max = 60 * S,
+	 .unit = 1, .preset = "200ms",
+	 .help = "... which then ignores pauses until none has come for so long"},
+	{"pfc", .type = URN_CT_BOOL, W(sw.lossless.no_pfc), .invert = true, .preset = "yes",
+	 .help = "stop senders by frames of priority-based flow control (IEEE 802.1Qbb)"},
+	{"route", .arg = "WHO", .type = URN_CT_IPS, LATER, .preset = "(none)",
+	 .help = "IP addresses behind a port, adapter or switch, for frames to unknown MAC "
+		 "addresses"},
 	{"engine", .type = URN_CT_COUNT, W(engine), .max = URN_ABI_MAX_ENGINES - 1,
-	 .preset = "(that of switches it is linked with, or 0)",
+	 .preset = "(the engine of linked switches, or 0)",
 	 .help = "the engine whose thread runs it"},
 	{"static", .arg = "WHO", .type = URN_CT_MACS, LATER, .preset = "(none)",
 	 .help = "MAC addresses that are behind a port, adapter or switch for good"},
@@ -208,6 +278,8 @@ static const struct urn_config_key adapter_keys[] = {
 	 .preset = "4ms", .help = "the least time to a repeat, whatever the round trip"},
 	{"congestion_control", .type = URN_CT_BOOL, A(no_congestion_control), .invert = true, .preset = "yes",
 	 .help = "let switches mark packets, and slow down as DCQCN has it"},
+	{"pfc", .type = URN_CT_BOOL, A(obey.on), .preset = "(on a lossless switch)",
+	 .help = "obey priority-based flow control (IEEE 802.1Qbb) of the port's peer"},
 	{"area_size", .type = URN_CT_SIZE, A(area_size), .min = M, .max = 1024 * G, .preset = "1G",
 	 .help = "address space for the queues of one client"},
 	{"work_in_flight", .type = URN_CT_COUNT, A(work_in_flight), .min = 64, .max = 16 * M,
@@ -231,11 +303,15 @@ static const struct urn_config_key adapter_keys[] = {
 #define KEYS(table) .key = (table), .keys = RTE_DIM(table)
 const struct urn_config_kind urn_config_kinds[URN_CONFIG_KINDS] = {
 	[URN_CK_URNICD] = {"urnicd", NULL, 1, sizeof(struct urn_config_daemon), KEYS(urnicd_keys),
-			   .help = "The process: its socket, its manners, what it shows."},
+			   .help = "The process: its socket, its log, its views."},
 	[URN_CK_EAL] = {"eal", NULL, 1, sizeof(struct urn_config_eal), KEYS(eal_keys),
 			.help = "DPDK's environment."},
 	[URN_CK_LIMITS] = {"limits", NULL, 1, sizeof(struct urn_config_limits), KEYS(limits_keys),
 			   .help = "Limits of clients. \"unlimited\" is one of the values."},
+	[URN_CK_CONGESTION] = {"congestion", NULL, 1, sizeof(struct urn_config_congestion),
+			       KEYS(congestion_keys),
+			       .help = "Congestion control of all adapters: DCQCN, whose names of "
+				       "parameters stand in parentheses."},
 	[URN_CK_ENGINE] = {"engine", "N", URN_ABI_MAX_ENGINES, sizeof(struct urn_config_engine),
 			   KEYS(engine_keys),
 			   .help = "A thread that polls, numbered from 0 on without a gap. Without "

@@ -14,6 +14,8 @@
 #define SHOWN 48
 /* Static addresses of one switch. */
 #define STATICS_MAX 1024u
+/* Routes of one switch. */
+#define ROUTES_MAX 4096u
 /* Plugs of one switch. */
 #define PLUGS_MAX (2 * URN_CONFIG_MAX_PORTS + URN_CONFIG_MAX_SWITCHES)
 
@@ -395,6 +397,63 @@ fix(struct urn_config_ctx *ctx, struct urn_config_switch *w, const struct urn_in
 		fix_one(ctx, w, (unsigned int)p, mac, e->key.line);
 }
 
+/* Room for one more route. NULL: no memory */
+static struct urn_config_route *
+add_route(struct urn_config_switch *w)
+{
+	struct urn_config_route *more;
+
+	if (w->routes % 16 == 0) {
+		more = realloc(w->route, (w->routes + 16) * sizeof(*more));
+		if (!more)
+			return NULL;
+		w->route = more;
+	}
+	return &w->route[w->routes++];
+}
+
+static void
+route_one(struct urn_config_ctx *ctx, struct urn_config_switch *w, unsigned int plug,
+	  const uint8_t gid[16], unsigned int line)
+{
+	struct urn_config_route *r;
+
+	for (unsigned int i = 0; i < w->routes; i++) {
+		if (memcmp(w->route[i].gid, gid, 16) != 0)
+			continue;
+		urn_config_say(ctx, line, "an address has a route to %s already; leave one out",
+			       w->plug[w->route[i].plug].port.name);
+		return;
+	}
+	if (w->routes == ROUTES_MAX) {
+		urn_config_say(ctx, line, "switch %s has room for %u routes; leave some out",
+			       w->sw.name, ROUTES_MAX);
+		return;
+	}
+	r = add_route(w);
+	if (!r) {
+		ctx->no_room = true;
+		return;
+	}
+	r->plug = plug;
+	memcpy(r->gid, gid, 16);
+}
+
+static void
+route(struct urn_config_ctx *ctx, struct urn_config_switch *w, const struct urn_ini_entry *e)
+{
+	const char *who = e->key.s + strlen("route") + (e->key.s[strlen("route")] == ' ');
+	int p = find_who(ctx, w, e, who, strlen(who));
+	const char *at = e->value.s, *word;
+	uint8_t gid[16];
+	size_t n;
+
+	while (p >= 0 && (n = urn_config_word(&at, &word)) > 0 &&
+	       urn_config_parse_gid(word, n, gid) == 0)
+		route_one(ctx, w, (unsigned int)p, gid, e->key.line);
+	w->sw.routes = w->routes;
+}
+
 static bool
 begins(const char *key, const char *word)
 {
@@ -415,6 +474,8 @@ say_of_plugs(struct urn_config_ctx *ctx, unsigned int index)
 			impair(ctx, w, &s->entry[i], lines);
 		else if (begins(s->entry[i].key.s, "static"))
 			fix(ctx, w, &s->entry[i]);
+		else if (begins(s->entry[i].key.s, "route"))
+			route(ctx, w, &s->entry[i]);
 	}
 	if (w->plugs == 0)
 		urn_config_say(ctx, w->line,
@@ -429,6 +490,9 @@ urn_config_plug(struct urn_config_ctx *ctx)
 	unsigned int n = ctx->cfg->switches;
 	struct links l = {{0}};
 
+	for (unsigned int i = 0; i < n; i++)
+		urn_classify_preset(&ctx->cfg->sw[i].sw.lossless.map);
+
 	urn_config_tree_init(&l.tree);
 	for (unsigned int i = 0; i < n; i++) {
 		plug_ports(ctx, i);
@@ -438,4 +502,5 @@ urn_config_plug(struct urn_config_ctx *ctx)
 	share_engines(ctx, &l);
 	for (unsigned int i = 0; i < n; i++)
 		say_of_plugs(ctx, i);
+	urn_config_lossless(ctx);
 }

@@ -7,7 +7,6 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +78,7 @@ store_text(const struct value *v)
 	if (!v->field)
 		return 0;
 	if (n >= v->key->size)
-		return bad(v, "it is %zu bytes long; %zu are the most", n, v->key->size - 1);
+		return bad(v, "the value is %zu bytes long; %zu are the most", n, v->key->size - 1);
 	memset(v->field, 0, v->key->size);
 	memcpy(v->field, v->text, n);
 	return 0;
@@ -91,7 +90,7 @@ static int
 take_text(const struct value *v)
 {
 	if (v->text[0] == '\0')
-		return bad(v, "it is empty; give a name, or leave the line out");
+		return bad(v, "the value is empty; give a name, or leave the line out");
 	return store_text(v);
 }
 
@@ -151,35 +150,6 @@ take_names(const struct value *v)
 	return count > 0 ? 0 : bad(v, "give names with commas between, or leave the line out");
 }
 
-/* Append a word of a list to n bytes of text. returns: bytes of it all, perhaps more than size */
-static size_t
-add_word(char *out, size_t size, size_t n, const char *word, bool first, bool last)
-{
-	const char *before = first ? "" : last ? " or " : ", ";
-
-	return n < size ? n + (size_t)snprintf(out + n, size - n, "%s%s", before, word) : n;
-}
-
-void
-urn_config_words_text(const char *const *words, char *out, size_t size)
-{
-	size_t n = 0;
-
-	out[0] = '\0';
-	for (unsigned int i = 0; words[i]; i++)
-		n = add_word(out, size, n, words[i], i == 0, !words[i + 1]);
-}
-
-void
-urn_config_features_text(const struct urn_features *list, char *out, size_t size)
-{
-	size_t n = 0;
-
-	out[0] = '\0';
-	for (unsigned int i = 0; i < list->n; i++)
-		n = add_word(out, size, n, list->at[i].word, i == 0, i + 1 == list->n);
-}
-
 /* returns: index of the word, or -1: reported */
 static int
 find_word(const struct value *v)
@@ -229,20 +199,6 @@ take_bool(const struct value *v)
 
 /* ---- numbers */
 
-const char *
-urn_config_number_text(uint64_t n, char out[32])
-{
-	static const char letters[] = "\0kMG";
-	unsigned int unit = 0;
-
-	while (n != 0 && n % 1024 == 0 && unit < 3) {
-		n /= 1024;
-		unit++;
-	}
-	snprintf(out, 32, "%" PRIu64 "%.1s", n, &letters[unit]);
-	return out;
-}
-
 static int
 take_count(const struct value *v)
 {
@@ -263,18 +219,6 @@ take_count(const struct value *v)
 		   k->type == URN_CT_SIZE ? ", such as 64M or 2G" : "");
 }
 
-const char *
-urn_config_time_text(uint64_t ns, char out[32])
-{
-	if (ns % 1000000000 == 0)
-		snprintf(out, 32, "%" PRIu64 "s", ns / 1000000000);
-	else if (ns % 1000000 == 0)
-		snprintf(out, 32, "%" PRIu64 "ms", ns / 1000000);
-	else
-		snprintf(out, 32, "%" PRIu64 "us", ns / 1000);
-	return out;
-}
-
 static int
 take_time(const struct value *v)
 {
@@ -286,6 +230,31 @@ take_time(const struct value *v)
 		return store(v, ns / k->unit);
 	return bad(v, "give a time from %s to %s, with us, ms or s behind it",
 		   urn_config_time_text(k->min, least), urn_config_time_text(k->max, most));
+}
+
+static int
+take_rate(const struct value *v)
+{
+	const struct urn_config_key *k = v->key;
+	char least[32], most[32];
+	uint64_t bps;
+
+	if (urn_text_parse_rate(v->text, &bps) == 0 && bps >= k->min && bps <= k->max)
+		return store(v, bps / 8);
+	return bad(v, "give bits a second from %s to %s, such as 500M or 2.5G",
+		   urn_config_rate_text(k->min, least), urn_config_rate_text(k->max, most));
+}
+
+static int
+take_percent(const struct value *v)
+{
+	double share;
+
+	if (urn_impair_parse_percent(v->text, &share) != 0)
+		return bad(v, "give percent from 0 to 100, such as 0.1 or 5%%");
+	if (v->field)
+		memcpy(v->field, &share, sizeof(share));
+	return 0;
 }
 
 static int
@@ -353,6 +322,14 @@ take_macs(const struct value *v)
 }
 
 static int
+take_ips(const struct value *v)
+{
+	return urn_config_are_gids(v->text)
+		       ? 0
+		       : bad(v, "give IP addresses, such as 10.0.0.1, fe80::1");
+}
+
+static int
 take_ipv4(const struct value *v)
 {
 	uint8_t a[4];
@@ -362,7 +339,7 @@ take_ipv4(const struct value *v)
 	if (inet_pton(AF_INET, v->text, a) != 1)
 		return bad(v, "give an IPv4 address, such as 10.0.0.1");
 	if (a[0] == 0 || a[0] == 127 || a[0] >= 224)
-		return bad(v, "that is no address of a station in a network; give one such as "
+		return bad(v, "no address of a station in a network; give one such as "
 			      "10.0.0.1");
 	if (v->field)
 		memcpy(v->field, a, sizeof(a));
@@ -380,7 +357,7 @@ take_ipv6(const struct value *v)
 		return bad(v, "give an IPv6 address, such as fd00::1");
 	if (IN6_IS_ADDR_MULTICAST(&a) || IN6_IS_ADDR_LOOPBACK(&a) || IN6_IS_ADDR_UNSPECIFIED(&a) ||
 	    IN6_IS_ADDR_V4MAPPED(&a))
-		return bad(v, "that is no address of a station in a network; give one such as "
+		return bad(v, "no address of a station in a network; give one such as "
 			      "fd00::1");
 	if (v->field)
 		memcpy(v->field, &a, sizeof(a));
@@ -487,6 +464,17 @@ take_engines(const struct value *v)
 }
 
 static int
+take_set(const struct value *v)
+{
+	uint64_t set;
+
+	if (urn_config_parse_set(v->text, (unsigned int)v->key->max, &set) != 0)
+		return bad(v, "give numbers from 0 to %u, such as 3 or 0,4-6",
+			   (unsigned int)v->key->max);
+	return store(v, set);
+}
+
+static int
 take_features(const struct value *v)
 {
 	const char *at = v->text, *word;
@@ -539,6 +527,7 @@ static int (*const takers[URN_CONFIG_TYPES])(const struct value *v) = {
 	[URN_CT_NAME] = take_name,	 [URN_CT_NAMES] = take_names,
 	[URN_CT_COUNT] = take_count,	 [URN_CT_LIMIT] = take_count,
 	[URN_CT_SIZE] = take_count,	 [URN_CT_TIME] = take_time,
+	[URN_CT_RATE] = take_rate,	 [URN_CT_PERCENT] = take_percent,
 	[URN_CT_BOOL] = take_bool,	 [URN_CT_WORD] = take_word,
 	[URN_CT_LEVEL] = take_level,	 [URN_CT_NUMBER] = take_number,
 	[URN_CT_MODE] = take_mode,	 [URN_CT_MAC] = take_mac,
@@ -547,6 +536,7 @@ static int (*const takers[URN_CONFIG_TYPES])(const struct value *v) = {
 	[URN_CT_ENGINES] = take_engines, [URN_CT_FEATURES] = take_features,
 	[URN_CT_DEVICE] = take_device,	 [URN_CT_EAL] = take_eal,
 	[URN_CT_MACS] = take_macs,	 [URN_CT_IMPAIR] = take_later,
+	[URN_CT_SET] = take_set,	 [URN_CT_IPS] = take_ips,
 };
 
 int

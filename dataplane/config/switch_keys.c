@@ -9,6 +9,7 @@ void
 urn_config_switch_init(struct urn_config_switch *sw)
 {
 	memset(sw, 0, sizeof(*sw));
+	urn_classify_preset(&sw->sw.lossless.map);
 	urn_config_preset(&(struct urn_config_ctx){0}, &urn_config_kinds[URN_CK_SWITCH], sw);
 }
 

@@ -68,12 +68,9 @@ tp_ah(void *ctx, uint32_t id)
 static uint64_t
 line_rate(const struct urn_port *p)
 {
-	struct rte_eth_link link = {.link_speed = RTE_ETH_SPEED_NUM_UNKNOWN};
+	uint64_t bps = urn_port_speed(p);
 
-	if (rte_eth_link_get_nowait(p->id, &link) != 0 || link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ||
-	    link.link_speed == RTE_ETH_SPEED_NUM_NONE)
-		link.link_speed = RTE_ETH_SPEED_NUM_100G;
-	return link.link_speed * (1000000ull / 8);
+	return (bps ? bps : RTE_ETH_SPEED_NUM_100G * 1000000ull) / 8;
 }
 
 /* Index of the adapter's first engine, which may be that of a shard in the making. */
@@ -81,6 +78,27 @@ static unsigned int
 first_engine(const struct urn_adapter *a, const struct urn_shard *s)
 {
 	return s->first ? s->engine->index : a->engine_of[0];
+}
+
+/*
+ * A number for the start of a transport: later than any before, in this process and in earlier ones, in
+ * units of 4 ms. Numbers wrap after half a year; peers compare them by their difference.
+ */
+static uint32_t
+start_number(void)
+{
+	static _Atomic uint32_t last;
+	struct timespec t;
+	uint32_t now, before = atomic_load(&last);
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	do {
+		now = (uint32_t)(((uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec) >> 22);
+		if (before && (int32_t)(now - before) <= 0)
+			now = before + 1;
+		now = now ? now : 1; /* 0 says that no start is known */
+	} while (!atomic_compare_exchange_weak(&last, &before, now));
+	return now;
 }
 
 static struct urn_tp *
@@ -105,10 +123,12 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.neigh_doubt = tp_neigh_doubt,
 		.neigh_ctx = a->neigh,
 		.line = a->cfg.no_congestion_control ? 0 : line_rate(a->cfg.port),
+		.dcqcn = a->cfg.dcqcn,
+		.delay_limit = a->cfg.delay_limit_ns,
 		.rto_floor = a->cfg.rto_floor_us * 1000ull,
 		.flow_user = &urn_msg_flow_user,
 		.flow_ctx = s->msg,
-		.flow_epoch = (uint32_t)time(NULL),
+		.flow_epoch = start_number(),
 		.first_engine = first_engine(a, s),
 		.features = a->cfg.no_learn ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off,
 		.learn = a->learn ? tp_learn : NULL,
@@ -137,6 +157,7 @@ destroy_shard(struct urn_shard *s)
 	urn_tp_destroy(s->tp);
 	urn_msg_regs_destroy(s->msg);
 	urn_memx_destroy(s->memx);
+	urn_obey_destroy(s->obey);
 	free(s);
 }
 
@@ -174,7 +195,9 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 		urn_mem_join(a->mem, e->index, s->memx);
 	s->msg = urn_msg_regs_create(e->index, first_engine(a, s), rte_rand());
 	s->tp = s->memx && s->msg ? make_tp(a, s) : NULL;
-	if (!s->tp || urn_engine_add(e, s) != 0) {
+	if (a->cfg.obey.on)
+		s->obey = urn_obey_create(&a->cfg.obey, urn_port_speed(s->port));
+	if (!s->tp || (a->cfg.obey.on && !s->obey) || urn_engine_add(e, s) != 0) {
 		destroy_shard(s);
 		return NULL;
 	}

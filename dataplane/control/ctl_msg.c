@@ -103,6 +103,7 @@ urn_ctl_msg_open(struct urn_client *c, const struct urn_abi_req *req, struct urn
 				    "%s: no more register sets (at most %u on an engine)",
 				    a->cfg.name, URN_MSG_SLOTS);
 	}
+	c->msg_sets++;
 	rep->handle = URN_MSG_HANDLE(a->engine_of[vector], o.v.slot);
 	rep->msg.off = off;
 	rep->msg.arena_off = off + sizeof(struct urn_abi_msg_set);
@@ -235,6 +236,7 @@ urn_ctl_msg_close(struct urn_client *c, const struct urn_abi_req *req, struct ur
 		return rc;
 	urn_msg_look(v.shard->msg, v.set, &is);
 	urn_engine_call(v.shard->engine, close_set, &v);
+	c->msg_sets--;
 	urn_ctl_channel_leave(c, is.channel);
 	urn_area_free(&c->area, (uint64_t)((uint8_t *)is.regs - c->area.base), bytes_of(is.arena));
 	return 0;

@@ -8,8 +8,10 @@
 
 #include "abi/control.h"
 #include "counters.h"
+#include "engine/obey.h"
 #include "engine/run.h"
 #include "pmd_glue/port.h"
+#include "transport/dcqcn.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,6 +39,11 @@ struct urn_adapter_config {
 	uint64_t area_size;     /* bytes of each client's area (queues); 0: 1 GiB of address space */
 	uint32_t window;        /* packets in flight a QP; 0: 256 */
 	bool no_congestion_control; /* send as fast as the window allows; send no CNP, and obey none */
+	struct urn_dcqcn_config dcqcn; /* parameters of congestion control; 0: the published ones;
+					  line is not used */
+	uint64_t delay_limit_ns; /* ns that packets may wait in queues on their way, by round trips;
+				    0: any time */
+	struct urn_obey_config obey; /* flow control of the port's peer */
 	uint32_t rto_floor_us;  /* least timeout by the measured round trip, microseconds; 0: 4000 */
 	uint32_t work_in_flight; /* requests in flight an engine; 0: 65536 */
 	/* Test knobs of the memory executor (memory/mem.h); 0: off. */

@@ -30,7 +30,7 @@
  */
 struct mapping {
 	LIST_ENTRY(mapping) link; /* in the list of all; under maps_lock */
-	unsigned int users;	  /* pieces of clients; under maps_lock; the fields behind are constant */
+	unsigned int users; /* pieces of clients; under maps_lock; the fields behind are constant */
 	dev_t dev;              /* dev and ino: the memfd, whose numbers nothing else has while it is mapped */
 	ino_t ino;
 	uint8_t *base;
@@ -229,14 +229,15 @@ complaint(int fd, uint64_t length, struct stat *st)
 	if ((mode & O_ACCMODE) != O_RDWR)
 		return "is not open for reading and writing";
 	if (fs.f_type != TMPFS_MAGIC)
-		return "does not lie in ordinary shared memory (huge pages can't be shared: a hole in "
-		       "them faults whoever touches it)";
+		return "does not lie in ordinary shared memory (huge pages can't be shared: a hole "
+		       "in "
+		       "them faults each process that touches it)";
 	if (!(seals & F_SEAL_SHRINK))
 		return "can shrink: seal it with F_SEAL_SHRINK";
 	if (seals & F_SEAL_WRITE)
 		return "is sealed against writing";
 	if (length == 0 || (uint64_t)st->st_size < length)
-		return "is shorter than what is to be shared, or that is nothing";
+		return "is shorter than the range to be shared, or the range is empty";
 	return NULL;
 }
 

@@ -69,7 +69,7 @@ urn_engine_destroy(struct urn_engine *e)
 		struct urn_xmsg x;
 
 		while (rte_ring_sc_dequeue_elem(e->ring, &x, sizeof(x)) == 0)
-			if (x.kind != URN_X_CQE)
+			if (x.kind == URN_X_RX || x.kind == URN_X_TX)
 				rte_pktmbuf_free(x.m);
 		rte_ring_free(e->ring);
 	}
@@ -206,19 +206,21 @@ static void
 flush(struct urn_shard *s)
 {
 	struct urn_tp *tp = s->tp;
-	unsigned int n, left;
+	unsigned int n, left, may = tp->tx_n;
 	uint64_t bytes = 0;
 
-	if (tp->tx_n == 0)
+	if (unlikely(s->obey && s->queue >= 0))
+		may = urn_shard_may_send(s);
+	if (may == 0)
 		return;
-	for (unsigned int i = 0; i < tp->tx_n; i++)
+	for (unsigned int i = 0; i < may; i++)
 		bytes += tp->tx[i]->pkt_len;
 	n = likely(s->queue >= 0)
-		    ? urn_port_tx(s->port, (uint16_t)s->queue, tp->tx, (uint16_t)tp->tx_n)
+		    ? urn_port_tx(s->port, (uint16_t)s->queue, tp->tx, (uint16_t)may)
 		    : send_by_other(s);
 	left = tp->tx_n - n;
 	if (unlikely(left)) {
-		for (unsigned int i = n; i < tp->tx_n; i++)
+		for (unsigned int i = n; i < may; i++)
 			bytes -= tp->tx[i]->pkt_len;
 		memmove(tp->tx, tp->tx + n, left * sizeof(tp->tx[0]));
 	}
@@ -295,14 +297,16 @@ static unsigned int
 receive(struct urn_shard *s)
 {
 	struct rte_mbuf *m[URN_TP_BURST];
-	unsigned int n;
+	unsigned int n, left;
 
 	if (s->queue < 0)
 		return 0;
 	n = urn_port_rx(s->port, (uint16_t)s->queue, m, URN_TP_BURST);
 	if (n == 0)
 		return 0;
-	urn_tp_rx(s->tp, m, n, false);
+	left = unlikely(s->obey != NULL) ? urn_shard_take_control(s, m, n) : n;
+	if (likely(left))
+		urn_tp_rx(s->tp, m, left, false);
 	return n;
 }
 

@@ -9,11 +9,13 @@
 
 #include "abi/control.h"
 #include "cm/cm_agent.h"
+#include "engine/obey.h"
 #include "engine/run.h"
 #include "host/doorbell.h"
 #include "msg/msg.h"
 #include "net/learn.h"
 #include "pmd_glue/port.h"
+#include "switch/pfc.h"
 #include "transport/tp.h"
 
 #include <sys/queue.h>
@@ -128,6 +130,7 @@ enum urn_xkind {
 	URN_X_RX,  /* packet for a QP of this engine */
 	URN_X_TX,  /* frame for a transmit queue of this engine */
 	URN_X_CQE, /* completion for a queue of this engine */
+	URN_X_PAUSE, /* message of flow control that came at another queue of the port */
 };
 
 struct urn_xmsg {
@@ -137,6 +140,7 @@ struct urn_xmsg {
 	union {
 		struct rte_mbuf *m;
 		struct urn_tp_xcqe x;
+		struct urn_pfc pfc;
 	};
 };
 _Static_assert(sizeof(struct urn_xmsg) % 4 == 0, "element of an rte_ring");
@@ -150,6 +154,7 @@ struct urn_shard {
 	struct urn_port *port;         /* owner: the program */
 	int queue;                     /* queue of the port; -1: another engine sends for us */
 	struct urn_shard *sender;      /* the shard that sends for us, when queue < 0 */
+	struct urn_obey *obey;	       /* pauses of the port; owner: the shard; NULL: flow control is not obeyed */
 	struct urn_shard *const *sibling; /* shards of this adapter by engine; NULL entries */
 	struct urn_neigh *neigh;       /* the adapter's neighbours */
 	uint32_t neigh_gen;            /* generation seen last */

@@ -246,6 +246,10 @@ urn_engine_take(struct urn_engine *e)
 		case URN_X_TX:
 			send_for(s, x[i].m);
 			break;
+		case URN_X_PAUSE:
+			if (s->obey)
+				urn_shard_obey(s, &x[i].pfc);
+			break;
 		case URN_X_CQE:
 			urn_tp_cqe_handed(s->tp, &x[i].x);
 			break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a program runs an engine: from a loop of its own, or by urn_engine_run(). */
+/* A program runs an engine from a loop of its own, or by urn_engine_run(). */
 #ifndef URN_ENGINE_RUN_H
 #define URN_ENGINE_RUN_H
 
@@ -34,7 +34,7 @@ struct urn_engine_usage {
 	uint64_t ns;	  /* ns that the engine's time has reached */
 };
 
-/* How busy an engine is: call twice, and divide the differences. Any thread. */
+/* Load of an engine: call twice, and divide the differences. Any thread. */
 void urn_engine_usage(const struct urn_engine *e, struct urn_engine_usage *out);
 /*
  * The caller says that it polls this engine from now on. Control calls of other threads are handed

@@ -198,9 +198,14 @@ const struct urn_source_ops urn_msg_ops = {
 
 /* ---- views */
 
+/* A value that the engine may be changing while another thread looks. */
+#define LOOK(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+
 void
 urn_msg_look(const struct urn_msg_regs *r, const struct urn_msg_set *s, struct urn_msg_view *v)
 {
+	bool pending = LOOK(s->user.source.flags) & URN_MSGF_PENDING;
+
 	*v = (struct urn_msg_view){
 		.qid = urn_msg_number(r, s->slot),
 		.share = s->user.source.share,
@@ -208,14 +213,14 @@ urn_msg_look(const struct urn_msg_regs *r, const struct urn_msg_set *s, struct u
 		.arena = s->arena,
 		.db = s->user.source.db,
 		.slot = s->slot,
-		.name = s->name,
+		.name = LOOK(s->name),
 		.channel = s->channel,
-		.entries = s->entries,
-		.entry_size = s->entry_size,
+		.entries = LOOK(s->entries),
+		.entry_size = LOOK(s->entry_size),
 		.head = atomic_load_explicit(&s->regs->ctrl.head, memory_order_relaxed),
-		.tail = s->tail,
-		.state = s->state,
-		.code = s->user.source.flags & URN_MSGF_PENDING ? URN_MSG_PENDING : s->code,
-		.sent = s->sent,
+		.tail = LOOK(s->tail),
+		.state = LOOK(s->state),
+		.code = pending ? URN_MSG_PENDING : LOOK(s->code),
+		.sent = LOOK(s->sent),
 	};
 }

@@ -33,7 +33,8 @@ struct urn_prometheus *urn_prometheus_open(const char *host, uint16_t port,
 					   struct urn_err *err);
 /* Stop, and close all connections. NULL is allowed. */
 void urn_prometheus_close(struct urn_prometheus *p);
-/* The port that the server listens at. For tests, which open with port 0: only the server knows the port then. */
+/* The port that the server listens at. For tests, which open with port 0: only the server knows the
+ * port then. */
 uint16_t urn_prometheus_port(const struct urn_prometheus *p);
 /* From any thread. */
 void urn_prometheus_counters(const struct urn_prometheus *p, struct urn_prometheus_counters *out);

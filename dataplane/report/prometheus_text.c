@@ -310,6 +310,19 @@ queues(const struct urn_metrics_source *src, FILE *out)
 }
 
 static void
+marks(const struct urn_metrics_source *src, FILE *out)
+{
+	for (unsigned int k = 0; k < URN_MARK_COUNTER_COUNT; k++) {
+		counter_family(out, &urn_mark_scope, k);
+		EACH_PLUG(src, s, i)
+		{
+			plug_labels(s, i, "mark_", urn_mark_counter_name(k), out);
+			value(out, LOOK(urn_switch_marks(s->sw, (uint16_t)i)->c.v[k]));
+		}
+	}
+}
+
+static void
 switches(const struct urn_metrics_source *src, FILE *out)
 {
 	if (src->switches == 0)
@@ -343,6 +356,7 @@ switches(const struct urn_metrics_source *src, FILE *out)
 	}
 	impairments(src, out);
 	queues(src, out);
+	marks(src, out);
 }
 
 void

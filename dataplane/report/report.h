@@ -103,6 +103,8 @@ urn_report_fn urn_report_clients;
 urn_report_fn urn_report_cqs;
 urn_report_fn urn_report_srqs;
 urn_report_fn urn_report_mrs; /* regions and windows */
+/* report_msg.c */
+urn_report_fn urn_report_msgs; /* register sets of messages */
 /* report_qp.c */
 urn_report_fn urn_report_qps;
 

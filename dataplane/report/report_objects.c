@@ -118,6 +118,7 @@ program_of(const struct urn_client *c, char name[32])
 		name[n - 1] = '\0';
 }
 
+/* Sources of the client's that are no register sets. */
 static uint64_t
 qps_of(const struct urn_client *c)
 {
@@ -129,7 +130,7 @@ qps_of(const struct urn_client *c)
 		if (cs)
 			n += LOOK(cs->used) - LOOK(cs->free_n);
 	}
-	return n;
+	return n - c->msg_sets;
 }
 
 /* Report how the client's foreign memory is read: by process number, and how often that was refused. */
@@ -163,6 +164,7 @@ one_client(struct report_walk *w, const struct urn_client *c)
 	s->u64(s, "cqs", c->cqs.n);
 	s->u64(s, "srqs", c->srqs.n);
 	s->u64(s, "channels", c->channels.n);
+	s->u64(s, "msg_sets", c->msg_sets);
 	s->u64(s, "mrs", c->quota.used[URN_QUOTA_MR]);
 	s->u64(s, "pinned_bytes", c->quota.used[URN_QUOTA_PINNED]);
 	s->flag(s, "foreign", c->space != NULL);

@@ -54,7 +54,7 @@ struct detail {
 	struct urn_qp copy;
 	struct urn_peer peer; /* RC */
 	uint64_t rto_ns;      /* timeout by the measured round trip, ns; 0: not measured */
-	uint64_t rate;        /* bytes a second by congestion control; 0: as fast as can be */
+	uint64_t rate;	      /* bytes a second by congestion control; 0: as fast as can be */
 	uint32_t missing_n;   /* responses kept ahead of their turn */
 	bool selective;
 	bool repairing;
@@ -120,12 +120,13 @@ requester(const struct detail *d, struct urn_report_sink *s)
 	s->flag(s, "selective", d->selective);
 	s->flag(s, "repairing", d->repairing);
 	FIGURES(s, {"responses_kept", d->missing_n},
-		{"timeout_ns", qp->tx.timeout ? 4096ull << qp->tx.timeout : 0}, {"retries", qp->tx.retry_cnt},
-		{"retries_left", qp->tx.retries}, {"rnr_retries", qp->tx.rnr_retry},
-		{"rnr_retries_left", qp->tx.rnr_tries}, {"reads_max", qp->tx.max_fetch},
-		{"reads_outstanding", qp->tx.fetch_out}, {"rtt_ns", d->peer.srtt},
-		{"rtt_var_ns", d->peer.rttvar}, {"rto_ns", d->rto_ns}, {"backoff", d->peer.backoff},
-		{"window", d->peer.window}, {"paced_mbps", d->rate / 125000});
+		{"timeout_ns", qp->tx.timeout ? 4096ull << qp->tx.timeout : 0},
+		{"retries", qp->tx.retry_cnt}, {"retries_left", qp->tx.retries},
+		{"rnr_retries", qp->tx.rnr_retry}, {"rnr_retries_left", qp->tx.rnr_tries},
+		{"reads_max", qp->tx.max_fetch}, {"reads_outstanding", qp->tx.fetch_out},
+		{"rtt_ns", d->peer.srtt}, {"rtt_var_ns", d->peer.rttvar}, {"rto_ns", d->rto_ns},
+		{"backoff", d->peer.backoff}, {"window", d->peer.window},
+		{"paced_mbps", d->rate / 125000});
 }
 
 static void

@@ -8,6 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A queue of a port, copied: bytes and frames that wait, most bytes so far. */
+struct queue_view {
+	uint64_t bytes, frames, peak;
+	struct urn_switch_account account; /* all zero when the switch is lossy */
+};
+
 /* A port of a switch, copied. */
 struct plug_view {
 	char name[32];
@@ -17,6 +23,8 @@ struct plug_view {
 	struct urn_impair_config impair[2];
 	struct urn_impair_counters ic[2];
 	struct urn_swq_counters qc[URN_SWQ_PRIORITIES];
+	struct urn_mark_counters mc;
+	struct queue_view queue[URN_SWQ_PRIORITIES];
 };
 
 struct look {
@@ -24,6 +32,24 @@ struct look {
 	struct plug_view *plug; /* URN_SWITCH_MAX_PORTS */
 	unsigned int plugs, queued, addresses;
 };
+
+/* Copy the queues of port i. */
+static void
+copy_queues(const struct urn_switch *sw, uint16_t i, struct plug_view *p)
+{
+	const struct urn_swq *queues = urn_switch_queues(sw, i);
+
+	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
+		const struct urn_swq_level *l = &queues->level[k];
+		struct queue_view *q = &p->queue[k];
+
+		p->qc[k] = l->c;
+		q->bytes = l->bytes;
+		q->frames = l->tail - l->head;
+		q->peak = l->peak;
+		(void)urn_switch_account(sw, i, k, &q->account);
+	}
+}
 
 /* In the thread of the switch's engine. */
 static void
@@ -37,7 +63,6 @@ copy(void *arg)
 	l->addresses = urn_fdb_count(urn_switch_fdb(sw));
 	for (uint16_t i = 0; i < (uint16_t)l->plugs; i++) {
 		const struct urn_fabric_counters *f = urn_fabric_counters(l->sw->fabric, sw, i);
-		const struct urn_swq *queues = urn_switch_queues(sw, i);
 		struct plug_view *p = &l->plug[i];
 
 		snprintf(p->name, sizeof(p->name), "%s", urn_switch_port_name(sw, i));
@@ -53,8 +78,8 @@ copy(void *arg)
 			p->impair[d] = *urn_impair_config(imp);
 			p->ic[d] = *urn_impair_counters(imp);
 		}
-		for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++)
-			p->qc[k] = queues->level[k].c;
+		p->mc = urn_switch_marks(sw, i)->c;
+		copy_queues(sw, i, p);
 	}
 }
 
@@ -92,12 +117,71 @@ counters(const struct plug_view *p, bool all, struct urn_report_sink *s)
 		report_counters(s, &urn_fabric_scope, "", p->f.v, all);
 	report_counters(s, &urn_impair_scope, "in_", p->ic[URN_SWITCH_IN].v, all);
 	report_counters(s, &urn_impair_scope, "out_", p->ic[URN_SWITCH_OUT].v, all);
+	report_counters(s, &urn_mark_scope, "", p->mc.v, all);
 	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
 		char prefix[16];
 
 		snprintf(prefix, sizeof(prefix), "queue%u_", k);
 		report_counters(s, &urn_swq_scope, prefix, p->qc[k].v, all);
 	}
+}
+
+/* The state of a priority for people, the most important first. */
+static const char *
+queue_state(const struct queue_view *q)
+{
+	if (q->account.restoring)
+		return "restoring";
+	if (q->account.paused)
+		return "paused";
+	return q->account.stopped ? "stops its sender" : "flows";
+}
+
+/* Report the queues that have ever held a frame or stopped a sender, or all. */
+static void
+queues(const struct plug_view *p, bool all, struct urn_report_sink *s)
+{
+	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
+		const struct queue_view *q = &p->queue[k];
+		const struct {
+			const char *name;
+			uint64_t v;
+		} gauge[] = {{"bytes", q->bytes},
+			     {"frames", q->frames},
+			     {"peak", q->peak},
+			     {"account", q->account.bytes},
+			     {"account_peak", q->account.peak}};
+		char key[40];
+
+		if (!all && q->peak == 0 && q->account.peak == 0 && !q->account.paused)
+			continue;
+		snprintf(key, sizeof(key), "queue%u_state", k);
+		s->str(s, key, queue_state(q));
+		for (unsigned int i = 0; i < sizeof(gauge) / sizeof(gauge[0]); i++) {
+			snprintf(key, sizeof(key), "queue%u_%s", k, gauge[i].name);
+			s->u64(s, key, gauge[i].v);
+		}
+	}
+}
+
+/* Report the queues of a port in a line: bytes that wait, most in a priority, pauses, marks. */
+static void
+queues_in_short(const struct plug_view *p, struct urn_report_sink *s)
+{
+	uint64_t bytes = 0, peak = 0, tx = 0, rx = 0, marks = 0;
+
+	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
+		bytes += p->queue[k].bytes;
+		peak = p->queue[k].peak > peak ? p->queue[k].peak : peak;
+		tx += p->qc[k].v[URN_SWQ_C_PAUSE_TX];
+		rx += p->qc[k].v[URN_SWQ_C_PAUSE_RX];
+		marks += p->qc[k].v[URN_SWQ_C_MARKED];
+	}
+	s->u64(s, "queue_bytes", bytes);
+	s->u64(s, "queue_peak", peak);
+	s->u64(s, "pause_tx", tx);
+	s->u64(s, "pause_rx", rx);
+	s->u64(s, "marked", marks);
 }
 
 static void
@@ -115,11 +199,14 @@ one_plug(const struct look *l, const struct plug_view *p, const struct urn_repor
 		s->u64(s, "engine", l->sw->engine);
 		s->u64(s, "switch_addresses", l->addresses);
 		s->u64(s, "switch_queued", l->queued);
+		queues(p, q->all, s);
 		counters(p, q->all, s);
 	} else {
 		s->u64(s, "rx_packets", p->c.v[URN_SWITCH_RX_PACKETS]);
 		s->u64(s, "tx_packets", p->c.v[URN_SWITCH_TX_PACKETS]);
 		s->u64(s, "drops", drops(p));
+		s->u64(s, "ecn_marked", p->mc.v[URN_MARK_C_MARKED]);
+		queues_in_short(p, s);
 	}
 	impairments(p, s);
 	s->end(s);

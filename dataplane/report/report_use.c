@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much clients use of their limits, for the report on limits. The ledger (base/ledger.h) is
+ * Use that clients make of their limits, for the report on limits. The ledger (base/ledger.h) is
  * read under its lock, which is taken for one client at a time and is never held long.
  */
 #include "report/report_priv.h"

@@ -132,7 +132,7 @@ complaint(const struct urn_attached *s, const struct message *m, ssize_t n)
 	const struct urn_sock_head *h = &m->ask.head;
 
 	if (n < (ssize_t)sizeof(*h) || h->magic != URN_SOCK_MAGIC)
-		return "this is no message of urnic's library";
+		return "the message is none of urnic's library";
 	if (h->version != URN_SOCK_VERSION)
 		return "the library speaks another version of the socket's protocol: use library and "
 		       "dataplane of one release";
@@ -220,7 +220,8 @@ open_space(const struct urn_attached *s, struct message *m, struct urn_client_wh
 	}
 	fds.pidfd = s->owner_fd >= 0 ? fcntl(s->owner_fd, F_DUPFD_CLOEXEC, 0) : -1;
 	if (fds.pidfd < 0) {
-		snprintf(who->no_space, sizeof(who->no_space), "its process can't be watched: %s",
+		snprintf(who->no_space, sizeof(who->no_space),
+			 "the program's process can't be watched: %s",
 			 strerror(s->owner_fd < 0 ? -s->owner_fd : errno));
 		return;
 	}

@@ -105,7 +105,7 @@ stays(const struct sockaddr_un *addr)
 	case ECONNREFUSED:
 		return NULL;
 	case EPROTOTYPE:
-		return "this is the socket of another program; give another path";
+		return "the path is the socket of another program; give another path";
 	default:
 		return "there is a socket, and whether somebody listens there can't be found out; take it away or give "
 		       "another path";

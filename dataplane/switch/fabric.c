@@ -134,11 +134,16 @@ poll_links(struct urn_fabric *f)
 }
 
 static unsigned int
-receive(const struct plug *p, uint64_t now)
+receive(struct plug *p, uint64_t now)
 {
 	struct rte_mbuf *m[URN_SWITCH_BURST];
-	uint16_t n = urn_port_rx(p->ethdev, 0, m, URN_SWITCH_BURST);
+	uint16_t n;
 
+	if (unlikely(!urn_switch_takes(p->sw, p->port))) {
+		p->c.v[URN_FABRIC_RX_HELD]++;
+		return 0;
+	}
+	n = urn_port_rx(p->ethdev, 0, m, URN_SWITCH_BURST);
 	if (n)
 		urn_switch_input(p->sw, p->port, m, n, now);
 	return n;

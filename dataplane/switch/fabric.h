@@ -29,7 +29,9 @@
 	  "frames of foreign memory copied because the port took them late")                       \
 	X(DROP_TX_NO_MBUF, "drop_tx_no_mbuf", "of these, frames lost because there was no packet") \
 	X(DROP_TX_STUCK, "drop_tx_stuck", "frames that the port did not take for 100 ms")          \
-	X(LINK_CHANGES, "link_changes", "times the port's link went up or down")
+	X(LINK_CHANGES, "link_changes", "times the port's link went up or down")                   \
+	X(RX_HELD, "rx_held",                                                                      \
+	  "polls that left frames with their sender, for want of room in a lossless switch")
 
 enum urn_fabric_counter {
 #define X(id, name, text) URN_FABRIC_##id,

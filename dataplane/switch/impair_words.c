@@ -91,28 +91,12 @@ take_hold(struct urn_impair_config *c, const char *value, struct urn_err *err)
 static int
 take_rate(struct urn_impair_config *c, const char *value, struct urn_err *err)
 {
-	static const char letters[] = "kKMG";
-	static const double factor[] = {1e3, 1e3, 1e6, 1e9};
-	size_t digits = value ? strspn(value, "0123456789.") : 0;
-	const char *letter;
-	double v = 0;
-	char *end;
+	uint64_t bps;
 
-	if (digits) {
-		v = strtod(value, &end);
-		/* strtod() takes 0x10 and 1e6, too: then it does not end where the digits end. */
-		letter = *end ? strchr(letters, *end) : NULL;
-		if (end != value + digits)
-			return bad(err, "rate", value,
-				   "a decimal number of bits a second, such as 500M or 2.5G");
-		if (letter) {
-			v *= factor[letter - letters];
-			end++;
-		}
-		if (*end == '\0' && v >= URN_IMPAIR_MIN_BPS && v <= URN_IMPAIR_MAX_BPS) {
-			c->rate_bps = (uint64_t)v;
-			return 0;
-		}
+	if (value && urn_text_parse_rate(value, &bps) == 0 && bps >= URN_IMPAIR_MIN_BPS &&
+	    bps <= URN_IMPAIR_MAX_BPS) {
+		c->rate_bps = bps;
+		return 0;
 	}
 	return bad(err, "rate", value, "bits a second from 1k to 1000G, such as 500M or 2.5G");
 }

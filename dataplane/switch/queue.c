@@ -91,6 +91,8 @@ urn_swq_put(struct urn_swq *q, unsigned int priority, struct rte_mbuf *m, uint64
 		return v;
 	l->ring[l->tail++ & (l->size - 1)] = (struct urn_swq_entry){.m = m, .since = since};
 	l->bytes += m->pkt_len;
+	if (l->bytes > l->peak)
+		l->peak = l->bytes;
 	q->frames++;
 	q->waiting |= bit;
 	if (l->bound.high && l->bytes >= l->bound.high && !(q->crowded & bit)) {
@@ -109,14 +111,17 @@ urn_swq_refuse(struct urn_swq *q, unsigned int priority)
 struct rte_mbuf *
 urn_swq_take(struct urn_swq *q, uint64_t *since)
 {
-	unsigned int may = q->waiting & ~(unsigned int)q->paused, priority;
-	struct urn_swq_level *l;
+	return urn_swq_ready(q) ? urn_swq_take_of(q, urn_swq_first(q), since) : NULL;
+}
+
+struct rte_mbuf *
+urn_swq_take_of(struct urn_swq *q, unsigned int priority, uint64_t *since)
+{
+	struct urn_swq_level *l = &q->level[priority];
 	struct urn_swq_entry e;
 
-	if (!may)
+	if (l->head == l->tail)
 		return NULL;
-	priority = 31u - (unsigned int)__builtin_clz(may);
-	l = &q->level[priority];
 	e = l->ring[l->head++ & (l->size - 1)];
 	l->bytes -= e.m->pkt_len;
 	q->frames--;

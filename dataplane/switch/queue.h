@@ -44,7 +44,25 @@ enum urn_swq_verdict {
 	  "no room")                                                                     \
 	X(DROP_MEMORY, "drop_memory", "frames dropped because the queue could not grow") \
 	X(CROWDS, "crowds", "times the bytes that wait reached the high watermark")      \
-	X(PAUSES, "pauses", "times the priority was paused")
+	X(PAUSES, "pauses", "times the priority was paused")                             \
+	X(XOFFS, "xoffs",                                                                \
+	  "times the account of frames that came in here was full: "                     \
+	  "their sender was to stop")                                                    \
+	X(HOLDS, "holds", "times the account gave no credit any more, either")           \
+	X(PAUSE_TX, "pause_tx", "pauses sent by flow control")                           \
+	X(RESUME_TX, "resume_tx", "ends of pauses sent by flow control")                 \
+	X(PAUSE_RX, "pause_rx", "pauses received by flow control")                       \
+	X(RESUME_RX, "resume_rx", "ends of pauses received by flow control")             \
+	X(PAUSE_IGNORED, "pause_ignored",                                                \
+	  "pauses received and ignored: the priority is not "                            \
+	  "lossless, or the watchdog has ended a pause")                                 \
+	X(DROP_HEADROOM, "drop_headroom",                                                \
+	  "frames dropped because their input's account had no "                         \
+	  "room above its limit, either")                                                \
+	X(WATCHDOG, "watchdogs",                                                         \
+	  "times the watchdog ended a stop of the priority that "                        \
+	  "lasted too long")                                                             \
+	X(DROP_WATCHDOG, "drop_watchdog", "frames dropped by the watchdog")
 
 enum urn_swq_counter {
 #define X(id, name, text) URN_SWQ_C_##id,
@@ -87,6 +105,7 @@ struct urn_swq_level {
 	uint32_t size;		    /* entries of the ring: 0 or a power of two */
 	uint32_t head, tail;	    /* entries taken, put; free running */
 	uint64_t bytes;		    /* bytes that wait */
+	uint64_t peak;		    /* most bytes that have waited at a time */
 	struct urn_swq_bound bound; /* the configuration's */
 	struct urn_swq_counters c;  /* since urn_swq_init() */
 };
@@ -123,6 +142,14 @@ void urn_swq_refuse(struct urn_swq *q, unsigned int priority);
  * *since: ns, the time at which it came. returns: NULL: none may go
  */
 struct rte_mbuf *urn_swq_take(struct urn_swq *q, uint64_t *since);
+/* Take the first frame of a priority (below URN_SWQ_PRIORITIES), paused or not; like urn_swq_take(). */
+struct rte_mbuf *urn_swq_take_of(struct urn_swq *q, unsigned int priority, uint64_t *since);
+/* The priority whose frame urn_swq_take() takes. A frame is ready. */
+static inline unsigned int
+urn_swq_first(const struct urn_swq *q)
+{
+	return 31u - (unsigned int)__builtin_clz(q->waiting & ~(unsigned int)q->paused);
+}
 /* Pause a priority (below URN_SWQ_PRIORITIES), or let it go on. */
 void urn_swq_pause(struct urn_swq *q, unsigned int priority, bool pause);
 

@@ -30,24 +30,43 @@ urn_switch_counter_name(unsigned int id)
 
 /* ---- making */
 
+/* Make the parts that not every switch has. returns: 0 or -1 */
+static int
+make_options(struct urn_switch *sw, const struct urn_switch_config *cfg)
+{
+	if (cfg->routes) {
+		sw->routes = urn_route_create(cfg->routes, (uint32_t)cfg->fdb.seed);
+		if (!sw->routes)
+			return -1;
+	}
+	if (!cfg->lossless.priorities)
+		return 0;
+	if (urn_lossless_check(&cfg->lossless))
+		sw->ll = urn_lossless_create(&cfg->lossless, sw);
+	return sw->ll ? 0 : -1;
+}
+
 struct urn_switch *
 urn_switch_create(const struct urn_switch_config *cfg)
 {
 	struct urn_switch *sw = calloc(1, sizeof(*sw));
 	struct urn_fdb_config fdb = cfg->fdb;
 
-	if (!sw)
+	if (!sw || urn_mark_check(&cfg->mark, NULL, 0) != 0) {
+		free(sw);
 		return NULL;
+	}
 	if (!fdb.max)
 		fdb.max = DEFAULT_FDB;
 	if (!fdb.age_ns)
 		fdb.age_ns = DEFAULT_AGE_NS;
 	sw->fdb = urn_fdb_create(&fdb);
-	if (!sw->fdb) {
-		free(sw);
+	if (!sw->fdb || make_options(sw, cfg) != 0) {
+		urn_switch_destroy(sw);
 		return NULL;
 	}
 	sw->copies = cfg->copies;
+	sw->mark = cfg->mark;
 	sw->learning = !cfg->no_learning;
 	sw->batch.port = NO_PORT;
 	snprintf(sw->name, sizeof(sw->name), "%s", cfg->name);
@@ -64,6 +83,7 @@ destroy_port(struct urn_switch_port *p)
 	if (p->other)
 		p->other->port[p->other_port]->other = NULL;
 	urn_swq_finish(&p->queue);
+	urn_lossless_remove_port(p->ll);
 	free(p);
 }
 
@@ -75,6 +95,8 @@ urn_switch_destroy(struct urn_switch *sw)
 	for (uint16_t i = 0; i < sw->ports; i++)
 		destroy_port(sw->port[i]);
 	urn_fdb_destroy(sw->fdb);
+	urn_route_destroy(sw->routes);
+	free(sw->ll);
 	free(sw);
 }
 
@@ -107,8 +129,17 @@ urn_switch_add_port(struct urn_switch *sw, const struct urn_switch_port_config *
 	}
 	p->up = true;
 	p->classify = cfg->classify;
-	p->waits = cfg->classify != NULL;
 	urn_swq_init(&p->queue, cfg->bound);
+	urn_mark_init(&p->mark, &sw->mark, sw->ports);
+	if (sw->ll) {
+		p->ll = urn_lossless_add_port(sw->ll, cfg, sw->ports, &p->queue);
+		if (!p->ll) {
+			destroy_port(p);
+			return -ENOMEM;
+		}
+	}
+	p->sorts = p->classify || p->ll;
+	p->waits = p->sorts;
 	p->max_frame = cfg->max_frame ? cfg->max_frame : UINT32_MAX;
 	snprintf(p->name, sizeof(p->name), "%s", cfg->name);
 	sw->port[sw->ports] = p;
@@ -133,8 +164,11 @@ urn_switch_port_set_up(struct urn_switch *sw, uint16_t port, bool up)
 	if (port >= sw->ports || sw->port[port]->up == up)
 		return;
 	sw->port[port]->up = up;
-	if (!up)
-		urn_fdb_flush(sw->fdb, port);
+	if (up)
+		return;
+	urn_fdb_flush(sw->fdb, port);
+	if (sw->ll)
+		urn_lossless_port_down(sw->port[port]);
 }
 
 bool
@@ -155,60 +189,24 @@ urn_switch_counters(const struct urn_switch *sw, uint16_t port)
 	return port < sw->ports ? &sw->port[port]->c : NULL;
 }
 
+const struct urn_mark *
+urn_switch_marks(const struct urn_switch *sw, uint16_t port)
+{
+	return port < sw->ports ? &sw->port[port]->mark : NULL;
+}
+
+int
+urn_switch_route(struct urn_switch *sw, const uint8_t gid[16], uint16_t port)
+{
+	if (port >= sw->ports)
+		return -EINVAL;
+	return sw->routes ? urn_route_set(sw->routes, gid, port) : -ENOSPC;
+}
+
 struct urn_fdb *
 urn_switch_fdb(struct urn_switch *sw)
 {
 	return sw->fdb;
-}
-
-/* ---- links */
-
-/* True when links lead from a to b. Linked switches are a tree, so the search must only not go back
- * the same way. */
-static bool
-reaches(struct urn_switch *a, const struct urn_switch *b)
-{
-	struct urn_switch *todo = a;
-
-	a->from = NULL;
-	a->todo = NULL;
-	while (todo && todo != b) {
-		struct urn_switch *sw = todo;
-
-		todo = sw->todo;
-		for (uint16_t i = 0; i < sw->ports; i++) {
-			struct urn_switch *next = sw->port[i]->other;
-
-			if (!next || next == sw->from)
-				continue;
-			next->from = sw;
-			next->todo = todo;
-			todo = next;
-		}
-	}
-	return todo != NULL;
-}
-
-int
-urn_switch_link(struct urn_switch *a, uint16_t pa, struct urn_switch *b, uint16_t pb)
-{
-	if (pa >= a->ports || pb >= b->ports)
-		return -EINVAL;
-	if (a->port[pa]->other || b->port[pb]->other)
-		return -EBUSY;
-	if (reaches(a, b))
-		return -ELOOP;
-	a->port[pa]->other = b;
-	a->port[pa]->other_port = pb;
-	b->port[pb]->other = a;
-	b->port[pb]->other_port = pa;
-	return 0;
-}
-
-bool
-urn_switch_port_is_linked(const struct urn_switch *sw, uint16_t port)
-{
-	return port < sw->ports && sw->port[port]->other;
 }
 
 /* ---- forwarding */
@@ -364,6 +362,21 @@ to_group(struct urn_switch *sw, const struct pass *ps, struct rte_mbuf *m, uint6
 	flood(sw, ps, m);
 }
 
+/* Find the port of a frame to an unknown MAC address by its IP address. returns: the port, or -1 */
+static int
+by_route(const struct urn_switch *sw, struct pass *ps, const struct rte_mbuf *m)
+{
+	int out = urn_route_frame(sw->routes, m);
+
+	/* The next frame to this MAC address may be for another IP address. */
+	ps->valid = false;
+	if (out >= 0) {
+		ps->in->c.v[URN_SWITCH_RX_UNKNOWN]++;
+		ps->in->c.v[URN_SWITCH_RX_ROUTED]++;
+	}
+	return out;
+}
+
 static void
 forward(struct urn_switch *sw, struct pass *ps, struct rte_mbuf *m)
 {
@@ -388,6 +401,8 @@ forward(struct urn_switch *sw, struct pass *ps, struct rte_mbuf *m)
 	ps->src = src;
 	ps->dst = dst;
 	ps->valid = true;
+	if (unlikely(ps->out < 0 && sw->routes))
+		ps->out = by_route(sw, ps, m);
 	if (ps->out == ps->port) {
 		drop(ps->in, URN_SWITCH_DROP_SAME_PORT, m);
 	} else if (ps->out >= 0) {
@@ -403,6 +418,10 @@ forward_all(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned 
 {
 	struct pass ps = {.in = sw->port[port], .now = now, .port = port};
 
+	if (unlikely(sw->ll)) {
+		sw->ll->in = port;
+		n = urn_lossless_control(sw, port, m, n, now);
+	}
 	for (unsigned int i = 0; i < n; i++)
 		forward(sw, &ps, m[i]);
 	flush_batch(sw, now);
@@ -486,6 +505,8 @@ urn_switch_run(struct urn_switch *sw, uint64_t now)
 
 	for (uint16_t i = 0; i < sw->ports; i++)
 		moved += run_in(sw, i, now);
+	if (unlikely(sw->ll))
+		urn_lossless_run(sw, now);
 	for (uint16_t i = 0; i < sw->ports; i++) {
 		if (sw->port[i]->other)
 			moved += run_link(sw, i, now);
@@ -526,8 +547,11 @@ urn_switch_output(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, uns
 	if (port >= sw->ports)
 		return 0;
 	p = sw->port[port];
-	if (unlikely(p->waits))
+	if (unlikely(p->waits)) {
+		if (p->ll)
+			p->ll->given = 0;
 		urn_switch_port_drain(p, now);
+	}
 	n = urn_impair_pop(p->impair[URN_SWITCH_OUT], m, max, now);
 	for (unsigned int i = 0; i < n; i++)
 		bytes += m[i]->pkt_len;
@@ -539,7 +563,7 @@ urn_switch_output(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, uns
 uint64_t
 urn_switch_next(const struct urn_switch *sw)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t next = sw->ll ? urn_lossless_next(sw) : UINT64_MAX;
 
 	for (uint16_t i = 0; i < sw->ports; i++) {
 		if (unlikely(sw->port[i]->waits))

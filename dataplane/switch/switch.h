@@ -19,7 +19,7 @@
  *     urn_switch_output() for each port that is not a link
  *     ... again, at the latest at urn_switch_next()
  *
- * VLAN tags are carried and not looked at. Linked switches form a tree:
+ * VLAN tags are carried, and looked at only for the priority of a frame. Linked switches form a tree:
  * urn_switch_link() refuses a loop. All switches of a tree belong to one thread.
  */
 #ifndef URN_SWITCH_SWITCH_H
@@ -28,6 +28,8 @@
 #include "counter_scope.h"
 #include "switch/fdb.h"
 #include "switch/impair.h"
+#include "switch/mark.h"
+#include "switch/lossless.h"
 #include "switch/queue.h"
 
 #include <stdbool.h>
@@ -62,7 +64,11 @@
 	  "frames that came in at, or were to go out at, a port that is down")                     \
 	X(DROP_TOO_LONG, "drop_too_long",                                                          \
 	  "frames longer than the port they were to go out at takes")                              \
-	X(DROP_COPY, "drop_copy", "copies for a port not made: no packet")
+	X(DROP_PFC, "drop_pfc",                                                                    \
+	  "frames of MAC control dropped: malformed, or not of priority-based flow control")       \
+	X(DROP_COPY, "drop_copy", "copies for a port not made: no packet")                         \
+	X(RX_ROUTED, "rx_routed", "of rx_unknown, frames that a route by IP address sent on")      \
+	X(PFC_NO_MBUF, "pfc_no_mbuf", "frames of flow control not sent at once: no packet")
 
 enum urn_switch_counter {
 #define X(id, name, text) URN_SWITCH_##id,
@@ -87,9 +93,15 @@ struct urn_switch_config {
 	struct rte_mempool *copies; /* for floods, duplicates, private copies; the caller's */
 	struct urn_fdb_config fdb;  /* max 0: 4096 entries; age_ns 0: aged after 300 s */
 	bool no_learning;	    /* static entries only */
+	/* Congestion marks of frames that wait to go out, by the bytes of their port and priority.
+	 */
+	struct urn_mark_config mark;
+	uint32_t routes;	    /* most routes by IP address; 0: none */
+	struct urn_lossless_config lossless; /* priorities 0: the switch is lossy, without priorities */
 };
 
-/* returns: NULL when the table cannot be made */
+/* returns: NULL when the tables cannot be made, or the numbers of marks (urn_mark_check()) or of
+ * the lossless part contradict each other */
 struct urn_switch *urn_switch_create(const struct urn_switch_config *cfg);
 /* Frees the frames inside and undoes its links. NULL is allowed. */
 void urn_switch_destroy(struct urn_switch *sw);
@@ -115,6 +127,10 @@ struct urn_switch_port_config {
 	 * in frames is 0 has that of impair[URN_SWITCH_OUT], also when the impairment is changed.
 	 */
 	struct urn_swq_bound bound[URN_SWQ_PRIORITIES];
+	/* The fields from here on are for a lossless switch. */
+	uint64_t speed; /* bits a second, for quanta; 0: the rate of impair[URN_SWITCH_OUT], or 10 Gb/s */
+	uint8_t mac[6]; /* source of frames of flow control; all 0: one of our own making */
+	bool credits;	/* frames can stay with their sender: urn_switch_takes() is asked before */
 };
 
 /*
@@ -138,13 +154,32 @@ struct urn_impair *urn_switch_impair(struct urn_switch *sw, uint16_t port, enum 
  */
 void urn_switch_hold(struct urn_switch *sw, uint16_t port, bool hold);
 /*
- * Pause a priority (below URN_SWQ_PRIORITIES) of a port from `now` (ns) on, or let it go on. For tests of the queues
- * so far: no switch reads pause frames yet.
+ * Pause a priority (below URN_SWQ_PRIORITIES) of a port from `now` (ns) on, or let it go on. A lossless
+ * switch does so itself, by frames of flow control and credits; its watchdog ends this pause, too.
  */
 void urn_switch_pause(struct urn_switch *sw, uint16_t port, unsigned int priority, bool pause,
 		      uint64_t now);
 /* The port's queues, for tests to read their state and counters; NULL: no such port. */
 const struct urn_swq *urn_switch_queues(const struct urn_switch *sw, uint16_t port);
+/* The port's congestion marks, for their configuration and counters; NULL: no such port. */
+const struct urn_mark *urn_switch_marks(const struct urn_switch *sw, uint16_t port);
+/*
+ * True when the switch has room for a burst of frames from a port. A caller that can leave frames
+ * with their sender (a ring inside the process) asks before it takes them, so that none is lost.
+ */
+bool urn_switch_takes(const struct urn_switch *sw, uint16_t port);
+/* State of a port and priority of a lossless switch, for reports. */
+struct urn_switch_account {
+	uint64_t bytes, peak; /* bytes of frames that came in here and wait at outputs; most so far */
+	bool stopped;	      /* the sender is to stop */
+	bool paused;	      /* the peer, or a full account at the other end of a link, stops this output */
+	bool restoring;	      /* the watchdog dropped frames; pauses are ignored */
+};
+/* returns: false, and all zero: the switch is lossy, or there is no such port or priority */
+bool urn_switch_account(const struct urn_switch *sw, uint16_t port, unsigned int priority,
+			struct urn_switch_account *out);
+/* Put an IP address (16 bytes; IPv4 as ::ffff:a.b.c.d) behind a port. returns: 0, -EINVAL (no such port), -ENOSPC */
+int urn_switch_route(struct urn_switch *sw, const uint8_t gid[16], uint16_t port);
 const struct urn_switch_counters *urn_switch_counters(const struct urn_switch *sw, uint16_t port);
 /* The table of addresses: to set static ones, and to list it. */
 struct urn_fdb *urn_switch_fdb(struct urn_switch *sw);

@@ -15,6 +15,17 @@ wire_is_busy(const struct urn_switch_port *p, uint64_t now)
 }
 
 /*
+ * True when one more frame may go to the wire before frames are taken off it. Frames of a lossless
+ * switch wait in its queues, where they are charged to inputs and can be paused: at most a burst is
+ * on the wire of a port whose device takes no more.
+ */
+static inline bool
+may_give(const struct urn_switch_port *p)
+{
+	return !p->ll || p->ll->given < URN_SWITCH_BURST;
+}
+
+/*
  * Give the wire a frame that came at `since` (ns). Time does not run back there: a frame of low
  * priority came before frames that overtook it.
  */
@@ -22,6 +33,8 @@ static inline void
 to_wire(struct urn_switch_port *p, struct rte_mbuf *m, uint64_t since)
 {
 	p->sent = RTE_MAX(p->sent, since);
+	if (p->ll)
+		p->ll->given++;
 	urn_impair_push(p->impair[URN_SWITCH_OUT], &m, 1, p->sent);
 }
 
@@ -30,12 +43,27 @@ urn_switch_port_drain(struct urn_switch_port *p, uint64_t now)
 {
 	uint64_t since;
 
-	while (!p->held && urn_swq_ready(&p->queue) && !wire_is_busy(p, now)) {
+	if (p->ll)
+		urn_lossless_obey(p, now);
+	while (!p->held && urn_swq_ready(&p->queue) && !wire_is_busy(p, now) && may_give(p)) {
+		unsigned int priority = urn_swq_first(&p->queue);
 		struct rte_mbuf *m = urn_swq_take(&p->queue, &since);
 
+		if (p->ll)
+			urn_lossless_release(p->ll, priority, m, now);
 		to_wire(p, m, RTE_MAX(since, p->resumed));
 	}
-	p->waits = p->held || p->classify || p->queue.paused || p->queue.frames;
+	p->waits = p->held || p->sorts || p->queue.paused || p->queue.frames;
+}
+
+/* A frame waits now: mark it if its queue is long, and note it in the account of its input. */
+static void
+queued(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uint64_t now)
+{
+	p->waits = true;
+	urn_mark_frame(&p->mark, m, p->queue.level[priority].bytes);
+	if (p->ll)
+		urn_lossless_charge(p->ll, priority, m, now);
 }
 
 /* Put a frame into the queue of its priority, or drop it. */
@@ -47,19 +75,33 @@ put(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uint64
 	enum urn_swq_verdict v;
 
 	/* Without priorities, one bound holds for the wire and the frames that wait for it. */
-	if (!p->classify && p->queue.frames + urn_impair_queued(wire) >= room) {
+	if (!p->sorts && p->queue.frames + urn_impair_queued(wire) >= room) {
 		urn_swq_refuse(&p->queue, priority);
 		urn_impair_refuse(wire, m);
 		return;
 	}
-	p->queue.room = p->classify ? room : 0;
+	if (p->ll && !urn_lossless_admits(p->ll, priority, m->pkt_len)) {
+		urn_impair_refuse(wire, m);
+		return;
+	}
+	p->queue.room = p->sorts ? room : 0;
 	m = urn_impair_own(wire, m);
 	if (!m)
 		return;
-	/* URN_SWQ_MARK is counted by the queue; the switch does not write marks into frames yet. */
 	v = urn_swq_put(&p->queue, priority, m, now);
 	if (v != URN_SWQ_QUEUED && v != URN_SWQ_MARK)
 		urn_impair_refuse(wire, m);
+	else
+		queued(p, priority, m, now);
+}
+
+/* Priority of a frame at this port. */
+static inline unsigned int
+priority_of(const struct urn_switch_port *p, const struct rte_mbuf *m)
+{
+	if (p->ll)
+		return urn_classify(&p->ll->ll->cfg.map, m);
+	return p->classify ? p->classify(m) & (URN_SWQ_PRIORITIES - 1) : 0;
 }
 
 void
@@ -67,10 +109,10 @@ urn_switch_port_send(struct urn_switch_port *p, struct rte_mbuf **m, unsigned in
 {
 	urn_switch_port_drain(p, now);
 	for (unsigned int i = 0; i < n; i++) {
-		unsigned int priority =
-			p->classify ? p->classify(m[i]) & (URN_SWQ_PRIORITIES - 1) : 0;
+		unsigned int priority = priority_of(p, m[i]);
 
-		if (p->held || p->queue.paused & 1u << priority || wire_is_busy(p, now))
+		if (p->held || p->queue.paused & 1u << priority || wire_is_busy(p, now) ||
+		    !may_give(p) || (p->ll && p->queue.waiting & 1u << priority))
 			put(p, priority, m[i], now);
 		else
 			to_wire(p, m[i], now);
@@ -110,6 +152,10 @@ urn_switch_pause(struct urn_switch *sw, uint16_t port, unsigned int priority, bo
 	p = sw->port[port];
 	/* Frames that could go until now are not stopped any more. */
 	urn_switch_port_drain(p, now);
+	if (p->ll && p->ll->ll->cfg.priorities & 1u << priority) {
+		urn_lossless_pause(p, priority, pause ? UINT64_MAX : 0, now);
+		return;
+	}
 	urn_swq_pause(&p->queue, priority, pause);
 	if (!pause)
 		p->resumed = now;

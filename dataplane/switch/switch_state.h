@@ -3,6 +3,8 @@
 #ifndef URN_SWITCH_SWITCH_STATE_H
 #define URN_SWITCH_SWITCH_STATE_H
 
+#include "switch/lossless_state.h"
+#include "switch/route.h"
 #include "switch/switch.h"
 
 struct urn_switch_port {
@@ -15,10 +17,13 @@ struct urn_switch_port {
 	bool held;  /* the device takes no frames */
 	uint64_t resumed; /* ns: when a pause last ended; frames that waited go no earlier */
 	uint64_t sent;    /* ns: time of the frame that the queues gave the wire last */
+	bool sorts;	/* frames have priorities of their own: there is a classifier, or ll */
 	unsigned int (*classify)(const struct rte_mbuf *m); /* the configuration's; NULL: all 0 */
+	struct urn_lossless_port *ll; /* the port's part in a lossless switch; owner; NULL: lossy */
 	uint32_t max_frame;
 	struct urn_switch_counters c;
 	char name[32];
+	struct urn_mark mark; /* congestion marks of frames that wait */
 	struct urn_swq queue; /* frames that wait to go out */
 };
 
@@ -35,6 +40,9 @@ struct urn_switch {
 	struct urn_switch_port *port[URN_SWITCH_MAX_PORTS];
 	struct urn_fdb *fdb;
 	struct rte_mempool *copies;
+	struct urn_mark_config mark;   /* for all ports; each has a seed of its own */
+	struct urn_lossless *ll; /* owner; NULL: no priority is lossless */
+	struct urn_route *routes; /* by IP address; owner; NULL: none */
 	struct urn_switch_batch batch; /* the present call's */
 	uint64_t tend_at;	       /* ns: when the table is tended next */
 	struct urn_switch *from,

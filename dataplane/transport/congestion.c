@@ -45,7 +45,7 @@ forget(struct urn_tp *tp, struct urn_congestion *g)
 static bool
 is_done(const struct urn_tp *tp, const struct urn_congestion *g)
 {
-	return !g->paced && !g->owed && tp->now - g->told_at >= URN_CNP_NS;
+	return !g->paced && !g->owed && tp->now - g->told_at >= tp->dcqcn.cnp_ns;
 }
 
 /* Follow the rate, which changed. */
@@ -135,7 +135,7 @@ urn_congestion_marked(struct urn_tp *tp, struct urn_qp *qp)
 	if (!tp->dcqcn.line)
 		return;
 	g = get(tp, &qp->source, &qp->congestion);
-	if (!g || g->owed || (g->told_at && tp->now - g->told_at < URN_CNP_NS))
+	if (!g || g->owed || (g->told_at && tp->now - g->told_at < tp->dcqcn.cnp_ns))
 		return;
 	g->owed = true;
 	urn_tp_sched(tp, qp);
@@ -220,7 +220,7 @@ urn_congestion_echoed(struct urn_tp *tp, struct urn_source *source, uint16_t *sl
 	if (!tp->dcqcn.line)
 		return;
 	g = get(tp, source, slot);
-	if (!g || (g->slowed_at && tp->now - g->slowed_at < URN_CNP_NS))
+	if (!g || (g->slowed_at && tp->now - g->slowed_at < tp->dcqcn.cnp_ns))
 		return;
 	slow_down(tp, g, rate_now < tp->dcqcn.least ? tp->dcqcn.least : rate_now);
 }

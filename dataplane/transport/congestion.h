@@ -25,7 +25,6 @@ struct urn_tp;
 
 enum {
 	URN_CONGESTIONS = 1024, /* sources with a state at the same time */
-	URN_CNP_NS = 50000,	/* ns from one CNP of a QP to the next (DCQCN, 5.2) [N] */
 	URN_PACED_FRAMES = 4,	/* frames of a paced source in a turn */
 	URN_PACE_CREDIT =
 		16384, /* ns of its rate that a paced source may catch up with: timers come late */
@@ -69,7 +68,7 @@ uint64_t urn_congestion_rate(const struct urn_tp *tp, const struct urn_qp *qp);
 
 /*
  * An acknowledgement of the source's peer says that packets arrive with marks there: slow down as
- * by a CNP, once in URN_CNP_NS, however many acknowledgements say so.
+ * by a CNP, once in the interval of CNPs, however many acknowledgements say so.
  * rate_now: bytes a second that the source sends now; used if it is not paced yet
  */
 void urn_congestion_echoed(struct urn_tp *tp, struct urn_source *source, uint16_t *slot,

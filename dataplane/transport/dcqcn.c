@@ -16,7 +16,26 @@ urn_dcqcn_defaults(struct urn_dcqcn_config *c, uint64_t line)
 		.raise_bytes = 10 << 20,
 		.additive = 5000000, /* 40 Mbit/s */
 		.hyper = 50000000,   /* 400 Mbit/s */
+		.cnp_ns = 50000,
 	};
+}
+
+void
+urn_dcqcn_complete(struct urn_dcqcn_config *c, uint64_t line)
+{
+	struct urn_dcqcn_config p;
+
+	urn_dcqcn_defaults(&p, line);
+	c->line = line;
+	c->least = c->least ? c->least : p.least;
+	c->gain_shift = c->gain_shift ? c->gain_shift : p.gain_shift;
+	c->fast = c->fast ? c->fast : p.fast;
+	c->alpha_ns = c->alpha_ns ? c->alpha_ns : p.alpha_ns;
+	c->raise_ns = c->raise_ns ? c->raise_ns : p.raise_ns;
+	c->raise_bytes = c->raise_bytes ? c->raise_bytes : p.raise_bytes;
+	c->additive = c->additive ? c->additive : p.additive;
+	c->hyper = c->hyper ? c->hyper : p.hyper;
+	c->cnp_ns = c->cnp_ns ? c->cnp_ns : p.cnp_ns;
 }
 
 /* The rate falls, and steps count anew. */

@@ -21,7 +21,8 @@
 
 #define URN_DCQCN_ONE (1u << 16) /* alpha 1 */
 
-/* Parameters of an adapter; the same for all its channels. */
+/* Parameters of an adapter; the same for all its channels. Configured: 0 stands for the published
+ * value. */
 struct urn_dcqcn_config {
 	uint64_t line;        /* bytes a second that the port carries; no rate is higher */
 	uint64_t least;       /* bytes a second; no rate is lower */
@@ -32,6 +33,7 @@ struct urn_dcqcn_config {
 	uint64_t raise_bytes; /* bytes sent from step to step [B] */
 	uint64_t additive;    /* bytes a second [R_AI] */
 	uint64_t hyper;       /* bytes a second [R_HAI] */
+	uint64_t cnp_ns; /* ns from one CNP of a receiver of marks to its next, for a channel [N] */
 };
 
 /* The rate of a channel. */
@@ -48,6 +50,8 @@ struct urn_dcqcn {
 
 /* The published parameters, with `line`, bytes a second, as given. */
 void urn_dcqcn_defaults(struct urn_dcqcn_config *c, uint64_t line);
+/* Set the parameters that are 0 to the published ones, and `line`, bytes a second, in any case. */
+void urn_dcqcn_complete(struct urn_dcqcn_config *c, uint64_t line);
 /* A channel that sent at `rate`, bytes a second, until now (ns) gets its first CNP. */
 void urn_dcqcn_begin(struct urn_dcqcn *d, const struct urn_dcqcn_config *c, uint64_t rate, uint64_t now);
 /* A further CNP came. now: ns */

@@ -285,6 +285,24 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid, uint8_t *code)
 	return f;
 }
 
+/*
+ * The flow got a message. While sources are served, the flow waits for messages of others among them, so that
+ * they share packets; with a packet's worth of messages it need not wait.
+ */
+static void
+gather(struct urn_tp *tp, struct urn_flow *f)
+{
+	if (!tp->gathers || ++f->gathered_n >= URN_FLOW_SEGMENTS) {
+		urn_flow_sched(tp, f);
+		return;
+	}
+	if (f->flags & URN_FLOWF_GATHERS)
+		return;
+	f->flags |= URN_FLOWF_GATHERS;
+	f->gathered_next = tp->gathered;
+	tp->gathered = f;
+}
+
 uint8_t
 urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 {
@@ -309,7 +327,7 @@ urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 	m->out = 0;
 	m->code = 0;
 	urn_flow_put(is_long(tp, m) ? &f->longs : &f->shorts, m, URN_FLOW_MSG_QUEUED);
-	urn_flow_sched(tp, f);
+	gather(tp, f);
 	return URN_MSG_PENDING;
 }
 

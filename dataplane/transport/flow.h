@@ -7,7 +7,7 @@
  *
  *   sender    messages ─► packets, each with several short messages or a part of a long one ─► PSNs
  *   receiver  packets in any order within a window ─► messages ─► deliver() of the user
- *             ─► acknowledgement: what came, and a code for each message that was refused
+ *             ─► acknowledgement: the PSNs that came, and a code for each refused message
  *
  * The user of flows (dataplane/msg) keeps queues and register sets; flows know neither.
  */

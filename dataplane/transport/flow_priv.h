@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside of flows (flow.h). One struct serves both directions between this engine and an engine of a
- * node: what we send there, and what comes from there.
+ * node.
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
  *   flow_tx.c     packets of messages, first and repeated
@@ -73,6 +73,7 @@ enum urn_flow_flag {
 	URN_FLOWF_MAC = 1 << 3,    /* tmpl has the node's MAC address */
 	URN_FLOWF_RX = 1 << 4,     /* made by a packet that came: counts in urn_flows.rx */
 	URN_FLOWF_TX = 1 << 5,     /* tmpl, tx and tx_epoch are made */
+	URN_FLOWF_GATHERS = 1 << 6,  /* in the list urn_tp.gathered; gathered_next is valid */
 };
 
 /* A queue of messages. */
@@ -86,7 +87,7 @@ struct urn_flow_whole {
 	SLIST_ENTRY(urn_flow_whole) link; /* in the flow's list, the newest first */
 	uint64_t at;       /* ns: when the last part came */
 	uint64_t qid, src_qid;
-	uint32_t id;       /* of the message, among those of the flow */
+	uint32_t id;       /* number of the message, among those of the flow */
 	uint32_t len, got; /* bytes of the message; bytes that came */
 	uint8_t code;      /* 0: being put together; else the code that its parts are refused with */
 	uint8_t data[];    /* len bytes; none with a code */
@@ -101,6 +102,7 @@ struct urn_flow_refusals {
 struct urn_flow {
 	struct urn_source_ops_user user; /* first: the place in the schedule */
 	struct urn_flow *hash_next;      /* in its bucket */
+	struct urn_flow *gathered_next;     /* in the list urn_tp.gathered; valid with URN_FLOWF_GATHERS */
 	uint8_t gid[16];                 /* the node */
 
 	/* ---- sending */
@@ -132,6 +134,7 @@ struct urn_flow {
 	uint16_t congestion;       /* state of congestion, by index; 0: none */
 	uint16_t out, lost;        /* packets in flight; packets to be sent again */
 	uint16_t wholes_n;         /* entries of wholes */
+	uint16_t gathered_n;        /* messages since the flow was served */
 };
 _Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
 
@@ -194,6 +197,8 @@ void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all
 
 /* ---- flow_tx.c */
 
+/* Let flows send what they got from the sources that were served in this turn. */
+void urn_flows_send(struct urn_tp *tp);
 /* Serve a flow; urn_source_ops.serve. */
 bool urn_flow_serve(struct urn_tp *tp, struct urn_source *src);
 /* Send a frame of a flow, which is complete. loop: to this adapter itself */

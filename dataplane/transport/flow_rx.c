@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows: data that came. A packet is checked whole, then its messages are delivered one by one; what is
- * noted of it is its PSN, and the codes of messages that were refused. A packet for whose refusals
- * there is no room is not accepted: its sender repeats it.
+ * Flows: data that came. A packet is checked whole, then its messages are delivered one by one. The
+ * flow notes the packet's PSN, and the codes of refused messages. A packet for whose refusals there
+ * is no room is not accepted: its sender repeats the packet.
  */
 #include "transport/flow_priv.h"
 
@@ -18,7 +18,7 @@ struct data {
 	uint32_t una;      /* oldest PSN that the sender has not seen acknowledged */
 	uint32_t start;    /* our start, as the sender knows it; 0: it does not */
 	uint64_t epoch;
-	uint8_t key;       /* of the flow */
+	uint8_t key;       /* key of the flow */
 	uint8_t segs;
 };
 
@@ -310,7 +310,7 @@ check_epoch(struct urn_tp *tp, struct urn_flow *f, const struct data *d)
 	if (likely(f->rx_epoch == d->epoch))
 		return true;
 	/* An epoch that was forged, or made by a clock that was set back, does not shut the node out for ever. */
-	if (d->epoch < f->rx_epoch && tp->now - f->rx_at < URN_FLOW_DOUBT_NS)
+	if (f->rx_epoch && (int64_t)(d->epoch - f->rx_epoch) < 0 && tp->now - f->rx_at < URN_FLOW_DOUBT_NS)
 		return false;
 	urn_flow_forget_rx(tp, f);
 	f->rx_epoch = d->epoch;

@@ -331,9 +331,26 @@ urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 {
 	struct urn_flow *f = urn_flow_of(src);
 
+	f->gathered_n = 0;
 	if ((f->flags & URN_FLOWF_ACK) && !urn_flow_tell(tp, f))
 		return true;
 	if (!(f->flags & URN_FLOWF_TX) || (!has_new(f) && !f->lost) || !reachable(tp, f))
 		return false;
 	return send_data(tp, f);
+}
+
+void
+urn_flows_send(struct urn_tp *tp)
+{
+	struct urn_flow *f;
+
+	while ((f = tp->gathered)) {
+		struct urn_source *src = &f->user.source;
+
+		tp->gathered = f->gathered_next;
+		f->flags &= (uint16_t)~URN_FLOWF_GATHERS;
+		/* A flow in the schedule has its turn there, and a paced one at its time. */
+		if (!(src->flags & URN_SOURCE_HELD) && urn_flow_serve(tp, src))
+			urn_sched_add(&tp->sched, src);
+	}
 }

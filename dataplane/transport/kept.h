@@ -41,7 +41,7 @@ enum urn_trace_of {
 	URN_TRACE_SIDES,
 };
 
-/* How much a repeated packet has in common with the packet that was taken up in its place. */
+/* Likeness of a repeated packet to the packet that was taken up in its place. */
 enum urn_trace_verdict {
 	URN_TRACE_SAME,          /* everything, or no fingerprint of the other is known */
 	URN_TRACE_PAYLOAD,       /* all but the payload */

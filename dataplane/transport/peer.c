@@ -39,10 +39,11 @@ grow(struct urn_peers *ps)
 }
 
 int
-urn_peers_init(struct urn_peers *ps, uint32_t window, uint32_t seed)
+urn_peers_init(struct urn_peers *ps, uint32_t window, uint64_t delay_limit, uint32_t seed)
 {
 	memset(ps, 0, sizeof(*ps));
 	ps->window = window;
+	ps->delay_limit = delay_limit;
 	urn_pool_init(&ps->pool, 1, URN_PEER_MAX + 1);
 	if (urn_hash_init(&ps->hash, URN_PEER_BUCKETS, seed) != 0 || !grow(ps))
 		return ENOMEM;
@@ -51,6 +52,7 @@ urn_peers_init(struct urn_peers *ps, uint32_t window, uint32_t seed)
 		return ENOMEM;
 	ps->at[0]->distance = URN_PEER_DISTANCE;
 	ps->at[0]->window = window;
+	urn_delay_init(&ps->at[0]->delay, delay_limit, window);
 	return 0;
 }
 
@@ -109,6 +111,7 @@ make(struct urn_peers *ps, const uint8_t gid[16])
 	memcpy(p->gid, gid, 16);
 	p->distance = URN_PEER_DISTANCE;
 	p->window = ps->window;
+	urn_delay_init(&p->delay, ps->delay_limit, ps->window);
 	ps->at[i] = p;
 	urn_hash_put(bucket_of(ps, gid), i, &ps->next[i]);
 	return i;
@@ -186,6 +189,11 @@ urn_peer_delivered(struct urn_peer *p, uint64_t now, uint32_t most)
 	p->psn_ns = p->rate ? (1ull << 32) / p->rate : ns;
 	window = 2 * ((wide)p->rate * (p->rtt_min + POLL_NS) >> 32) + BURST;
 	p->window = window < most ? (uint32_t)window : most;
+	if (p->delay.limit) {
+		uint32_t few = urn_delay_measured(&p->delay, ns, now, most);
+
+		p->window = few < p->window ? few : p->window;
+	}
 }
 
 /* Wait longer for late packets: at least until a packet is overtaken by so many PSNs. */

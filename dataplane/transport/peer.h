@@ -9,6 +9,7 @@
 
 #include "base/pool.h"
 #include "transport/board.h"
+#include "transport/delay.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,6 +52,8 @@ struct urn_peer {
 	uint64_t delivered;      /* PSNs acknowledged, of all QPs */
 	uint64_t rate;           /* PSNs a ns, 32 fractional bits: the best recently; 0: not known */
 	uint32_t window;         /* packets in flight a QP */
+	struct urn_delay delay;	 /* ... of these, as many as keep queues on the way short; limit 0:
+				    not used */
 
 	/* ---- the packet that is being timed */
 	const struct urn_psn_tx *timed; /* sequence of that packet; NULL: none */
@@ -67,13 +70,16 @@ struct urn_peers {
 	struct urn_pool pool;    /* indices that are free; at[] has as many as were ever taken, or more */
 	struct urn_hash hash;    /* by address */
 	uint32_t window;         /* packets in flight a QP, at most */
+	uint64_t delay_limit;	 /* ns that packets may wait in queues on the way (delay.h); 0: any
+				    time */
 };
 
 /*
- * Make room for the peer 0. window: packets in flight a QP, at most; seed: random, so that clients
- * can't choose addresses that share a bucket. returns: 0 or ENOMEM
+ * Make room for the peer 0. window: packets in flight a QP, at most; delay_limit: ns, see struct
+ * urn_peers; seed: random, so that clients can't choose addresses that share a bucket.
+ * returns: 0 or ENOMEM
  */
-int urn_peers_init(struct urn_peers *ps, uint32_t window, uint32_t seed);
+int urn_peers_init(struct urn_peers *ps, uint32_t window, uint64_t delay_limit, uint32_t seed);
 void urn_peers_free(struct urn_peers *ps);
 /* The peer with this address, made if needed, held until urn_peer_put(). 0: no memory. */
 uint16_t urn_peer_get(struct urn_peers *ps, const uint8_t gid[16]);
@@ -92,7 +98,7 @@ void urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now);
 /*
  * The packet that was timed was acknowledged: measure its round trip, and the rate of the way from
  * the PSNs delivered meanwhile. A QP has twice the product of both in flight, and a burst, at most
- * `most` packets: more packets would only wait in queues.
+ * `most` packets: more packets would only wait in queues. A limit of the delay makes them fewer.
  */
 void urn_peer_delivered(struct urn_peer *p, uint64_t now, uint32_t most);
 /* Learn from a scoreboard's news: the wire reorders, or we asked again too early. */

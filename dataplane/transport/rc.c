@@ -40,7 +40,8 @@ is_marked(struct rte_mbuf *m)
 {
 	const struct urn_pkt *p = urn_pkt(m);
 
-	return urn_ecn_get(rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off), p->ipv6) == URN_ECN_CE;
+	return urn_ecn_get(rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off), p->ipv6) ==
+	       URN_ECN_CE;
 }
 
 /*
@@ -196,7 +197,8 @@ transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	if (unlikely(!urn_qp_reachable(tp, qp)))
 		return false;
-	return unlikely(qp->congestion) ? transmit_paced(tp, qp, budget) : transmit_now(tp, qp, budget);
+	return unlikely(qp->congestion) ? transmit_paced(tp, qp, budget)
+					: transmit_now(tp, qp, budget);
 }
 
 static bool

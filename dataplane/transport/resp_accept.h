@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the responder takes a request packet, whose turn has come, or refuses it. (responder.c,
- * resp_record.c) */
+/* The responder takes or refuses a request whose turn has come (responder.c, resp_record.c). */
 #ifndef URN_TRANSPORT_RESP_ACCEPT_H
 #define URN_TRANSPORT_RESP_ACCEPT_H
 

@@ -17,7 +17,7 @@ struct urn_qp_move {
 
 struct urn_service {
 	const char *name;  /* for people */
-	bool offered;      /* programs may make QPs of this type */
+	bool offered;	   /* programs may make QPs of this type */
 	uint32_t opcodes;  /* enum urn_op_flag: the flag that its packets have; others are dropped */
 	uint8_t checked;   /* enum urn_work_kind: kinds of requests that check() looks at; any of these bits */
 	bool reads_on;     /* memory of further frames may be read while frames wait for memory, in state RTS */
@@ -37,8 +37,8 @@ struct urn_service {
 	/* The same in an error state (ERR, SQE): flush requests. */
 	bool (*flush)(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 	/*
-	 * True when a frame with action URN_ACT_TX_RESPONSE, built before, may still go out. NULL: the
-	 * service makes no such frame
+	 * True when a frame with action URN_ACT_TX_RESPONSE, built before, may still go out. NULL:
+	 * the service makes no such frame
 	 */
 	bool (*valid)(const struct urn_txd *d);
 	/* The memory of a frame could not be read, and the frame is gone. */
@@ -52,8 +52,8 @@ struct urn_service {
 	/* A request failed, and was completed: put the QP into the state that follows. */
 	void (*fail)(struct urn_tp *tp, struct urn_qp *qp);
 	/*
-	 * The QP enters the error state, or (gone) is reset or destroyed: let go of packets and pool
-	 * entries that the service keeps for it. NULL: the service keeps none
+	 * The QP enters the error state, or (gone) is reset or destroyed: let go of packets and
+	 * pool entries that the service keeps for it. NULL: the service keeps none
 	 */
 	void (*stop)(struct urn_tp *tp, struct urn_qp *qp, bool gone);
 };

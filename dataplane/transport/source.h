@@ -87,9 +87,9 @@ struct urn_source_ops {
 	/* The source's timer is due (struct urn_source_timer). NULL: it has none */
 	void (*due)(struct urn_tp *tp, struct urn_source *src);
 	/*
-	 * The source ends: its client goes. Called until true, a turn or more between two calls; true
-	 * when the source is in no list, none of its timers is started, nothing of it waits for
-	 * memory, and its own memory is freed.
+	 * The source ends: its client goes. Called until true, a turn or more between two calls;
+	 * true when the source is in no list, none of its timers is started, nothing of it waits
+	 * for memory, and its own memory is freed.
 	 */
 	bool (*end)(struct urn_tp *tp, struct urn_source *src);
 };
@@ -118,7 +118,7 @@ struct urn_pace {
 
 /* A timer of a source of the kind URN_SOURCE_OPS, in memory of its owner; calls `due`. */
 struct urn_source_timer {
-	struct urn_timer timer;    /* kind URN_TIMER_SOURCE */
+	struct urn_timer timer;	   /* kind URN_TIMER_SOURCE */
 	struct urn_source *source; /* the source; set by the owner, never NULL */
 };
 

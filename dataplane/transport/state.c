@@ -208,7 +208,8 @@ static void
 make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 {
 	struct urn_path path = {
-		/* With congestion control, switches may mark what we send instead of dropping it. */
+		/* With congestion control, switches may mark what we send instead of dropping it.
+		 */
 		.tos = (uint8_t)(tp->dcqcn.line ? (av->traffic_class & ~URN_ECN_MASK) | URN_ECN_ECT0
 						: av->traffic_class),
 		.ttl = av->hop_limit ? av->hop_limit : 64,

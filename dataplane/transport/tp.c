@@ -119,14 +119,17 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	memcpy(tp->service, cfg->service, sizeof(tp->service));
 	tp->service[URN_QPT_RC] = &urn_rc;
 	tp->service[URN_QPT_UD] = &urn_ud;
-	if (cfg->line)
-		urn_dcqcn_defaults(&tp->dcqcn, cfg->line);
+	if (cfg->line) {
+		tp->dcqcn = cfg->dcqcn;
+		urn_dcqcn_complete(&tp->dcqcn, cfg->line);
+	}
 	sort_addresses(tp);
 	urn_wheel_init(&tp->wheel, now);
 	tp->qp_chunks = (cfg->max_qp + 2 + URN_TP_QP_CHUNK - 1) / URN_TP_QP_CHUNK;
 	tp->qp = calloc(tp->qp_chunks, sizeof(*tp->qp));
-	if (urn_peers_init(&tp->peers, cfg->window, cfg->hash_seed) != 0 || urn_repairs_init(tp) != 0 ||
-	    urn_traces_init(tp) != 0 || urn_congestion_init(tp) != 0 || urn_flows_init(tp) != 0 || !tp->qp || make_pools(tp) != 0) {
+	if (urn_peers_init(&tp->peers, cfg->window, cfg->delay_limit, cfg->hash_seed) != 0 ||
+	    urn_repairs_init(tp) != 0 || urn_traces_init(tp) != 0 || urn_congestion_init(tp) != 0 ||
+	    urn_flows_init(tp) != 0 || !tp->qp || make_pools(tp) != 0) {
 		urn_tp_destroy(tp);
 		return NULL;
 	}
@@ -397,6 +400,7 @@ urn_tp_tx(struct urn_tp *tp)
 	unsigned int before = tp->tx_n + tp->loop_n, n = 0;
 	struct urn_source *src;
 
+	tp->gathers = true;
 	/* The shares are as many as sources were in the schedule; a client with few may get several for each. */
 	for (uint32_t turns = tp->sched.n; turns && tp->sched.head; turns--) {
 		if (!urn_tp_tx_room(tp)) {
@@ -411,6 +415,9 @@ urn_tp_tx(struct urn_tp *tp)
 						       : urn_source_ops(src)->serve(tp, src))
 			urn_sched_add(&tp->sched, src);
 	}
+	tp->gathers = false;
+	if (tp->gathered)
+		urn_flows_send(tp);
 	urn_tp_execute(tp);
 	n = tp->tx_n + tp->loop_n;
 	return n > before ? n - before : 0;

@@ -141,10 +141,13 @@ struct urn_tp_config {
 	uint32_t hash_seed;            /* random, so that clients can't choose peers whose hashes collide */
 	uint32_t repairs;              /* QPs that repair losses at the same time; 0: URN_REPAIRS */
 	uint64_t line;                 /* bytes a second of the port, for congestion control; 0: none of that */
+	/* Parameters of congestion control; 0: the published ones; no `line`. */
+	struct urn_dcqcn_config dcqcn;
+	uint64_t delay_limit; /* ns that packets may wait in queues on the way (delay.h); 0: any */
 	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: no such repeats */
 	const struct urn_flow_user *flow_user; /* the user of flows (flow.h); NULL: packets of flows are dropped */
 	void *flow_ctx;                /* the flow user's: its part for this transport */
-	uint32_t flow_epoch;           /* larger with each start of the dataplane: seconds since 1970 */
+	uint32_t flow_epoch;           /* number of this start: later, by the difference, with each start of the node; never 0 */
 	unsigned int first_engine;     /* index of the adapter's first engine, which has the named queues */
 	/* Services by type of QP, besides those of RC and UD; NULL: QPs of that type can't be made. */
 	const struct urn_service *service[URN_TP_SERVICES];
@@ -226,6 +229,8 @@ struct urn_tp {
 	struct urn_pool congestions;   /* entries of congestion that are free */
 	uint16_t congestion_hand;      /* index looked at last when the pool was empty; 0: none yet */
 	struct urn_flows *flows;       /* flows of this engine (flow_priv.h); owner; NULL: no flow_user */
+	struct urn_flow *gathered;       /* flows that got their first message in this share of the turn, the newest first; NULL: none */
+	bool gathers;                  /* sources are being served: flows wait for further messages until all have been */
 	uint64_t built;                /* bytes of frames begun so far, from the BTH on */
 	uint16_t trace_hand;           /* index looked at last when the pool was empty; 0: none yet */
 

@@ -148,7 +148,7 @@ urn_work_is_fetch(const struct urn_work *w)
 	return w->kind & URN_WK_FETCH;
 }
 
-/* True for READs, among READs and atomics. */
+/* True when a READ or atomic is a READ. */
 static inline bool
 urn_work_is_read(const struct urn_work *w)
 {

@@ -21,6 +21,8 @@ enum urn_ecn {
 	URN_ECN_MASK = 3,
 };
 
+#define URN_ECN_TAGS 2 /* VLAN tags of a frame that are looked behind (IEEE 802.1Q, 802.1ad) */
+
 /* Codepoint of an IP header. l3: first byte of the IPv4 or IPv6 header, two bytes readable */
 static inline unsigned int
 urn_ecn_get(const uint8_t *l3, bool ipv6)
@@ -48,10 +50,10 @@ urn_ecn_set_ce(uint8_t *l3, bool ipv6)
 }
 
 /*
- * Mark a frame if its sender obeys marks. frame, len: Ethernet header and what follows, at most one
- * VLAN tag; any bytes will do
- * returns: true when the frame has the mark now; false: not IP, too short, or a sender that does not
- * obey marks
+ * Mark a frame if its sender obeys marks. frame, len: Ethernet header and what follows, at most
+ * URN_ECN_TAGS VLAN tags; any bytes will do
+ * returns: true when the frame has the mark now; false: not IP, too short, or a sender that does
+ * not obey marks
  */
 static inline bool
 urn_ecn_mark(uint8_t *frame, uint32_t len)
@@ -63,7 +65,9 @@ urn_ecn_mark(uint8_t *frame, uint32_t len)
 	if (len < off)
 		return false;
 	memcpy(&type, frame + off - 2, 2);
-	if (type == RTE_BE16(0x8100) && len >= off + 4) {
+	for (int i = 0; i < URN_ECN_TAGS && len >= off + 4; i++) {
+		if (type != RTE_BE16(0x8100) && type != RTE_BE16(0x88a8))
+			break;
 		off += 4;
 		memcpy(&type, frame + off - 2, 2);
 	}

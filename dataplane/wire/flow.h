@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets of flows, in wire format (doc/reference/wire.md "Flows"). Behind the BTH comes a
- * struct urn_flow_hdr. Its epoch names one life of the sender's end of a flow: a later life has a
- * larger one, also over a restart of the node.
+ * struct urn_flow_hdr. The epoch there names one life of the sender's end of a flow: a later life has
+ * a larger epoch, also over a restart of the node.
  *
  *   data   segments: each a header and its bytes, padded to 4
  *   ack    struct urn_flow_ack, then struct urn_flow_refused for packets with refused messages

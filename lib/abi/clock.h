@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The clock of what waits outside an engine's loop: programs, the library, reports. The header is for
- * both sides of the channel, and links nothing.
+ * The clock of what waits outside an engine's loop: programs, the library, reports. The header is
+ * for both sides of the channel, and links nothing.
  */
 #ifndef URN_ABI_CLOCK_H
 #define URN_ABI_CLOCK_H

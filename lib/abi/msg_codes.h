@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codes of the answer to a message (DB-5, DB-7), and states of a receive queue. They are stored in
- * the status lines of abi/msg.h, and travel in acknowledgements of flows.
+ * Codes of the answer to a message (DB-5, DB-7), and states of a receive queue. Both are stored in
+ * the status lines of abi/msg.h; codes also travel in acknowledgements of flows.
  */
 #ifndef URN_ABI_MSG_CODES_H
 #define URN_ABI_MSG_CODES_H

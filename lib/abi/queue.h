@@ -187,7 +187,7 @@ urn_abi_rq_stride(uint32_t max_sge)
 
 /* ---- completion queue */
 
-/* How a completion queue is armed (ibv_req_notify_cq). */
+/* Events that a completion queue is armed for (ibv_req_notify_cq). */
 enum urn_abi_cq_arm {
 	URN_CQ_ARM_NONE = 0,
 	URN_CQ_ARM_SOLICITED = 1,
@@ -288,7 +288,7 @@ enum urn_abi_wc_flag {
 	URN_WCF_WITH_INV = 1 << 3,
 };
 
-/* Why a completion failed, in more detail than its status. */
+/* Reason of a failed completion, in more detail than its status. */
 enum urn_abi_vendor_err {
 	URN_VE_NONE = 0,
 	URN_VE_BAD_LKEY = 1,      /* no such key, or of another PD */

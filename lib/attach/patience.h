@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long a program waits for a dataplane that does not answer, because it is stopped
- * or hangs.
+ * Patience of a program with a dataplane that does not answer, because the dataplane is
+ * stopped or hangs.
  *
  * While a program looks for devices and opens them it has no objects of the dataplane
  * yet, so it gives up after a while and closes the connection; the dataplane, should it
@@ -27,8 +27,8 @@ int urn_patience_begin(int fd);
 /* Let waits on the socket last for ever from now on. */
 void urn_patience_end(int fd);
 /*
- * True when a wait that a signal interrupted has lasted for the socket's bound since `start`, a time of urn_clock_ms().
- * Frequent signals at most double the wait.
+ * True when a wait that a signal interrupted has lasted for the socket's bound since `start`, a
+ * time of urn_clock_ms(). Frequent signals at most double the wait.
  */
 bool urn_patience_over(int fd, uint64_t start);
 /* Set the text "nobody answered at path"; NULL: the path that fd is connected to. returns: ETIMEDOUT */

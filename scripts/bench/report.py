@@ -104,7 +104,7 @@ def speed_runs(summary, section="speed"):
                   if (s.series, s.metric) == (name, metric)]
             values.append(statistics.median(of) if of else None)
         rows.append((name, values))
-    return ("What the figures were made of", [UNITS[m][0] for m in metrics], rows)
+    return ("The values behind the figures", [UNITS[m][0] for m in metrics], rows)
 
 
 SPEED_HEAD = ("what", "median", "spread", "must", "aim", "verdict")

@@ -169,7 +169,7 @@ def stages(urnic, runner, t, quick):
         [Plot("cycles", "Cycles a data packet, by stage", "", "TSC cycles a data packet",
               kind="bars")],
         "From a second build that reads the TSC where a burst goes from stage to stage. Node A "
-        "sends, node B receives. What the ICRC costs is the difference of the two series. "
+        "sends, node B receives. The difference of the two series is the cost of the ICRC. "
         "Idle is time in turns that found nothing to do.")
 
 
@@ -188,8 +188,8 @@ def attached(urnic, runner, t, quick):
                    [Series(name, measure, first=name in urnicd.FIRST) for name, measure in
                     urnicd.measures(urnic, runner, t, quick).items()], [],
                    "One urnicd with two nodes and its default configuration, started anew for each "
-                   "run; each node's program is a process of its own. What is compared runs in the "
-                   "same round. Less is better where the aim is below the mark.",
+                   "run; each node's program is a process of its own. Values that are compared are of "
+                   "one round. Less is better where the aim is below the mark.",
                    urnicd.ROWS)
 
 

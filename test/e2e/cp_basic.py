@@ -24,7 +24,7 @@ def test_one_file(p):
 
 
 def test_odd_sizes(p):
-    """Sizes around those of a packet, a piece of hashing and a chunk, in one session."""
+    """Sizes around those of a packet, a piece of hashing and a chunk, in one run."""
     sizes = [0, 1, 2, 3, 4, 5, 255, 256, 257, 4095, 4096, 4097, 8191, 8192, 8193, 65535, 65536,
              65537, 262143, 262144, 262145, 1 << 20, (1 << 20) + 1]
     files = [p.make(f"src/f{size}", size, seed=size) for size in sizes]

@@ -110,7 +110,7 @@ def test_exists(p):
     with open(old, "rb") as f:
         before = f.read()
     b = p.make("b", 100)
-    expect(p.run("--to", p.to, a, b), 1, "exists in", "--force", "sent 1 of 2 files")
+    expect(p.run("--to", p.to, a, b), 1, "is in", "--force", "sent 1 of 2 files")
     with open(old, "rb") as f:
         check(f.read() == before, "the old file changed")
     p.same(b, p.path("to", "b"))
@@ -121,7 +121,7 @@ def test_exists(p):
     expect(p.run("--to", p.to, "--force", a), 1, "a folder of that name")
     os.rmdir(old)
     os.symlink("/nowhere/at/all", old)
-    expect(p.run("--to", p.to, a), 1, "exists in")
+    expect(p.run("--to", p.to, a), 1, "is in")
     expect(p.run("--to", p.to, "--force", a), 0)
     check(not os.path.islink(old), "--force wrote through a symbolic link")
     p.same(a, old)
@@ -305,14 +305,14 @@ def test_rubbish_to_listener(p):
             (frame(FAIL, b"A" * 256), "gave up: AAAA"),
             (offer(release=b"9.9"), "urnic-cp 9.9"),
             (offer(release=b"A" * 32), "same release"),
-            (offer(mtu=1500), "offers what no urnic-cp would"),
-            (offer(chunk=0), "offers what no urnic-cp would"),
-            (offer(chunk=1 << 31), "offers what no urnic-cp would"),
-            (offer(depth=0), "offers what no urnic-cp would"),
-            (offer(depth=0xffffffff), "offers what no urnic-cp would"),
-            (offer(chunk=64 << 20, depth=1024), "offers what no urnic-cp would"),
-            (offer(no_check=2), "offers what no urnic-cp would"),
-            (offer(rsvd=1), "offers what no urnic-cp would"),
+            (offer(mtu=1500), "offers values that no urnic-cp would"),
+            (offer(chunk=0), "offers values that no urnic-cp would"),
+            (offer(chunk=1 << 31), "offers values that no urnic-cp would"),
+            (offer(depth=0), "offers values that no urnic-cp would"),
+            (offer(depth=0xffffffff), "offers values that no urnic-cp would"),
+            (offer(chunk=64 << 20, depth=1024), "offers values that no urnic-cp would"),
+            (offer(no_check=2), "offers values that no urnic-cp would"),
+            (offer(rsvd=1), "offers values that no urnic-cp would"),
             (offer(), gone)]:
         rubbish_to_listener(p, data, text)
 

@@ -53,18 +53,18 @@ expect "--jobs 0" 2 "--jobs"
 lint --nonsense
 expect "unknown option" 2 "--nonsense" "--help"
 
-# scripts/prose.py reads comments and documents, not code.
+# scripts/prose.py reads comments, documents and the texts of programs, not code.
 prose() {
 	printf '%s\n' "$2" >"$place/prose.$1"
 	try "$project/scripts/prose.py" "$place/prose.$1"
 }
-prose c '/* What is kept. */ const char *s = "What is kept? // Of those";'
+prose c '/* What is kept. */ const char *s = "// Of";'
 expect "a comment that begins with a pronoun" 1 "prose.c:1: begins with What"
 prose h '/* The queue is kept. Who reads it waits. */'
 expect "a later sentence" 1 "begins with Who"
 prose h '/* Is the queue full? */'
 expect "a question in a comment" 1 "is a question"
-prose c '/* True when the queue is full. */ const char *s = "What is kept? // Of those";'
+prose c '/* True when the queue is full. */ const char *s = "A queue is full; // Of those";'
 expect "a plain comment" 0
 prose md '| a cell | of a table |'
 expect "a cell of a table" 1 "begins with of"
@@ -80,8 +80,18 @@ prose md 'The queue is full; who reads it waits.'
 expect "a clause that begins with who" 1 "a clause that begins with who"
 prose h '/* The queue of a client. who: the owner; what, where: see below */'
 expect "parameters named who and what" 0
-prose py $'x = "What is kept? It is"  # the queue\n# A comment. Their\n# rows are two lines.'
+prose py $'x = "what"  # the queue\n# A comment. Their\n# rows are two lines.'
 expect "a comment of Python" 1 "prose.py:2: begins with Their"
+prose c $'int a;\nsay("no room: " N\n    "the queue is full.\\nIt waits.");'
+expect "a text in parts, of which the second has a second line" 1 "prose.c:2: a text begins with It"
+prose c 'say(err, "it is full; give another");'
+expect "a message that begins with a pronoun" 1 "a text begins with it"
+prose c 'say("the queue is full; who reads waits");'
+expect "a message with a clause that begins with who" 1 "a text has a clause that begins with who"
+prose c 'say("of those %u", n, "its end is near", "who", "did you mean %s?");'
+expect "messages that go on from other words, a word, a question" 0
+prose py 'raise ValueError("that is no number")'
+expect "a message of Python" 1 "prose.py:1: a text begins with that"
 prose py 'def f():
     """Read a row. It is long."""'
 expect "a doc string" 1 "prose.py:2: begins with It"
@@ -109,6 +119,19 @@ mkdir -p "$place/p/lib"
 printf 'struct urn_qp {\n};\n' | tee "$place/p/dataplane/d.h" >"$place/p/lib/d.h"
 structs
 expect "a struct of the library and of the dataplane" 1 "struct urn_qp" "dataplane/d.h:1" "lib/d.h:1"
+rm -r "$place/p/lib"
+mkdir -p "$place/p/lib" "$place/p/test/unit"
+printf 'struct one {\n};\n\nint\nmain(void)\n' | tee "$place/p/test/unit/a.c" >"$place/p/test/unit/b.c"
+rm "$place/p/apps/one/a.c" "$place/p/apps/two/b.c"
+structs
+expect "a struct of two programs of test" 0
+printf 'struct one {\n};\n' >"$place/p/test/unit/c.h"
+structs
+expect "a struct of a program of test and of the files beside it" 1 "struct one" "unit/a.c:1" "unit/c.h:1"
+mv "$place/p/test/unit/c.h" "$place/p/lib/e.h"
+structs
+expect "a struct of a program of test and of the library" 1 "struct one" "unit/b.c:1" "lib/e.h:1"
+rm "$place/p/lib/e.h"
 try "$project/scripts/structs.py" --nonsense
 expect "structs.py with an unknown option" 2 "--nonsense" "--help"
 

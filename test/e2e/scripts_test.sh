@@ -78,11 +78,13 @@ check "--all leaves nothing out" grep -q "^meson test -C b $everything" log
 check "tests are told of --all" grep -qx "all 1" log
 check "--all fuzzes" grep -qx "fuzz.sh 900 --build b-fuzz --no-install" log
 check "--all runs all tests by clang" grep -q "^meson test -C b-clang $everything" log
-check "last line of --all: $last" test "$last" = "3 passed, 0 failed"
+check "--all runs all tests with sanitizers" grep -q "^meson test -C b-asan ${everything/2/4}" log
+check "--all builds with sanitizers" grep -q "^meson setup b-asan .*b_sanitize=address,undefined" log
+check "last line of --all: $last" test "$last" = "4 passed, 0 failed"
 touch bad-fuzz
 run --all
 expect "--all with a finding" 1
-check "last line of --all with a finding: $last" test "$last" = "2 passed, 1 failed"
+check "last line of --all with a finding: $last" test "$last" = "3 passed, 1 failed"
 rm bad-fuzz
 touch bad-setup
 run --all
@@ -93,7 +95,7 @@ for more in "t1" "--clang" "--sanitize"; do
 	check "--all $more does not fuzz" test -z "$(grep "fuzz.sh" log)"
 	check "--all $more runs tests once" test "$(grep -c "^meson test" log)" -eq 1
 done
-rm -r b b-clang
+rm -r b b-clang b-asan
 script=$project/scripts/test.sh
 run --build-only
 expect "--build-only" 0 "building in"

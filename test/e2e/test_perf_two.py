@@ -312,7 +312,7 @@ class Two(unittest.TestCase):
             self.measuring(listener, first)
             for more in ((), ("--qps", "4"), ("--ud",), ("--ud", "--qps", "4")):
                 with self.subTest(first=ud, more=more):
-                    self.finish(self.ask("send_bw", socks[0], "cm", *more), 1, "it serves another urnic-perf")
+                    self.finish(self.ask("send_bw", socks[0], "cm", *more), 1, "serves another urnic-perf")
             signals.send(first, signal.SIGINT)
             self.finish(first, 130, "interrupted", "data checked: yes")
             self.finish(listener, 0, "served")

@@ -98,7 +98,7 @@ class Base(unittest.TestCase):
             if got:
                 return got
             time.sleep(0.02)
-        self.fail("it did not come")
+        self.fail("the answer did not come")
 
 
 class Urnicctl(Base):
@@ -294,7 +294,7 @@ class Urnicctl(Base):
         p = self.start()
         self.fails(2, "give a command")
         self.fails(2, "'sohw' is no command", "sohw")
-        self.fails(2, "show what?", "show")
+        self.fails(2, "'show' wants a word", "show")
         self.fails(2, "write: port PORT up|down|fail", "port", "a0")
         self.fails(1, "urnicd -i", "quit")
         self.fails(1, "no port has the name p7", "show", "port", "p7")

@@ -16,7 +16,7 @@
 
 enum { STEPS = 96, IDS = 16, SERVICES = 3 };
 
-struct world {
+struct cm_world {
 	struct urn_cm *cm;
 	struct urn_cm_owner o;
 	uint64_t now;
@@ -40,7 +40,7 @@ static enum urn_cm_sending
 send_mad(void *ctx, uint32_t id, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad,
 	 bool wait)
 {
-	struct world *w = ctx;
+	struct cm_world *w = ctx;
 	struct urn_cm_msg m;
 
 	(void)id, (void)wait;
@@ -51,7 +51,7 @@ send_mad(void *ctx, uint32_t id, const uint8_t own[16], const uint8_t peer[16], 
 }
 
 static void
-remember(struct world *w, uint32_t id)
+remember(struct cm_world *w, uint32_t id)
 {
 	w->id[w->ids++ % IDS] = id;
 }
@@ -59,7 +59,7 @@ remember(struct world *w, uint32_t id)
 static bool
 take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_abi_cm_event *ev)
 {
-	struct world *w = ctx;
+	struct cm_world *w = ctx;
 
 	(void)channel;
 	fuzz_check(o == &w->o);
@@ -73,14 +73,14 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 }
 
 static uint32_t
-some_id(const struct world *w, uint8_t byte)
+some_id(const struct cm_world *w, uint8_t byte)
 {
 	return byte >= 0xf0 ? byte * 0x01010101u : w->id[byte % IDS];
 }
 
 /* A message whose fields make sense sometimes, with some of its bytes changed. */
 static void
-message(struct world *w, struct fuzz_in *in)
+message(struct cm_world *w, struct fuzz_in *in)
 {
 	uint8_t how = fuzz_u8(in), kind = fuzz_u8(in), mad[URN_MAD_BYTES];
 	const uint8_t *peer = peers[how & 1];
@@ -109,7 +109,7 @@ message(struct world *w, struct fuzz_in *in)
 
 /* Bytes of the input, unchanged. */
 static void
-raw(struct world *w, struct fuzz_in *in)
+raw(struct cm_world *w, struct fuzz_in *in)
 {
 	uint8_t mad[URN_MAD_BYTES];
 
@@ -120,7 +120,7 @@ raw(struct world *w, struct fuzz_in *in)
 }
 
 static void
-ask(struct world *w, struct fuzz_in *in)
+ask(struct cm_world *w, struct fuzz_in *in)
 {
 	uint8_t how = fuzz_u8(in);
 	struct urn_abi_cm_connect p = {
@@ -148,7 +148,7 @@ ask(struct world *w, struct fuzz_in *in)
 }
 
 static void
-act(struct world *w, struct fuzz_in *in)
+act(struct cm_world *w, struct fuzz_in *in)
 {
 	uint8_t what = fuzz_u8(in), n = fuzz_u8(in);
 	uint32_t id = some_id(w, fuzz_u8(in));
@@ -166,7 +166,7 @@ act(struct world *w, struct fuzz_in *in)
 }
 
 static void
-pass(struct world *w, uint8_t how)
+pass(struct cm_world *w, uint8_t how)
 {
 	w->now += 1ull << how % 40;
 	fuzz_check(urn_cm_tick(w->cm, w->now) <= URN_CM_TICK);
@@ -176,7 +176,7 @@ pass(struct world *w, uint8_t how)
 
 /* No connection has an owner: all end by themselves. */
 static void
-finish(struct world *w)
+finish(struct cm_world *w)
 {
 	w->deaf = w->dumb = false;
 	while (urn_cm_owner_goes(w->cm, &w->o, w->now))
@@ -195,7 +195,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_in in = {data, data + size};
-	static struct world w;
+	static struct cm_world w;
 	struct urn_cm_config cfg = {.seed = 7, .send = send_mad, .event = take_event, .ctx = &w};
 	uint8_t first = fuzz_u8(&in);
 

@@ -32,10 +32,10 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static const struct words *
+static const struct fuzz_words *
 now(const struct whole *w)
 {
-	static struct words x;
+	static struct fuzz_words x;
 	const uint32_t keys[NODE_KEYS] = {w->mr ? w->mr->rkey : 0,
 					  w->local ? w->local->rkey : 0,
 					  w->shut->rkey,
@@ -66,7 +66,7 @@ arrive(struct whole *w, const uint8_t *bytes, uint32_t len, bool split)
 
 static void
 put(struct whole *w, struct fuzz_in *in,
-    uint32_t (*read)(const struct words *w, struct fuzz_in *in, uint8_t *out,
+    uint32_t (*read)(const struct fuzz_words *w, struct fuzz_in *in, uint8_t *out,
 		     struct words_way *way))
 {
 	uint8_t bytes[FRAME_ROOM];

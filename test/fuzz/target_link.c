@@ -19,7 +19,7 @@
 
 enum { STEPS = 64, OUT = 32, OFFER = URN_LINK_F_ALL };
 
-struct world {
+struct link_world {
 	struct urn_neigh *nb;
 	struct urn_learn *lk;
 	struct rte_mempool *pool;
@@ -72,7 +72,7 @@ is_v4(const uint8_t *gid)
 }
 
 static void
-arrive(struct world *w, const uint8_t *bytes, uint32_t len)
+arrive(struct link_world *w, const uint8_t *bytes, uint32_t len)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
 	int reply;
@@ -92,7 +92,7 @@ arrive(struct world *w, const uint8_t *bytes, uint32_t len)
 
 /* A valid request or response with some bytes of its MAD, or of all of it, changed. */
 static void
-made_frame(struct world *w, struct fuzz_in *in)
+made_frame(struct link_world *w, struct fuzz_in *in)
 {
 	uint8_t how = fuzz_u8(in), f[LINK_FRAME_ROOM], room[16];
 	const uint8_t *src = some_gid(fuzz_u8(in), room), *dst = is_v4(src) ? us_v4 : us_ll;
@@ -112,7 +112,7 @@ made_frame(struct world *w, struct fuzz_in *in)
 }
 
 static void
-pass(struct world *w, uint8_t how)
+pass(struct link_world *w, uint8_t how)
 {
 	struct rte_mbuf *out[OUT];
 	unsigned int n;
@@ -128,7 +128,7 @@ pass(struct world *w, uint8_t how)
 }
 
 static void
-news(struct world *w)
+news(struct link_world *w)
 {
 	struct urn_learn_news got[4];
 	unsigned int n = urn_learn_news(w->lk, &w->seen, got, 4);
@@ -139,7 +139,7 @@ news(struct world *w)
 }
 
 static void
-check_table(struct world *w, uint8_t byte)
+check_table(struct link_world *w, uint8_t byte)
 {
 	uint8_t room[16];
 	const uint8_t *gid = some_gid(byte, room);
@@ -158,7 +158,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzz_in in = {data, data + size};
 	struct urn_learn_config cfg = {.offer = OFFER, .arw = URN_LINK_ARW_64, .icrc = true, .seed = 7};
 	uint8_t own[2][16], room[16];
-	static struct world w;
+	static struct link_world w;
 
 	memset(&w, 0, sizeof(w));
 	memcpy(own[0], us_ll, 16);

@@ -21,7 +21,7 @@
 
 enum { STEPS = 64, OUT = 32, LOOKED_UP = 64, NEAR = 4 };
 
-struct world {
+struct neigh_world {
 	struct urn_neigh *nb;
 	struct rte_mempool *pool;
 	uint64_t now;
@@ -65,7 +65,7 @@ check_all_sent(struct rte_mbuf **m, unsigned int n)
 /* ---- frames that come in */
 
 static void
-arrive(struct world *w, const uint8_t *bytes, uint32_t len)
+arrive(struct neigh_world *w, const uint8_t *bytes, uint32_t len)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
 	enum urn_frame_kind kind;
@@ -120,7 +120,7 @@ some_gid(struct fuzz_in *in, uint8_t gid[16])
 }
 
 static void
-made_frame(struct world *w, struct fuzz_in *in)
+made_frame(struct neigh_world *w, struct fuzz_in *in)
 {
 	uint8_t f[L3_ROOM], a[16], b[16], c[16], kind = fuzz_u8(in), how = fuzz_u8(in), at;
 	uint32_t len;
@@ -140,7 +140,7 @@ made_frame(struct world *w, struct fuzz_in *in)
 }
 
 static void
-raw_frame(struct world *w, struct fuzz_in *in)
+raw_frame(struct neigh_world *w, struct fuzz_in *in)
 {
 	uint8_t f[L3_ROOM], how = fuzz_u8(in);
 	uint32_t len = fuzz_u8(in) + (how & 3u) * 256, left = (uint32_t)(in->end - in->p);
@@ -158,7 +158,7 @@ raw_frame(struct world *w, struct fuzz_in *in)
 /* ---- the other sides of the table */
 
 static void
-look_up(struct world *w, struct fuzz_in *in)
+look_up(struct neigh_world *w, struct fuzz_in *in)
 {
 	uint8_t gid[16], mac[6];
 	int rc;
@@ -171,7 +171,7 @@ look_up(struct world *w, struct fuzz_in *in)
 }
 
 static void
-pass(struct world *w, uint8_t how)
+pass(struct neigh_world *w, uint8_t how)
 {
 	struct rte_mbuf *out[OUT];
 	unsigned int n;
@@ -183,7 +183,7 @@ pass(struct world *w, uint8_t how)
 }
 
 static void
-announce(struct world *w)
+announce(struct neigh_world *w)
 {
 	struct rte_mbuf *out[OUT];
 	unsigned int n = urn_neigh_announce(w->nb, w->pool, out, OUT);
@@ -193,7 +193,7 @@ announce(struct world *w)
 }
 
 static void
-check_table(struct world *w, const uint8_t fixed[16])
+check_table(struct neigh_world *w, const uint8_t fixed[16])
 {
 	uint8_t mac[6];
 
@@ -213,7 +213,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_in in = {data, data + size};
-	static struct world w;
+	static struct neigh_world w;
 	uint8_t own[3][16], fixed[16];
 
 	memset(&w, 0, sizeof(w));

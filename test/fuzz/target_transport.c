@@ -29,10 +29,10 @@ arrive(struct node *n, const uint8_t *bytes, uint32_t len, bool split)
 }
 
 /* Values that the numbers choose from at this moment. */
-static const struct words *
+static const struct fuzz_words *
 now(const struct node *n)
 {
-	static struct words w;
+	static struct fuzz_words w;
 
 	for (unsigned int i = 0; i < NODE_QPS; i++) {
 		w.tp[i] = n->tp;
@@ -51,7 +51,7 @@ now(const struct node *n)
 
 static void
 put(struct node *n, struct fuzz_in *in,
-    uint32_t (*read)(const struct words *w, struct fuzz_in *in, uint8_t *out,
+    uint32_t (*read)(const struct fuzz_words *w, struct fuzz_in *in, uint8_t *out,
 		     struct words_way *way))
 {
 	uint8_t bytes[FRAME_ROOM];

@@ -27,7 +27,7 @@ behind(struct rte_mbuf *last, uint32_t none)
 
 /* other: another PSN that makes sense, such as the one after all that is kept. */
 static uint32_t
-due_psn(const struct words *x, unsigned int i, uint8_t op, bool other)
+due_psn(const struct fuzz_words *x, unsigned int i, uint8_t op, bool other)
 {
 	const struct urn_qp *qp = x->qp[i];
 	const struct urn_work *w = qp->tx.fetch;
@@ -138,7 +138,7 @@ is_odd(uint8_t sel, enum sel_bit what)
 }
 
 static uint32_t
-key_of(const struct words *w, uint8_t byte)
+key_of(const struct fuzz_words *w, uint8_t byte)
 {
 	unsigned int k = byte < 0xc0 ? 0 : byte & 7;
 
@@ -146,7 +146,7 @@ key_of(const struct words *w, uint8_t byte)
 }
 
 static uint64_t
-va_of(const struct words *w, uint32_t off, uint32_t key, bool any)
+va_of(const struct fuzz_words *w, uint32_t off, uint32_t key, bool any)
 {
 	static const uint64_t edge[] = {NODE_VA - 1, NODE_VA + NODE_LEN - 7, 0, UINT64_MAX - 7};
 
@@ -241,8 +241,8 @@ length_of(const struct urn_qp *qp, uint8_t op, uint32_t length, bool any)
 
 /* Opcode, PSN, QP, key, address and lengths, from the first bytes of a record. */
 static void
-fill_head(const struct words *w, struct fuzz_in *in, struct frame *f, uint8_t bits, uint8_t psn,
-	  uint8_t sel)
+fill_head(const struct fuzz_words *w, struct fuzz_in *in, struct frame *f, uint8_t bits,
+	  uint8_t psn, uint8_t sel)
 {
 	unsigned int i = (sel & SEL_QP) % NODE_QPS;
 	const struct urn_qp *qp = w->qp[i];
@@ -267,7 +267,7 @@ fill_head(const struct words *w, struct fuzz_in *in, struct frame *f, uint8_t bi
 }
 
 uint32_t
-words_frame(const struct words *w, struct fuzz_in *in, uint8_t *bytes, struct words_way *way)
+words_frame(const struct fuzz_words *w, struct fuzz_in *in, uint8_t *bytes, struct words_way *way)
 {
 	uint8_t op = fuzz_u8(in), bits = fuzz_u8(in), psn = fuzz_u8(in), sel = fuzz_u8(in), spoil;
 	unsigned int i = (sel & SEL_QP) % NODE_QPS;
@@ -323,7 +323,7 @@ put_be(uint8_t *p, uint64_t v, unsigned int bytes)
 }
 
 static void
-fix_lower(const struct words *w, uint8_t *f, uint32_t len, uint8_t fix, bool v6)
+fix_lower(const struct fuzz_words *w, uint8_t *f, uint32_t len, uint8_t fix, bool v6)
 {
 	uint32_t udp = v6 ? 54 : 34;
 
@@ -342,7 +342,7 @@ fix_lower(const struct words *w, uint8_t *f, uint32_t len, uint8_t fix, bool v6)
 }
 
 uint32_t
-words_raw(const struct words *w, struct fuzz_in *in, uint8_t *f, struct words_way *way)
+words_raw(const struct fuzz_words *w, struct fuzz_in *in, uint8_t *f, struct words_way *way)
 {
 	uint8_t fix = fuzz_u8(in), sel = fuzz_u8(in), psn = fuzz_u8(in);
 	uint32_t len = fuzz_u16(in) % 4600u, left = (uint32_t)(in->end - in->p);
@@ -375,7 +375,7 @@ words_raw(const struct words *w, struct fuzz_in *in, uint8_t *f, struct words_wa
 /* ---- the program */
 
 unsigned int
-words_post(const struct words *w, struct fuzz_in *in, struct node_send *s)
+words_post(const struct fuzz_words *w, struct fuzz_in *in, struct node_send *s)
 {
 	uint8_t op = fuzz_u8(in), flags = fuzz_u8(in), sel = fuzz_u8(in), key = fuzz_u8(in);
 	uint16_t len = fuzz_u16(in), off = fuzz_u16(in), remote = fuzz_u16(in);
@@ -401,7 +401,7 @@ words_post(const struct words *w, struct fuzz_in *in, struct node_send *s)
 }
 
 struct words_recv
-words_recv(const struct words *w, struct fuzz_in *in)
+words_recv(const struct fuzz_words *w, struct fuzz_in *in)
 {
 	uint8_t sel = fuzz_u8(in);
 	uint16_t len = fuzz_u16(in), off = fuzz_u16(in);
@@ -428,7 +428,7 @@ words_state(struct fuzz_in *in, unsigned int *qp)
 }
 
 bool
-words_begin(const struct words *w, uint8_t how, unsigned int qp, unsigned int k,
+words_begin(const struct fuzz_words *w, uint8_t how, unsigned int qp, unsigned int k,
 	    struct node_send *s, struct words_recv *r)
 {
 	static const uint8_t ops[] = {URN_WR_RDMA_READ, URN_WR_SEND, URN_WR_FETCH_ADD,

@@ -10,7 +10,7 @@
 #include "node.h"
 
 /* Values that the numbers of a record choose from. */
-struct words {
+struct fuzz_words {
 	const struct urn_tp *tp[NODE_QPS]; /* the transport that has the QP */
 	const struct urn_qp *qp[NODE_QPS];
 	uint32_t key[NODE_KEYS]; /* number k: node_key() */
@@ -29,12 +29,13 @@ struct words_way {
  *  Read a RECORD_FRAME or RECORD_RAW, and write its frame to out (FRAME_ROOM bytes). returns: its
  *  length
  */
-uint32_t words_frame(const struct words *w, struct fuzz_in *in, uint8_t *out,
+uint32_t words_frame(const struct fuzz_words *w, struct fuzz_in *in, uint8_t *out,
 		     struct words_way *way);
-uint32_t words_raw(const struct words *w, struct fuzz_in *in, uint8_t *out, struct words_way *way);
+uint32_t words_raw(const struct fuzz_words *w, struct fuzz_in *in, uint8_t *out,
+		   struct words_way *way);
 
 /* Read a RECORD_POST. returns: number of the QP that it is posted to */
-unsigned int words_post(const struct words *w, struct fuzz_in *in, struct node_send *s);
+unsigned int words_post(const struct fuzz_words *w, struct fuzz_in *in, struct node_send *s);
 
 /* A receive of the program. */
 struct words_recv {
@@ -43,14 +44,14 @@ struct words_recv {
 	uint32_t lkey, len;
 	bool broken; /* with more elements than its queue has */
 };
-struct words_recv words_recv(const struct words *w, struct fuzz_in *in);
+struct words_recv words_recv(const struct fuzz_words *w, struct fuzz_in *in);
 /* The state that a RECORD_STATE moves a QP to: node_state(). */
 uint8_t words_state(struct fuzz_in *in, unsigned int *qp);
 /*
  * Work in flight before the first record, if the last byte of the head, `how`, asks for
  * it: the k-th request and receive of QP `qp`. returns: true when there is one
  */
-bool words_begin(const struct words *w, uint8_t how, unsigned int qp, unsigned int k,
+bool words_begin(const struct fuzz_words *w, uint8_t how, unsigned int qp, unsigned int k,
 		 struct node_send *s, struct words_recv *r);
 
 /* The frames that came last, for the wire to duplicate. */

@@ -252,7 +252,8 @@ frame_write(const struct frame *f, const struct frame_addr *src, const struct fr
 	    uint8_t *out)
 {
 	uint32_t pad = -f->len & 3;
-	uint8_t *p = write_lower(out, src, dst, f->ecn, 12 + frame_ext_len(f->op) + f->len + pad + 4);
+	uint8_t *p =
+		write_lower(out, src, dst, f->ecn, 12 + frame_ext_len(f->op) + f->len + pad + 4);
 	uint8_t claimed = (uint8_t)(f->pad < 0 ? pad : (uint32_t)f->pad);
 
 	p = put(p, f->op, 1);
@@ -356,7 +357,7 @@ frame_read(const uint8_t *in, uint32_t len, const struct frame_addr *src,
 	f->dqpn = word & 0xffffff;
 	f->fb = (uint8_t)(word >> 24);
 	f->ecn = is_v4(dst->gid) ? in[15] & 3 : in[15] >> 4 & 3;
-	/* A congestion notification has B, and nothing else has F or B (WIRE.md "CNP"). */
+	/* A congestion notification has B, and nothing else has F or B (doc/reference/wire.md). */
 	if (f->fb != (f->op == CNP ? 0x40 : 0) || f->tver)
 		return "reserved bits of the BTH";
 	word = (uint32_t)get(&p, 4);

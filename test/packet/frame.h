@@ -42,8 +42,8 @@ struct frame {
 	bool ack, se;
 	bool no_m;          /* M bit clear; urnic sets it, like hardware that migrates no path */
 	uint8_t tver;       /* 0 */
-	uint8_t ecn;        /* low two bits of the IP header's traffic class */
-	uint8_t fb;         /* F and B of the BTH, as they stand: 0x80, 0x40 */
+	uint8_t ecn;	    /* low two bits of the IP header's traffic class */
+	uint8_t fb;	    /* F and B of the BTH, as they stand: 0x80, 0x40 */
 	int pad;            /* pad bytes to claim; -1: as the payload needs */
 	uint16_t pkey;
 	uint32_t psn, dqpn;

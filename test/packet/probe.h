@@ -64,7 +64,7 @@ struct probe_config {
 	uint32_t pool_mbufs;      /* buffers to send with; 0: plenty */
 	bool selective;           /* both sides know selective acknowledgements */
 	uint64_t rto_floor;       /* ns; 0: only the QP's timeout */
-	uint64_t line;            /* bytes a second, for congestion control; 0: none */
+	uint64_t line;		  /* bytes a second, for congestion control; 0: none */
 };
 
 struct probe_qp {

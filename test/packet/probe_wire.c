@@ -147,8 +147,7 @@ judge(struct probe *p, const struct frame *f)
 			q = &p->q[i];
 	if (!q)
 		return "destination QP";
-	if ((f->op > SEND_ONLY_INV || f->op == 0x15) && f->op != SACK &&
-	    f->op != CNP)
+	if ((f->op > SEND_ONLY_INV || f->op == 0x15) && f->op != SACK && f->op != CNP)
 		return "opcode";
 	if (f->op == CNP && (f->psn || f->orig || f->len || f->ack))
 		return "a congestion notification that says more";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Congestion control of RC (DCQCN; WIRE.md "CNP"): marks are answered by notifications, and
+ * Congestion control of RC (DCQCN; doc/inside/recovery.md "Congestion"): marks are answered by notifications, and
  * notifications slow their QP down, and no other.
  */
 #include "probe.h"

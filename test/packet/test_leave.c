@@ -21,7 +21,7 @@ struct crowd {
 
 /* ---- where they wait */
 
-struct place {
+struct spot {
 	const char *name;
 	uint32_t flag;
 	void (*enter)(struct crowd *c, struct urn_qp *qp);
@@ -41,13 +41,13 @@ want_address(struct crowd *c, struct urn_qp *qp)
 	(void)urn_tp_tx(c->p.tp);
 }
 
-static const struct place places[] = {
+static const struct spot places[] = {
 	{"the schedule", URN_QPF_SCHED, schedule},
 	{"those without an address", URN_QPF_NEIGH, want_address},
 };
 
 static struct urn_source *
-first(const struct crowd *c, const struct place *at)
+first(const struct crowd *c, const struct spot *at)
 {
 	struct urn_tp_share *client = c->p.tp->sched.head;
 
@@ -58,7 +58,7 @@ first(const struct crowd *c, const struct place *at)
 
 /* Expect exactly these QPs there, in the order in which they came. */
 static void
-holds(const struct crowd *c, const struct place *at, struct urn_qp *const *qp, int n)
+holds(const struct crowd *c, const struct spot *at, struct urn_qp *const *qp, int n)
 {
 	struct urn_source *is = first(c, at), *before = NULL;
 
@@ -111,7 +111,7 @@ order(int number, int who[SOME])
 }
 
 static void
-leave_in_order(struct crowd *c, const struct place *at, int number)
+leave_in_order(struct crowd *c, const struct spot *at, int number)
 {
 	struct urn_qp *in[SOME];
 	int who[SOME], n = SOME;
@@ -149,7 +149,7 @@ test_orders(void **state)
 
 /* QPs that are neither neighbours of the leaving one nor at an end are not read: their links lead nowhere here. */
 static void
-leave_from_midst(struct crowd *c, const struct place *at)
+leave_from_midst(struct crowd *c, const struct spot *at)
 {
 	static struct urn_source nowhere;
 	struct urn_source *who, *chain[MANY];
@@ -281,7 +281,8 @@ count_turn(struct urn_tp *tp, struct urn_source *src)
 	return --n->left > 0;
 }
 
-/* A source that is no QP has its turns among QPs, one a turn, until it has no more to do (HOUSE seam 6). */
+/* A source that is no QP has its turns among QPs, one a turn, until it has no more to do
+ * (architecture.md, seam 6). */
 static void
 test_other_source(void **state)
 {
@@ -305,7 +306,8 @@ test_other_source(void **state)
 	probe_close(&c.p);
 }
 
-/* A paced source has no turn before its time, however often it is rung, and then has one (HOUSE seam 7). */
+/* A paced source has no turn before its time, however often it is rung, and then has one
+ * (architecture.md, seam 7). */
 static void
 test_paced(void **state)
 {
@@ -343,7 +345,8 @@ count_due(struct urn_tp *tp, struct urn_source *src)
 	urn_sched_add(&tp->sched, src);
 }
 
-/* The wheel of the transport runs timers of a source that is no QP, too (HOUSE seam 6). */
+/* The wheel of the transport runs timers of a source that is no QP, too (architecture.md, seam 6).
+ */
 static void
 test_timed(void **state)
 {
@@ -369,12 +372,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_orders),
-		cmocka_unit_test(test_midst),
-		cmocka_unit_test(test_error),
-		cmocka_unit_test(test_few_ask),
-		cmocka_unit_test(test_other_source),
-		cmocka_unit_test(test_paced),
+		cmocka_unit_test(test_orders),	     cmocka_unit_test(test_midst),
+		cmocka_unit_test(test_error),	     cmocka_unit_test(test_few_ask),
+		cmocka_unit_test(test_other_source), cmocka_unit_test(test_paced),
 		cmocka_unit_test(test_timed),
 	};
 

@@ -269,7 +269,7 @@ part_and_tail(void **state)
 	probe_close(&p);
 }
 
-/* How often each packet of the READ at RQ(0) was sent, of `n`. */
+/* Count the sendings of each of the `n` packets of the READ at RQ(0). */
 static void
 count_sent(struct probe *p, uint32_t *seen, uint32_t n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * transport/service.h, HOUSE seam 2: a service of another type of queue pair, which only sends
- * back what it receives, goes through the burst, the schedule and the error states of the transport
- * without a line there that knows it.
+ * transport/service.h, architecture.md, seam 2: a service of another type of queue pair, which only
+ * sends back what it receives, goes through the burst, the schedule and the error states of the
+ * transport without a line there that knows it.
  */
 #include "probe.h"
 
@@ -22,7 +22,7 @@ static struct {
 	unsigned int n;
 	unsigned int accepted, finished, checked, sent, failed, flushed, due, valid;
 	unsigned int stopped[2]; /* by `gone` */
-	uint8_t action;          /* action of the frames sent back */
+	uint8_t action;		 /* action of the frames sent back */
 	bool owes;
 } echo;
 
@@ -300,12 +300,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sends_back),
-		cmocka_unit_test(not_its_own),
-		cmocka_unit_test(fails),
-		cmocka_unit_test(takes_back),
-		cmocka_unit_test(due),
-		cmocka_unit_test(no_service),
+		cmocka_unit_test(sends_back), cmocka_unit_test(not_its_own),
+		cmocka_unit_test(fails),      cmocka_unit_test(takes_back),
+		cmocka_unit_test(due),	      cmocka_unit_test(no_service),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

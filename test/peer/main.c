@@ -82,7 +82,7 @@ take_scenario(const struct urn_option *row, const char *arg, void *to, struct ur
 #define O(field) offsetof(struct options, field)
 static const struct urn_option rows[] = {
 	SEEDS_OPTION(struct options, seeds),
-	{"scenario", "NAME", "what to run, or all (all); --list has the names", take_scenario},
+	{"scenario", "NAME", "the scenario, or all (all); --list has the names", take_scenario},
 	SEEDS_OPTION_JOBS(struct options, jobs),
 	{"trace", NULL, "print every frame", urn_take_flag, O(trace)},
 	SEEDS_OPTION_KEEP_GOING(struct options, keep_going),
@@ -131,13 +131,13 @@ parse(int argc, char **argv, struct options *o)
 /* ---- running */
 
 /* Totals of all runs, by scenario. */
-struct totals {
+struct peer_totals {
 	struct run_stats of[RUN_COUNT];
 	uint64_t failed;
 };
 
 static void
-take(struct totals *t, const struct report *p)
+take(struct peer_totals *t, const struct report *p)
 {
 	uint64_t *to = (uint64_t *)&t->of[p->sc];
 	const uint64_t *from = (const uint64_t *)&p->st;
@@ -154,14 +154,14 @@ take(struct totals *t, const struct report *p)
 }
 
 static bool
-enough(const struct options *o, const struct totals *t)
+enough(const struct options *o, const struct peer_totals *t)
 {
 	return urn_stop_requested() || (!o->keep_going && t->failed >= MOST_FAILED);
 }
 
 /* Run one worker's share of the seeds. fd: where to report; -1: to t */
 static int
-work(const struct options *o, unsigned int worker, int fd, struct totals *t)
+work(const struct options *o, unsigned int worker, int fd, struct peer_totals *t)
 {
 	struct run *r = run_new();
 	struct report p;
@@ -188,7 +188,7 @@ work(const struct options *o, unsigned int worker, int fd, struct totals *t)
 }
 
 static pid_t
-start_worker(const struct options *o, unsigned int worker, const int fd[2], struct totals *t)
+start_worker(const struct options *o, unsigned int worker, const int fd[2], struct peer_totals *t)
 {
 	pid_t parent = getpid(), pid = fork();
 
@@ -203,7 +203,7 @@ start_worker(const struct options *o, unsigned int worker, const int fd[2], stru
 }
 
 static int
-listen_to(const struct options *o, int fd, const pid_t *pid, unsigned int n, struct totals *t)
+listen_to(const struct options *o, int fd, const pid_t *pid, unsigned int n, struct peer_totals *t)
 {
 	bool told = false;
 	struct report p;
@@ -233,7 +233,7 @@ listen_to(const struct options *o, int fd, const pid_t *pid, unsigned int n, str
 }
 
 static int
-run_jobs(const struct options *o, struct totals *t)
+run_jobs(const struct options *o, struct peer_totals *t)
 {
 	pid_t pid[SEEDS_MOST_JOBS];
 	unsigned int n;
@@ -289,7 +289,7 @@ print(const struct run_stats *s, const char *name)
  * returns: scenarios with too many repeats
  */
 static uint64_t
-judge_repeats(const struct totals *t)
+judge_repeats(const struct peer_totals *t)
 {
 	uint64_t bad = 0;
 
@@ -314,7 +314,7 @@ judge_repeats(const struct totals *t)
 int
 main(int argc, char **argv)
 {
-	static struct totals t;
+	static struct peer_totals t;
 	struct timespec start;
 	uint64_t runs = 0;
 	struct options o;

@@ -36,7 +36,7 @@ enum peer_kind {
 	PEER_KINDS,
 };
 
-/* How a request ended. */
+/* End of a request. */
 enum peer_end {
 	PEER_OK,
 	PEER_REM_INV,

@@ -44,7 +44,7 @@ rnd_from(struct rnd *r, uint32_t lo, uint32_t hi)
 	return lo + rnd(r, hi - lo + 1);
 }
 
-/* True in `ppm` of a million cases. */
+/* True when a random number says so: in `ppm` of a million cases. */
 static inline bool
 rnd_ppm(struct rnd *r, uint32_t ppm)
 {

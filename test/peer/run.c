@@ -343,9 +343,9 @@ course(struct run *r)
 		if (next == UINT64_MAX && !finished(r))
 			stuck(r);
 		if (next > limit && next != UINT64_MAX)
-			run_wrong(r, "it takes longer than 200 s of virtual time");
+			run_wrong(r, "the run takes longer than 200 s of virtual time");
 		if (turns == RUN_TURNS)
-			run_wrong(r, "it takes more than %d turns", RUN_TURNS);
+			run_wrong(r, "the run takes more than %d turns", RUN_TURNS);
 		if (next == UINT64_MAX || r->failed)
 			return;
 		r->now = next > r->now ? next : r->now;

@@ -10,12 +10,12 @@
 enum { RUN_WHY = 400, RUN_TURNS = 4000000 };
 
 /* X(index, "name", "description") */
-#define RUN_SCENARIOS(X)                                                              \
+#define RUN_SCENARIOS(X)                                                                \
 	X(PERFECT, "perfect", "the wire loses nothing: nothing is repeated or refused") \
-	X(LOSS, "loss", "the wire loses frames")                                       \
-	X(MESS, "mess", "it loses, duplicates, reorders and spoils them")              \
-	X(RNR, "rnr", "receives are posted late; some frames are lost")                \
-	X(LATE, "late", "the product's memory is late, or another process's")          \
+	X(LOSS, "loss", "the wire loses frames")                                        \
+	X(MESS, "mess", "the wire loses, duplicates, reorders and spoils frames")       \
+	X(RNR, "rnr", "receives are posted late; some frames are lost")                 \
+	X(LATE, "late", "the product's memory is late, or another process's")           \
 	X(SLOW, "slow", "the peer serves slowly; some frames are lost")                 \
 	X(ERRORS, "errors", "a request is refused, no receive comes, or the wire is cut")
 

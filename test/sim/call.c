@@ -388,9 +388,12 @@ sim_calls_open_line(const struct sim *s)
 
 		if (l->state == LINE_OVER)
 			continue;
-		snprintf(text, sizeof(text), "node %u: connection id 0x%x, token 0x%x, is in state %s, and its program in %u",
+		snprintf(text, sizeof(text),
+			 "node %u: connection id 0x%x, token 0x%x, is in state %s, and its program "
+			 "in %u",
 			 l->client->node->id, l->id, l->token,
-			 test_cm_state_name(test_cm_state(urn_cm_agent_lock(l->client->node->host->a->cm), l->id)),
+			 test_cm_state_name(test_cm_state(
+				 urn_cm_agent_lock(l->client->node->host->a->cm), l->id)),
 			 l->state);
 		urn_cm_agent_unlock(l->client->node->host->a->cm);
 		return text;

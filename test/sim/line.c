@@ -146,7 +146,7 @@ on_established(struct sim_line *l, const struct urn_abi_cm_event *ev)
 	const struct sim_token *t = sim_line_token(l);
 
 	if (l->state != LINE_ACCEPTED || (l->kind == LINE_ANSWERS && !t->up))
-		wrong(l, "it is established, and nobody said so");
+		wrong(l, "the connection is established, and nobody said so");
 	check_data(l, ev, SIM_SAYS_RTU);
 	if (l->end && l->end->qp->state == URN_QPS_RTR)
 		sim_end_up(l->end, URN_QPS_RTS, t->qpn, l->call->psn[0], l->call->psn[1]);

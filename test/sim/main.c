@@ -20,7 +20,7 @@
 enum { MOST_FAILED = 10, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 /* Totals of one seed or of many. */
-struct totals {
+struct sim_totals {
 	uint64_t seeds, failed, hash;
 	struct sim_stats stats;
 };
@@ -30,21 +30,21 @@ struct report {
 	uint64_t seed;
 	unsigned int scenario;
 	bool failed;
-	struct totals t;
+	struct sim_totals t;
 	char why[SIM_WHY];
 };
 _Static_assert(sizeof(struct report) < 4096, "written to a pipe in one piece");
 
 struct run {
 	const struct options *o;
-	struct totals t;
+	struct sim_totals t;
 	struct urn_progress progress;
 	struct timespec start;
 	FILE *capture; /* NULL: none */
 };
 
 static void
-add(struct totals *t, const struct totals *more)
+add(struct sim_totals *t, const struct sim_totals *more)
 {
 	uint64_t *to = (uint64_t *)&t->stats;
 	const uint64_t *from = (const uint64_t *)&more->stats;
@@ -92,7 +92,8 @@ run_seed(struct sim *s, const struct run *r, unsigned int scenario, uint64_t see
 	s->sabotage = o->sabotage;
 	s->capture = r->capture;
 	p->failed = !sim_run(s, &sim_scenarios[scenario], seed, o->trace ? stdout : NULL);
-	p->t = (struct totals){.seeds = 1, .failed = p->failed, .hash = s->hash, .stats = s->stats};
+	p->t = (struct sim_totals){
+		.seeds = 1, .failed = p->failed, .hash = s->hash, .stats = s->stats};
 	memcpy(p->why, s->why, sizeof(p->why));
 }
 

@@ -116,7 +116,7 @@ take_scenario(const struct urn_option *row, const char *arg, void *to, struct ur
 #define O(field) offsetof(struct options, field)
 static const struct urn_option rows[] = {
 	SEEDS_OPTION(struct options, seeds),
-	{"scenario", "NAME", "what to run, or all (small); --list has the names", take_scenario},
+	{"scenario", "NAME", "the scenario, or all (small); --list has the names", take_scenario},
 	{"without", "F,F...", "faults to leave out, by name; all else stays as it is",
 	 take_without},
 	{"recovery", "R",

@@ -27,7 +27,7 @@ void death_nap_us(long us);
 pid_t death_start(unsigned int engines);
 void death_kill(pid_t pid, int sig);
 
-/* How far a request got. */
+/* Progress of a request. */
 enum fate { POSTED = 1, SUCCEEDED = 2, FLUSHED = 4 };
 
 /* One direction of one end of a pair: its requests, numbered in the order of posting. */

@@ -18,7 +18,8 @@ int hostile_teardown(void **state);
 
 /* ---- messages by hand (hostile_sock.c); each fails the test if it can't */
 
-/* True in an attacker's process: when the attack fails, the process ends and does not go on as the test. */
+/* True when this is an attacker's process: when the attack fails, the process ends and does not go
+ * on as the test. */
 extern bool hostile_attacking;
 
 int hostile_dial(const struct rig *r);

@@ -69,7 +69,7 @@ hostile_page(int *fd)
 	return p;
 }
 
-struct reader {
+struct stalled_reader {
 	int fd;
 	void *to;
 };
@@ -77,7 +77,7 @@ struct reader {
 static void *
 read_slowly(void *arg)
 {
-	struct reader *rd = arg;
+	struct stalled_reader *rd = arg;
 
 	return read(rd->fd, rd->to, 16) < 0 ? arg : NULL;
 }
@@ -85,10 +85,10 @@ read_slowly(void *arg)
 void
 hostile_read(int fd)
 {
-	static struct reader rd;
+	static struct stalled_reader rd;
 	int uffd;
 
-	rd = (struct reader){fd, hostile_page(&uffd)};
+	rd = (struct stalled_reader){fd, hostile_page(&uffd)};
 	hostile_thread(read_slowly, &rd);
 	usleep(300000);
 }

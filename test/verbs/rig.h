@@ -87,7 +87,7 @@ struct rig {
 	_Atomic bool stop;
 };
 
-/* How a test's QPs are made. */
+/* Properties of a test's QPs. */
 struct rig_qp {
 	enum ibv_qp_type type;     /* IBV_QPT_RC when 0 */
 	enum ibv_mtu mtu;          /* IBV_MTU_1024 when 0 */

@@ -66,8 +66,8 @@ listen_over(struct ibv_context *ctx)
 }
 
 /*
- * HOUSE seam 10: the library attaches to a dataplane that is newer and has features that nobody
- * knows, to one that lacks a feature, and not to one that no longer speaks its versions.
+ * architecture.md, seam 10: the library attaches to a dataplane that is newer and has features that
+ * nobody knows, to one that lacks a feature, and not to one that no longer speaks its versions.
  */
 static void
 test_ages(void **state)
@@ -113,7 +113,8 @@ ask_events(int fd, struct urn_sock_answer *a)
 	return a->err;
 }
 
-/* HOUSE seam 10: the dataplane keeps to the agreement, also with programs that do not. */
+/* architecture.md, seam 10: the dataplane keeps to the agreement, also with programs that do not.
+ */
 static void
 test_agreed(void **state)
 {

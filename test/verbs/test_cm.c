@@ -21,13 +21,13 @@ enum { MANY = 1000, WAYS = 10 };
 
 /* A connection that has ended: at each end its id and its queue pair stay until timewait is over.
  */
-struct way {
+struct cm_way {
 	struct ibv_qp *qp[2];
 	uint32_t id[2];
 	bool over[2]; /* timewait is, and the id is destroyed */
 };
 
-static struct way way[WAYS]; /* since ways_end() */
+static struct cm_way way[WAYS]; /* since ways_end() */
 static unsigned int ways;
 
 /* Timewait of an id is over: it is an id of a connection that has ended, and can be destroyed once.
@@ -97,12 +97,12 @@ static void
 whole_way(struct rig *r, int from)
 {
 	static const struct rig_qp o;
-	struct way *w = &way[ways];
+	struct cm_way *w = &way[ways];
 	struct urn_abi_cm_event req, rep, ev;
 	int to = !from;
 
 	assert_true(ways < WAYS);
-	*w = (struct way){.qp = {rig_make_qp(r, 0, &o), rig_make_qp(r, 1, &o)}};
+	*w = (struct cm_way){.qp = {rig_make_qp(r, 0, &o), rig_make_qp(r, 1, &o)}};
 	w->id[from] = rig_cm_connect(r, from, w->qp[from]->qp_num);
 	req = way_event(r, to, URN_CM_EVENT_REQUEST);
 	rig_cm_check_data(&req, 92, w->qp[from]->qp_num);

@@ -324,8 +324,9 @@ test_restart(void **state)
 			urn_engine_poll(urn_dp_engine(dp[0], 0));
 			urn_engine_poll(urn_dp_engine(dp[1], 0));
 		}
-		assert_int_equal(urn_learn_peek(dp[0]->adapter[0]->learn, gid[1], up ? &after : &before),
-				 URN_LEARN_KNOWN);
+		assert_int_equal(
+			urn_learn_peek(dp[0]->adapter[0]->learn, gid[1], up ? &after : &before),
+			URN_LEARN_KNOWN);
 		assert_int_equal(told[0].features, up ? 0 : URN_LINK_F_SACK);
 		urn_dp_destroy(dp[1]);
 	}

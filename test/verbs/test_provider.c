@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A provider above the adapter's, on two nodes (HOUSE seam 5): its objects own the adapters'
- * objects, and programs move data through it.
+ * A provider above the adapter's, on two nodes (architecture.md, seam 5): its objects own the
+ * adapters' objects, and programs move data through it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -121,7 +121,7 @@ mistakes_are_named(void **state)
 	(void)state;
 	bad("", "'help' lists them");
 	bad("sohw", "'sohw' is no command");
-	bad("show", "show what? There are port, adapter");
+	bad("show", "'show' wants a word behind it; there are port, adapter");
 	bad("show prot", "'show prot' is no command; there are port");
 	bad("port", "PORT is missing; write: port PORT up|down|fail");
 	bad("port p0", "up|down|fail is missing");

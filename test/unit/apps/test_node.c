@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* HOUSE programs, one node: an embedded context, whose engine a thread of the node's polls; and
+/* One node: an embedded context, whose engine a thread of the node's polls; and
  * none to attach to. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* HOUSE programs, one table of options: a program of its own reads and explains them by rows alone.
+/* One table of options: a program of its own reads and explains them by rows alone.
  */
 #include "common/option_table.h"
 
@@ -124,8 +124,8 @@ help(void **state)
 			    "  --way W   one\n"
 			    "            or two\n"
 			    "  --a-long-name WORD  a sum\n"
-			    "  --capture FILE  write what crosses the port as pcapng\n"
-			    "  --nodes A,B  its nodes or adapters to run between (a,b)\n"
+			    "  --capture FILE  write the frames of the port as pcapng\n"
+			    "  --nodes A,B  nodes or adapters to run between (a,b)\n"
 			    "  --json    print JSON\n"
 			    "  --help, --version\n");
 	free(text);

@@ -183,7 +183,7 @@ wires(void **state)
 static const struct {
 	const char *line, *says;
 } refused[] = {
-	{"", "say what"},
+	{"", "name an operation"},
 	{"fly", "fly"},
 	{"pingpong --peer h --device net_null0", "urnic-pingpong"},
 	{"write_bw extra", "extra"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* HOUSE programs, one rig: urnic-perf's two nodes over an impaired wire are a configuration of it.
+/* One rig: urnic-perf's two nodes over an impaired wire are a configuration of it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ arrived(struct rig *rig, unsigned int at)
 	return sum;
 }
 
-/* The wire doubles each frame, and only one of the ways is used at a time. */
+/* The wire duplicates each frame, and only one of the ways is used at a time. */
 static void
 check_wire(struct rig *rig)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* HOUSE programs, one rig: everything that a configuration names is there, and goes away whole. */
+/* One rig: everything that a configuration names is there, and goes away whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

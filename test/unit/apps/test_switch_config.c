@@ -35,6 +35,8 @@ plugs_and_links(void **state)
 	(void)state;
 	two_switches();
 	o.fixeds = 1;
+	o.routes = 1;
+	o.route[0] = (struct sw_route_opts){.port = 1, .gid = {[15] = 9}};
 	o.fixed[0] = (struct sw_static_opts){.port = 1, .mac = {2, 0, 0, 0, 0, 7}};
 	c = sw_config(&o, number, &err);
 	assert_non_null(c);
@@ -54,6 +56,9 @@ plugs_and_links(void **state)
 	assert_int_equal(c->sw[1].fixed[0].plug, 0);
 	assert_int_equal(c->sw[1].fixed[0].mac[5], 7);
 	assert_int_equal(c->sw[1].sw.fdb.age_ns, 5);
+	assert_int_equal(c->sw[1].sw.routes, 1);
+	assert_int_equal(c->sw[1].route[0].plug, 0);
+	assert_int_equal(c->sw[1].route[0].gid[15], 9);
 	urn_config_free(c);
 }
 

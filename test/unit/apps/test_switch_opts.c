@@ -138,6 +138,48 @@ devices(void **state)
 	assert_int_equal(sw_device("", 0, device, name, &err), -1);
 }
 
+/* Priorities, their map, the numbers of accounts, and routes. */
+static void
+lossless(void **state)
+{
+	static const char *const wrong[] = {
+		"--lossless 8", "--lossless", "--dscp 8:1", "--dscp 3:64", "--dscp 3", "--pcp 1:8",
+		"--pcp :1", "--xon 300k --lossless 3", "--share 1k", "--watchdog 0", "--route b,10.0.0.1",
+		"--route a,10.0.0", "--route a"};
+	const struct urn_lossless_config *l = &o.every.sw.lossless;
+	char line[128];
+
+	(void)state;
+	assert_int_equal(parse("--port tap:a --lossless 3,5-6 --dscp 3:26,48-49 --pcp 5:2 --share 16k "
+			       "--xoff 100k --xon 90k --headroom 0 --queue 1M --watchdog 100ms "
+			       "--restore 1 --no-pfc --route a,10.0.0.7 --route a,fe80::5"),
+			 SW_RUN);
+	assert_int_equal(l->priorities, 0x68);
+	assert_int_equal(l->map.dscp[26], 3);
+	assert_int_equal(l->map.dscp[49], 3);
+	assert_int_equal(l->map.dscp[50], 6);
+	assert_int_equal(l->map.pcp[2], 5);
+	assert_int_equal(l->share, 16384);
+	assert_int_equal(l->xoff, 102400);
+	assert_int_equal(l->xon, 92160);
+	assert_int_equal(l->headroom, 0);
+	assert_int_equal(l->queue, 1048576);
+	assert_int_equal(l->watchdog_ns, 100000000);
+	assert_int_equal(l->restore_ns, 1000000000);
+	assert_true(l->no_pfc);
+	assert_int_equal(o.routes, 2);
+	assert_int_equal(o.route[0].gid[15], 7);
+	assert_int_equal(o.route[1].gid[0], 0xfe);
+	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(line, sizeof(line), "--port tap:a %s", wrong[i]);
+		assert_int_equal(parse(line), SW_EXIT_USAGE);
+	}
+	/* A switch that is not told anything is lossy; its numbers are there all the same. */
+	assert_int_equal(parse("--port tap:a"), SW_RUN);
+	assert_int_equal(l->priorities, 0);
+	assert_int_equal(l->xoff, 262144);
+}
+
 /* Options that keys of [switch] are, too, have the limits, presets and sentences of the schema. */
 static void
 schema(void **state)
@@ -156,6 +198,11 @@ schema(void **state)
 	assert_string_equal(err.text + 11, why.text);
 	assert_int_equal(parse("--port tap:a --static a,03:00:00:00:00:01"), SW_EXIT_USAGE);
 	assert_int_equal(parse("--port a.b=tap:a"), SW_EXIT_USAGE);
+	assert_int_equal(parse("--port tap:a --kmax 200000 --kmin 1k --pmax 2.5%"), SW_RUN);
+	assert_true(o.every.sw.mark.kmax == 200000 && o.every.sw.mark.kmin == 1024);
+	assert_true(o.every.sw.mark.pmax == 0.025);
+	assert_int_equal(parse("--port tap:a --kmax 1k"), SW_EXIT_USAGE); /* below kmin */
+	assert_non_null(strstr(err.text, "kmin must not be above kmax"));
 	assert_int_equal(parse("--port af_packet:eth0.5 --impair eth0.5.out:drop=1"), SW_RUN);
 	assert_true(o.port[0].impair[URN_SWITCH_OUT].drop == 0.01);
 	assert_true(o.port[0].impair[URN_SWITCH_IN].drop == 0);
@@ -167,6 +214,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_fit), cmocka_unit_test(switches_and_links),
 		cmocka_unit_test(bounds_hold),	cmocka_unit_test(devices),
+		cmocka_unit_test(lossless),
 		cmocka_unit_test(schema),
 	};
 

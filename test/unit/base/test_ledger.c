@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ledger of quotas apart from their use (HOUSE, "the one arrow"): a guest house counts guests'
+ * The ledger of quotas apart from their use: a guest house counts guests'
  * chairs and cups in it, which no control call knows.
  */
 #include "base/ledger.h"

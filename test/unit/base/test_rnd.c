@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-/* The values are those of splitmix64's first publication: simulations of many seeds depend on them. */
+/* The values are those of splitmix64's first publication: simulations of many seeds depend on them.
+ */
 static void
 sequence_is_splitmix64(void **state)
 {

@@ -78,7 +78,7 @@ class Report(unittest.TestCase):
                stats.Row(1, "urnicd", "idle", "asleep", "idle", "cpu", 0.015),
                stats.Row(1, "urnicd", "write", "embedded WRITE", "write", "gbps", 40.0)]
         title, columns, lines = report.speed_runs(stats.summarize(raw), "urnicd")
-        self.assertIn("made of", title)
+        self.assertIn("behind the figures", title)
         self.assertEqual(columns, ["Gb/s", "% of a core"])
         self.assertEqual(lines[:2], [("WRITE", [20.0, None]), ("asleep", [None, 1.5])])
         text = report.text({}, TABLES, stats.summarize(raw),

@@ -150,12 +150,12 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.measure("kill -9", "kill"), {"kills": 7, "seconds": 1.5, "faults": 0})
         self.assertIn(f"--kills {urnicd.KILLS_QUICK} --programs 16 --json", self.ran())
         # Somebody noticed: a figure that misses its mark, and a sentence.
-        self.kills(["it hurt"], 1)
+        self.kills(["a fault"], 1)
         with open(os.path.join(self.runner.dir, "said"), "w+", encoding="utf-8") as said:
             self.runner.said = said
             self.assertEqual(self.measure("kill -9", "kill")["faults"], 1)
             said.seek(0)
-            self.assertIn("it hurt", said.read())
+            self.assertIn("a fault", said.read())
         self.put("test/e2e/urnicd_kill.py", "import sys\nsys.exit(5)\n")
         self.runner.said = subprocess.DEVNULL
         with self.assertRaisesRegex(runner.Failed, "ended with 5"):

@@ -31,10 +31,10 @@ devices(void **state)
 		{"net_af_packet0", "the device wants iface; add ,iface=eth0"},
 		{"net_af_xdp0,iface", "\"iface\" is no argument"},
 		{"eth0", "for an interface of that name give net_af_packet0,iface=eth0"},
-		{"net_ixgbe0", "that is no device of DPDK; give net_memif"},
+		{"net_ixgbe0", "no device of DPDK; give net_memif"},
 		{"0000:3b:00", "or a PCI address such as 0000:3b:00.0"},
-		{"", "that is no device of DPDK"},
-		{"a device with a long name", "that is no device of DPDK; give net_memif"},
+		{"", "no device of DPDK"},
+		{"a device with a long name", "no device of DPDK; give net_memif"},
 	};
 	struct urn_err err;
 

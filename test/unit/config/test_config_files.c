@@ -21,6 +21,7 @@ static const struct {
 	{"nic-vfio.ini", 1, 1, 0, 1, 1, "0000:", true},
 	{"nic-mlx5.ini", 2, 1, 0, 1, 1, "0000:", true},
 	{"two-nodes.ini", 1, 0, 1, 2, 2, "", false},
+	{"lossless.ini", 1, 0, 1, 3, 3, "", false},
 	{"memif-a.ini", 1, 1, 0, 1, 1, "net_memif0,role=server,", false},
 	{"memif-b.ini", 1, 1, 0, 1, 1, "net_memif0,role=client,", false},
 	{"af-packet.ini", 1, 1, 0, 1, 1, "net_af_packet0,iface=", false},

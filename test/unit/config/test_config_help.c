@@ -55,10 +55,11 @@ help_reads_well(void **state)
 {
 	static const char *const parts[] = {
 		"[engine N]\n  A thread that polls,",
-		"\n  sleep\n      ... for so long at a time, up to 1ms when nothing comes for long\n      value: 1us to 1ms; default: "
+		"\n  sleep\n      ... for so long at a time, up to 1ms when nothing comes for "
+		"long\n      value: 1us to 1ms; default: "
 		"100us\n",
 		"\n  idle\n      spin, pause or sleep when there is nothing to do\n"
-		"      value: spin, pause or sleep; default: that of [urnicd]\n",
+		"      value: spin, pause or sleep; default: the value in [urnicd]\n",
 		"\n  impair WHO[.in|.out]\n",
 	};
 	char *text = printed(urn_config_help);

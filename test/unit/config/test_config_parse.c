@@ -91,7 +91,7 @@ unknown_words(void **state)
 		{"[prot]\n", "1: [prot] is no section; did you mean [port NAME]?\n"},
 		{"[EAL]\n", "1: [EAL] is no section; did you mean [eal]?\n"},
 		{"[colour]\nx = 1\n", "1: [colour] is no section; there are [urnicd], [eal], "
-				      "[limits], [engine N], [port "
+				      "[limits], [congestion], [engine N], [port "
 				      "NAME], [switch NAME] and [adapter NAME]\n"},
 	};
 

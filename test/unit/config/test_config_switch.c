@@ -73,6 +73,57 @@ impairments(void **state)
 	urn_config_free(c);
 }
 
+/* Lossless priorities: numbers, the map, routes by IP address. */
+static void
+lossless(void **state)
+{
+	static const struct config_case cases[] = {
+		{SWITCH "xoff = 1M\npfc = no\ndscp 3 = 26\n",
+		 "4: xoff does nothing without lossless; give lossless = PRIORITIES, or leave it "
+		 "out\n"
+		 "5: pfc does nothing without lossless; give lossless = PRIORITIES, or leave it "
+		 "out\n"
+		 "6: dscp does nothing without lossless; give lossless = PRIORITIES, or leave it "
+		 "out\n"},
+		{SWITCH "lossless = 8\n",
+		 "4: lossless = 8: give numbers from 0 to 7, such as 3 or 0,4-6\n"},
+		{SWITCH "lossless = 3\nxoff = 100k\n",
+		 "3: xon is more than xoff, so a sender would stop and go on at the same time; "
+		 "give less, or raise xoff\n"},
+		{SWITCH "lossless = 3\ndscp 8 = 26\npcp = 1\ndscp 1 = 64\n",
+		 "5: dscp 8 wants a priority from 0 to 7 behind its name, such as dscp 3 = 26\n"
+		 "6: pcp wants a priority from 0 to 7 behind its name, such as pcp 3 = 3\n"
+		 "7: dscp 1 = 64: give numbers from 0 to 63, such as 3 or 0,4-6\n"},
+		{SWITCH "route x = 10.0.0.7, 10.0.0.x\n",
+		 "4: route x = 10.0.0.7, 10.0.0.x: give IP addresses, such as 10.0.0.1, fe80::1\n"},
+		{SWITCH "route x = 10.0.0.7, 10.0.0.7\n",
+		 "4: an address has a route to x already; leave one out\n"},
+		{SWITCH "route y = 10.0.0.7\n",
+		 "4: nothing called y is plugged into switch w; give the name of a port, adapter or "
+		 "switch that is\n"},
+	};
+	struct urn_config *c = config_good(SWITCH "lossless = 0,3\ndscp 3 = 26, 40-41\npcp 0 = 7\n"
+						  "queue = 64k\nroute x = 10.0.0.7 fe80::1\n"
+						  "[switch v]\n[adapter y]\nswitch = v\n");
+	const struct urn_lossless_config *l = &c->sw[0].sw.lossless;
+
+	(void)state;
+	assert_int_equal(l->priorities, 9);
+	assert_int_equal(l->map.dscp[41], 3);
+	assert_int_equal(l->map.dscp[42], 5);
+	assert_int_equal(l->map.pcp[7], 0);
+	assert_int_equal(l->queue, 65536);
+	assert_int_equal(l->xoff, 262144);
+	assert_int_equal(l->watchdog_ns, 200000000);
+	assert_false(l->no_pfc);
+	assert_int_equal(c->sw[0].sw.routes, 2);
+	assert_int_equal(c->sw[0].route[0].gid[15], 7);
+	assert_int_equal(c->sw[0].route[1].gid[0], 0xfe);
+	assert_int_equal(c->sw[1].sw.lossless.priorities, 0);
+	urn_config_free(c);
+	config_cases(cases, RTE_DIM(cases));
+}
+
 static void
 engines(void **state)
 {
@@ -194,6 +245,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plugs),     cmocka_unit_test(impairments),
+		cmocka_unit_test(lossless),
 		cmocka_unit_test(engines),   cmocka_unit_test(bad_plugs),
 		cmocka_unit_test(bad_links), cmocka_unit_test(bad_words),
 	};

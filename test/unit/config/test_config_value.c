@@ -31,6 +31,13 @@ static const char every_type[] =
 	"clients = 12\n"
 	"qp_per_client = unlimited\n"
 	"pinned_per_uid = 3G\n"
+	"[congestion]\n"
+	"cnp_interval = 100us\n"
+	"gain_shift = 4\n"
+	"raise_bytes = 1M\n"
+	"additive = 2.4M\n"
+	"hyper = 80M\n"
+	"delay_limit = 40us\n"
 	"[port p]\n"
 	"device = 0000:3b:00.0\n"
 	"path_mtu = 2048\n"
@@ -99,6 +106,12 @@ all_types_are_taken(void **state)
 	assert_int_equal(c->adapter[0].adapter.max_mr, 10);
 	assert_int_equal(c->adapter[0].adapter.window, 1 << 20);
 	assert_int_equal(c->adapter[0].adapter.rto_floor_us, 1500);
+	assert_true(c->adapter[0].adapter.dcqcn.cnp_ns == 100000);
+	assert_int_equal(c->adapter[0].adapter.dcqcn.gain_shift, 4);
+	assert_true(c->adapter[0].adapter.dcqcn.raise_bytes == 1u << 20);
+	assert_true(c->adapter[0].adapter.dcqcn.additive == 300000); /* bytes a second */
+	assert_true(c->adapter[0].adapter.dcqcn.hyper == 10000000);
+	assert_true(c->adapter[0].adapter.delay_limit_ns == 40000);
 	assert_true(c->adapter[0].adapter.area_size == 64u << 20);
 	assert_int_equal(c->adapter[0].adapter.work_in_flight, 64);
 	assert_int_equal(c->adapter[0].adapter.features_off, 1);
@@ -111,6 +124,7 @@ all_types_are_taken(void **state)
 static void
 presets(void **state)
 {
+	struct urn_dcqcn_config published;
 	struct urn_config *c = config_good("[port p]\ndevice = net_null0\n[adapter x]\nport = p\n"
 					   "[adapter y]\nswitch = s\n[switch s]\n");
 	const struct urn_adapter_config *a = &c->adapter[0].adapter;
@@ -150,6 +164,12 @@ presets(void **state)
 	assert_int_equal(c->sw[0].sw.fdb.max, 4096);
 	assert_true(c->sw[0].sw.fdb.age_ns == 300000000000);
 	assert_false(c->sw[0].sw.no_learning);
+	assert_true(c->sw[0].sw.mark.kmin == URN_MARK_KMIN && c->sw[0].sw.mark.pmax == URN_MARK_PMAX);
+	assert_true(c->sw[0].sw.mark.kmax == 0); /* no marks */
+	/* The presets of [congestion] are those of the transport. */
+	urn_dcqcn_defaults(&published, 0);
+	assert_memory_equal(&a->dcqcn, &published, sizeof(published));
+	assert_true(a->delay_limit_ns == 0);
 	urn_config_free(c);
 	/* With a group, its members get a share. */
 	c = config_good("[urnicd]\ngroup = rdma\n" CONFIG_REST);
@@ -157,8 +177,8 @@ presets(void **state)
 	urn_config_free(c);
 }
 
-#define ADDRESS_V4 "that is no address of a station in a network; give one such as 10.0.0.1\n"
-#define ADDRESS_V6 "that is no address of a station in a network; give one such as fd00::1\n"
+#define ADDRESS_V4 "no address of a station in a network; give one such as 10.0.0.1\n"
+#define ADDRESS_V6 "no address of a station in a network; give one such as fd00::1\n"
 #define ALONE "give the address alone: there is no routing, so no prefix length\n"
 #define STATION \
 	"give the MAC address of one station, six bytes with colons, such as 02:00:00:00:00:01\n"
@@ -174,7 +194,8 @@ daemon_values(void **state)
 		{"[urnicd]\nsocket = \"\"\n",
 		 "2: socket = : give an absolute path, one that begins with /\n"},
 		{"[urnicd]\nsocket = /" X16 X16 X16 X16 X16 X16 X16 "\n",
-		 "2: socket = /" X16 X16 "xxxxxxxxxxxxxxx...: it is 113 bytes long; 107 are the "
+		 "2: socket = /" X16 X16
+		 "xxxxxxxxxxxxxxx...: the value is 113 bytes long; 107 are the "
 		 "most\n"},
 		{"[urnicd]\nmode = 0077\n",
 		 "2: mode = 0077: the owner reads and writes: give 06.., such as 0600 or 0660\n"},
@@ -183,7 +204,7 @@ daemon_values(void **state)
 		{"[urnicd]\nmode = 1600\n",
 		 "2: mode = 1600: give three octal digits, such as 0600 or 0660\n"},
 		{"[urnicd]\ngroup = \"\"\n",
-		 "2: group = : it is empty; give a name, or leave the line out\n"},
+		 "2: group = : the value is empty; give a name, or leave the line out\n"},
 		{"[urnicd]\nnode = a.b\n",
 		 "2: node = a.b: a name has 1 to 15 letters, digits, _ or -\n"},
 		{"[urnicd]\nnode = " X16 "\n",
@@ -284,6 +305,10 @@ port_and_adapter_values(void **state)
 		{ADAPTER("rto_floor = 2s"),
 		 "3: rto_floor = 2s: give a time from 1us to 1s, with us, "
 		 "ms or s behind it\n"},
+		{"[congestion]\nadditive = 999k\n",
+		 "2: additive = 999k: give bits a second from 1M to 100G, such as 500M or 2.5G\n"},
+		{"[congestion]\ndelay_limit = 2s\n",
+		 "2: delay_limit = 2s: give a time from 1us to 1s, with us, ms or s behind it\n"},
 		{ADAPTER("features_off = sack, more"),
 		 "3: features_off = sack, more: give sack, or leave the line out\n"},
 		{ADAPTER("features_off = ,"),
@@ -311,6 +336,16 @@ port_and_adapter_values(void **state)
 static void
 words_and_macs(void **state)
 {
+	static const char *const bad[] = {"",
+					  "02",
+					  "02:00:00:00:00",
+					  "02:00:00:00:00:0",
+					  "02:00:00:00:00:001",
+					  "02-00-00-00-00-01",
+					  "02:00:00:00:00:0g",
+					  "03:00:00:00:00:01",
+					  " 2:00:00:00:00:01",
+					  "02:00:00:00:00:01:"};
 	const char *at = " a,, b\t,c", *word;
 	uint8_t mac[6];
 
@@ -322,9 +357,10 @@ words_and_macs(void **state)
 	assert_int_equal(urn_config_word(&at, &word), 1);
 	assert_int_equal(*word, 'c');
 	assert_int_equal(urn_config_word(&at, &word), 0);
-	assert_int_equal(urn_config_parse_mac("02:00:00:00:00:01", 17, mac), 0);
-	assert_int_equal(urn_config_parse_mac("02:00:00:00:00:01:", 18, mac), -1);
-	assert_int_equal(urn_config_parse_mac("02:00:00:00:00:0", 16, mac), -1);
+	assert_int_equal(urn_config_parse_mac("fe:DC:ba:98:76:54", 17, mac), 0);
+	assert_memory_equal(mac, ((uint8_t[]){0xfe, 0xdc, 0xba, 0x98, 0x76, 0x54}), 6);
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(urn_config_parse_mac(bad[i], strlen(bad[i]), mac), -1);
 }
 
 /* Numbers in sentences are written as a file could have them. */
@@ -353,7 +389,7 @@ texts(void **state)
 	assert_string_equal(small, "a, b");
 }
 
-/* ---- features (HOUSE seam 9) */
+/* ---- features (architecture.md, seam 9) */
 
 static void
 every_feature_has_its_word(void **state)

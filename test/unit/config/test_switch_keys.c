@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* HOUSE programs, the schema once: the limits of [switch], without a file. */
+/* The schema once: the limits of [switch], without a file. */
 #include "config_test.h"
 
 #include "config/switch_keys.h"

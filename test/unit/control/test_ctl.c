@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of control operations (HOUSE seam 9): all that anybody knows of an operation is
- * its row. A second table, with an operation of the test's own, goes through the same function.
+ * The table of control operations (architecture.md, seam 9): all that anybody knows of an operation
+ * is its row. A second table, with an operation of the test's own, goes through the same function.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -228,7 +228,7 @@ an_operation_more(void **state)
 	/* The interface's own table does not know the operation. */
 	urn_ctl_call(&client, &(struct urn_abi_req){.op = ECHO}, &rep);
 	assert_int_equal(rep.err, EINVAL);
-	assert_string_equal(rep.why, "no control request has the number 38");
+	assert_string_equal(rep.why, "no control request has the number 41");
 	assert_int_equal(runs, 2);
 }
 
@@ -267,10 +267,10 @@ descriptors_of_a_request(void **state)
 	(void)state;
 	assert_int_equal(call(ECHO, 1, 2), 2);
 	assert_int_equal(rep.err, EBADF);
-	assert_string_equal(rep.why, "control request 38 takes one descriptor, and 2 came");
+	assert_string_equal(rep.why, "control request 41 takes one descriptor, and 2 came");
 	assert_int_equal(call(PIPE, 1, 1), 1);
 	assert_int_equal(rep.err, EBADF);
-	assert_string_equal(rep.why, "control request 39 takes no descriptor, and 1 came");
+	assert_string_equal(rep.why, "control request 42 takes no descriptor, and 1 came");
 	assert_int_equal(call(OWN_OPS, 1, 1), 1);
 	assert_int_equal(rep.err, EBADF);
 	assert_int_equal(call(URN_CTL_ALLOC_PD, 1, 1), 1);
@@ -352,7 +352,7 @@ refused(void **state)
 	assert_int_equal(ledger.used[URN_QUOTA_PD], 0);
 }
 
-/* ---- HOUSE seam 10: features */
+/* ---- architecture.md, seam 10: features */
 
 /* Say hello as a library of these versions that knows these features. returns: the errno value */
 static int

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HOUSE, "control's own knot": urn_dp_destroy() lets clients go before adapters, and adapters before
- * engines. Clients that are still attached lose all they made, through an adapter and engines that are
- * whole; their channels say so, and can be closed.
+ * urn_dp_destroy() lets clients go before adapters, and adapters before
+ * engines. Clients that are still attached lose all they made, through an adapter and engines that
+ * are whole; their channels say so, and can be closed.
  */
 #include "control/adapter.h"
 #include "control/client.h"
@@ -232,7 +232,8 @@ end_slowly(struct urn_tp *tp, struct urn_source *src)
 	return ++s->asked == 3;
 }
 
-/* A client that goes has every source ended, of whatever kind, and none of them twice (HOUSE seam 6). */
+/* A client that goes has every source ended, of whatever kind, and none of them twice
+ * (architecture.md, seam 6). */
 static void
 other_sources_end(void **state)
 {
@@ -244,7 +245,8 @@ other_sources_end(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++) {
 		assert_int_equal(urn_sources_take(cs, &id), 0);
-		s[i].user.source = (struct urn_source){.kind = URN_SOURCE_OPS, .db = id, .share = &cs->share};
+		s[i].user.source =
+			(struct urn_source){.kind = URN_SOURCE_OPS, .db = id, .share = &cs->share};
 		urn_sources_enter(cs, &s[i].user.source);
 		make_objects(i);
 	}

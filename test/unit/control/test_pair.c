@@ -393,9 +393,9 @@ too_many(void **state)
 }
 
 /*
- * HOUSE, "dataplane/base": the table has a bound, from the engines' numbers of queue pairs. An entry for
- * each, and a second one while it is connected to another remote queue pair. Entries that go make room,
- * and long chains of few buckets lose none.
+ * The table has a bound, from the engines' numbers of queue pairs. An entry for
+ * each, and a second one while it is connected to another remote queue pair. Entries that go make
+ * room, and long chains of few buckets lose none.
  */
 static void
 bounds(void **state)

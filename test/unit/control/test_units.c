@@ -87,6 +87,29 @@ times_are_parsed(void **state)
 	assert_true(v == 77);
 }
 
+static void
+rates_are_parsed(void **state)
+{
+	static const char *const bad[] = {"",	  "x",	 "1X",	   "1GG",
+					  "1.",	  ".5G", "1 G",	   "1e6",
+					  "0x10", "-5M", "1.2.3M", "18446744073709551615G"};
+	uint64_t v = 77;
+
+	(void)state;
+	assert_int_equal(urn_text_parse_rate("5000000", &v), 0);
+	assert_true(v == 5000000);
+	assert_int_equal(urn_text_parse_rate("2.5G", &v), 0);
+	assert_true(v == 2500000000);
+	assert_int_equal(urn_text_parse_rate("40M", &v), 0);
+	assert_true(v == 40000000);
+	assert_int_equal(urn_text_parse_rate("1.5k", &v), 0);
+	assert_true(v == 1500);
+	v = 77;
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(urn_text_parse_rate(bad[i], &v), -1);
+	assert_true(v == 77);
+}
+
 int
 main(void)
 {
@@ -94,6 +117,7 @@ main(void)
 		cmocka_unit_test(sizes_are_parsed),
 		cmocka_unit_test(bad_sizes_are_refused),
 		cmocka_unit_test(times_are_parsed),
+		cmocka_unit_test(rates_are_parsed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

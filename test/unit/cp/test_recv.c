@@ -373,7 +373,7 @@ test_end_of_nothing(void **state)
 
 	(void)state;
 	fake_msg(&msg);
-	broken("ends a file with no file");
+	broken("ends a file, with no file");
 }
 
 static void
@@ -382,7 +382,7 @@ test_file_in_file(void **state)
 	(void)state;
 	say_file("x", 10);
 	say_file("y", 10);
-	broken("announces a file with a file");
+	broken("announces a file, with a file");
 }
 
 static void
@@ -401,7 +401,7 @@ test_receivers_words(void **state)
 
 	(void)state;
 	fake_msg(&msg);
-	broken("what only a receiver sends");
+	broken("only a receiver sends");
 }
 
 static void

@@ -94,13 +94,13 @@ test_exists(void **state)
 		test_file(test_path("x"), "old", 3);
 		assert_int_equal(cp_store_begin(&s, &f, "x", 10, 0644), -1);
 		assert_true(f.refused);
-		assert_says(f.err.text, "exists");
+		assert_says(f.err.text, "already");
 		unlink(test_path("x"));
 		assert_int_equal(cp_store_begin(&s, &f, "x", 10, 0644), 0);
 		test_file(test_path("x"), "new", 3);
 		assert_int_equal(cp_store_write(&f, data, 10, 0), 0);
 		assert_int_equal(cp_store_commit(&f), -1);
-		assert_says(f.err.text, "exists");
+		assert_says(f.err.text, "by now");
 		assert_holds(test_path("x"), "new", 3);
 		assert_int_equal(entries(test_dir), 1);
 		close_store(&s);

@@ -258,7 +258,8 @@ count_ring(struct urn_tp *t, struct urn_source *src)
 	((struct counter *)src)->rung++;
 }
 
-/* A doorbell bit leads to its source, queue pair or not: an idle source is not looked at (HOUSE seam 6). */
+/* A doorbell bit leads to its source, queue pair or not: an idle source is not looked at
+ * (architecture.md, seam 6). */
 static void
 rings_any_source(void **state)
 {

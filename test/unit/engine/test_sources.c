@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HOUSE seam 6: a client's sources on an engine have doorbell ids, which any maker of sources takes
- * and gives back.
+ * architecture.md, seam 6: a client's sources on an engine have doorbell ids, which any maker of
+ * sources takes and gives back.
  */
 #include <setjmp.h>
 #include <stdarg.h>

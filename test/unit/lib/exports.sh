@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Checks liburnic.so (HOUSE seam 10): it exports the names of its version map, with the versions
+# Checks liburnic.so (architecture.md, seam 10): it exports the names of its version map, with the versions
 # that the map gives them, and no other; the map has every function of the public headers;
 # programs in C and in C++ link with it alone and run, with nothing but the installed headers.
 #

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Agreeing on a version and on features (HOUSE seam 10). */
+/* Agreeing on a version and on features (architecture.md, seam 10). */
 #include "test.h"
 
 #include "abi/agree.h"

@@ -71,7 +71,7 @@ doorbells(void **state)
 	fake_free(f);
 }
 
-/* ---- HOUSE seam 10: versions and features */
+/* ---- architecture.md, seam 10: versions and features */
 
 /* The library offers its range and its features, and takes the newest and the oldest version of it.
  */

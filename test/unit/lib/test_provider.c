@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The seam between public verbs and a provider (HOUSE seam 5): each public call reaches its
- * operation in the table, once, and reaches the device only if the provider passes it on.
+ * The seam between public verbs and a provider (architecture.md, seam 5): each public call reaches
+ * its operation in the table, once, and reaches the device only if the provider passes it on.
  */
 #include "test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem_test.h"
 
-struct fix {
+struct region_fix {
 	struct urn_mem *mem;
 	uint32_t pd;
 	uint8_t bytes[4096];
@@ -10,7 +10,7 @@ struct fix {
 static int
 setup(void **state)
 {
-	struct fix *f = calloc(1, sizeof(*f));
+	struct region_fix *f = calloc(1, sizeof(*f));
 
 	f->mem = urn_mem_create(1000, 8);
 	f->pd = test_pd(f->mem);
@@ -21,7 +21,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	struct fix *f = *state;
+	struct region_fix *f = *state;
 
 	urn_mem_destroy(f->mem);
 	free(f);
@@ -32,7 +32,7 @@ teardown(void **state)
 static void
 test_access_rules(void **state)
 {
-	struct fix *f = *state;
+	struct region_fix *f = *state;
 	uint32_t key;
 
 	for (uint32_t access = 0; access < 1u << 12; access++) {
@@ -58,7 +58,7 @@ test_access_rules(void **state)
 static void
 test_rights(void **state)
 {
-	struct fix *f = *state;
+	struct region_fix *f = *state;
 	uint64_t addr = (uintptr_t)f->bytes;
 	struct urn_region *r;
 
@@ -79,7 +79,7 @@ test_rights(void **state)
 static void
 test_wrap(void **state)
 {
-	struct fix *f = *state;
+	struct region_fix *f = *state;
 	struct urn_mem *m = f->mem;
 	uint8_t *top = (uint8_t *)(UINTPTR_MAX - 63);
 	struct urn_region *r;
@@ -103,7 +103,7 @@ test_wrap(void **state)
 static void
 test_length_zero(void **state)
 {
-	struct fix *f = *state;
+	struct region_fix *f = *state;
 	struct urn_region *r;
 	uint32_t key;
 
@@ -119,7 +119,7 @@ test_length_zero(void **state)
 static void
 test_zero_based(void **state)
 {
-	struct fix *f = *state;
+	struct region_fix *f = *state;
 	uint32_t access = RIGHTS | URN_ACCESS_ZERO_BASED, key;
 	struct urn_region *r;
 
@@ -134,7 +134,7 @@ test_zero_based(void **state)
 static void
 test_kill_and_free(void **state)
 {
-	struct fix *f = *state;
+	struct region_fix *f = *state;
 	uint32_t key = test_reg(f->mem, f->pd, f->bytes, 64, RIGHTS), mw, next;
 	struct urn_region *r, *killed, *again;
 

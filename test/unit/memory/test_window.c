@@ -3,7 +3,7 @@
 
 enum { QPN = 0x11, OTHER_QPN = 0x12 };
 
-struct fix {
+struct window_fix {
 	struct urn_mem *mem;
 	uint32_t pd, other_pd;
 	uint32_t mr;   /* region of bytes[], all rights */
@@ -14,7 +14,7 @@ struct fix {
 static int
 setup(void **state)
 {
-	struct fix *f = calloc(1, sizeof(*f));
+	struct window_fix *f = calloc(1, sizeof(*f));
 
 	f->mem = urn_mem_create(1000, 8);
 	f->pd = test_pd(f->mem);
@@ -28,7 +28,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 
 	urn_mem_destroy(f->mem);
 	free(f);
@@ -37,7 +37,7 @@ teardown(void **state)
 
 /* Bind 64 bytes of bytes[] at 128 for reading. */
 static enum urn_mem_error
-bind_mw(struct fix *f, int type, uint32_t mw, uint32_t new_rkey)
+bind_mw(struct window_fix *f, int type, uint32_t mw, uint32_t new_rkey)
 {
 	return urn_mem_bind(f->mem, type, mw, new_rkey, f->mr, f->addr + 128, 64,
 			    URN_ACCESS_REMOTE_READ, f->pd, QPN, NULL);
@@ -45,7 +45,7 @@ bind_mw(struct fix *f, int type, uint32_t mw, uint32_t new_rkey)
 
 /* Check that the peer may read 8 bytes at offset 128 of bytes[]. */
 static enum urn_mem_error
-reach(struct fix *f, uint32_t rkey, uint32_t qpn)
+reach(struct window_fix *f, uint32_t rkey, uint32_t qpn)
 {
 	struct urn_region *r;
 
@@ -54,7 +54,7 @@ reach(struct fix *f, uint32_t rkey, uint32_t qpn)
 }
 
 static void
-expect_bound(struct fix *f, int windows)
+expect_bound(struct window_fix *f, int windows)
 {
 	struct urn_region *r;
 
@@ -71,7 +71,7 @@ expect_bound(struct fix *f, int windows)
 static void
 test_fresh(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 	uint32_t key;
 
 	assert_int_equal(urn_mem_alloc_mw(f->mem, f->pd, 0, &key), EINVAL);
@@ -91,7 +91,7 @@ test_fresh(void **state)
 static void
 test_type1(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 	uint32_t mw = test_mw(f->mem, f->pd, 1), a = test_next_key(mw, 1), b = test_next_key(mw, 2);
 
 	assert_int_equal(bind_mw(f, 1, mw, a), URN_MEM_OK);
@@ -120,7 +120,7 @@ test_type1(void **state)
 static void
 test_type1_moves(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 	uint32_t mw = test_mw(f->mem, f->pd, 1), a = test_next_key(mw, 1), b = test_next_key(mw, 2);
 	uint32_t second = test_reg(f->mem, f->pd, f->bytes, 4096, RIGHTS);
 	struct urn_region *r;
@@ -139,7 +139,7 @@ test_type1_moves(void **state)
 static void
 test_type2(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 	uint32_t mw = test_mw(f->mem, f->pd, 2), a = test_next_key(mw, 1), b = test_next_key(mw, 2);
 
 	assert_int_equal(bind_mw(f, 2, mw, a), URN_MEM_OK);
@@ -166,7 +166,7 @@ test_type2(void **state)
 static void
 test_invalidate(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 	uint32_t mw1 = test_mw(f->mem, f->pd, 1), mw2 = test_mw(f->mem, f->pd, 2);
 	uint32_t key = test_next_key(mw2, 9);
 
@@ -194,7 +194,7 @@ test_invalidate(void **state)
 static void
 test_bind_refusals(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 	struct urn_mem *m = f->mem;
 	uint32_t rd = URN_ACCESS_REMOTE_READ, wr = URN_ACCESS_REMOTE_WRITE;
 	uint32_t at = URN_ACCESS_REMOTE_ATOMIC, zero = URN_ACCESS_ZERO_BASED, zb;
@@ -256,7 +256,7 @@ test_bind_refusals(void **state)
 static void
 test_rights_and_range(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 	uint32_t mw = test_mw(f->mem, f->pd, 2), wr = URN_ACCESS_REMOTE_WRITE;
 	/* The region itself gives a peer no rights. */
 	uint32_t mr = test_reg(f->mem, f->pd, f->bytes, 4096,
@@ -290,7 +290,7 @@ test_rights_and_range(void **state)
 static void
 test_iova(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 	uint32_t mw = test_mw(f->mem, f->pd, 1), mr;
 	struct urn_region *r;
 
@@ -314,7 +314,7 @@ test_iova(void **state)
 static void
 test_bound_count(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 	uint32_t mw[4];
 
 	for (int i = 0; i < 4; i++) {
@@ -343,7 +343,7 @@ test_bound_count(void **state)
 static void
 test_bind_to_killed(void **state)
 {
-	struct fix *f = *state;
+	struct window_fix *f = *state;
 	uint32_t mw = test_mw(f->mem, f->pd, 2);
 	struct urn_region *r;
 

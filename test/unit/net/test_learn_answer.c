@@ -327,7 +327,7 @@ test_features(void **state)
 	expect_state(peer_v4, KNOWN);
 	/* The cache line size is known all the same. */
 	assert_int_equal(arw_of(lk, peer_v4), URN_LINK_ARW_64);
-	/* A feature more (HOUSE seam 9), of any bit: common when both offer it. */
+	/* A feature more (architecture.md, seam 9), of any bit: common when both offer it. */
 	urn_learn_destroy(lk);
 	cfg.offer = URN_LINK_F_ALL | 1u << 7;
 	lk = urn_learn_create(&cfg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters are joined from a block for each folder, and belong to scopes (HOUSE seam 9). A block
- * and a scope of the test's own go through the same functions.
+ * Counters are joined from a block for each folder, and belong to scopes (architecture.md, seam 9).
+ * A block and a scope of the test's own go through the same functions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,6 +46,7 @@ static const struct {
 	{&urn_impair_scope, "switch_impair", URN_IMPAIR_COUNTER_COUNT},
 	{&urn_fabric_scope, "switch_device", URN_FABRIC_COUNTER_COUNT},
 	{&urn_swq_scope, "switch_queue", URN_SWQ_COUNTER_COUNT},
+	{&urn_mark_scope, "switch_mark", URN_MARK_COUNTER_COUNT},
 };
 
 static void
@@ -74,7 +75,7 @@ each_has_name_and_text(void **state)
 static void
 each_is_in_a_block_of_a_folder(void **state)
 {
-	static const char *const folders[] = {"wire",	   "net",    "cm",
+	static const char *const folders[] = {"wire",	   "net",    "cm",	"msg",
 					      "transport", "engine", "control"};
 	bool seen[RTE_DIM(folders)] = {false};
 
@@ -115,6 +116,9 @@ order_stays(void **state)
 		{URN_C_NO_MBUF, "no_mbuf"},
 		{URN_C_EVENT_LATE, "event_late"},
 		{URN_C_NAK_OPERATIONAL, "nak_operational"},
+		{URN_C_FLOW_TX, "flow_tx_packets"},
+		{URN_C_MSG_SENT, "tx_msg"},
+		{URN_C_DROP_MSG_HEAD, "drop_msg_head"},
 	};
 
 	(void)state;
@@ -123,7 +127,7 @@ order_stays(void **state)
 		assert_true(i == 0 || at[i].id > at[i - 1].id);
 	}
 	assert_int_equal(URN_C_RX_PACKETS, 0);
-	assert_int_equal(URN_C_NAK_OPERATIONAL, URN_COUNTER_COUNT - 1);
+	assert_int_equal(URN_C_DROP_MSG_HEAD, URN_COUNTER_COUNT - 1);
 }
 
 /* ---- a block and a scope more */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports name each feature of a list by its word (HOUSE seam 9), also of a list of the test's own.
+/* Reports name each feature of a list by its word (architecture.md, seam 9), also of a list of the
+ * test's own.
  */
 #include <setjmp.h>
 #include <stdarg.h>

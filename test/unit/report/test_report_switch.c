@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "common/test_eal.h"
 #include "engine/engine.h"
 #include "report/report_out.h"
 #include "report/report_priv.h"
@@ -88,11 +89,46 @@ queues_by_priority(void **state)
 	assert_non_null(strstr(out.data, "queue5_pauses          2\n"));
 }
 
+/* The queues of a lossless switch: bytes, most bytes, accounts, and the state of a priority. */
+static void
+lossless_queues(void **state)
+{
+	struct urn_switch_config cfg = {.name = "wire", .no_learning = true};
+	const struct urn_switch_port_config pc = {.name = "x"};
+	struct rte_mbuf *m;
+
+	(void)state;
+	urn_lossless_preset(&cfg.lossless);
+	cfg.lossless.priorities = 1;
+	urn_fabric_destroy(fabric);
+	fabric = urn_fabric_create(NULL);
+	sw = urn_switch_create(&cfg);
+	assert_int_equal(urn_fabric_add(fabric, sw), 0);
+	assert_int_equal(urn_switch_add_port(sw, &pc), 0);
+	assert_int_equal(urn_switch_add_port(sw, &pc), 1);
+	assert_null(strstr(report(false), "queue0"));
+	urn_switch_pause(sw, 0, 0, true, 0);
+	m = rte_pktmbuf_alloc(test_eal_pool());
+	assert_non_null(m);
+	memset(rte_pktmbuf_append(m, 100), 0, 100);
+	urn_switch_input(sw, 1, &m, 1, 1);
+	report(false);
+	assert_non_null(strstr(out.data, "queue0_state           paused\n"));
+	assert_non_null(strstr(out.data, "queue0_bytes           100\n"));
+	assert_non_null(strstr(out.data, "queue0_frames          1\n"));
+	assert_non_null(strstr(out.data, "queue0_peak            100\n"));
+	/* The account is the other port's, where the frame came in. */
+	assert_non_null(strstr(out.data, "queue0_account         100\n"));
+	assert_non_null(strstr(out.data, "queue0_account_peak    100\n"));
+	assert_non_null(strstr(report(true), "queue7_state           flows\n"));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(queues_by_priority, setup, teardown),
+		cmocka_unit_test_setup_teardown(lossless_queues, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("report on switches", tests, NULL, NULL);

@@ -54,7 +54,7 @@ answers(void **state)
 			 0);
 }
 
-/* ---- HOUSE seam 10: ranges of versions */
+/* ---- architecture.md, seam 10: ranges of versions */
 
 /* Say hello with a range. returns: 0, or an errno value; text: words of the refusal */
 static int

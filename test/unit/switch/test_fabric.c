@@ -29,18 +29,22 @@ copies_make(void)
 	return pool;
 }
 
-/* One switch with two ports, each a short ring to a host. */
+/* One switch with two ports, each a short ring to a host. lossless: NULL: no priority is */
 static void
-bench_open(struct bench *b)
+bench_open_as(struct bench *b, const struct urn_lossless_config *lossless)
 {
-	struct urn_switch_port_config port = {0};
+	struct urn_switch_port_config port = {.credits = true};
+	struct urn_switch_config sw = {0};
 	struct urn_err err = {""};
 
 	memset(b, 0, sizeof(*b));
 	eal_up();
 	b->copies = copies_make();
 	b->f = urn_fabric_create(b->copies);
-	b->sw = urn_switch_create(&(struct urn_switch_config){.copies = b->copies});
+	sw.copies = b->copies;
+	if (lossless)
+		sw.lossless = *lossless;
+	b->sw = urn_switch_create(&sw);
 	check(urn_fabric_add(b->f, b->sw) == 0);
 	for (uint16_t i = 0; i < 2; i++) {
 		struct urn_port_config cfg[2] = {port_cfg("host", ""), port_cfg("plug", "")};
@@ -57,6 +61,12 @@ bench_open(struct bench *b)
 		check(urn_fabric_plug(b->f, b->sw, i, b->plug[i], true) == 0);
 		check(urn_switch_port_is_up(b->sw, i));
 	}
+}
+
+static void
+bench_open(struct bench *b)
+{
+	bench_open_as(b, NULL);
 }
 
 static void
@@ -132,6 +142,49 @@ fabric_crosses(void *arg)
 	check(urn_fabric_next(b.f) == 600);
 	check(urn_fabric_poll(b.f, 599) == 0 && receive_numbers(&b, &next, 1) == 0);
 	check(urn_fabric_poll(b.f, 600) == 1 && receive_numbers(&b, &next, 1) == 1);
+	bench_close(&b);
+}
+
+/*
+ * A host that knows no flow control sends to one that takes a frame a poll. Credits leave the frames
+ * in the sender's ring, so that none is lost, and the switch holds no more than its accounts may.
+ */
+static void
+fabric_lossless(void *arg)
+{
+	enum { FRAMES = 3000, LEN = 100 };
+	struct urn_lossless_config cfg = {.priorities = 1};
+	struct urn_switch_account a;
+	uint32_t sent = 0, next = 0;
+	struct bench b;
+
+	(void)arg;
+	urn_lossless_preset(&cfg);
+	cfg.share = 1000;
+	cfg.xoff = 4000;
+	cfg.xon = 2000;
+	cfg.headroom = URN_SWITCH_BURST * LEN;
+	cfg.no_pfc = true;
+	bench_open_as(&b, &cfg);
+	for (uint64_t now = 1; next < FRAMES && now < 100ull * FRAMES; now++) {
+		for (; sent < FRAMES; sent++) {
+			struct rte_mbuf *m = frame_make(b.host[0], LEN, sent);
+
+			memcpy(rte_pktmbuf_mtod_offset(m, void *, 20), &sent, 4);
+			if (urn_port_tx(b.host[0], 0, &m, 1) == 0) {
+				rte_pktmbuf_free(m);
+				break;
+			}
+		}
+		urn_fabric_poll(b.f, now);
+		receive_numbers(&b, &next, 1);
+	}
+	check(next == FRAMES);
+	check(count(&b, 0, URN_FABRIC_RX_HELD) > 0);
+	check(urn_switch_account(b.sw, 0, 0, &a) && a.bytes == 0 && a.peak > cfg.xoff &&
+	      a.peak <= cfg.share + cfg.xoff + cfg.headroom);
+	check(urn_impair_counters(urn_switch_impair(b.sw, 1, URN_SWITCH_OUT))->v[URN_IMPAIR_QUEUE] ==
+	      0);
 	bench_close(&b);
 }
 
@@ -279,6 +332,7 @@ fabric_plugs(void *arg)
 }
 
 CHILD_TEST(fabric_crosses)
+CHILD_TEST(fabric_lossless)
 CHILD_TEST(fabric_partial)
 CHILD_TEST(fabric_stuck)
 CHILD_TEST(fabric_slow)
@@ -291,7 +345,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fabric_crosses), cmocka_unit_test(test_fabric_partial),
 		cmocka_unit_test(test_fabric_stuck),   cmocka_unit_test(test_fabric_slow),
-		cmocka_unit_test(test_fabric_link),
+		cmocka_unit_test(test_fabric_link),    cmocka_unit_test(test_fabric_lossless),
 		cmocka_unit_test(test_fabric_plugs),
 	};
 

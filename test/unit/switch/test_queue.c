@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* HOUSE seam 8: queues that belong to the switch: priorities, bounds, pause, marks. */
+/* architecture.md, seam 8: queues that belong to the switch: priorities, bounds, pause, marks. */
 #include "frames.h"
 
 #include "switch/switch.h"
@@ -257,8 +257,9 @@ test_switch_held(void **state)
 }
 
 /*
- * A wire with a rate and no classifier (HOUSE seam 8): its frames wait in the switch's queue, within the
- * queue's bound, and are on the wire one at a time, at times that polling does not change.
+ * A wire with a rate and no classifier (architecture.md, seam 8): its frames wait in the switch's
+ * queue, within the queue's bound, and are on the wire one at a time, at times that polling does
+ * not change.
  */
 static void
 test_switch_rate(void **state)

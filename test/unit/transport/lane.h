@@ -42,7 +42,7 @@ struct lane_wire {
 	unsigned int n;
 };
 
-/* How a lane and its wire behave. */
+/* Behaviour of a lane and of its wire. */
 struct lane_way {
 	bool bad;       /* the wire loses, duplicates and reorders */
 	bool keeps;	/* the receiver keeps words ahead of their turn */

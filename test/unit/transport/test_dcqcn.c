@@ -33,7 +33,8 @@ near(uint64_t got, double want)
 		fail_msg("%llu instead of %.0f", (unsigned long long)got, want);
 }
 
-/* The first CNP halves the rate, and steps by time recover it fast: half of what is missing each. */
+/* The first CNP halves the rate, and steps by time recover it fast: half of what is missing each.
+ */
 static void
 halves_and_recovers(void **state)
 {
@@ -74,7 +75,8 @@ cuts_by_alpha(void **state)
 	}
 }
 
-/* Behind fast recovery the target rises: by `additive` for one kind of step, by `hyper` for both. */
+/* Behind fast recovery the target rises: by `additive` for one kind of step, by `hyper` for both.
+ */
 static void
 raises_the_target(void **state)
 {
@@ -119,7 +121,8 @@ stays_in_bounds(void **state)
 	assert_int_equal(d.target, LINE);
 }
 
-/* Two senders with different rates that get the same marks come to the same rate (the paper's fairness). */
+/* Two senders with different rates that get the same marks come to the same rate (the paper's
+ * fairness). */
 static void
 comes_to_fairness(void **state)
 {

@@ -26,7 +26,7 @@ table(void **state)
 	uint8_t gid[16];
 
 	(void)state;
-	assert_int_equal(urn_peers_init(&ps, 256, 7), 0);
+	assert_int_equal(urn_peers_init(&ps, 256, 0, 7), 0);
 	for (uint32_t i = 0; i < N; i++) {
 		gid_of(gid, i);
 		assert_null(urn_peer_find(&ps, gid));
@@ -63,7 +63,7 @@ table_full(void **state)
 	uint8_t gid[16];
 
 	(void)state;
-	assert_int_equal(urn_peers_init(&ps, 256, 7), 0);
+	assert_int_equal(urn_peers_init(&ps, 256, 0, 7), 0);
 	for (uint32_t i = 0; i < URN_PEER_MAX; i++) {
 		gid_of(gid, i);
 		assert_int_equal(urn_peer_get(&ps, gid), i + 1);
@@ -84,7 +84,7 @@ chosen_addresses(void **state)
 	struct urn_peers ps;
 
 	(void)state;
-	assert_int_equal(urn_peers_init(&ps, 256, 7), 0);
+	assert_int_equal(urn_peers_init(&ps, 256, 0, 7), 0);
 	for (uint32_t i = 0; i < URN_PEER_MAX; i++) {
 		uint8_t gid[16] = {0xfd};
 		uint32_t words[2] = {i, i}; /* both halves of the address change alike */

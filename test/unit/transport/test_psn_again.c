@@ -16,13 +16,13 @@
 enum { NOW = 7 };
 
 /* A WRITE of 4 PSNs, a READ of 8, local work, a WRITE of 6, a READ of 2; all sent. */
-struct lane {
+struct sender {
 	struct urn_psn_tx tx;
 	struct urn_work work[5];
 };
 
 static void
-start(struct lane *l)
+start(struct sender *l)
 {
 	static const uint32_t npsn[5] = {4, 8, 0, 6, 2};
 
@@ -48,7 +48,7 @@ static void
 requests(void **state)
 {
 	struct urn_gap g = lost(3, 14);
-	struct lane l;
+	struct sender l;
 
 	(void)state;
 	start(&l);
@@ -66,7 +66,7 @@ static void
 requests_left_to_others(void **state)
 {
 	struct urn_gap g = lost(3, 14);
-	struct lane l;
+	struct sender l;
 
 	(void)state;
 	start(&l);
@@ -86,7 +86,7 @@ responses(void **state)
 {
 	struct urn_gap g = lost(5, 20);
 	uint32_t first = 0, end = 0;
-	struct lane l;
+	struct sender l;
 
 	(void)state;
 	start(&l);
@@ -110,7 +110,7 @@ responses_not_waited_for(void **state)
 {
 	struct urn_gap g = lost(12, 18); /* WRITEs have none */
 	uint32_t first, end;
-	struct lane l;
+	struct sender l;
 
 	(void)state;
 	start(&l);

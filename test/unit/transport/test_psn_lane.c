@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HOUSE seams 1 and 3: reliability that is not a queue pair's. A lane of words (lane.h) brings
- * every word over a bad wire, once and in order.
+ * architecture.md, seams 1 and 3: reliability that is not a queue pair's. A lane of words (lane.h)
+ * brings every word over a bad wire, once and in order.
  */
 #include <setjmp.h>
 #include <stdarg.h>

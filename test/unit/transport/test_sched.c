@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The schedule, with made-up sources: turns of clients and of their sources, and times (HOUSE seam 7). */
+/* The schedule, with made-up sources: turns of clients and of their sources, and times
+ * (architecture.md, seam 7). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

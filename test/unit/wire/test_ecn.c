@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DB-9, WIRE.md "IP": marks of congestion in frames, with the checksum of IPv4 kept right. */
+/* DB-9, doc/reference/wire.md: marks of congestion in frames, with the checksum of IPv4 kept right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 
 #include "wire/build.h"
 #include "wire/ecn.h"
+#include "wire/icrc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,7 @@ static void
 marks(void **state)
 {
 	uint8_t frame[HEADERS], before[HEADERS];
+	uint32_t icrc;
 
 	(void)state;
 	for (unsigned int i = 0; i < 2 * 256 * 16; i++) {
@@ -60,6 +62,7 @@ marks(void **state)
 		uint8_t *l3 = frame + URN_ETH_BYTES;
 
 		memcpy(before, frame, len);
+		icrc = urn_icrc(l3, len - URN_ETH_BYTES, ipv6);
 		assert_int_equal(urn_ecn_get(l3, ipv6), tos & 3);
 		assert_int_equal(urn_ecn_mark(frame, len), (tos & 3) != 0);
 		if ((tos & 3) == 0) {
@@ -69,6 +72,7 @@ marks(void **state)
 		assert_int_equal(urn_ecn_get(l3, ipv6), URN_ECN_CE);
 		if (!ipv6)
 			assert_int_equal(sum_of(l3), 0xffff);
+		assert_int_equal(urn_icrc(l3, len - URN_ETH_BYTES, ipv6), icrc);
 		/* All but the traffic class and the checksum is as before. */
 		l3[1] = before[URN_ETH_BYTES + 1];
 		if (!ipv6)
@@ -77,19 +81,24 @@ marks(void **state)
 	}
 }
 
+/* Behind one or two VLAN tags a frame is marked, too, and behind three it is not. */
 static void
 tagged(void **state)
 {
-	uint8_t frame[HEADERS + 4];
+	uint8_t frame[HEADERS + 12];
 
 	(void)state;
-	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
-		uint32_t len = make(frame, ipv6, URN_ECN_ECT0, 9);
+	for (int i = 0; i < 2 * (URN_ECN_TAGS + 1); i++) {
+		bool ipv6 = i & 1;
+		uint32_t len = make(frame, ipv6, URN_ECN_ECT0, 9), tags = 1 + (uint32_t)i / 2;
 
-		memmove(frame + TAG + 4, frame + TAG, len - TAG);
-		memcpy(frame + TAG, "\x81\x00\x60\x07", 4);
-		assert_true(urn_ecn_mark(frame, len + 4));
-		assert_int_equal(urn_ecn_get(frame + URN_ETH_BYTES + 4, ipv6), URN_ECN_CE);
+		memmove(frame + TAG + 4 * tags, frame + TAG, len - TAG);
+		for (uint32_t t = 0; t < tags; t++)
+			memcpy(frame + TAG + 4 * t,
+			       t + 1 < tags ? "\x88\xa8\x00\x08" : "\x81\x00\x60\x07", 4);
+		assert_int_equal(urn_ecn_mark(frame, len + 4 * tags), tags <= URN_ECN_TAGS);
+		assert_int_equal(urn_ecn_get(frame + URN_ETH_BYTES + 4 * tags, ipv6),
+				 tags <= URN_ECN_TAGS ? URN_ECN_CE : URN_ECN_ECT0);
 	}
 }
 

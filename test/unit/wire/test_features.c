@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of features (HOUSE seam 9): each has a bit, a word and a text, each found by its word.
+/* The list of features (architecture.md, seam 9): each has a bit, a word and a text, each found by
+ * its word.
  */
 #include <setjmp.h>
 #include <stdarg.h>

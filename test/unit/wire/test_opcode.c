@@ -9,11 +9,13 @@
 #include <cmocka.h>
 
 enum { R = 1 << 0, A = 1 << 1, T = 1 << 2, TA = 1 << 3, I = 1 << 4, V = 1 << 5, D = 1 << 6,
-       K = 1 << 7 };
+       K = 1 << 7, F = 1 << 8 };
 
 /* A second copy of doc/reference/wire.md "Opcodes": opcode, extensions, bytes of headers. */
 static const struct {
-	uint8_t opcode, ext, len;
+	uint8_t opcode;
+	uint16_t ext;
+	uint8_t len;
 } want[] = {
 	{ 0x00, 0, 12 },      { 0x01, 0, 12 },     { 0x02, 0, 12 },     { 0x03, I, 16 },
 	{ 0x04, 0, 12 },      { 0x05, I, 16 },     { 0x06, R, 28 },     { 0x07, 0, 12 },
@@ -21,12 +23,13 @@ static const struct {
 	{ 0x0c, R, 28 },      { 0x0d, A, 16 },     { 0x0e, 0, 12 },     { 0x0f, A, 16 },
 	{ 0x10, A, 16 },      { 0x11, A, 16 },     { 0x12, A | TA, 24 }, { 0x13, T, 40 },
 	{ 0x14, T, 40 },      { 0x16, V, 16 },     { 0x17, V, 16 },     { 0x64, D, 20 },
-	{ 0x65, D | I, 24 },  { 0x81, 0, 28 },     { 0xc0, A | K, 88 },
+	{ 0x65, D | I, 24 },  { 0x81, 0, 28 },     { 0xc0, A | K, 88 }, { 0xc1, F, 28 },
+	{ 0xc2, F, 28 },      { 0xc3, F, 28 },
 };
 
 enum { WANTED = sizeof(want) / sizeof(want[0]) };
 
-static const uint8_t ext_bytes[URN_EXTS] = { 16, 4, 28, 8, 4, 4, 8, 72 };
+static const uint8_t ext_bytes[URN_EXTS] = { 16, 4, 28, 8, 4, 4, 8, 72, 16 };
 
 static int
 has(uint8_t opcode, enum urn_op_flag flag)
@@ -121,6 +124,12 @@ test_flags_agree(void **state)
 			assert_int_equal(urn_opcodes[op].off[URN_EXT_SACK], 16);
 			continue;
 		}
+		assert_int_equal(has(op, URN_OPF_FLOW), op >= URN_FLOW_DATA);
+		if (has(op, URN_OPF_FLOW)) { /* no queue pair's; messages of any length are payload */
+			assert_false(has(op, URN_OPF_RC) || has(op, URN_OPF_UD) || kinds);
+			assert_int_equal(has(op, URN_OPF_PAYLOAD), op != URN_FLOW_RESET);
+			continue;
+		}
 		assert_int_equal(has(op, URN_OPF_RC), op < 0x20);
 		assert_int_equal(has(op, URN_OPF_UD), op >= 0x60);
 		assert_int_equal(has(op, URN_OPF_REQUEST) + has(op, URN_OPF_RESPONSE), 1);
@@ -154,7 +163,7 @@ static void
 test_sets(void **state)
 {
 	static const uint8_t recv[] = { 0x02, 0x03, 0x04, 0x05, 0x09, 0x0b, 0x16, 0x17, 0x64, 0x65 };
-	static const uint8_t resp[] = { 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0xc0 };
+	static const uint8_t resp[] = { 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0xc0, 0xc2, 0xc3 };
 	static const uint8_t full[] = { 0x00, 0x01, 0x06, 0x07, 0x0d, 0x0e };
 	static const uint8_t nonzero[] = { 0x02, 0x03, 0x08, 0x09, 0x0f, 0x16 };
 	static const uint8_t atomic[] = { 0x12, 0x13, 0x14 };

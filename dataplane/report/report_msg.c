@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reports on register sets of messages. The adapter's lock keeps sets from coming and going; a set is read
+ * while its engine goes on working.
+ */
+#include "msg/msg.h"
+#include "report/report_priv.h"
+
+#include <stdio.h>
+
+static const char *
+state_word(uint8_t state)
+{
+	static const char *const words[URN_MSGQ_STATES] = {
+#define X(name, number, word, text) [URN_MSGQ_##name] = word,
+		URN_MSGQ_STATE_LIST(X)
+#undef X
+	};
+
+	return state < URN_MSGQ_STATES ? words[state] : "?";
+}
+
+/* Report a set; v: a view of it. */
+static void
+one_set(const struct urn_adapter *a, const struct urn_client *c, unsigned int engine, const struct urn_msg_view *v,
+	struct urn_report_sink *s)
+{
+	char text[24];
+
+	s->begin(s, "msg", false);
+	s->u64(s, "set", URN_MSG_HANDLE(engine, v->slot));
+	s->str(s, "adapter", a->cfg.name);
+	s->u64(s, "client", c ? c->id : 0);
+	s->u64(s, "engine", engine);
+	snprintf(text, sizeof(text), "0x%016llx", (unsigned long long)v->qid);
+	s->str(s, "queue", text);
+	snprintf(text, sizeof(text), v->name ? "0x%x" : "", v->name);
+	s->str(s, "name", text);
+	s->str(s, "state", state_word(v->state));
+	s->u64(s, "entries", v->entries);
+	s->u64(s, "entry_bytes", v->entries ? v->entry_size : 0);
+	s->u64(s, "head", v->head);
+	s->u64(s, "tail", v->tail);
+	s->u64(s, "waiting", v->entries ? report_fill(v->tail, v->head, v->entries - 1) : 0);
+	s->u64(s, "sent", v->sent);
+	s->str(s, "answer", urn_msg_code_word(v->code));
+	s->flag(s, "may_be_there", v->code & URN_MSG_MAY_BE_THERE);
+	s->u64(s, "arena_bytes", v->arena);
+	s->end(s);
+}
+
+/* Report sets of an adapter on an engine, from slot q->at.inner on. */
+static bool
+walk_shard(struct report_walk *w, const struct urn_adapter *a, unsigned int engine)
+{
+	const struct urn_msg_regs *r = a->shard[engine]->msg;
+	uint32_t *i = &w->q->at.inner;
+
+	while (*i < urn_msg_slots(r)) {
+		const struct urn_msg_set *set;
+		const struct urn_client *c;
+		struct urn_msg_view v;
+
+		if (report_full(w))
+			return false;
+		w->scan--;
+		set = urn_msg_set_at(r, (*i)++);
+		if (set == NULL)
+			continue;
+		urn_msg_look(r, set, &v);
+		c = urn_client_of(urn_share_client(v.share));
+		if (w->q->client && (c == NULL || c->id != w->q->client))
+			continue;
+		one_set(a, c, engine, &v, w->s);
+		w->rows--;
+	}
+	return true;
+}
+
+static bool
+adapter_sets(struct report_walk *w, struct urn_adapter *a)
+{
+	struct urn_report_at *at = &w->q->at;
+
+	for (; at->middle < URN_ABI_MAX_ENGINES; at->middle++, at->inner = 0)
+		if (a->shard[at->middle] && !walk_shard(w, a, at->middle))
+			return false;
+	return true;
+}
+
+int
+urn_report_msgs(const struct urn_report_source *src, struct urn_report_query *q, struct urn_report_sink *s,
+		struct urn_err *err)
+{
+	struct report_walk w = report_walk_begin(src, q, s);
+
+	return report_adapters_walk(&w, err, adapter_sets);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pauses of a lossless switch, both ways. A port that is an input tells its peer to stop when an
+ * account is full, tells again before the pause runs out, and lets it go on. A port that is an output
+ * sends nothing of a priority that its peer has paused, or whose account at the other end of a link is
+ * full. The watchdog ends a stop that lasts too long, whatever its reason:
+ *
+ *    FLOWS ── frames wait, none went for watchdog_ns: drop them ──► RESTORING (pauses are ignored)
+ *      ▲                                                                │
+ *      └───────────── no pause came for restore_ns ─────────────────────┘
+ */
+#include "switch/lossless_state.h"
+
+#include "switch/pfc.h"
+#include "switch/switch_state.h"
+
+#define EACH_BIT(i, bits) \
+	for (unsigned int rest_ = (bits), i; rest_ && (i = (unsigned int)__builtin_ctz(rest_), true); \
+	     rest_ &= rest_ - 1)
+
+static inline uint64_t *
+counters(const struct urn_lossless_port *p, unsigned int priority)
+{
+	return p->queue->level[priority].c.v;
+}
+
+/* ---- the output's side */
+
+void
+urn_lossless_pause(struct urn_switch_port *p, unsigned int priority, uint64_t until, uint64_t now)
+{
+	struct urn_lossless_port *l = p->ll;
+	uint8_t bit = (uint8_t)(1u << priority);
+
+	if (until == 0) {
+		if (l->asked & bit)
+			p->resumed = RTE_MAX(p->resumed, now);
+		l->asked &= (uint8_t)~bit;
+	} else if (l->restoring & bit) {
+		/* The storm goes on. */
+		counters(l, priority)[URN_SWQ_C_PAUSE_IGNORED]++;
+		l->level[priority].restore = now + l->ll->cfg.restore_ns;
+	} else {
+		l->asked |= bit;
+		l->level[priority].until = until;
+	}
+}
+
+static void
+take_message(struct urn_switch_port *p, const struct urn_pfc *pfc, uint64_t now)
+{
+	struct urn_lossless_port *l = p->ll;
+
+	EACH_BIT(i, pfc->enable)
+	{
+		bool pause = pfc->quanta[i] != 0;
+
+		counters(l, i)[pause ? URN_SWQ_C_PAUSE_RX : URN_SWQ_C_RESUME_RX]++;
+		if (l->ll->cfg.priorities & 1u << i)
+			urn_lossless_pause(p, i,
+					   pause ? now + urn_pfc_ns(pfc->quanta[i], l->quantum) : 0,
+					   now);
+		else if (pause)
+			counters(l, i)[URN_SWQ_C_PAUSE_IGNORED]++;
+	}
+}
+
+unsigned int
+urn_lossless_control(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned int n,
+		     uint64_t now)
+{
+	struct urn_switch_port *p = sw->port[port];
+	unsigned int left = 0;
+	struct urn_pfc pfc;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (likely(!urn_pfc_is_control(m[i]))) {
+			m[left++] = m[i];
+			continue;
+		}
+		if (urn_pfc_read(m[i], &pfc) == 0) {
+			/* Frames that could go until now are not stopped any more. */
+			urn_switch_port_drain(p, now);
+			take_message(p, &pfc, now);
+		} else {
+			p->c.v[URN_SWITCH_DROP_PFC]++;
+		}
+		rte_pktmbuf_free(m[i]);
+	}
+	return left;
+}
+
+void
+urn_lossless_obey(struct urn_switch_port *p, uint64_t now)
+{
+	struct urn_lossless_port *l = p->ll;
+	unsigned int stop;
+
+	EACH_BIT(i, l->asked)
+	{
+		if (l->level[i].until > now)
+			continue;
+		l->asked &= (uint8_t) ~(1u << i);
+		p->resumed = RTE_MAX(p->resumed, l->level[i].until);
+	}
+	stop = l->asked;
+	if (p->other && p->other->ll)
+		stop |= p->other->port[p->other_port]->ll->stop;
+	stop &= l->ll->cfg.priorities & ~(unsigned int)l->restoring;
+	if (likely(stop == p->queue.paused))
+		return;
+	EACH_BIT(i, stop ^ p->queue.paused)
+	{
+		urn_swq_pause(&p->queue, i, stop & 1u << i);
+	}
+}
+
+void
+urn_lossless_port_down(struct urn_switch_port *p)
+{
+	struct urn_lossless_port *l = p->ll;
+
+	l->asked = 0;
+	l->told = 0;
+	l->ll->dirty = true;
+}
+
+/* ---- the watchdog */
+
+/* Drop the frames of an output's priority, which made no progress for too long. */
+static void
+fire(struct urn_switch_port *p, unsigned int priority, uint64_t now)
+{
+	struct urn_lossless_port *l = p->ll;
+	struct rte_mbuf *m;
+	uint64_t since;
+
+	counters(l, priority)[URN_SWQ_C_WATCHDOG]++;
+	while ((m = urn_swq_take_of(&p->queue, priority, &since)) != NULL) {
+		urn_lossless_release(l, priority, m, now);
+		counters(l, priority)[URN_SWQ_C_DROP_WATCHDOG]++;
+		urn_impair_refuse(p->impair[URN_SWITCH_OUT], m);
+	}
+	l->asked &= (uint8_t) ~(1u << priority);
+	l->restoring |= (uint8_t)(1u << priority);
+	l->level[priority].restore = now + l->ll->cfg.restore_ns;
+	p->resumed = RTE_MAX(p->resumed, now);
+}
+
+/* returns: ns: when the watchdog of this port looks next */
+static uint64_t
+watch(struct urn_switch_port *p, uint64_t now)
+{
+	struct urn_lossless_port *l = p->ll;
+	/* The wire's time belongs to the frame that it sends, however long that takes. */
+	uint64_t wire = urn_impair_wire_free(p->impair[URN_SWITCH_OUT]), due = UINT64_MAX;
+
+	EACH_BIT(i, l->restoring)
+	{
+		if (now >= l->level[i].restore) {
+			l->restoring &= (uint8_t) ~(1u << i);
+			l->level[i].progress = RTE_MAX(l->level[i].progress, now);
+		}
+	}
+	EACH_BIT(i, p->queue.waiting & l->ll->cfg.priorities & ~(unsigned int)l->restoring)
+	{
+		uint64_t end = RTE_MAX(l->level[i].progress, wire) + l->ll->cfg.watchdog_ns;
+
+		if (now >= end)
+			fire(p, i, now);
+		else
+			due = RTE_MIN(due, end);
+	}
+	EACH_BIT(i, l->restoring)
+	{
+		due = RTE_MIN(due, l->level[i].restore);
+	}
+	return due;
+}
+
+/* ---- the input's side */
+
+/* Send the peer a message: stop[i] for each priority of `stop`, go on for others that it was told of. */
+static void
+send_message(struct urn_switch *sw, struct urn_switch_port *p, uint8_t stop, uint64_t now)
+{
+	struct urn_lossless_port *l = p->ll;
+	struct rte_mbuf *m = sw->copies ? rte_pktmbuf_alloc(sw->copies) : NULL;
+	struct urn_pfc pfc = {.enable = stop | l->told};
+
+	EACH_BIT(i, stop)
+	{
+		pfc.quanta[i] = URN_PFC_LONGEST;
+	}
+	if (!m || urn_pfc_write(m, l->mac, &pfc) != 0) {
+		rte_pktmbuf_free(m);
+		p->c.v[URN_SWITCH_PFC_NO_MBUF]++;
+		sw->ll->dirty = true; /* again in the next run */
+		return;
+	}
+	EACH_BIT(i, pfc.enable)
+	{
+		counters(l, i)[stop & 1u << i ? URN_SWQ_C_PAUSE_TX : URN_SWQ_C_RESUME_TX]++;
+	}
+	l->told = stop;
+	l->refresh_at = now + urn_pfc_ns(URN_PFC_LONGEST, l->quantum) / 2;
+	/* Flow control overtakes frames that wait in queues, and is never paused itself. */
+	p->sent = RTE_MAX(p->sent, now);
+	urn_impair_push(p->impair[URN_SWITCH_OUT], &m, 1, p->sent);
+}
+
+/* returns: ns: when the peer of this port is told again */
+static uint64_t
+tell(struct urn_switch *sw, struct urn_switch_port *p, uint64_t now)
+{
+	struct urn_lossless_port *l = p->ll;
+
+	if (p->other || !p->up || sw->ll->cfg.no_pfc)
+		return UINT64_MAX;
+	if (l->stop != l->told || (l->told && now >= l->refresh_at))
+		send_message(sw, p, l->stop, now);
+	return l->told ? RTE_MAX(l->refresh_at, now + 1) : UINT64_MAX;
+}
+
+void
+urn_lossless_run(struct urn_switch *sw, uint64_t now)
+{
+	struct urn_lossless *ll = sw->ll;
+	uint64_t due = UINT64_MAX;
+
+	if (!ll->dirty && now < ll->due)
+		return;
+	ll->dirty = false;
+	for (uint16_t i = 0; i < sw->ports; i++)
+		due = RTE_MIN(due, watch(sw->port[i], now));
+	for (uint16_t i = 0; i < sw->ports; i++)
+		due = RTE_MIN(due, tell(sw, sw->port[i], now));
+	ll->due = due;
+}
+
+uint64_t
+urn_lossless_next(const struct urn_switch *sw)
+{
+	uint64_t next = sw->ll->dirty ? 0 : sw->ll->due;
+
+	for (uint16_t i = 0; i < sw->ports; i++) {
+		const struct urn_switch_port *p = sw->port[i];
+
+		EACH_BIT(k, p->ll->asked & p->queue.waiting)
+		{
+			next = RTE_MIN(next, p->ll->level[k].until);
+		}
+	}
+	return next;
+}
+
+bool
+urn_switch_takes(const struct urn_switch *sw, uint16_t port)
+{
+	return likely(!sw->ll) || port >= sw->ports || !sw->port[port]->ll->credits ||
+	       !sw->port[port]->ll->full;
+}
+
+bool
+urn_switch_account(const struct urn_switch *sw, uint16_t port, unsigned int priority,
+		   struct urn_switch_account *out)
+{
+	uint8_t bit = (uint8_t)(1u << priority);
+	const struct urn_lossless_port *l;
+
+	*out = (struct urn_switch_account){0};
+	if (!sw->ll || port >= sw->ports || priority >= URN_SWQ_PRIORITIES)
+		return false;
+	l = sw->port[port]->ll;
+	out->bytes = l->level[priority].bytes;
+	out->peak = l->level[priority].peak;
+	out->stopped = l->stop & bit;
+	out->paused = sw->port[port]->queue.paused & bit;
+	out->restoring = l->restoring & bit;
+	return true;
+}

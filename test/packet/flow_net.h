@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A few nodes with flows, joined by a wire that can lose, double and delay frames, in one thread under
+ * a clock of the test's own. Each node has a user of flows that keeps what was delivered to it.
+ */
+#ifndef URN_TEST_FLOW_NET_H
+#define URN_TEST_FLOW_NET_H
+
+#include "transport/flow_priv.h"
+
+enum {
+	FLOW_NET_NODES = 4,
+	FLOW_NET_QUEUES = 64, /* queues of a node: slots of queue ids */
+	FLOW_NET_WIRE = 4096, /* frames under way */
+	FLOW_NET_LOG = 65536, /* messages noted by a node */
+};
+
+#define FLOW_NET_STEP 1000ull /* ns from one turn of all nodes to the next */
+
+/* A message that was delivered. */
+struct flow_got {
+	uint64_t qid, src_qid;
+	uint32_t len;
+	uint32_t tag;         /* first four bytes of the message; 0 if it is shorter */
+	bool own, whole;      /* whole: all bytes are those of flow_send() */
+	uint8_t node[16];
+};
+
+/* A message that is sent, with its answer. */
+struct flow_sent {
+	struct urn_flow_msg m; /* first */
+	uint8_t *data;
+	uint8_t code;          /* answer; 0: none yet */
+	unsigned int answers;
+};
+
+struct flow_node {
+	struct flow_net *net;
+	struct urn_tp *tp;
+	struct urn_mem *mem;
+	struct urn_memx *memx;
+	struct flow_got *got;
+	uint32_t got_n;
+	uint8_t refuse[FLOW_NET_QUEUES]; /* code that a queue answers with; 0: it takes messages */
+	uint8_t admit;                   /* code of admit(); 0: by refuse[] */
+	int neigh;                       /* result of looking up a MAC address */
+	uint8_t mac[6], gid[16];
+};
+
+struct flow_frame {
+	struct rte_mbuf *m;
+	uint64_t due;
+	unsigned int to;
+};
+
+struct flow_net {
+	struct flow_node node[FLOW_NET_NODES];
+	unsigned int nodes;
+	uint64_t now;
+	uint64_t seed;
+	uint32_t lose, twice, late;   /* percent of frames lost; doubled; delayed */
+	uint32_t lose_opcode;         /* frames with this opcode are lost; 0: none */
+	bool cut;                     /* all frames are lost */
+	bool mark;                    /* all data frames get a mark of congestion */
+	uint64_t line;                /* bytes a second, for congestion control; 0: none */
+	uint64_t delay;               /* ns that a frame takes */
+	uint64_t frames;              /* frames that nodes sent */
+	struct flow_frame wire[FLOW_NET_WIRE];
+	unsigned int wire_n;
+};
+
+/* Make a net of nodes 0, 1, ... The test fails when that fails. */
+void flow_net_open(struct flow_net *n, unsigned int nodes, uint64_t seed);
+void flow_net_close(struct flow_net *n);
+/* Make a node anew: as after a restart. */
+void flow_net_restart(struct flow_net *n, unsigned int i);
+/* Give all nodes a turn, until `ns` have gone by. */
+void flow_net_run(struct flow_net *n, uint64_t ns);
+/* The same until the message is answered, at most `ns`. */
+void flow_net_until(struct flow_net *n, const struct flow_sent *s, uint64_t ns);
+/* Number of a queue of a node. */
+uint64_t flow_qid(unsigned int slot);
+/* Send a message of `len` bytes that begins with tag. returns: the result of urn_flow_send() */
+uint8_t flow_send(struct flow_net *n, unsigned int from, unsigned int to, uint64_t qid, uint32_t len,
+		  uint32_t tag, struct flow_sent *s);
+void flow_sent_free(struct flow_sent *s);
+/* Put a frame on the wire, as if it came from there. */
+void flow_net_inject(struct flow_net *n, unsigned int to, const uint8_t *frame, uint32_t len);
+
+#endif

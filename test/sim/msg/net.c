@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Wires and switches. A node's NIC holds some frames and sends them at the rate of its wire; a lossless switch
+ * asks it to wait by credits or by frames of flow control. Switches hang in a tree or in a ring:
+ *
+ *     n0  n2     n1                n0 ── s0 ──► s1 ── n1
+ *      \  /       |                      ▲       │
+ *       s0 ────── s1 ── n3                └── s2 ◄┘
+ */
+#include "msgsim.h"
+
+#include "switch/pfc.h"
+#include "wire/ecn.h"
+
+enum {
+	MARK_AT = 30000, /* bytes that wait at a node's port, above which frames are marked */
+};
+
+static void
+set_impairments(const struct ms_world *w, struct urn_switch_port_config *c, uint64_t seed)
+{
+	const struct ms_plan *p = &w->plan;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct urn_impair_config *d = &c->impair[i];
+
+		d->seed = seed * 2 + i;
+		d->drop = p->drop;
+		d->dup = p->dup;
+		d->reorder = p->reorder;
+		d->delay_ns = p->delay;
+		d->jitter_ns = p->jitter;
+	}
+	c->impair[URN_SWITCH_IN].queue = MS_MBUFS;
+}
+
+/* Add a port. node: it leads to a node, else to a switch. returns: its number */
+static uint16_t
+add_port(struct ms_world *w, struct urn_switch *sw, bool node)
+{
+	struct urn_switch_port_config c = {.speed = w->plan.rate, .credits = node && w->plan.credits};
+	int port;
+
+	if (node)
+		set_impairments(w, &c, sim_rng_next(&w->rng));
+	else
+		c.impair[URN_SWITCH_IN].delay_ns = c.impair[URN_SWITCH_OUT].delay_ns = w->plan.delay;
+	c.impair[URN_SWITCH_OUT].rate_bps = w->plan.rate;
+	c.impair[URN_SWITCH_OUT].queue = w->plan.lossless ? MS_MBUFS : w->plan.queue;
+	port = urn_switch_add_port(sw, &c);
+	if (port < 0)
+		ms_fail(w, "a port of a switch could not be made: %d", port);
+	return (uint16_t)port;
+}
+
+/* Let frames to a node leave a switch by a port. */
+static void
+fix(struct ms_world *w, struct urn_switch *sw, unsigned int node, uint16_t port)
+{
+	if (urn_fdb_set(urn_switch_fdb(sw), urn_mac(w->node[node].mac), port) != 0)
+		ms_fail(w, "an address of a switch could not be fixed");
+}
+
+static struct urn_switch *
+make_switch(struct ms_world *w)
+{
+	struct urn_switch_config c = {.name = "switch", .copies = w->pool, .fdb.max = 256, .no_learning = true};
+	struct urn_switch *sw;
+
+	if (w->plan.lossless) {
+		c.lossless.priorities = 1;
+		urn_lossless_preset(&c.lossless);
+		c.lossless.no_pfc = false;
+		if (w->plan.ring) {
+			c.lossless.watchdog_ns = 5 * MS_MS;
+			c.lossless.restore_ns = 5 * MS_MS;
+		}
+	}
+	sw = urn_switch_create(&c);
+	if (!sw)
+		ms_fail(w, "a switch could not be made");
+	return sw;
+}
+
+/* A tree: each switch hangs at the first one. */
+static void
+join_tree(struct ms_world *w)
+{
+	for (unsigned int s = 1; s < w->plan.switches; s++) {
+		uint16_t down = add_port(w, w->sw[0], false), up = add_port(w, w->sw[s], false);
+
+		if (urn_switch_link(w->sw[0], down, w->sw[s], up) != 0)
+			ms_fail(w, "switches could not be joined");
+		for (unsigned int i = 0; i < w->plan.nodes; i++)
+			if (w->node[i].sw == w->sw[s])
+				fix(w, w->sw[0], i, down);
+			else
+				fix(w, w->sw[s], i, up);
+	}
+}
+
+static void
+join_ring(struct ms_world *w)
+{
+	for (unsigned int s = 0; s < w->plan.switches; s++) {
+		w->next[s] = add_port(w, w->sw[s], false);
+		w->before[s] = add_port(w, w->sw[s], false);
+		for (unsigned int i = 0; i < w->plan.nodes; i++)
+			if (w->node[i].sw != w->sw[s])
+				fix(w, w->sw[s], i, w->next[s]);
+	}
+}
+
+void
+ms_net_open(struct ms_world *w)
+{
+	for (unsigned int s = 0; s < w->plan.switches; s++)
+		w->sw[s] = make_switch(w);
+	for (unsigned int i = 0; i < w->plan.nodes; i++) {
+		struct ms_node *n = &w->node[i];
+
+		n->sw = w->sw[i % w->plan.switches];
+		n->port = add_port(w, n->sw, true);
+		fix(w, n->sw, i, n->port);
+	}
+	if (w->plan.ring)
+		join_ring(w);
+	else
+		join_tree(w);
+}
+
+void
+ms_net_close(struct ms_world *w)
+{
+	for (unsigned int s = 0; s < MS_SWITCHES; s++) {
+		urn_switch_destroy(w->sw[s]);
+		w->sw[s] = NULL;
+	}
+}
+
+/* ---- counters */
+
+static void
+count_port(struct ms_world *w, struct urn_switch *sw, uint16_t port)
+{
+	const uint64_t *c = urn_switch_counters(sw, port)->v;
+	const uint64_t *q = urn_switch_queues(sw, port)->level[0].c.v;
+
+	for (unsigned int k = URN_SWITCH_DROP_RUNT; k <= URN_SWITCH_DROP_COPY; k++)
+		w->stats.lost += c[k];
+	w->stats.lost += q[URN_SWQ_C_DROP_FRAMES] + q[URN_SWQ_C_DROP_BYTES] + q[URN_SWQ_C_DROP_MEMORY] +
+			 q[URN_SWQ_C_DROP_HEADROOM] + q[URN_SWQ_C_DROP_WATCHDOG];
+	w->stats.pauses += q[URN_SWQ_C_XOFFS];
+	w->stats.watchdogs += q[URN_SWQ_C_WATCHDOG];
+	for (unsigned int d = 0; d < 2; d++) {
+		const uint64_t *i = urn_impair_counters(urn_switch_impair(sw, port, d))->v;
+
+		w->stats.lost += i[URN_IMPAIR_DROPPED] + i[URN_IMPAIR_QUEUE] + i[URN_IMPAIR_NO_MBUF];
+	}
+}
+
+void
+ms_net_count(struct ms_world *w)
+{
+	for (unsigned int s = 0; s < w->plan.switches; s++)
+		for (uint16_t p = 0; p < urn_switch_ports(w->sw[s]); p++)
+			count_port(w, w->sw[s], p);
+}
+
+/* ---- NICs */
+
+/* True when the switch lets the NIC send. */
+static bool
+may_send(const struct ms_node *n)
+{
+	return n->nic_free <= n->w->now && n->paused <= n->w->now && urn_switch_takes(n->sw, n->port);
+}
+
+static bool
+is_cut(const struct ms_node *n)
+{
+	return n->cut_until > n->w->now;
+}
+
+static void
+nic_send(struct ms_node *n)
+{
+	struct ms_world *w = n->w;
+
+	while (n->nic_n && may_send(n)) {
+		struct rte_mbuf *m = n->nic[0];
+		uint64_t bits = (m->pkt_len + URN_IMPAIR_WIRE_EXTRA) * 8ull;
+
+		memmove(&n->nic[0], &n->nic[1], --n->nic_n * sizeof(n->nic[0]));
+		n->nic_free = RTE_MAX(w->now, n->nic_free) + bits * MS_S / w->plan.rate;
+		w->stats.frames++;
+		if (is_cut(n))
+			rte_pktmbuf_free(m);
+		else
+			urn_switch_input(n->sw, n->port, &m, 1, w->now);
+	}
+}
+
+static void
+obey(struct ms_node *n, const struct rte_mbuf *m)
+{
+	struct urn_pfc pfc;
+
+	if (urn_pfc_read(m, &pfc) != 0)
+		ms_fail(n->w, "a frame of flow control makes no sense");
+	if (!(pfc.enable & 1))
+		return;
+	n->paused = n->w->now + urn_pfc_ns(pfc.quanta[0], urn_pfc_quantum(n->w->plan.rate));
+	if (!pfc.quanta[0])
+		n->paused = 0;
+}
+
+static void
+nic_receive(struct ms_node *n, struct rte_mbuf *m)
+{
+	struct ms_world *w = n->w;
+
+	if (urn_pfc_is_control(m)) {
+		obey(n, m);
+		rte_pktmbuf_free(m);
+		ms_node_wake(n, w->now);
+		return;
+	}
+	if (w->plan.dcqcn && urn_switch_queues(n->sw, n->port)->level[0].bytes > MARK_AT)
+		w->stats.marked += urn_ecn_mark(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
+	if (is_cut(n) || !n->tp)
+		rte_pktmbuf_free(m);
+	else
+		ms_node_rx(n, m);
+}
+
+/* ---- time */
+
+/* Carry frames between two switches of a ring. */
+static void
+carry(struct ms_world *w, struct urn_switch *a, uint16_t pa, struct urn_switch *b, uint16_t pb)
+{
+	struct rte_mbuf *m[32];
+	unsigned int n;
+
+	while ((n = urn_switch_output(a, pa, m, 32, w->now)) > 0)
+		urn_switch_input(b, pb, m, n, w->now);
+}
+
+void
+ms_net_step(struct ms_world *w)
+{
+	unsigned int switches = w->plan.switches, n;
+	struct rte_mbuf *m[32];
+
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		nic_send(&w->node[i]);
+	urn_switch_run_all(w->sw, switches, w->now);
+	for (unsigned int s = 0; s < switches && w->plan.ring; s++) {
+		unsigned int t = (s + 1) % switches;
+
+		carry(w, w->sw[s], w->next[s], w->sw[t], w->before[t]);
+		carry(w, w->sw[t], w->before[t], w->sw[s], w->next[s]);
+	}
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		while ((n = urn_switch_output(w->node[i].sw, w->node[i].port, m, 32, w->now)) > 0)
+			for (unsigned int k = 0; k < n; k++)
+				nic_receive(&w->node[i], m[k]);
+}
+
+uint64_t
+ms_net_next(const struct ms_world *w)
+{
+	uint64_t best = MS_NEVER;
+
+	for (unsigned int s = 0; s < w->plan.switches; s++)
+		best = RTE_MIN(best, urn_switch_next(w->sw[s]));
+	for (unsigned int i = 0; i < w->plan.nodes; i++) {
+		const struct ms_node *n = &w->node[i];
+
+		if (!n->nic_n)
+			continue;
+		/* Credits come back when a frame leaves the switch, which is an event by itself. */
+		best = RTE_MIN(best, RTE_MAX(n->nic_free, n->paused));
+	}
+	return best;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A node: transport and register sets of one adapter on one engine, given turns like an engine gives them. */
+#include "msgsim.h"
+
+#include <stdlib.h>
+
+enum { RUNG = 8 }; /* doorbells that a turn takes */
+
+static int
+neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
+{
+	struct ms_node *n = ctx;
+	uint32_t node = (uint32_t)gid[14] << 8 | gid[15];
+
+	if (node == 0 || node > n->w->plan.nodes)
+		return n->w->now < n->neigh_at ? -1 : -2;
+	if (n->w->now < n->neigh_at)
+		return -1;
+	memcpy(mac, n->w->node[node - 1].mac, 6);
+	return 0;
+}
+
+static struct urn_ah *
+no_ah(void *ctx, uint32_t id)
+{
+	(void)ctx;
+	(void)id;
+	return NULL;
+}
+
+/* A set found no room: its doorbell is rung again. */
+static void
+ring_again(void *ctx, const struct urn_source *src)
+{
+	struct ms_node *n = ctx;
+
+	n->rung[src->db] = 1;
+}
+
+static void
+make_config(struct ms_node *n, struct urn_tp_config *c)
+{
+	struct ms_world *w = n->w;
+
+	*c = (struct urn_tp_config){
+		.mem = n->mem,
+		.memx = n->memx,
+		.pool = w->pool,
+		.gids = 1,
+		.mtu = (uint16_t)w->plan.mtu,
+		.icrc = true,
+		.max_qp = 16,
+		.work = 4096,
+		.window = 256,
+		.kept = 64,
+		.hash_seed = (uint32_t)w->seed,
+		.rto_floor = MS_MS,
+		.line = w->plan.dcqcn ? w->plan.rate / 8 : 0,
+		.neigh = neigh,
+		.neigh_ctx = n,
+		.ah = no_ah,
+		.ring_again = ring_again,
+		.give_ctx = n,
+		.flow_user = &urn_msg_flow_user,
+		.flow_ctx = n->regs,
+		.flow_epoch = 1700000000 + ++w->starts,
+	};
+	memcpy(c->mac, n->mac, 6);
+	memcpy(c->gid[0], n->gid, 16);
+}
+
+void
+ms_node_start(struct ms_node *n)
+{
+	struct ms_world *w = n->w;
+	struct urn_memx_config x = {.pending = 64};
+	struct urn_tp_config c;
+
+	n->mem = urn_mem_create(10, 2);
+	n->memx = urn_memx_create(&x);
+	n->regs = urn_msg_regs_create(0, 0, sim_rng_next(&w->rng));
+	if (!n->mem || !n->memx || !n->regs)
+		ms_fail(w, "no memory");
+	make_config(n, &c);
+	n->tp = urn_tp_create(&c, w->now);
+	if (!n->tp)
+		ms_fail(w, "no transport");
+	memset(n->share, 0, sizeof(n->share));
+	n->neigh_at = w->now + ms_upto(w, 3 * MS_MS);
+	n->up_at = MS_NEVER;
+	n->gone_at = n->gone_at ? w->now : 0;
+	n->wake = w->now;
+	for (unsigned int i = 0; i < w->plan.sets; i++)
+		ms_box_open(n, i);
+	ms_trace(w, "node %u is up", n->id);
+}
+
+void
+ms_node_stop(struct ms_node *n)
+{
+	for (unsigned int i = 0; i < MS_SETS; i++)
+		if (n->box[i] != UINT32_MAX)
+			ms_box_close(n, i);
+	if (n->tp) {
+		if (urn_msg_count(n->regs))
+			ms_fail(n->w, "node %u: %u register sets are left", n->id, urn_msg_count(n->regs));
+		urn_tp_destroy(n->tp);
+		urn_msg_regs_destroy(n->regs);
+		urn_memx_destroy(n->memx);
+		urn_mem_destroy(n->mem);
+	}
+	while (n->nic_n)
+		rte_pktmbuf_free(n->nic[--n->nic_n]);
+	n->tp = NULL;
+	n->gone_at = n->w->now;
+	n->wake = MS_NEVER;
+}
+
+void
+ms_node_rx(struct ms_node *n, struct rte_mbuf *m)
+{
+	urn_tp_rx(n->tp, &m, 1, false);
+	ms_node_wake(n, n->w->now);
+}
+
+/* Ring the doorbells that programs rang. */
+static void
+doorbells(struct ms_node *n)
+{
+	unsigned int taken = 0;
+
+	for (unsigned int i = 0; i < MS_SETS && taken < RUNG; i++) {
+		unsigned int at = n->hand++ % MS_SETS;
+		struct ms_box *b = ms_box_at(n, at);
+
+		if (!n->rung[at])
+			continue;
+		taken++;
+		n->rung[at] = 0;
+		if (b)
+			urn_source_rung(n->tp, urn_msg_source(b->set));
+	}
+}
+
+/* Write an event. The pipe is full now and then. */
+static bool
+tell(void *ctx, int fd, const struct urn_abi_event *ev)
+{
+	struct ms_node *n = ctx;
+
+	(void)fd;
+	if (ms_one_in(n->w, 8))
+		return false;
+	ms_box_woken(n, ev->cookie);
+	return true;
+}
+
+/* Hand frames to the NIC, as many as there is room for. */
+static void
+to_nic(struct ms_node *n)
+{
+	struct urn_tp *tp = n->tp;
+	unsigned int k = RTE_MIN(tp->tx_n, (unsigned int)MS_NIC - n->nic_n);
+
+	memcpy(&n->nic[n->nic_n], tp->tx, k * sizeof(tp->tx[0]));
+	n->nic_n += k;
+	tp->tx_n -= k;
+	memmove(tp->tx, &tp->tx[k], tp->tx_n * sizeof(tp->tx[0]));
+	if (tp->tx_n)
+		ms_node_wake(n, RTE_MAX(n->w->now + 500, RTE_MAX(n->nic_free, n->paused)));
+}
+
+static void
+plan_turn(struct ms_node *n)
+{
+	const struct urn_tp *tp = n->tp;
+
+	if (tp->sched.head || tp->loop_n)
+		ms_node_wake(n, n->w->now + 500);
+	if (urn_msg_untold(n->regs))
+		ms_node_wake(n, n->w->now + 100 * MS_US);
+	ms_node_wake(n, urn_wheel_next(&tp->wheel));
+	for (unsigned int i = 0; i < MS_SETS; i++)
+		if (n->rung[i])
+			ms_node_wake(n, n->w->now + 500);
+}
+
+void
+ms_node_turn(struct ms_node *n)
+{
+	struct urn_tp *tp = n->tp;
+	struct ms_world *w = n->w;
+
+	n->wake = MS_NEVER;
+	urn_tp_turn(tp, w->now);
+	doorbells(n);
+	if (tp->sched.head)
+		urn_tp_tx(tp);
+	to_nic(n);
+	while (tp->other_n)
+		rte_pktmbuf_free(tp->other[--tp->other_n]);
+	if (urn_msg_untold(n->regs))
+		urn_msg_tell(n->regs, w->now, tell, n);
+	ms_boxes_step(n);
+	plan_turn(n);
+}

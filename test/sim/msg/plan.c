@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The scenarios: each makes a plan of a seed. */
+#include "msgsim.h"
+
+#define GBPS 1000000000ull
+
+/* A plan without faults; scenarios change what they are about. */
+static void
+usual(struct ms_plan *p, struct sim_rng *r)
+{
+	*p = (struct ms_plan){
+		.nodes = sim_between(r, 2, 6),
+		.sets = sim_between(r, 1, 8),
+		.switches = sim_between(r, 1, 3),
+		.messages = sim_between(r, 50, 600),
+		.mtu = sim_one_in(r, 3) ? 2048 : 1024,
+		.rate = 10 * GBPS,
+		.delay = sim_between(r, 100, 5000),
+		.queue = 4096,
+		.len_max = sim_between(r, 16, 900),
+		.entries = 1u << sim_rnd(r, 7),
+		.think = sim_between(r, 1, 20000),
+		.read_gap = sim_between(r, 1, 5000),
+		.sleep_in = 3,
+		.retry_in = 2,
+		.bad_in = 20,
+		.span = 60 * MS_S,
+		.bound = 4 * MS_S,
+	};
+}
+
+static void
+lossy_wires(struct ms_plan *p, struct sim_rng *r)
+{
+	p->drop = sim_one_in(r, 3) ? 0 : sim_unit(r) * 0.1;
+	p->dup = sim_one_in(r, 2) ? 0 : sim_unit(r) * 0.1;
+	p->reorder = sim_one_in(r, 2) ? 0 : sim_unit(r) * 0.1;
+	p->jitter = sim_one_in(r, 2) ? 0 : sim_rnd(r, 20000);
+	p->queue = sim_one_in(r, 3) ? sim_between(r, 8, 64) : 4096;
+	p->bound = 10 * MS_S;
+}
+
+static void
+make_lossy(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	lossy_wires(p, r);
+}
+
+static void
+make_full(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->entries = 1u << sim_rnd(r, 3);
+	p->slow_in = 2;
+	p->read_gap = sim_between(r, 1000, 100000);
+	p->think = sim_between(r, 1, 2000);
+	p->permit_in = 5;
+	p->bad_in = 8;
+	if (sim_one_in(r, 2))
+		lossy_wires(p, r);
+}
+
+static void
+make_long(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->messages = sim_between(r, 20, 120);
+	p->long_in = sim_between(r, 2, 5);
+	p->long_max = sim_one_in(r, 3) ? URN_MSG_MAX : sim_between(r, 2000, 200000);
+	p->bound = 12 * MS_S;
+	if (sim_one_in(r, 2)) {
+		lossy_wires(p, r);
+		p->drop /= 4;
+	}
+	if (sim_one_in(r, 3))
+		p->close_gap = sim_between(r, 100000, 5000000);
+}
+
+static void
+make_close(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->close_gap = sim_between(r, 5000, 500000);
+	p->permit_in = 10;
+	if (sim_one_in(r, 2))
+		lossy_wires(p, r);
+	if (sim_one_in(r, 4)) {
+		p->long_in = 4;
+		p->long_max = sim_between(r, 2000, 50000);
+	}
+}
+
+static void
+make_restart(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->restart_gap = sim_between(r, 1, 100) * MS_MS;
+	p->think = sim_between(r, 1, 3000) * 1000;
+	if (sim_one_in(r, 2))
+		lossy_wires(p, r);
+	if (sim_one_in(r, 3))
+		p->cut_gap = sim_between(r, 1, 100) * MS_MS;
+	if (sim_one_in(r, 3))
+		p->close_gap = sim_between(r, 500000, 50000000);
+	if (sim_one_in(r, 4)) {
+		p->long_in = 4;
+		p->long_max = sim_between(r, 2000, 50000);
+	}
+	p->bound = 20 * MS_S;
+}
+
+static void
+make_scribble(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->sets = sim_between(r, 2, 8);
+	p->scribble_in = 3;
+	p->messages = sim_between(r, 50, 300);
+	p->bound = 6 * MS_S;
+	if (sim_one_in(r, 3))
+		lossy_wires(p, r);
+	if (sim_one_in(r, 3))
+		p->close_gap = sim_between(r, 50000, 500000);
+}
+
+static void
+make_marks(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->dcqcn = true;
+	p->nodes = sim_between(r, 3, 9);
+	p->rate = sim_one_in(r, 2) ? GBPS : 10 * GBPS;
+	p->think = 100;
+	p->messages = sim_between(r, 200, 1000);
+	p->one_target = sim_one_in(r, 2);
+	if (sim_one_in(r, 3)) {
+		p->long_in = 3;
+		p->long_max = 60000;
+	}
+	p->lossless = sim_one_in(r, 2);
+	p->bound = 10 * MS_S;
+}
+
+static void
+make_lossless(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->lossless = true;
+	p->credits = sim_one_in(r, 2);
+	p->nodes = sim_between(r, 2, 16);
+	p->think = 100;
+	p->messages = sim_between(r, 200, 2000);
+	p->one_target = sim_one_in(r, 3);
+	p->dcqcn = sim_one_in(r, 4);
+	p->switches = sim_between(r, 1, MS_SWITCHES);
+	if (sim_one_in(r, 3)) {
+		p->long_in = 3;
+		p->long_max = 100000;
+	}
+}
+
+static void
+make_ring(struct ms_plan *p, struct sim_rng *r)
+{
+	make_lossless(p, r);
+	p->ring = true;
+	p->switches = sim_between(r, 3, MS_SWITCHES);
+	p->bound = 10 * MS_S;
+}
+
+static void
+make_incast(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->nodes = 65;
+	p->sets = 1;
+	p->switches = 1;
+	p->lossless = true;
+	p->credits = sim_one_in(r, 2);
+	p->one_target = true;
+	p->len_max = 1024;
+	p->mtu = 2048;
+	p->entries = 4096;
+	p->messages = 64 * 16;
+	p->think = 0;
+	p->read_gap = 100;
+	p->bad_in = 0;
+	p->sleep_in = 0;
+}
+
+static void
+make_thousand(struct ms_plan *p, struct sim_rng *r)
+{
+	make_incast(p, r);
+	p->nodes = 64;
+	p->sets = 16;
+	p->entries = 1u << sim_between(r, 4, 10);
+	p->len_max = sim_between(r, 16, 1024);
+	p->messages = 4000;
+	p->switches = sim_between(r, 1, MS_SWITCHES);
+}
+
+const struct ms_scenario ms_scenarios[] = {
+	{"lossy", "wires that lose, duplicate and reorder", make_lossy},
+	{"full", "small queues, slow readers, permissions, bad doorbells", make_full},
+	{"long", "messages up to 1 MiB", make_long},
+	{"close", "register sets that are closed and opened while messages are on their way", make_close},
+	{"restart", "nodes that restart, wires that are cut", make_restart},
+	{"scribble", "programs that scribble over their registers", make_scribble},
+	{"marks", "marks of congestion, and nodes that obey them", make_marks},
+	{"lossless", "trees of switches that lose nothing", make_lossless},
+	{"ring", "rings of switches that lose nothing but to a deadlock", make_ring},
+	{"incast", "64 nodes send to one queue", make_incast},
+	{"thousand", "1,000 senders on 64 nodes, one queue", make_thousand},
+};
+const unsigned int ms_scenario_count = RTE_DIM(ms_scenarios);

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A run: the plan is made of the seed, nodes and net get their turns by a virtual clock, and all is looked at. */
+#include "msgsim.h"
+
+#include "pmd_glue/eal.h"
+
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#define QUANTUM 200ull           /* ns: the clock moves at least so far */
+#define LOOK_NS (50 * MS_MS)     /* between two looks for stalled messages */
+#define AGE_NS (100 * MS_S)      /* after which flows have gone */
+
+struct ms_world *
+ms_world_new(const char *program)
+{
+	struct urn_eal_config c = {.program = program, .memory_mb = 160, .lcores = 1};
+	struct urn_err err = {{0}};
+	struct ms_world *w;
+
+	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	if (urn_eal_start(&c, &err) != 0) {
+		fprintf(stderr, "%s: %s\n", program, err.text);
+		return NULL;
+	}
+	atexit(urn_eal_stop);
+	w = calloc(1, sizeof(*w));
+	if (w)
+		w->pool = rte_pktmbuf_pool_create("msgsim", MS_MBUFS, 256, URN_PKT_PRIV, RTE_PKTMBUF_HEADROOM + 2304,
+						  SOCKET_ID_ANY);
+	if (!w || !w->pool) {
+		fprintf(stderr, "%s: no memory\n", program);
+		free(w);
+		return NULL;
+	}
+	return w;
+}
+
+void
+ms_world_free(struct ms_world *w)
+{
+	free(w);
+}
+
+/* ---- words */
+
+void
+ms_fail(struct ms_world *w, const char *fmt, ...)
+{
+	int n = snprintf(w->why, sizeof(w->why), "at %.6f ms: ", (double)(w->now - w->start) / 1e6);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(w->why + n, sizeof(w->why) - (size_t)n, fmt, ap);
+	va_end(ap);
+	longjmp(w->failed, 1);
+}
+
+void
+ms_trace(struct ms_world *w, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!w->trace)
+		return;
+	fprintf(w->trace, "%14.6f ", (double)(w->now - w->start) / 1e6);
+	va_start(ap, fmt);
+	vfprintf(w->trace, fmt, ap);
+	va_end(ap);
+	fputc('\n', w->trace);
+}
+
+/* ---- making */
+
+static uint64_t
+soon(struct ms_world *w, uint64_t gap)
+{
+	return gap ? w->now + 1 + ms_upto(w, 2 * gap) : MS_NEVER;
+}
+
+static void
+name_node(struct ms_world *w, unsigned int i)
+{
+	struct ms_node *n = &w->node[i];
+
+	memset(n, 0, sizeof(*n));
+	n->w = w;
+	n->id = i;
+	n->up_at = n->wake = MS_NEVER;
+	memset(n->box, 0xff, sizeof(n->box));
+	memcpy(n->mac, (const uint8_t[]){2, 0, 0, 0, 0, (uint8_t)(i + 1)}, 6);
+	memcpy(n->gid + 10, (const uint8_t[]){0xff, 0xff, 10, 0, 0, (uint8_t)(i + 1)}, 6);
+}
+
+static void
+open_world(struct ms_world *w)
+{
+	struct sim_rng r = sim_rng_of(w->seed, 1);
+
+	memset(&w->plan, 0, sizeof(w->plan));
+	w->sc->make(&w->plan, &r);
+	w->rng = sim_rng_of(w->seed, 2);
+	w->start = w->now = 1000 * MS_S;
+	w->mails = w->boxes = w->pending = w->oldest = 0;
+	w->quiet = w->idle = false;
+	w->box_room = w->plan.nodes * w->plan.sets * 4 + 1000;
+	w->mail = calloc(w->plan.messages, sizeof(*w->mail));
+	w->box = calloc(w->box_room, sizeof(*w->box));
+	if (!w->mail || !w->box)
+		ms_fail(w, "no memory");
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		name_node(w, i);
+	ms_net_open(w);
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		ms_node_start(&w->node[i]);
+	w->close_at = soon(w, w->plan.close_gap);
+	w->restart_at = soon(w, w->plan.restart_gap);
+	w->cut_at = soon(w, w->plan.cut_gap);
+}
+
+/* ---- chaos */
+
+static struct ms_node *
+any_node(struct ms_world *w)
+{
+	return &w->node[ms_upto(w, w->plan.nodes)];
+}
+
+static void
+close_one(struct ms_world *w)
+{
+	struct ms_node *n = any_node(w);
+	unsigned int place = (unsigned int)ms_upto(w, w->plan.sets);
+
+	if (!n->tp || n->box[place] == UINT32_MAX)
+		return;
+	ms_box_close(n, place);
+	w->stats.closes++;
+	if (!ms_one_in(w, 8))
+		ms_box_open(n, place);
+}
+
+static void
+restart_one(struct ms_world *w)
+{
+	struct ms_node *n = any_node(w);
+
+	if (!n->tp)
+		return;
+	ms_trace(w, "node %u goes down", n->id);
+	ms_node_stop(n);
+	w->stats.restarts++;
+	n->up_at = w->now + 5 * MS_MS + ms_upto(w, ms_one_in(w, 4) ? 3 * MS_S : 200 * MS_MS);
+}
+
+static void
+cut_one(struct ms_world *w)
+{
+	struct ms_node *n = any_node(w);
+
+	n->cut_until = w->now + ms_upto(w, ms_one_in(w, 4) ? 4 * MS_S : 100 * MS_MS);
+	ms_trace(w, "the wire of node %u is cut for %.3f ms", n->id, (double)(n->cut_until - w->now) / 1e6);
+}
+
+static void
+chaos(struct ms_world *w)
+{
+	if (w->close_at <= w->now) {
+		close_one(w);
+		w->close_at = soon(w, w->plan.close_gap);
+	}
+	if (w->restart_at <= w->now) {
+		restart_one(w);
+		w->restart_at = soon(w, w->plan.restart_gap);
+	}
+	if (w->cut_at <= w->now) {
+		cut_one(w);
+		w->cut_at = soon(w, w->plan.cut_gap);
+	}
+}
+
+/* ---- the clock */
+
+static uint64_t
+next_event(const struct ms_world *w)
+{
+	uint64_t at = ms_net_next(w);
+
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		at = RTE_MIN(at, RTE_MIN(w->node[i].wake, w->node[i].up_at));
+	if (!w->quiet)
+		at = RTE_MIN(at, RTE_MIN(w->close_at, RTE_MIN(w->restart_at, w->cut_at)));
+	return at;
+}
+
+/* Let all happen that is due until `end`, or until it is over. */
+static void
+run_until(struct ms_world *w, uint64_t end, bool (*over)(const struct ms_world *w))
+{
+	uint64_t look = w->now + LOOK_NS;
+
+	while (w->now < end && !over(w)) {
+		w->now = RTE_MIN(end, RTE_MAX(w->now + QUANTUM, next_event(w)));
+		if (!w->quiet)
+			chaos(w);
+		ms_net_step(w);
+		for (unsigned int i = 0; i < w->plan.nodes; i++) {
+			struct ms_node *n = &w->node[i];
+
+			if (n->up_at <= w->now)
+				ms_node_start(n);
+			if (n->tp && n->wake <= w->now)
+				ms_node_turn(n);
+		}
+		if (w->now < look)
+			continue;
+		ms_judge_stalls(w);
+		look = w->now + LOOK_NS;
+	}
+}
+
+static bool
+is_sent(const struct ms_world *w)
+{
+	return w->mails == w->plan.messages && (w->pending == 0 || w->plan.restart_gap || w->plan.close_gap);
+}
+
+static bool
+is_answered(const struct ms_world *w)
+{
+	return w->pending == 0;
+}
+
+static bool
+never(const struct ms_world *w)
+{
+	(void)w;
+	return false;
+}
+
+/* ---- the end */
+
+/* A reader that sleeps while messages wait was not woken. */
+static void
+check_sleepers(struct ms_world *w)
+{
+	for (uint32_t i = 0; i < w->boxes; i++) {
+		const struct ms_box *b = &w->box[i];
+
+		if (b->set && b->armed && !b->scribbles && atomic_load(&b->regs->rstat.tail) != b->head)
+			ms_fail(w, "box %u sleeps, and was not woken", i);
+	}
+}
+
+static void
+check_node(struct ms_world *w, const struct ms_node *n)
+{
+	if (urn_flow_count(n->tp))
+		ms_fail(w, "node %u: %u flows did not age out", n->id, urn_flow_count(n->tp));
+	if (n->tp->nobodys.work || n->tp->sched.n || n->tp->wheel.count)
+		ms_fail(w, "node %u: %u packets, %u sources, %u timers are left", n->id, n->tp->nobodys.work,
+			n->tp->sched.n, n->tp->wheel.count);
+}
+
+static void
+end_run(struct ms_world *w)
+{
+	w->quiet = true;
+	for (unsigned int i = 0; i < w->plan.nodes; i++) {
+		w->node[i].up_at = w->node[i].tp ? MS_NEVER : w->now;
+		w->node[i].cut_until = RTE_MIN(w->node[i].cut_until, w->now);
+	}
+	run_until(w, MS_NEVER, is_answered);
+	run_until(w, w->now + 20 * MS_MS, never);
+	check_sleepers(w);
+	w->stats.ns += w->now - w->start;
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		for (unsigned int k = 0; k < MS_SETS; k++)
+			if (w->node[i].box[k] != UINT32_MAX)
+				ms_box_close(&w->node[i], k);
+	ms_judge_end(w);
+	w->idle = true;
+	run_until(w, w->now + AGE_NS, never);
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		check_node(w, &w->node[i]);
+	ms_net_count(w);
+	if (w->plan.lossless && !w->plan.ring && w->stats.lost)
+		ms_fail(w, "switches that lose nothing lost %llu frames", (unsigned long long)w->stats.lost);
+}
+
+static void
+close_world(struct ms_world *w)
+{
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		ms_node_stop(&w->node[i]);
+	ms_net_close(w);
+	free(w->mail);
+	free(w->box);
+	w->mail = NULL;
+	w->box = NULL;
+}
+
+bool
+ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FILE *trace)
+{
+	w->sc = sc;
+	w->seed = seed;
+	w->trace = trace;
+	w->why[0] = '\0';
+	memset(&w->stats, 0, sizeof(w->stats));
+	if (setjmp(w->failed))
+		return false; /* memory of the run is not freed: what was wrong may be in it */
+	open_world(w);
+	run_until(w, w->start + w->plan.span, is_sent);
+	end_run(w);
+	close_world(w);
+	if (rte_mempool_avail_count(w->pool) != MS_MBUFS)
+		ms_fail(w, "%u packets are lost", MS_MBUFS - rte_mempool_avail_count(w->pool));
+	return true;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An adapter obeys flow control by priority, on all its engines, until the watchdog ends it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/test_eal.h"
+#include "engine/engine.h"
+
+#include <string.h>
+
+#define MS 1000000ull
+#define BPS 10000000000ull
+
+/* Two engines of an adapter, each with a queue of the port; transports without anything but a list. */
+static struct {
+	struct urn_engine *engine[2];
+	struct urn_shard shard[2];
+	struct urn_shard *sibling[URN_ABI_MAX_ENGINES];
+	struct urn_tp *tp[2];
+} t;
+
+static int
+setup(void **state)
+{
+	struct urn_obey_config cfg = {.on = true};
+	struct urn_engine_config ec = {0};
+
+	(void)state;
+	test_eal_pool();
+	urn_classify_preset(&cfg.map);
+	memset(&t, 0, sizeof(t));
+	for (unsigned int i = 0; i < 2; i++) {
+		struct urn_shard *s = &t.shard[i];
+
+		t.engine[i] = urn_engine_create(i, &ec, i ? "obey1" : "obey0");
+		t.tp[i] = calloc(1, sizeof(*t.tp[i]));
+		assert_non_null(t.engine[i]);
+		assert_non_null(t.tp[i]);
+		t.tp[i]->now = MS;
+		t.sibling[i] = s;
+		*s = (struct urn_shard){.engine = t.engine[i], .tp = t.tp[i], .sibling = t.sibling,
+					.queue = (int)i, .obey = urn_obey_create(&cfg, BPS)};
+		assert_non_null(s->obey);
+	}
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		rte_pktmbuf_free_bulk(t.tp[i]->tx, t.tp[i]->tx_n);
+		urn_obey_destroy(t.shard[i].obey);
+		urn_engine_destroy(t.engine[i]);
+		free(t.tp[i]);
+	}
+	assert_int_equal(rte_mempool_avail_count(test_eal_pool()), TEST_EAL_MBUFS);
+	return 0;
+}
+
+static void
+add(unsigned int engine, unsigned int dscp)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(test_eal_pool());
+	uint8_t *f;
+
+	assert_non_null(m);
+	f = (uint8_t *)rte_pktmbuf_append(m, 60);
+	memset(f, 0, 60);
+	f[12] = 0x08;
+	f[14] = 0x45;
+	f[15] = (uint8_t)(dscp << 2);
+	t.tp[engine]->tx[t.tp[engine]->tx_n++] = m;
+}
+
+/* DSCP of frame i of an engine's list. */
+static unsigned int
+dscp(unsigned int engine, unsigned int i)
+{
+	return rte_pktmbuf_mtod(t.tp[engine]->tx[i], const uint8_t *)[15] >> 2;
+}
+
+static void
+receive(unsigned int engine, unsigned int priority, uint16_t quanta)
+{
+	struct urn_pfc pfc = {.enable = (uint8_t)(1u << priority)};
+	struct rte_mbuf *m = rte_pktmbuf_alloc(test_eal_pool());
+
+	assert_non_null(m);
+	pfc.quanta[priority] = quanta;
+	assert_int_equal(urn_pfc_write(m, (const uint8_t[6]){2}, &pfc), 0);
+	assert_int_equal(urn_shard_take_control(&t.shard[engine], &m, 1), 0);
+}
+
+#define COUNT(engine, id) t.tp[engine]->c.v[URN_C_##id]
+
+/* Only frames of the priority that is paused wait, in their order, and only as long as the quanta last. */
+static void
+by_priority(void **state)
+{
+	uint64_t pause = urn_pfc_ns(1000, urn_pfc_quantum(BPS));
+
+	(void)state;
+	add(0, 24);
+	add(0, 0);
+	add(0, 26);
+	add(0, 1);
+	assert_int_equal(urn_shard_may_send(&t.shard[0]), 4);
+	receive(0, 3, 1000);
+	assert_int_equal(urn_shard_may_send(&t.shard[0]), 2);
+	assert_int_equal(dscp(0, 0), 0);
+	assert_int_equal(dscp(0, 1), 1);
+	assert_int_equal(dscp(0, 2), 24);
+	assert_int_equal(dscp(0, 3), 26);
+	assert_int_equal(COUNT(0, TX_PAUSED), 1);
+	t.tp[0]->now += pause - 1;
+	assert_int_equal(urn_shard_may_send(&t.shard[0]), 2);
+	t.tp[0]->now++;
+	assert_int_equal(urn_shard_may_send(&t.shard[0]), 4);
+	assert_int_equal(dscp(0, 2), 24);
+	/* A resume ends a pause at once; each is counted. */
+	receive(0, 0, 0xffff);
+	assert_int_equal(urn_shard_may_send(&t.shard[0]), 2);
+	receive(0, 0, 0);
+	assert_int_equal(urn_shard_may_send(&t.shard[0]), 4);
+	assert_int_equal(COUNT(0, PFC_PAUSE), 2);
+	assert_int_equal(COUNT(0, PFC_RESUME), 1);
+}
+
+/* The engine whose queue the frame came in at tells the other. */
+static void
+other_engine(void **state)
+{
+	(void)state;
+	add(1, 26);
+	receive(0, 3, 0xffff);
+	assert_int_equal(urn_shard_may_send(&t.shard[1]), 1);
+	assert_int_equal(urn_engine_take(t.engine[1]), 1);
+	assert_int_equal(urn_shard_may_send(&t.shard[1]), 0);
+	receive(0, 3, 0);
+	assert_int_equal(urn_engine_take(t.engine[1]), 1);
+	assert_int_equal(urn_shard_may_send(&t.shard[1]), 1);
+	/* A shard without a queue of the port sends nothing, and needs no message. */
+	t.shard[1].queue = -1;
+	receive(0, 3, 0xffff);
+	assert_int_equal(urn_engine_take(t.engine[1]), 0);
+	t.shard[1].queue = 1;
+}
+
+/* Malformed frames are counted and gone; other frames of a burst stay, in order. */
+static void
+malformed(void **state)
+{
+	struct rte_mbuf *m[3];
+
+	(void)state;
+	add(0, 1);
+	add(0, 2);
+	add(0, 3);
+	memcpy(m, t.tp[0]->tx, sizeof(m));
+	t.tp[0]->tx_n = 0;
+	rte_pktmbuf_mtod(m[1], uint8_t *)[12] = 0x88;
+	rte_pktmbuf_mtod(m[1], uint8_t *)[13] = 0x08;
+	assert_int_equal(urn_shard_take_control(&t.shard[0], m, 3), 2);
+	assert_int_equal(COUNT(0, DROP_PFC), 1);
+	assert_int_equal(rte_pktmbuf_mtod(m[0], uint8_t *)[15] >> 2, 1);
+	assert_int_equal(rte_pktmbuf_mtod(m[1], uint8_t *)[15] >> 2, 3);
+	rte_pktmbuf_free_bulk(m, 2);
+}
+
+/* A peer that pauses for ever stops the adapter once, for the watchdog's time. */
+static void
+storm(void **state)
+{
+	uint64_t stopped = 0;
+
+	(void)state;
+	add(0, 26);
+	for (unsigned int i = 0; i < 1000; i++) {
+		receive(0, 3, 0xffff);
+		stopped += urn_shard_may_send(&t.shard[0]) == 0;
+		t.tp[0]->now += MS;
+	}
+	assert_in_range(stopped, 199, 201);
+	assert_int_equal(COUNT(0, PFC_STORM), 1);
+	assert_int_equal(COUNT(0, PFC_IGNORED), 999 - stopped);
+	/* When the storm is over for long enough, a pause counts again. */
+	t.tp[0]->now += URN_OBEY_NS;
+	receive(0, 3, 0xffff);
+	assert_int_equal(urn_shard_may_send(&t.shard[0]), 0);
+}
+
+/* Pauses that end now and then are no storm, however many they are; nor is one without frames. */
+static void
+no_storm(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 1000; i++) {
+		receive(0, 3, 0xffff);
+		assert_int_equal(urn_shard_may_send(&t.shard[0]), 0);
+		t.tp[0]->now += MS;
+	}
+	add(0, 26);
+	for (unsigned int i = 0; i < 1000; i++) {
+		receive(0, 3, i % 100 == 99 ? 0 : 0xffff);
+		assert_int_equal(urn_shard_may_send(&t.shard[0]), i % 100 == 99);
+		t.tp[0]->now += MS;
+	}
+	assert_int_equal(COUNT(0, PFC_STORM), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(by_priority), TEST(other_engine), TEST(malformed), TEST(storm), TEST(no_storm),
+	};
+
+	return cmocka_run_group_tests_name("engine_obey", tests, NULL, NULL);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stops that never end by themselves: a full output, a pause storm, a ring of switches; and chains. */
+#include "lossless_bench.h"
+
+#define MS 1000000ull
+
+static unsigned int free_before;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	test_eal_pool();
+	free_before = frames_free();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(frames_free(), free_before);
+	return 0;
+}
+
+/*
+ * Eight stations send to eight others by turns, each with a window of 3 frames to a receiver, which
+ * is less than a share. Receiver 0 is paused for ever: its frames wait, and the other seven get all that
+ * their wires carry.
+ */
+static void
+test_full_output(void **state)
+{
+	enum { N = 8, WINDOW = 3, STEPS = 5000 };
+	struct urn_lossless_config cfg = bench_config();
+	unsigned int turn[N] = {0}, stopped = 0;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b, 2 * N, &cfg);
+	urn_switch_pause(b.sw, 0, BENCH_PRIORITY, true, 0);
+	for (unsigned int t = 0; t < STEPS; t++) {
+		for (unsigned int i = N; i < 2 * N; i++) {
+			for (unsigned int k = 0; k < N; k++) {
+				unsigned int dst = (turn[i - N] + i + k) % N;
+
+				if (b.st[i].out[dst] - b.st[dst].from[i] >= WINDOW)
+					continue;
+				bench_send(&b, i, dst);
+				turn[i - N] += k + 1;
+				break;
+			}
+			stopped += b.st[i].frames_pfc;
+		}
+		bench_step(&b);
+	}
+	/* All eight wires of the senders carry frames for seven receivers; those go on at full rate. */
+	for (unsigned int i = 1; i < N; i++)
+		assert_in_range(b.st[i].came, STEPS - 50, STEPS);
+	assert_int_equal(b.st[0].came, 0);
+	assert_int_equal(urn_switch_queues(b.sw, 0)->frames, N * WINDOW);
+	assert_int_equal(stopped, 0);
+	assert_int_equal(bench_drops(&b), 0);
+	bench_close(&b);
+}
+
+/*
+ * Senders without windows fill their accounts with frames for the output that is full, and stop. The
+ * watchdog ends this for all of them, once.
+ */
+static void
+test_full_output_no_window(void **state)
+{
+	struct urn_lossless_config cfg = bench_config();
+	uint64_t stood = 0, longest = 0, before = 0;
+	struct bench b;
+
+	(void)state;
+	cfg.watchdog_ns = 2 * MS;
+	cfg.restore_ns = 3 * MS;
+	bench_open(&b, 4, &cfg);
+	for (unsigned int t = 0; t < 20000; t++) {
+		/* A storm: the receiver pauses for ever. */
+		if (t % 1000 == 0)
+			bench_pfc(&b, 0, 0xffff);
+		bench_send(&b, 2, t & 1 ? 0 : 1);
+		bench_send(&b, 3, 1);
+		bench_step(&b);
+		stood = b.st[1].from[2] == before ? stood + BENCH_STEP : 0;
+		before = b.st[1].from[2];
+		longest = stood > longest ? stood : longest;
+		/* The other sender never feels it. */
+		assert_true(b.st[1].from[3] + 50 >= t / 2);
+	}
+	/* The sender stood still no longer than the watchdog lets it. */
+	assert_in_range(longest, MS, cfg.watchdog_ns + 100 * BENCH_STEP);
+	assert_int_equal(bench_sum(&b, URN_SWQ_C_WATCHDOG), 1);
+	assert_true(bench_sum(&b, URN_SWQ_C_PAUSE_IGNORED) > 10);
+	/* The receiver gets its frames, pause or not. */
+	assert_true(b.st[0].came > 5000);
+	bench_close(&b);
+}
+
+/* The watchdog: not early, with a counter for each frame, and lossless again when the storm is over. */
+static void
+test_watchdog(void **state)
+{
+	struct urn_lossless_config cfg = bench_config();
+	struct urn_switch_account a;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b, 2, &cfg);
+	urn_switch_pause(b.sw, 0, BENCH_PRIORITY, true, 0);
+	b.now = 50 * MS;
+	for (unsigned int i = 0; i < 5; i++)
+		bench_send(&b, 1, 0);
+	assert_int_equal(urn_switch_next(b.sw), 250 * MS);
+	b.now = 250 * MS - 1;
+	urn_switch_run(b.sw, b.now);
+	assert_int_equal(bench_waiting(b.sw), 5 * BENCH_LEN);
+	b.now++;
+	urn_switch_run(b.sw, b.now);
+	assert_int_equal(bench_waiting(b.sw), 0);
+	assert_int_equal(bench_sum(&b, URN_SWQ_C_WATCHDOG), 1);
+	assert_int_equal(bench_sum(&b, URN_SWQ_C_DROP_WATCHDOG), 5);
+	assert_int_equal(bench_drops(&b), 5);
+	/* Pauses are ignored now, and each makes that time longer. */
+	b.now = 400 * MS;
+	bench_pfc(&b, 0, 0xffff);
+	bench_send(&b, 1, 0);
+	bench_step(&b);
+	assert_int_equal(b.st[0].came, 1);
+	assert_int_equal(bench_sum(&b, URN_SWQ_C_PAUSE_IGNORED), 1);
+	urn_switch_run(b.sw, 500 * MS);
+	assert_true(urn_switch_account(b.sw, 0, BENCH_PRIORITY, &a) && a.restoring);
+	b.now = 600 * MS;
+	urn_switch_run(b.sw, b.now);
+	assert_true(urn_switch_account(b.sw, 0, BENCH_PRIORITY, &a) && !a.restoring);
+	/* From here on a pause counts again. */
+	bench_pfc(&b, 0, 0xffff);
+	bench_send(&b, 1, 0);
+	bench_step(&b);
+	assert_int_equal(b.st[0].came, 1);
+	assert_int_equal(urn_switch_next(b.sw) < UINT64_MAX, true);
+	bench_close(&b);
+}
+
+/* A device that takes nothing is a stop like any other, without a pause. */
+static void
+test_watchdog_held(void **state)
+{
+	struct urn_lossless_config cfg = bench_config();
+	struct bench b;
+
+	(void)state;
+	bench_open(&b, 2, &cfg);
+	urn_switch_hold(b.sw, 0, true);
+	for (unsigned int i = 0; i < 21; i++)
+		bench_send(&b, 1, 0);
+	bench_step(&b);
+	assert_int_equal(b.st[1].frames_pfc, 1);
+	b.now = 201 * MS;
+	bench_step(&b);
+	assert_int_equal(bench_sum(&b, URN_SWQ_C_DROP_WATCHDOG), 21);
+	bench_step(&b);
+	bench_step(&b);
+	assert_int_equal(b.st[1].last.quanta[BENCH_PRIORITY], 0);
+	/* Meanwhile its frames wait within the share of their input, and stop nobody. */
+	for (unsigned int i = 0; i < 50; i++)
+		bench_input(&b, 1, bench_frame(0, 1, BENCH_DSCP, i));
+	assert_int_equal(urn_switch_queues(b.sw, 0)->frames, cfg.share / BENCH_LEN);
+	bench_step(&b);
+	assert_int_equal(b.st[1].last.quanta[BENCH_PRIORITY], 0);
+	bench_close(&b);
+}
+
+/* A slow wire makes progress: a frame that takes longer than the watchdog's time is none of its business. */
+static void
+test_watchdog_slow(void **state)
+{
+	struct urn_lossless_config cfg = bench_config();
+	struct rte_mbuf *m;
+	struct bench b;
+
+	(void)state;
+	cfg.watchdog_ns = MS;
+	bench_open(&b, 1, &cfg);
+	bench_fix(b.sw, 1, bench_add_port(b.sw, 1000000, false)); /* 8 ms a frame */
+	for (unsigned int i = 0; i < 5; i++)
+		bench_send(&b, 0, 1);
+	for (unsigned int t = 0; t < 500; t++, b.now += 100000) {
+		urn_switch_run(b.sw, b.now);
+		if (urn_switch_output(b.sw, 1, &m, 1, b.now))
+			bench_take(&b, 1, m);
+	}
+	assert_int_equal(b.st[1].came, 5);
+	bench_close(&b);
+}
+
+/* ---- several switches */
+
+/* Move frames from a port of one switch to a port of another, as a wire outside the process does. */
+static void
+wire(struct urn_switch *from, uint16_t out, struct urn_switch *to, uint16_t in, uint64_t now)
+{
+	struct rte_mbuf *m[8];
+	unsigned int n;
+
+	while ((n = urn_switch_output(from, out, m, 8, now)) > 0)
+		urn_switch_input(to, in, m, n, now);
+}
+
+static struct urn_switch *
+make_switch(const struct urn_lossless_config *lossless)
+{
+	struct urn_switch_config cfg = {.copies = test_eal_pool(), .no_learning = true};
+	struct urn_switch *sw;
+
+	cfg.lossless = *lossless;
+	sw = urn_switch_create(&cfg);
+	assert_non_null(sw);
+	return sw;
+}
+
+static uint64_t
+count(const struct urn_switch *sw, enum urn_swq_counter c)
+{
+	uint64_t n = 0;
+
+	for (uint16_t i = 0; i < (uint16_t)urn_switch_ports(sw); i++)
+		n += urn_switch_queues(sw, i)->level[BENCH_PRIORITY].c.v[c];
+	return n;
+}
+
+static uint64_t
+lost(struct urn_switch *sw)
+{
+	uint64_t n = 0;
+
+	for (uint16_t i = 0; i < (uint16_t)urn_switch_ports(sw); i++)
+		n += urn_impair_counters(urn_switch_impair(sw, i, URN_SWITCH_OUT))->v[URN_IMPAIR_QUEUE];
+	return n;
+}
+
+/*
+ * Three switches in a chain, with links inside the process or wires outside: eight senders at one
+ * end, a receiver at the other. The last link is the bottleneck; back-pressure crosses all of them.
+ */
+static void
+chain(bool links)
+{
+	enum { SENDERS = 8, STEPS = 10000 };
+	struct urn_lossless_config cfg = bench_config();
+	struct urn_switch *sw[3];
+	struct bench b = {0}; /* the receiver's account, as station 0 */
+	uint64_t until[SENDERS + 1] = {0}, waiting = 0;
+	uint32_t number[SENDERS + 1] = {0};
+	struct rte_mbuf *m;
+
+	/* A link carries a burst at once, as there is no rate between. */
+	cfg.headroom = 3 * URN_SWITCH_BURST * BENCH_LEN;
+	for (unsigned int i = 0; i < 3; i++) {
+		sw[i] = make_switch(&cfg);
+		assert_int_equal(bench_add_port(sw[i], links ? 0 : 2 * BENCH_BPS, false), 0);
+		assert_int_equal(bench_add_port(sw[i], i == 2 ? BENCH_BPS : links ? 0 : 2 * BENCH_BPS, false),
+				 1);
+		bench_fix(sw[i], 0, 1);
+	}
+	for (unsigned int i = 1; i <= SENDERS; i++)
+		assert_int_equal(bench_add_port(sw[0], 0, false), i + 1);
+	if (links) {
+		assert_int_equal(urn_switch_link(sw[0], 1, sw[1], 0), 0);
+		assert_int_equal(urn_switch_link(sw[1], 1, sw[2], 0), 0);
+	}
+	for (unsigned int t = 0; t < STEPS; t++, b.now += BENCH_STEP) {
+		for (unsigned int i = 1; i <= SENDERS; i++) {
+			if (until[i] > b.now)
+				continue;
+			m = bench_frame(0, i, BENCH_DSCP, ++number[i]);
+			urn_switch_input(sw[0], (uint16_t)(i + 1), &m, 1, b.now);
+		}
+		for (unsigned int i = 0; i < 2 && !links; i++) {
+			wire(sw[i], 1, sw[i + 1], 0, b.now);
+			wire(sw[i + 1], 0, sw[i], 1, b.now);
+		}
+		urn_switch_run_all(sw, 3, b.now);
+		while (urn_switch_output(sw[2], 1, &m, 1, b.now))
+			bench_take(&b, 0, m);
+		for (unsigned int i = 1; i <= SENDERS; i++) {
+			struct urn_pfc pfc;
+
+			while (urn_switch_output(sw[0], (uint16_t)(i + 1), &m, 1, b.now)) {
+				assert_int_equal(urn_pfc_read(m, &pfc), 0);
+				until[i] = b.now + urn_pfc_ns(pfc.quanta[BENCH_PRIORITY],
+							      urn_pfc_quantum(BENCH_BPS));
+				rte_pktmbuf_free(m);
+			}
+		}
+		waiting = RTE_MAX(waiting, bench_waiting(sw[0]) + bench_waiting(sw[1]) +
+						   bench_waiting(sw[2]));
+	}
+	assert_in_range(b.st[0].came, STEPS - 20, STEPS);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(lost(sw[i]), 0);
+		assert_int_equal(count(sw[i], URN_SWQ_C_WATCHDOG), 0);
+		assert_true(count(sw[i], URN_SWQ_C_XOFFS) > 0);
+	}
+	/* Credits need no frames of flow control between switches. */
+	assert_int_equal(count(sw[2], URN_SWQ_C_PAUSE_TX) == 0, links);
+	assert_true(waiting < (SENDERS + 2) * (uint64_t)(cfg.share + cfg.xoff + cfg.headroom));
+	for (unsigned int i = 0; i < 3; i++)
+		urn_switch_destroy(sw[i]);
+}
+
+static void
+test_chain_links(void **state)
+{
+	(void)state;
+	chain(true);
+}
+
+static void
+test_chain_wires(void **state)
+{
+	(void)state;
+	chain(false);
+}
+
+/*
+ * Three switches in a ring, each with a station that sends two hops on, to the station of the switch
+ * after next: every link carries two flows, each of which waits for the next link. Accounts get full all
+ * around, and nothing moves any more: a deadlock. The watchdog ends it.
+ */
+static void
+test_ring(void **state)
+{
+	enum { N = 3, STEPS = 60000, STATION = 0, NEXT = 1, BEFORE = 2 };
+	struct urn_lossless_config cfg = bench_config();
+	struct urn_switch *sw[N];
+	struct bench b = {0};
+	uint64_t stood = 0, longest = 0, until[N] = {0}, fired = 0;
+	uint32_t number[N] = {0}, came = 0;
+	struct rte_mbuf *m;
+
+	(void)state;
+	cfg.watchdog_ns = 5 * MS;
+	cfg.restore_ns = 5 * MS;
+	for (unsigned int i = 0; i < N; i++) {
+		sw[i] = make_switch(&cfg);
+		for (unsigned int k = 0; k < 3; k++)
+			bench_add_port(sw[i], BENCH_BPS, false);
+		bench_fix(sw[i], i, STATION);
+		bench_fix(sw[i], (i + 1) % N, NEXT);
+		bench_fix(sw[i], (i + 2) % N, NEXT);
+	}
+	for (unsigned int t = 0; t < STEPS; t++, b.now += BENCH_STEP) {
+		for (unsigned int i = 0; i < N; i++) {
+			/* Twice the wire's rate, for a while: stations before links. */
+			for (unsigned int k = 0; k < 2 && until[i] <= b.now && t < STEPS / 2; k++) {
+				m = bench_frame((i + 2) % N, i, BENCH_DSCP, ++number[i]);
+				urn_switch_input(sw[i], STATION, &m, 1, b.now);
+			}
+			urn_switch_run(sw[i], b.now);
+		}
+		for (unsigned int i = 0; i < N; i++) {
+			wire(sw[i], NEXT, sw[(i + 1) % N], BEFORE, b.now);
+			wire(sw[(i + 1) % N], BEFORE, sw[i], NEXT, b.now);
+			while (urn_switch_output(sw[i], STATION, &m, 1, b.now)) {
+				struct urn_pfc pfc;
+
+				if (urn_pfc_is_control(m)) {
+					assert_int_equal(urn_pfc_read(m, &pfc), 0);
+					until[i] = b.now + urn_pfc_ns(pfc.quanta[BENCH_PRIORITY],
+								      urn_pfc_quantum(BENCH_BPS));
+				}
+				bench_take(&b, i, m);
+			}
+		}
+		stood = b.st[0].came + b.st[1].came + b.st[2].came == came ? stood + BENCH_STEP : 0;
+		came = b.st[0].came + b.st[1].came + b.st[2].came;
+		longest = t < STEPS / 2 ? RTE_MAX(longest, stood) : longest;
+	}
+	for (unsigned int i = 0; i < N; i++)
+		fired += count(sw[i], URN_SWQ_C_WATCHDOG);
+	/* The deadlock was there, and it lasted no longer than the bound. */
+	print_message("%u frames came, %u times the watchdog, longest stop %.1f ms\n", came,
+		      (unsigned int)fired, (double)longest / 1e6);
+	assert_true(fired > 0);
+	assert_true(longest <= cfg.watchdog_ns + MS);
+	/* All is empty in the end. */
+	for (unsigned int i = 0; i < N; i++) {
+		assert_int_equal(bench_waiting(sw[i]), 0);
+		urn_switch_destroy(sw[i]);
+	}
+	assert_true(came > STEPS / 10);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_full_output),	  TEST(test_full_output_no_window),
+		TEST(test_watchdog),	  TEST(test_watchdog_held),
+		TEST(test_watchdog_slow), TEST(test_chain_links),
+		TEST(test_chain_wires),	  TEST(test_ring),
+	};
+
+	return cmocka_run_group_tests_name("switch_lossless_stop", tests, NULL, NULL);
+}
