@@ -15,7 +15,7 @@ enum { URN_PORT_FIRST = 32768, URN_PORT_END = 61000 };
  * A socket sends by several register sets, each of which has a name of its own: set k of the socket at port P has the
  * name URN_MSG_NAME_UDP + k * 65536 + P. Messages to the port go to set 0.
  */
-enum { URN_PORT_LANES = 4 };
+enum { URN_PORT_OUTLETS = 4 };
 
 struct urn_addr {
 	uint8_t gid[16];  /* an IPv4 address is ::ffff:a.b.c.d; all zero, or ::ffff:0.0.0.0: any */
@@ -40,9 +40,9 @@ bool urn_addr_is_any(const uint8_t gid[16]);
 bool urn_addr_is_v4(const uint8_t gid[16]);
 
 static inline uint32_t
-urn_addr_name(uint16_t port, uint32_t lane)
+urn_addr_name(uint16_t port, uint32_t outlet)
 {
-	return URN_MSG_NAME_UDP + (lane << 16) + port;
+	return URN_MSG_NAME_UDP + (outlet << 16) + port;
 }
 
 /* The port of a queue that sent a message; 0: the queue is no socket's. */
@@ -52,7 +52,7 @@ urn_addr_port(uint64_t qid)
 	uint32_t name = (uint32_t)qid;
 
 	return urn_msg_qid_is_named(qid) && name >= URN_MSG_NAME_UDP &&
-			       (name - URN_MSG_NAME_UDP) >> 16 < URN_PORT_LANES
+			       (name - URN_MSG_NAME_UDP) >> 16 < URN_PORT_OUTLETS
 		       ? (uint16_t)name
 		       : 0;
 }

@@ -2,7 +2,7 @@
 /*
  * One adapter, for messages: control calls that processes related by fork() may share.
  *
- * No thread watches the dataplane. Its death shows at the channels of sets, which hang up because the library
+ * No thread watches the dataplane. The death shows at the channels of sets: these hang up because the library
  * keeps no end of theirs to write to, and at control calls.
  */
 #ifndef URN_MSG_DEV_H

@@ -8,7 +8,7 @@
 #include <string.h>
 
 int
-urn_msg_set_poll(const struct urn_msg_set *set, struct urn_msg *m)
+urn_msg_set_poll(const struct urn_register_set *set, struct urn_msg *m)
 {
 	const struct urn_abi_msg_entry *e;
 	uint32_t head = atomic_load_explicit(&set->regs->ctrl.head, memory_order_relaxed);
@@ -26,7 +26,7 @@ urn_msg_set_poll(const struct urn_msg_set *set, struct urn_msg *m)
 }
 
 void
-urn_msg_set_release(struct urn_msg_set *set)
+urn_msg_set_release(struct urn_register_set *set)
 {
 	struct urn_abi_msg_ctrl *ctrl = &set->regs->ctrl;
 
@@ -36,7 +36,7 @@ urn_msg_set_release(struct urn_msg_set *set)
 }
 
 int
-urn_msg_set_arm(struct urn_msg_set *set)
+urn_msg_set_arm(struct urn_register_set *set)
 {
 	/* The engine stores the tail and swaps `arm` out; this side stores `arm` and looks at the tail: one sees the other. */
 	atomic_store_explicit(&set->regs->conf.arm, 1, memory_order_seq_cst);
@@ -45,7 +45,7 @@ urn_msg_set_arm(struct urn_msg_set *set)
 }
 
 int
-urn_msg_set_drain(struct urn_msg_set *set)
+urn_msg_set_drain(struct urn_register_set *set)
 {
 	struct urn_abi_event ev;
 	int err;
@@ -64,7 +64,7 @@ urn_msg_set_drain(struct urn_msg_set *set)
 }
 
 bool
-urn_msg_set_show(struct urn_msg_set *set)
+urn_msg_set_show(struct urn_register_set *set)
 {
 	struct urn_abi_msg_rstat *rstat = &set->regs->rstat;
 

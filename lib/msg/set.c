@@ -31,7 +31,7 @@ urn_msg_lines(uint64_t bytes)
 
 /* Work the layout of the arena out. returns: 0, or EINVAL with its text */
 static int
-urn_msg_lay_out(struct urn_msg_set *set, const struct urn_msg_attr *attr)
+urn_msg_lay_out(struct urn_register_set *set, const struct urn_msg_attr *attr)
 {
 	if (attr->send_size > URN_MSG_MAX || attr->recv_size > URN_MSG_MAX)
 		return urn_fail(EINVAL, "a message has at most %u bytes", (unsigned int)URN_MSG_MAX);
@@ -49,7 +49,7 @@ urn_msg_lay_out(struct urn_msg_set *set, const struct urn_msg_attr *attr)
 
 /* returns: 0, or an errno value with its text */
 static int
-urn_msg_ask_open(struct urn_msg_set *set, const struct urn_msg_attr *attr)
+urn_msg_ask_open(struct urn_register_set *set, const struct urn_msg_attr *attr)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_OPEN};
 	struct urn_abi_rep rep;
@@ -74,7 +74,7 @@ urn_msg_ask_open(struct urn_msg_set *set, const struct urn_msg_attr *attr)
 
 /* Configure the receive queue, and wait until the engine has taken it. returns: 0, or an errno value */
 static int
-urn_msg_configure(struct urn_msg_set *set, const struct urn_msg_attr *attr)
+urn_msg_configure(struct urn_register_set *set, const struct urn_msg_attr *attr)
 {
 	struct urn_abi_msg_conf *conf = &set->regs->conf;
 	struct urn_abi_msg_rstat *rstat = &set->regs->rstat;
@@ -104,7 +104,7 @@ urn_msg_configure(struct urn_msg_set *set, const struct urn_msg_attr *attr)
 }
 
 int
-urn_msg_set_init(struct urn_msg_set *set, struct urn_msg_dev *dev, const struct urn_msg_attr *attr)
+urn_msg_set_init(struct urn_register_set *set, struct urn_msg_dev *dev, const struct urn_msg_attr *attr)
 {
 	int err;
 
@@ -126,7 +126,7 @@ urn_msg_set_init(struct urn_msg_set *set, struct urn_msg_dev *dev, const struct 
 }
 
 void
-urn_msg_set_fini(struct urn_msg_set *set)
+urn_msg_set_fini(struct urn_register_set *set)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_CLOSE, .handle = set->handle};
 	struct urn_abi_rep rep;
@@ -140,10 +140,10 @@ urn_msg_set_fini(struct urn_msg_set *set)
 	set->channel = 0;
 }
 
-struct urn_msg_set *
+struct urn_register_set *
 urn_msg_set_create(struct urn_msg_dev *dev, const struct urn_msg_attr *attr)
 {
-	struct urn_msg_set *set = malloc(sizeof(*set));
+	struct urn_register_set *set = malloc(sizeof(*set));
 
 	if (set == NULL) {
 		urn_fail(ENOMEM, "no memory for a register set");
@@ -156,7 +156,7 @@ urn_msg_set_create(struct urn_msg_dev *dev, const struct urn_msg_attr *attr)
 }
 
 void
-urn_msg_set_destroy(struct urn_msg_set *set)
+urn_msg_set_destroy(struct urn_register_set *set)
 {
 	if (set == NULL)
 		return;
@@ -165,19 +165,19 @@ urn_msg_set_destroy(struct urn_msg_set *set)
 }
 
 uint64_t
-urn_msg_set_qid(const struct urn_msg_set *set)
+urn_msg_set_qid(const struct urn_register_set *set)
 {
 	return set->qid;
 }
 
 int
-urn_msg_set_fd(const struct urn_msg_set *set)
+urn_msg_set_fd(const struct urn_register_set *set)
 {
 	return set->fd;
 }
 
 int
-urn_msg_set_bind(struct urn_msg_set *set, uint32_t name)
+urn_msg_set_bind(struct urn_register_set *set, uint32_t name)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_BIND, .handle = set->handle, .msg_bind.name = name};
 	struct urn_abi_rep rep;
@@ -186,7 +186,7 @@ urn_msg_set_bind(struct urn_msg_set *set, uint32_t name)
 }
 
 int
-urn_msg_set_bind_any(struct urn_msg_set *set, uint32_t first, uint32_t end, uint32_t *name)
+urn_msg_set_bind_any(struct urn_register_set *set, uint32_t first, uint32_t end, uint32_t *name)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_BIND, .handle = set->handle};
 	struct urn_abi_rep rep;

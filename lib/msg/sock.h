@@ -26,20 +26,20 @@ enum { URN_SOCK_ENTRIES = 64 };
 enum { URN_SOCK_DATAGRAM = 65507 };
 
 /* One register set by which a socket sends; set 0 receives, too. */
-struct urn_lane {
+struct urn_outlet {
 	pthread_mutex_t lock;     /* lock protects the rest: the sender has it until the answer */
 	uint32_t open;            /* 1: there is a set; under the socket's lock */
 	uint32_t flying;          /* 1: the answer to a datagram has not been looked at */
-	struct urn_msg_set set;
+	struct urn_register_set set;
 };
 
 struct urn_socks;
 
 struct urn_sock {
-	pthread_mutex_t lock;     /* lock protects the fields below but lanes, and the reading side of set 0 */
+	pthread_mutex_t lock;     /* lock protects the fields below but outlets, and the reading side of set 0 */
 	struct urn_socks *socks;  /* constant while the socket is open */
 	uint32_t used;            /* 1: the slot is taken; under the lock of the table */
-	uint32_t index;           /* of the slot */
+	uint32_t index;           /* the slot's */
 	int family;               /* AF_INET or AF_INET6; constant */
 	uint32_t bound, connected;
 	struct urn_addr local;    /* valid with bound */
@@ -49,7 +49,7 @@ struct urn_sock {
 	_Atomic uint32_t waiters; /* callers that sleep on the descriptor */
 	_Atomic uint32_t eager;   /* 1: the program polls the descriptor by calls that the library does not see */
 	_Atomic uint32_t nonblock;
-	struct urn_lane lane[URN_PORT_LANES];
+	struct urn_outlet outlet[URN_PORT_OUTLETS];
 };
 
 /* ---- the sockets of a device (sock_table.c) */
@@ -108,7 +108,7 @@ size_t urn_sock_next_len(struct urn_sock *s);
 static inline bool
 urn_sock_readable(const struct urn_sock *s)
 {
-	return urn_msg_set_waiting(&s->lane[0].set) != 0;
+	return urn_msg_set_waiting(&s->outlet[0].set) != 0;
 }
 
 /*
@@ -123,7 +123,7 @@ int urn_sock_wait(struct urn_sock *s, uint64_t end, int other);
 static inline int
 urn_sock_fd(const struct urn_sock *s)
 {
-	return s->lane[0].set.fd;
+	return s->outlet[0].set.fd;
 }
 /* Make the descriptor tell the truth to pollers that the library does not see. returns: 0; EIO: the dataplane is gone */
 int urn_sock_show(struct urn_sock *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Poll of sockets beside other descriptors: what the rings say, and what the kernel says of the rest. A sleeper has the
+ * Poll of sockets beside other descriptors: the rings answer for sockets, the kernel for the rest. A sleeper has the
  * kernel poll the sockets' own descriptors, too.
  */
 #include "msg/sock.h"

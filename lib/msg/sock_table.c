@@ -260,8 +260,8 @@ urn_socks_reap(struct urn_socks *t)
 
 	while ((s = urn_socks_orphan(t, &i)) != NULL) {
 		/* The channel's descriptor was another process's. */
-		for (uint32_t k = 0; k < URN_PORT_LANES; k++)
-			s->lane[k].set.fd = s->lane[k].set.write_fd = -1;
+		for (uint32_t k = 0; k < URN_PORT_OUTLETS; k++)
+			s->outlet[k].set.fd = s->outlet[k].set.write_fd = -1;
 		urn_sock_end(s);
 		urn_socks_free(s);
 		n++;

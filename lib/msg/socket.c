@@ -332,7 +332,7 @@ urn_socket_number(struct urn_sock *s, int option, int *v)
 		*v = URN_SOCK_ENTRIES * URN_SOCK_DATAGRAM;
 		return 0;
 	case SO_SNDBUF:
-		*v = URN_PORT_LANES * URN_SOCK_DATAGRAM;
+		*v = URN_PORT_OUTLETS * URN_SOCK_DATAGRAM;
 		return 0;
 	case SO_REUSEADDR:
 	case SO_REUSEPORT:

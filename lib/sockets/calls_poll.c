@@ -38,7 +38,7 @@ ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset
 
 /* ---- select, by poll */
 
-/* What each set asks for, and the events that put a descriptor into the answer; those of the kernel's select(). */
+/* The events that each set asks for, and those that put a descriptor into the answer, as in the kernel's select(). */
 static const struct {
 	short ask, got;
 } urn_select_kinds[3] = {

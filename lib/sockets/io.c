@@ -11,7 +11,7 @@
 #include <time.h>
 
 /*
- * Milliseconds that a sender that must not wait spends at most on a free lane: then the datagram is refused with
+ * Milliseconds that a sender that must not wait spends at most on a free outlet: then the datagram is refused with
  * ENOBUFS, because no event would say when there is room. Milliseconds between tries to get a dataplane again.
  */
 enum { URN_TWIN_ROOM_MS = 50, URN_TWIN_AGAIN_MS = 100 };

@@ -18,7 +18,7 @@ enum { URN_TWIN_FDS = 65536 };
 struct urn_twin_epoll {
 	struct urn_twin_epoll *next;
 	int epfd, fd;              /* the program's numbers */
-	struct epoll_event event;  /* as the program gave it */
+	struct epoll_event event;  /* the program's */
 };
 
 struct urn_twin {

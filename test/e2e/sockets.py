@@ -98,7 +98,7 @@ class Sockets(urnicd_common.Nicd):
             out, err = p.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             p.kill()
-            self.fail(("it hangs", p.args[5:], p.communicate()))
+            self.fail(("the program hangs", p.args[5:], p.communicate()))
         self.assertEqual(p.returncode, 0, err)
         return out
 
@@ -132,7 +132,7 @@ fails(lambda: s.sendto(b"q" * 65508, (A, 700)), errno.EMSGSIZE)
 """)
 
     def test_errors(self):
-        """What UDP keeps quiet about is told (DB-5, DB-11)."""
+        """Errors that UDP keeps quiet about are told (DB-5, DB-11)."""
         self.done(self.python("a", """
 s = udp(A, 701)
 fails(lambda: udp(A, 701), errno.EADDRINUSE)
@@ -542,7 +542,7 @@ for data in [b"x"] * 50 + [b"end"]:
         server.kill()
 
     def dig(self, port):
-        """Ask the server at a until it answers. returns: what it said"""
+        """Ask the server at a until it answers."""
         for _ in range(100):
             p = self.on("b", "dig", "+time=2", "+tries=1", "-p", str(port), "@10.0.0.1", "www.example.test")
             out, _ = p.communicate(timeout=SECONDS)

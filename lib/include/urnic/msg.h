@@ -30,7 +30,7 @@ extern "C" {
 
 struct urn_abi_channel;
 struct urn_msg_dev; /* one adapter of one dataplane */
-struct urn_msg_set; /* one register set */
+struct urn_register_set; /* one register set */
 
 /*
  * Open the adapter of a dataplane that is a process of its own; path and node: urn_attach_connect().
@@ -70,11 +70,11 @@ struct urn_msg_attr {
  * returns: NULL with errno set (EINVAL, ENOMEM, EDQUOT, ETIMEDOUT: the engine did not run for 10 s, ...), and
  * urn_attach_error() says why
  */
-struct urn_msg_set *urn_msg_set_create(struct urn_msg_dev *dev, const struct urn_msg_attr *attr);
+struct urn_register_set *urn_msg_set_create(struct urn_msg_dev *dev, const struct urn_msg_attr *attr);
 /* Destroy a set: messages in its queue are lost. NULL is allowed. */
-void urn_msg_set_destroy(struct urn_msg_set *set);
+void urn_msg_set_destroy(struct urn_register_set *set);
 /* The number of the set's queue on its node, by which others send to it as long as the set lives. */
-uint64_t urn_msg_set_qid(const struct urn_msg_set *set);
+uint64_t urn_msg_set_qid(const struct urn_register_set *set);
 
 /*
  * Give the set's queue a name on its node (DB-11); the name 0 takes the name away.
@@ -82,9 +82,9 @@ uint64_t urn_msg_set_qid(const struct urn_msg_set *set);
  * name: any but 0; those of datagram sockets begin at 0x80000000 (urnic/socket.h)
  * returns: 0, or an errno value (EADDRINUSE: another set has the name)
  */
-int urn_msg_set_bind(struct urn_msg_set *set, uint32_t name);
+int urn_msg_set_bind(struct urn_register_set *set, uint32_t name);
 /* Give the set's queue any free name of [first, end). *name: set on success. returns: like urn_msg_set_bind() */
-int urn_msg_set_bind_any(struct urn_msg_set *set, uint32_t first, uint32_t end, uint32_t *name);
+int urn_msg_set_bind_any(struct urn_register_set *set, uint32_t first, uint32_t end, uint32_t *name);
 /* The target queue of a name, for struct urn_msg_to. */
 static inline uint64_t
 urn_msg_named(uint32_t name)
@@ -102,7 +102,7 @@ struct urn_msg_to {
 };
 
 /* The send buffer, of attr.send_size bytes: the program may write a message there, while none is pending. */
-void *urn_msg_set_buffer(struct urn_msg_set *set);
+void *urn_msg_set_buffer(struct urn_register_set *set);
 /*
  * Send a message, without a wait for the answer.
  *
@@ -110,26 +110,26 @@ void *urn_msg_set_buffer(struct urn_msg_set *set);
  * len: bytes; 0 is a message, too
  * returns: 0; EBUSY: the message before is pending; EMSGSIZE: longer than attr.send_size; errno is left alone
  */
-int urn_msg_set_send(struct urn_msg_set *set, const struct urn_msg_to *to, const void *data, uint32_t len);
+int urn_msg_set_send(struct urn_register_set *set, const struct urn_msg_to *to, const void *data, uint32_t len);
 /*
  * The state of the message sent last: URN_MSG_PENDING, or the answer (abi/msg_codes.h), with
  * URN_MSG_MAY_BE_THERE when the message may be in the target queue despite the error (DB-7).
  */
-uint8_t urn_msg_set_status(struct urn_msg_set *set);
+uint8_t urn_msg_set_status(struct urn_register_set *set);
 /*
  * Wait for the answer to the message sent last: spin, yield the core, and in the end sleep between looks.
  *
  * timeout_us: microseconds; negative: without end
  * returns: like urn_msg_set_status()
  */
-uint8_t urn_msg_set_wait(struct urn_msg_set *set, int64_t timeout_us);
+uint8_t urn_msg_set_wait(struct urn_register_set *set, int64_t timeout_us);
 /*
  * Send a message and wait for the answer.
  *
  * code: set to the answer on success
  * returns: 0; EBUSY and EMSGSIZE like urn_msg_set_send(); ETIMEDOUT: the message is still pending
  */
-int urn_msg_set_send_wait(struct urn_msg_set *set, const struct urn_msg_to *to, const void *data, uint32_t len,
+int urn_msg_set_send_wait(struct urn_register_set *set, const struct urn_msg_to *to, const void *data, uint32_t len,
 		      int64_t timeout_us, uint8_t *code);
 
 /* A message in the receive queue. */
@@ -142,22 +142,22 @@ struct urn_msg {
 };
 
 /* Look at the oldest message, which stays in the queue. returns: 1, or 0: the queue is empty */
-int urn_msg_set_poll(const struct urn_msg_set *set, struct urn_msg *m);
+int urn_msg_set_poll(const struct urn_register_set *set, struct urn_msg *m);
 /* Give the oldest entry back to the dataplane, after a call of urn_msg_set_poll() that returned 1. */
-void urn_msg_set_release(struct urn_msg_set *set);
+void urn_msg_set_release(struct urn_register_set *set);
 
 /*
- * The descriptor that is readable after an armed set got a message, for poll() and epoll; or -1. It hangs up when
+ * The descriptor that is readable after an armed set got a message, for poll() and epoll; or -1. The descriptor hangs up when
  * the dataplane is gone.
  */
-int urn_msg_set_fd(const struct urn_msg_set *set);
+int urn_msg_set_fd(const struct urn_register_set *set);
 /*
  * Arm the set: the next message makes the descriptor readable, once (DB-8). Call it before a sleep, after
  * urn_msg_set_drain(). returns: 1: messages wait, look before you sleep; 0
  */
-int urn_msg_set_arm(struct urn_msg_set *set);
+int urn_msg_set_arm(struct urn_register_set *set);
 /* Read the descriptor's events. returns: 0; EIO: the dataplane is gone */
-int urn_msg_set_drain(struct urn_msg_set *set);
+int urn_msg_set_drain(struct urn_register_set *set);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

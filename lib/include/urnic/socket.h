@@ -42,8 +42,8 @@ int urn_socket_use(struct urn_msg_dev *dev);
  * domain: AF_INET or AF_INET6
  * type: SOCK_DGRAM, with SOCK_NONBLOCK and SOCK_CLOEXEC
  * protocol: 0 or IPPROTO_UDP
- * returns: a descriptor for the calls below. It is readable, for poll() and epoll too, while datagrams wait; for
- * poll() and epoll of the system only after a call that got EAGAIN
+ * returns: a descriptor for the calls below. While datagrams wait the descriptor is readable for
+ * urn_poll(), and for poll() and epoll of the system after a call that got EAGAIN
  */
 int urn_socket(int domain, int type, int protocol);
 /*

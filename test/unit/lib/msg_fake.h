@@ -23,7 +23,7 @@ struct msg_fake_set {
 	int fd;                 /* -1: none */
 	uint32_t answered;      /* seq of the send doorbell answered last */
 	uint32_t conf_seq;
-	uint32_t tries;         /* of the message in hand */
+	uint32_t tries;         /* tries of the message in hand */
 	struct urn_abi_msg_conf conf;
 };
 
@@ -35,7 +35,7 @@ struct msg_fake {
 	_Atomic bool hold;      /* the engine leaves send doorbells alone */
 	uint64_t used;          /* bytes of the area given out */
 	struct urn_abi_db *db;
-	uint8_t gid[2][16];     /* of the node, IPv4 and IPv6 */
+	uint8_t gid[2][16];     /* the node's, IPv4 and IPv6 */
 	struct msg_fake_set set[MSG_FAKE_SETS];
 	uint8_t force;          /* answer to every message; 0: the true one */
 	_Atomic unsigned int opens, closes, events, sends;

@@ -13,7 +13,7 @@
 struct rig {
 	struct msg_fake *f;
 	struct urn_msg_dev *dev;
-	struct urn_msg_set *a, *b;
+	struct urn_register_set *a, *b;
 	struct urn_msg_to to; /* queue of b */
 };
 
@@ -139,7 +139,7 @@ gone(void **state)
 
 /* Nanoseconds that a poll of the descriptor took are bounded; returns: true: readable */
 static bool
-readable(struct urn_msg_set *set, int ms)
+readable(struct urn_register_set *set, int ms)
 {
 	struct pollfd p = {.fd = urn_msg_set_fd(set), .events = POLLIN};
 

@@ -15,7 +15,7 @@ opens(void **state)
 {
 	struct msg_fake *f = msg_fake_new();
 	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
-	struct urn_msg_set *set;
+	struct urn_register_set *set;
 	uint8_t gid[16];
 
 	(void)state;
@@ -82,7 +82,7 @@ names(void **state)
 	struct msg_fake *f = msg_fake_new();
 	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
 	struct urn_msg_attr named = both;
-	struct urn_msg_set *a, *b;
+	struct urn_register_set *a, *b;
 	uint32_t name = 0;
 
 	(void)state;
@@ -108,7 +108,7 @@ no_room(void **state)
 	struct msg_fake *f = msg_fake_new();
 	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
 	struct urn_msg_attr wakes = {.send_size = 64, .wakes = 1};
-	struct urn_msg_set *set[MSG_FAKE_SETS];
+	struct urn_register_set *set[MSG_FAKE_SETS];
 	unsigned int i;
 
 	(void)state;

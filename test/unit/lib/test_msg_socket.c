@@ -238,7 +238,7 @@ dont_wait(void **state)
 	while (n < 100 && send_to_b(r, "x", 1, MSG_DONTWAIT) == 1)
 		n++;
 	assert_int_equal(errno, EAGAIN);
-	assert_int_equal(n, URN_PORT_LANES);
+	assert_int_equal(n, URN_PORT_OUTLETS);
 	assert_int_equal(urn_poll(&p, 1, 0), 0);
 	atomic_store(&r->f->hold, false);
 	assert_int_equal(urn_poll(&p, 1, 5000), 1);
