@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A wait for the dataplane: spin and yield the core in turn, then sleep between looks. The yields come early, because the
- * other side of a conversation may wait for this very core.
+ * A wait for the dataplane: spin and yield the core in turn, then sleep between looks. The yields
+ * come early, because the other side of a conversation may wait for this very core.
  */
 #ifndef URN_MSG_PAUSE_H
 #define URN_MSG_PAUSE_H

@@ -16,7 +16,8 @@ urn_msg_set_poll(const struct urn_register_set *set, struct urn_msg *m)
 
 	if (set->entries == 0 || urn_msg_set_waiting(set) == 0)
 		return 0;
-	e = (const void *)(set->arena + set->base + (uint64_t)(head & (set->entries - 1)) * set->entry_size);
+	e = (const void *)(set->arena + set->base +
+			   (uint64_t)(head & (set->entries - 1)) * set->entry_size);
 	m->data = e + 1;
 	m->len = e->len < room ? e->len : room;
 	m->rsvd = 0;
@@ -31,14 +32,16 @@ urn_msg_set_release(struct urn_register_set *set)
 	struct urn_abi_msg_ctrl *ctrl = &set->regs->ctrl;
 
 	/* Release: the engine fills the entry anew only after our reads of it. */
-	atomic_store_explicit(&ctrl->head, atomic_load_explicit(&ctrl->head, memory_order_relaxed) + 1,
+	atomic_store_explicit(&ctrl->head,
+			      atomic_load_explicit(&ctrl->head, memory_order_relaxed) + 1,
 			      memory_order_release);
 }
 
 int
 urn_msg_set_arm(struct urn_register_set *set)
 {
-	/* The engine stores the tail and swaps `arm` out; this side stores `arm` and looks at the tail: one sees the other. */
+	/* The engine stores the tail and swaps `arm` out; this side stores `arm` and looks at the
+	 * tail: one sees the other. */
 	atomic_store_explicit(&set->regs->conf.arm, 1, memory_order_seq_cst);
 	atomic_thread_fence(memory_order_seq_cst);
 	return urn_msg_set_waiting(set) != 0;
@@ -54,7 +57,8 @@ urn_msg_set_drain(struct urn_register_set *set)
 		return 0;
 	while ((err = urn_pipe_read(set->fd, &ev)) == 0) {
 		set->drained++;
-		if (set->drained == atomic_load_explicit(&set->regs->rstat.pending, memory_order_acquire))
+		if (set->drained ==
+		    atomic_load_explicit(&set->regs->rstat.pending, memory_order_acquire))
 			return 0;
 	}
 	if (err == EAGAIN || err == EINTR)
@@ -75,8 +79,10 @@ urn_msg_set_show(struct urn_register_set *set)
 			return false;
 	}
 	/* The engine writes an event, and counts it after that: this side can be ahead. */
-	if ((int32_t)(atomic_load_explicit(&rstat->pending, memory_order_acquire) - set->drained) <= 0) {
-		/* The messages came while the set was not armed: the doorbell makes the engine look at `arm`. */
+	if ((int32_t)(atomic_load_explicit(&rstat->pending, memory_order_acquire) - set->drained) <=
+	    0) {
+		/* The messages came while the set was not armed: the doorbell makes the engine look
+		 * at `arm`. */
 		atomic_store_explicit(&set->regs->conf.arm, 1, memory_order_seq_cst);
 		urn_dev_ring(&set->dev->dev, set->engine, set->db);
 	}

@@ -20,7 +20,8 @@ urn_msg_set_status(struct urn_register_set *set)
 {
 	uint64_t answer = atomic_load_explicit(&set->regs->sstat.answer, memory_order_acquire);
 	uint32_t seq = atomic_load_explicit(&set->regs->send.seq, memory_order_relaxed);
-	bool pending = urn_msg_answer_seq(answer) != seq || urn_msg_answer_code(answer) == URN_MSG_PENDING;
+	bool pending =
+		urn_msg_answer_seq(answer) != seq || urn_msg_answer_code(answer) == URN_MSG_PENDING;
 
 	if (pending && urn_dev_gone(&set->dev->dev) != URN_DEV_THERE)
 		return URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE;
@@ -28,7 +29,8 @@ urn_msg_set_status(struct urn_register_set *set)
 }
 
 int
-urn_msg_set_send(struct urn_register_set *set, const struct urn_msg_to *to, const void *data, uint32_t len)
+urn_msg_set_send(struct urn_register_set *set, const struct urn_msg_to *to, const void *data,
+		 uint32_t len)
 {
 	struct urn_abi_msg_send *send = &set->regs->send;
 	uint32_t seq = atomic_load_explicit(&send->seq, memory_order_relaxed);
@@ -83,8 +85,8 @@ urn_msg_set_wait(struct urn_register_set *set, int64_t timeout_us)
 }
 
 int
-urn_msg_set_send_wait(struct urn_register_set *set, const struct urn_msg_to *to, const void *data, uint32_t len,
-		  int64_t timeout_us, uint8_t *code)
+urn_msg_set_send_wait(struct urn_register_set *set, const struct urn_msg_to *to, const void *data,
+		      uint32_t len, int64_t timeout_us, uint8_t *code)
 {
 	int err = urn_msg_set_send(set, to, data, len);
 	uint8_t got;

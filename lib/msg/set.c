@@ -34,15 +34,19 @@ static int
 urn_msg_lay_out(struct urn_register_set *set, const struct urn_msg_attr *attr)
 {
 	if (attr->send_size > URN_MSG_MAX || attr->recv_size > URN_MSG_MAX)
-		return urn_fail(EINVAL, "a message has at most %u bytes", (unsigned int)URN_MSG_MAX);
+		return urn_fail(EINVAL, "a message has at most %u bytes",
+				(unsigned int)URN_MSG_MAX);
 	if (attr->entries > URN_MSG_ENTRIES_MAX)
-		return urn_fail(EINVAL, "a receive queue has at most %u entries", (unsigned int)URN_MSG_ENTRIES_MAX);
+		return urn_fail(EINVAL, "a receive queue has at most %u entries",
+				(unsigned int)URN_MSG_ENTRIES_MAX);
 	set->send_size = attr->send_size;
 	set->base = urn_msg_lines(attr->send_size);
 	set->entries = attr->entries ? urn_msg_pow2(attr->entries) : 0;
-	set->entry_size = (uint32_t)urn_msg_lines(attr->recv_size + sizeof(struct urn_abi_msg_entry));
+	set->entry_size =
+		(uint32_t)urn_msg_lines(attr->recv_size + sizeof(struct urn_abi_msg_entry));
 	if (set->base + (uint64_t)set->entries * set->entry_size > URN_MSG_ARENA_MAX)
-		return urn_fail(EINVAL, "send buffer and receive queue have at most %u bytes together",
+		return urn_fail(EINVAL,
+				"send buffer and receive queue have at most %u bytes together",
 				(unsigned int)URN_MSG_ARENA_MAX);
 	return 0;
 }
@@ -72,7 +76,8 @@ urn_msg_ask_open(struct urn_register_set *set, const struct urn_msg_attr *attr)
 	return 0;
 }
 
-/* Configure the receive queue, and wait until the engine has taken it. returns: 0, or an errno value */
+/* Configure the receive queue, and wait until the engine has taken it. returns: 0, or an errno
+ * value */
 static int
 urn_msg_configure(struct urn_register_set *set, const struct urn_msg_attr *attr)
 {
@@ -93,7 +98,9 @@ urn_msg_configure(struct urn_register_set *set, const struct urn_msg_attr *attr)
 	urn_dev_ring(&set->dev->dev, set->engine, set->db);
 	while (atomic_load_explicit(&rstat->conf_seq, memory_order_acquire) != seq) {
 		if (urn_clock_ms() > end)
-			return urn_fail(ETIMEDOUT, "the engine has not taken the receive queue's configuration for %d s",
+			return urn_fail(ETIMEDOUT,
+					"the engine has not taken the receive queue's "
+					"configuration for %d s",
 					URN_MSG_CONF_MS / 1000);
 		urn_msg_pause(&pause);
 	}
@@ -104,7 +111,8 @@ urn_msg_configure(struct urn_register_set *set, const struct urn_msg_attr *attr)
 }
 
 int
-urn_msg_set_init(struct urn_register_set *set, struct urn_msg_dev *dev, const struct urn_msg_attr *attr)
+urn_msg_set_init(struct urn_register_set *set, struct urn_msg_dev *dev,
+		 const struct urn_msg_attr *attr)
 {
 	int err;
 
@@ -179,7 +187,8 @@ urn_msg_set_fd(const struct urn_register_set *set)
 int
 urn_msg_set_bind(struct urn_register_set *set, uint32_t name)
 {
-	struct urn_abi_req req = {.op = URN_CTL_MSG_BIND, .handle = set->handle, .msg_bind.name = name};
+	struct urn_abi_req req = {
+		.op = URN_CTL_MSG_BIND, .handle = set->handle, .msg_bind.name = name};
 	struct urn_abi_rep rep;
 
 	return urn_msg_dev_call(set->dev, &req, &rep);

@@ -91,7 +91,8 @@ urn_sock_own(struct urn_sock *s, const uint8_t gid[16])
 	return false;
 }
 
-/* Bind outlet 0 to the port's name, or to any free one. returns: 0, or an errno value; *port: the port */
+/* Bind outlet 0 to the port's name, or to any free one. returns: 0, or an errno value; *port: the
+ * port */
 static int
 urn_sock_bind_port(struct urn_sock *s, uint16_t *port)
 {
@@ -105,7 +106,8 @@ urn_sock_bind_port(struct urn_sock *s, uint16_t *port)
 			err = urn_msg_set_bind(&s->outlet[0].set, urn_addr_name(*port, 0));
 		return err;
 	}
-	err = urn_msg_set_bind_any(&s->outlet[0].set, urn_addr_name(URN_PORT_FIRST, 0), urn_addr_name(URN_PORT_END, 0), &name);
+	err = urn_msg_set_bind_any(&s->outlet[0].set, urn_addr_name(URN_PORT_FIRST, 0),
+				   urn_addr_name(URN_PORT_END, 0), &name);
 	if (err == 0)
 		*port = (uint16_t)name;
 	return err;
@@ -178,7 +180,9 @@ urn_sock_name(struct urn_sock *s, struct urn_addr *a)
 	if (s->bound)
 		*a = s->local;
 	/* A connected socket names the address that it sends from. */
-	for (i = 0; s->connected && urn_addr_is_any(a->gid) && urn_msg_dev_gid(urn_socks_dev(s->socks), i, own) == 0; i++)
+	for (i = 0; s->connected && urn_addr_is_any(a->gid) &&
+		    urn_msg_dev_gid(urn_socks_dev(s->socks), i, own) == 0;
+	     i++)
 		if (urn_addr_is_v4(own) == urn_addr_is_v4(s->peer.gid) && !urn_addr_is_any(own))
 			memcpy(a->gid, own, sizeof(a->gid));
 	pthread_mutex_unlock(&s->lock);

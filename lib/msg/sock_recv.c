@@ -28,17 +28,19 @@ urn_sock_scatter(const struct iovec *iov, size_t n, const uint8_t *from, size_t 
 	return done;
 }
 
-/* True when a program with a socket of this family, and this peer, gets to see a datagram of that source. */
+/* True when a program with a socket of this family, and this peer, gets to see a datagram of that
+ * source. */
 static bool
 urn_sock_takes(const struct urn_sock *s, const struct urn_addr *from)
 {
 	if (s->family == AF_INET && !urn_addr_is_v4(from->gid))
 		return false;
-	return !s->connected ||
-	       (from->port == s->peer.port && memcmp(from->gid, s->peer.gid, sizeof(from->gid)) == 0);
+	return !s->connected || (from->port == s->peer.port &&
+				 memcmp(from->gid, s->peer.gid, sizeof(from->gid)) == 0);
 }
 
-/* The oldest datagram for the program; others are taken away. The socket's lock is held. returns: 1, or 0: none */
+/* The oldest datagram for the program; others are taken away. The socket's lock is held. returns:
+ * 1, or 0: none */
 static int
 urn_sock_next(struct urn_sock *s, struct urn_msg *m, struct urn_addr *from)
 {
@@ -54,7 +56,8 @@ urn_sock_next(struct urn_sock *s, struct urn_msg *m, struct urn_addr *from)
 	return 0;
 }
 
-/* The socket's lock is held: tell sleepers, and pollers that the library does not see, how things are. */
+/* The socket's lock is held: tell sleepers, and pollers that the library does not see, how things
+ * are. */
 static void
 urn_sock_tell(struct urn_sock *s)
 {
@@ -63,7 +66,8 @@ urn_sock_tell(struct urn_sock *s)
 }
 
 int
-urn_sock_recv(struct urn_sock *s, const struct iovec *iov, size_t n, bool peek, struct urn_sock_got *got)
+urn_sock_recv(struct urn_sock *s, const struct iovec *iov, size_t n, bool peek,
+	      struct urn_sock_got *got)
 {
 	struct urn_msg m;
 	int err = 0;
@@ -179,7 +183,8 @@ int
 urn_sock_wait(struct urn_sock *s, uint64_t end, int other)
 {
 	const struct urn_poll_ent ent = {.sock = s};
-	struct pollfd p[2] = {{.fd = urn_sock_fd(s), .events = POLLIN}, {.fd = other, .events = POLLIN}};
+	struct pollfd p[2] = {{.fd = urn_sock_fd(s), .events = POLLIN},
+			      {.fd = other, .events = POLLIN}};
 	struct timespec ts;
 	int n = 1, err = 0;
 

@@ -7,8 +7,8 @@
 #include <sys/uio.h>
 
 /*
- * Microseconds that the dataplane tries for at a full queue: a sender that waits, unless SO_SNDTIMEO says less or
- * more, and one that does not wait, which keeps an outlet busy meanwhile.
+ * Microseconds that the dataplane tries for at a full queue: a sender that waits, unless
+ * SO_SNDTIMEO says less or more, and one that does not wait, which keeps an outlet busy meanwhile.
  */
 enum { URN_SOCK_TRY_US = 1000000, URN_SOCK_TRY_ASYNC_US = 10000, URN_SOCK_RETRY_US = 100 };
 
@@ -38,7 +38,8 @@ urn_sock_errno(uint8_t code)
 	}
 }
 
-/* Look at the answer to a datagram whose sender did not wait. The outlet's lock is held. returns: true: the outlet is free */
+/* Look at the answer to a datagram whose sender did not wait. The outlet's lock is held. returns:
+ * true: the outlet is free */
 static bool
 urn_outlet_settle(struct urn_sock *s, struct urn_outlet *l)
 {
@@ -78,8 +79,8 @@ urn_outlet_open(struct urn_sock *s, uint32_t k)
 }
 
 /*
- * Take an outlet that is free, with its lock. wait: for outlet 0, if need be, so that datagrams of a sender that waits
- * stay in order. returns: NULL: all are busy
+ * Take an outlet that is free, with its lock. wait: for outlet 0, if need be, so that datagrams of
+ * a sender that waits stay in order. returns: NULL: all are busy
  */
 static struct urn_outlet *
 urn_sock_outlet_take(struct urn_sock *s, bool wait)
@@ -141,7 +142,8 @@ urn_outlet_ring(struct urn_outlet *l, const struct urn_addr *to, size_t len, uin
 		.qid = URN_MSG_NAME(urn_addr_name(to->port, 0)),
 		.retry_us = URN_SOCK_RETRY_US,
 		.retries = (uint16_t)(tries < 65534 ? tries : 65534),
-		.retry_kinds = URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
+		.retry_kinds =
+			URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
 	};
 
 	memcpy(target.node, to->gid, sizeof(target.node));
@@ -182,8 +184,8 @@ urn_sock_target(struct urn_sock *s, const struct urn_addr *to, struct urn_addr *
 
 /* Send by an outlet that is taken. returns: 0, or an errno value */
 static int
-urn_outlet_send(struct urn_outlet *l, const struct iovec *iov, size_t n, size_t len, const struct urn_addr *to, uint64_t try_us,
-	      bool wait)
+urn_outlet_send(struct urn_outlet *l, const struct iovec *iov, size_t n, size_t len,
+		const struct urn_addr *to, uint64_t try_us, bool wait)
 {
 	int err;
 
@@ -197,7 +199,8 @@ urn_outlet_send(struct urn_outlet *l, const struct iovec *iov, size_t n, size_t 
 }
 
 int
-urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struct urn_addr *to, bool wait)
+urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struct urn_addr *to,
+	      bool wait)
 {
 	uint64_t try_us = s->sndtimeo_ns ? s->sndtimeo_ns / 1000 : URN_SOCK_TRY_US;
 	struct urn_addr target;
@@ -215,7 +218,8 @@ urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struc
 		l = urn_sock_outlet_take(s, wait);
 		if (l == NULL)
 			return EAGAIN;
-		err = urn_outlet_send(l, iov, n, len, &target, wait ? try_us : URN_SOCK_TRY_ASYNC_US, wait);
+		err = urn_outlet_send(l, iov, n, len, &target,
+				      wait ? try_us : URN_SOCK_TRY_ASYNC_US, wait);
 		pthread_mutex_unlock(&l->lock);
 	}
 	if (err != 0 && urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE)

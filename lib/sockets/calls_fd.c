@@ -10,7 +10,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* True when the program names a descriptor that it has not got: one of the library's own. errno is set */
+/* True when the program names a descriptor that it has not got: one of the library's own. errno is
+ * set */
 static bool
 urn_call_foreign(int fd)
 {
@@ -148,8 +149,10 @@ close_range(unsigned int first, unsigned int last, int flags)
 	if (urn_real_stranger() || flags != 0 || first > last)
 		return urn_real()->close_range(first, last, flags);
 	urn_call_close_twins(first, last);
-	while (first <= INT_MAX && (hidden = urn_real_next_hidden((int)first)) >= 0 && (unsigned int)hidden <= last) {
-		if ((unsigned int)hidden > first && urn_real()->close_range(first, (unsigned int)hidden - 1, 0) != 0)
+	while (first <= INT_MAX && (hidden = urn_real_next_hidden((int)first)) >= 0 &&
+	       (unsigned int)hidden <= last) {
+		if ((unsigned int)hidden > first &&
+		    urn_real()->close_range(first, (unsigned int)hidden - 1, 0) != 0)
 			return -1;
 		first = (unsigned int)hidden + 1;
 	}

@@ -276,7 +276,8 @@ urn_twin_revive(struct urn_twin *t, struct urn_sock *dead)
 	if (err == 0) {
 		urn_twin_epoll_all(t, s);
 		atomic_store(&t->sock, s);
-		/* Another thread may look at the dead one still: only the descriptor goes, the memory stays. */
+		/* Another thread may look at the dead one still: only the descriptor goes, the
+		 * memory stays. */
 		urn_sock_drop(dead);
 	} else if (s != NULL) {
 		urn_sock_drop(s);

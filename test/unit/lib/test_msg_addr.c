@@ -69,7 +69,8 @@ ports(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(v4), cmocka_unit_test(v6), cmocka_unit_test(ports)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(v4), cmocka_unit_test(v6),
+					   cmocka_unit_test(ports)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

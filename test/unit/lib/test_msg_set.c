@@ -61,7 +61,8 @@ bad_wishes(void **state)
 	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
 	const struct urn_msg_attr long_one = {.send_size = URN_MSG_MAX + 1};
 	const struct urn_msg_attr many = {.recv_size = 1, .entries = URN_MSG_ENTRIES_MAX + 1};
-	const struct urn_msg_attr large = {.recv_size = URN_MSG_MAX, .entries = URN_MSG_ENTRIES_MAX};
+	const struct urn_msg_attr large = {.recv_size = URN_MSG_MAX,
+					   .entries = URN_MSG_ENTRIES_MAX};
 
 	(void)state;
 	assert_null(urn_msg_set_create(dev, &long_one));
@@ -127,8 +128,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opens), cmocka_unit_test(old_dataplane), cmocka_unit_test(bad_wishes),
-		cmocka_unit_test(names), cmocka_unit_test(no_room),
+		cmocka_unit_test(opens),      cmocka_unit_test(old_dataplane),
+		cmocka_unit_test(bad_wishes), cmocka_unit_test(names),
+		cmocka_unit_test(no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
