@@ -116,17 +116,17 @@ int urn_take_nodes(const struct urn_option *row, const char *arg, void *to, stru
 		"capture", "FILE", "write the frames of " of_what " as pcapng", urn_take_text, \
 			offsetof(type, field)                                                  \
 	}
-#define URN_OPTION_ATTACH(type, field)                                                   \
-	{                                                                                \
-		"attach", "S",                                                           \
-			"attach to the dataplane (urnicd) at socket S; auto: the\n"      \
-			"socket of URNIC_SOCKET, or a usual one",                        \
-			urn_take_text, offsetof(type, field)                             \
+#define URN_OPTION_ATTACH(type, field)                                              \
+	{                                                                           \
+		"attach", "S",                                                      \
+			"attach to the dataplane (urnicd) at socket S; auto: the\n" \
+			"socket of URNIC_SOCKET, or a usual one",                   \
+			urn_take_text, offsetof(type, field)                        \
 	}
-#define URN_OPTION_NODES(type, field, preset)                                    \
-	{                                                                        \
-		"nodes", "A,B", "nodes or adapters to run between (" preset ")", \
-			urn_take_nodes, offsetof(type, field)                    \
+#define URN_OPTION_NODES(type, field, preset)                                                    \
+	{                                                                                        \
+		"nodes", "A,B", "nodes or adapters to run between (" preset ")", urn_take_nodes, \
+			offsetof(type, field)                                                    \
 	}
 /* ACK timeout of a queue pair, as in struct ibv_qp_attr */
 #define URN_OPTION_TIMEOUT(type, field, preset)                                                \

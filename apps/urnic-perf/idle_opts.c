@@ -17,12 +17,11 @@ static const char help[] =
 
 #define O(field) offsetof(struct idle_opts, field)
 static const struct urn_option rows[] = {
-	{"attach", "S", "the dataplane's socket; auto: the usual one", urn_take_text,
-	 O(attach)},
+	{"attach", "S", "the dataplane's socket; auto: the usual one", urn_take_text, O(attach)},
 	{"clients", "N", "number of clients, 1..4096 (16)", urn_take_u32, O(clients), .min = 1,
 	 .max = MAX_CLIENTS},
-	{"node", "NAME", "node or adapter of the clients (as URNIC_NODE says, or the first)", urn_take_text,
-	 O(node)},
+	{"node", "NAME", "node or adapter of the clients (as URNIC_NODE says, or the first)",
+	 urn_take_text, O(node)},
 	URN_OPTION_DURATION(struct idle_opts, duration_ns, MAX_DURATION_NS, "for so long",
 			    "until a signal"),
 	URN_OPTION_JSON(struct idle_opts, json),
