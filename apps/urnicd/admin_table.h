@@ -17,7 +17,7 @@
 	X(show_port, "show port", "[PORT]", "ports: link, addresses; one: its counters")           \
 	X(show_adapter, "show adapter", "[ADAPTER]",                                               \
 	  "adapters: node, port, addresses, what is in use")                                       \
-	X(show_engine, "show engine", "[ENGINE]", "engines: how they wait when idle, turns")        \
+	X(show_engine, "show engine", "[ENGINE]", "engines: how they wait when idle, turns")       \
 	X(show_qp, "show qp", "[QPN] [adapter ADAPTER] [client CLIENT] [state STATE]",             \
 	  "queue pairs; one by its number: PSNs, retries, round trip")                             \
 	X(show_cq, "show cq", "[adapter ADAPTER] [client CLIENT]", "completion queues")            \
@@ -31,12 +31,12 @@
 	X(show_counters, "show counters", "[ADAPTER] [all]",                                       \
 	  "counters of adapters; all: zeros too")                                                  \
 	X(show_limits, "show limits", "[client CLIENT]",                                           \
-	  "limits of programs and the most that one has, or those of that client")            \
+	  "limits of programs and the most that one has, or those of that client")                 \
 	X(show_server, "show server", "", "connections and control calls of programs")             \
 	X(show_version, "show version", "", "versions")                                            \
 	X(set_log, "set log", "LEVEL", "how much DPDK says: error, warning, notice, info, debug")  \
 	X(set_engine, "set engine", "ENGINE [idle IDLE] [empty_polls N] [sleep TIME]",             \
-	  "the way in which an idle engine waits")                                       \
+	  "the way in which an idle engine waits")                                                 \
 	X(set_adapter, "set adapter", "ADAPTER [window N] [rto_floor TIME]",                       \
 	  "packets under way of a queue pair; the least time to a repeat")                         \
 	X(port, "port", "PORT up|down|fail", "a port's link; fail: as if it were unplugged")       \

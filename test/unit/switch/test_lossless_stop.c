@@ -287,7 +287,8 @@ make_chain(struct urn_switch **sw, const struct urn_lossless_config *cfg, bool l
 		assert_int_equal(bench_add_port(sw[0], 0, false), i + 1);
 }
 
-/* All that a step moves: from the senders, between switches, to the receiver, back to the senders. */
+/* All that a step moves: from the senders, between switches, to the receiver, back to the senders.
+ */
 static void
 step_chain(struct urn_switch **sw, struct bench *b, bool links, uint64_t *until, uint32_t *number)
 {
