@@ -364,8 +364,8 @@ test_chain_wires(void **state)
 }
 
 /*
- * Full bursts of many inputs at once for a link without a rate, behind which nothing goes on: no more
- * than a burst crosses the link before the credit is looked at again.
+ * Full bursts of many inputs at once for a link without a rate, behind which nothing goes on: no
+ * more than a burst crosses the link before the credit is looked at again.
  */
 static void
 test_link_burst(void **state)
