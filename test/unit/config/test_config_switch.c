@@ -128,11 +128,11 @@ lossless(void **state)
 static void
 obedience(void **state)
 {
-	struct urn_config *c = config_good(
-		SWITCH "lossless = 3\ndscp 3 = 0\nwatchdog = 1s\nrestore = 2s\n"
-			       "[adapter y]\nswitch = w\npfc = no\n"
-			       "[switch v]\n[adapter z]\nswitch = v\n[adapter u]\nswitch = v\n"
-			       "pfc = yes\n");
+	struct urn_config *c =
+		config_good(SWITCH "lossless = 3\ndscp 3 = 0\nwatchdog = 1s\nrestore = 2s\n"
+				   "[adapter y]\nswitch = w\npfc = no\n"
+				   "[switch v]\n[adapter z]\nswitch = v\n[adapter u]\nswitch = v\n"
+				   "pfc = yes\n");
 
 	(void)state;
 	assert_true(c->adapter[0].adapter.obey.on);
@@ -268,9 +268,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plugs),     cmocka_unit_test(impairments),
-		cmocka_unit_test(lossless),  cmocka_unit_test(obedience),  cmocka_unit_test(engines),
-		cmocka_unit_test(bad_plugs), cmocka_unit_test(bad_links),
-		cmocka_unit_test(bad_words),
+		cmocka_unit_test(lossless),  cmocka_unit_test(obedience),
+		cmocka_unit_test(engines),   cmocka_unit_test(bad_plugs),
+		cmocka_unit_test(bad_links), cmocka_unit_test(bad_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
