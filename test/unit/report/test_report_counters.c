@@ -115,6 +115,8 @@ order_stays(void **state)
 		{URN_C_NO_MBUF, "no_mbuf"},
 		{URN_C_EVENT_LATE, "event_late"},
 		{URN_C_NAK_OPERATIONAL, "nak_operational"},
+		{URN_C_PFC_PAUSE, "pfc_pause"},
+		{URN_C_DROP_PFC, "drop_pfc"},
 	};
 
 	(void)state;
@@ -123,7 +125,7 @@ order_stays(void **state)
 		assert_true(i == 0 || at[i].id > at[i - 1].id);
 	}
 	assert_int_equal(URN_C_RX_PACKETS, 0);
-	assert_int_equal(URN_C_NAK_OPERATIONAL, URN_COUNTER_COUNT - 1);
+	assert_int_equal(URN_C_DROP_PFC, URN_COUNTER_COUNT - 1);
 }
 
 /* ---- a block and a scope more */
