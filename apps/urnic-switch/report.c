@@ -86,7 +86,7 @@ queue_used(struct urn_switch *sw, uint16_t number, unsigned int priority,
 static void
 json_queues(struct urn_json *j, struct urn_switch *sw, uint16_t number)
 {
-	urn_json_array(j, "queues");
+	urn_json_array(j, "priorities");
 	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
 		const struct urn_swq_level *l = &urn_switch_queues(sw, number)->level[k];
 		struct urn_switch_account a;

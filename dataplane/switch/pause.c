@@ -165,7 +165,9 @@ watch(struct urn_switch_port *p, uint64_t now)
 			l->level[i].progress = RTE_MAX(l->level[i].progress, now);
 		}
 	}
-	for (unsigned int i, set = p->queue.waiting & l->ll->cfg.priorities & ~(unsigned int)l->restoring; take_bit(&set, &i);) {
+	for (unsigned int i,
+	     set = p->queue.waiting & l->ll->cfg.priorities & ~(unsigned int)l->restoring;
+	     take_bit(&set, &i);) {
 		uint64_t end = RTE_MAX(l->level[i].progress, wire) + l->ll->cfg.watchdog_ns;
 
 		if (now >= end)

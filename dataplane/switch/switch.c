@@ -547,12 +547,13 @@ urn_switch_output(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, uns
 	if (port >= sw->ports)
 		return 0;
 	p = sw->port[port];
-	if (unlikely(p->waits)) {
-		if (p->ll)
-			p->ll->given = 0;
-		urn_switch_port_drain(p, now);
+	if (unlikely(p->ll != NULL)) {
+		n = urn_switch_port_lossless(p, m, max, now);
+	} else {
+		if (unlikely(p->waits))
+			urn_switch_port_drain(p, now);
+		n = urn_impair_pop(p->impair[URN_SWITCH_OUT], m, max, now);
 	}
-	n = urn_impair_pop(p->impair[URN_SWITCH_OUT], m, max, now);
 	for (unsigned int i = 0; i < n; i++)
 		bytes += m[i]->pkt_len;
 	p->c.v[URN_SWITCH_TX_PACKETS] += n;

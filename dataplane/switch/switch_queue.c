@@ -120,6 +120,20 @@ urn_switch_port_send(struct urn_switch_port *p, struct rte_mbuf **m, unsigned in
 	}
 }
 
+unsigned int
+urn_switch_port_lossless(struct urn_switch_port *p, struct rte_mbuf **m, unsigned int max,
+			 uint64_t now)
+{
+	struct urn_impair *wire = p->impair[URN_SWITCH_OUT];
+	unsigned int n = urn_impair_pop(wire, m, max, now);
+
+	if (n == max)
+		return n;
+	p->ll->given = (uint16_t)RTE_MIN(n, URN_SWITCH_BURST);
+	urn_switch_port_drain(p, now);
+	return n + urn_impair_pop(wire, m + n, max - n, now);
+}
+
 uint64_t
 urn_switch_port_next(const struct urn_switch_port *p)
 {

@@ -56,6 +56,13 @@ void urn_switch_port_drain(struct urn_switch_port *p, uint64_t now);
  */
 void urn_switch_port_send(struct urn_switch_port *p, struct rte_mbuf **m, unsigned int n,
 			  uint64_t now);
+/*
+ * urn_switch_output() of a lossless switch, without counting. Frames that are on the wire go before
+ * further ones are given to it, so that no more than a burst crosses a link before its other end is
+ * looked at again.
+ */
+unsigned int urn_switch_port_lossless(struct urn_switch_port *p, struct rte_mbuf **m,
+				      unsigned int max, uint64_t now);
 /* Time at which a waiting frame of the port may go, ns; UINT64_MAX: none may. */
 uint64_t urn_switch_port_next(const struct urn_switch_port *p);
 

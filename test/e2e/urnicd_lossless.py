@@ -75,5 +75,5 @@ class Lossless(Nicd):
 
 
 if __name__ == "__main__":
-    Lossless.NICD, Lossless.PERF, Lossless.CONFIG, Lossless.CTL = sys.argv[1:5]
+    Lossless.NICD, Lossless.PERF, Lossless.CONFIG, Lossless.CTL = map(os.path.abspath, sys.argv[1:5])
     unittest.main(argv=sys.argv[:1], verbosity=2)

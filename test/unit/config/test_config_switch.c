@@ -124,6 +124,29 @@ lossless(void **state)
 	config_cases(cases, RTE_DIM(cases));
 }
 
+/* Adapters obey the lossless switch they are on, by its map, unless the file says otherwise. */
+static void
+obedience(void **state)
+{
+	struct urn_config *c =
+		config_good(SWITCH "lossless = 3\ndscp 3 = 0\nwatchdog = 1s\nrestore = 2s\n"
+				   "[adapter y]\nswitch = w\npfc = no\n"
+				   "[switch v]\n[adapter z]\nswitch = v\n[adapter u]\nswitch = v\n"
+				   "pfc = yes\n");
+
+	(void)state;
+	assert_true(c->adapter[0].adapter.obey.on);
+	assert_int_equal(c->adapter[0].adapter.obey.map.dscp[0], 3);
+	assert_int_equal(c->adapter[0].adapter.obey.watchdog_ns, 1000000000);
+	assert_int_equal(c->adapter[0].adapter.obey.restore_ns, 2000000000);
+	assert_false(c->adapter[1].adapter.obey.on);
+	assert_false(c->adapter[2].adapter.obey.on);
+	assert_true(c->adapter[3].adapter.obey.on);
+	assert_int_equal(c->adapter[3].adapter.obey.map.dscp[24], 3);
+	assert_int_equal(c->adapter[3].adapter.obey.watchdog_ns, 0);
+	urn_config_free(c);
+}
+
 static void
 engines(void **state)
 {
@@ -245,9 +268,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plugs),     cmocka_unit_test(impairments),
-		cmocka_unit_test(lossless),  cmocka_unit_test(engines),
-		cmocka_unit_test(bad_plugs), cmocka_unit_test(bad_links),
-		cmocka_unit_test(bad_words),
+		cmocka_unit_test(lossless),  cmocka_unit_test(obedience),
+		cmocka_unit_test(engines),   cmocka_unit_test(bad_plugs),
+		cmocka_unit_test(bad_links), cmocka_unit_test(bad_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

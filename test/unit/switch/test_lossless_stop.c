@@ -287,7 +287,8 @@ make_chain(struct urn_switch **sw, const struct urn_lossless_config *cfg, bool l
 		assert_int_equal(bench_add_port(sw[0], 0, false), i + 1);
 }
 
-/* All that a step moves: from the senders, between switches, to the receiver, back to the senders. */
+/* All that a step moves: from the senders, between switches, to the receiver, back to the senders.
+ */
 static void
 step_chain(struct urn_switch **sw, struct bench *b, bool links, uint64_t *until, uint32_t *number)
 {
@@ -360,6 +361,44 @@ test_chain_wires(void **state)
 {
 	(void)state;
 	chain(false);
+}
+
+/*
+ * Full bursts of many inputs at once for a link without a rate, behind which nothing goes on: no
+ * more than a burst crosses the link before the credit is looked at again.
+ */
+static void
+test_link_burst(void **state)
+{
+	enum { INPUTS = 8 };
+	struct urn_lossless_config cfg = bench_config();
+	struct urn_switch *sw[2];
+	struct rte_mbuf *m[URN_SWITCH_BURST];
+
+	(void)state;
+	cfg.headroom = URN_SWITCH_BURST * BENCH_LEN;
+	for (unsigned int i = 0; i < 2; i++) {
+		sw[i] = make_switch(&cfg);
+		bench_add_port(sw[i], 0, false);
+		bench_add_port(sw[i], 0, false);
+		bench_fix(sw[i], 0, 1);
+	}
+	assert_int_equal(urn_switch_link(sw[0], 1, sw[1], 0), 0);
+	urn_switch_pause(sw[1], 1, BENCH_PRIORITY, true, 0);
+	for (uint16_t i = 0; i < INPUTS; i++) {
+		uint16_t port = i ? bench_add_port(sw[0], 0, false) : 0;
+
+		for (unsigned int k = 0; k < URN_SWITCH_BURST; k++)
+			m[k] = bench_frame(0, i + 1u, BENCH_DSCP, k);
+		urn_switch_input(sw[0], port, m, URN_SWITCH_BURST, 1);
+	}
+	urn_switch_run_all(sw, 2, 1);
+	assert_int_equal(lost(sw[0]) + lost(sw[1]), 0);
+	assert_int_equal(bench_waiting(sw[0]) + bench_waiting(sw[1]),
+			 INPUTS * URN_SWITCH_BURST * BENCH_LEN);
+	assert_in_range(bench_waiting(sw[1]), cfg.xoff, cfg.share + cfg.xoff + cfg.headroom);
+	for (unsigned int i = 0; i < 2; i++)
+		urn_switch_destroy(sw[i]);
 }
 
 enum { RING = 3, STATION = 0, NEXT = 1, BEFORE = 2 };
@@ -443,7 +482,8 @@ main(void)
 		TEST(test_full_output),	  TEST(test_full_output_no_window),
 		TEST(test_watchdog),	  TEST(test_watchdog_held),
 		TEST(test_watchdog_slow), TEST(test_chain_links),
-		TEST(test_chain_wires),	  TEST(test_ring),
+		TEST(test_chain_wires),	  TEST(test_link_burst),
+		TEST(test_ring),
 	};
 
 	return cmocka_run_group_tests_name("switch_lossless_stop", tests, NULL, NULL);
