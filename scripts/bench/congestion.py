@@ -24,24 +24,25 @@ def jain(rates):
 
 
 class Simulated:
-    """Runs of urnic-incast. out: folder for the data and the pictures of the plots."""
+    """Runs of urnic-incast. programs.out: folder for the data and the picture of the plots."""
 
-    def __init__(self, runner, program, out, quick):
-        self.runner, self.program, self.out = runner, program, out
+    def __init__(self, runner, programs, quick):
+        self.runner, self.programs = runner, programs
         self.duration = "50ms" if quick else "200ms"
         self.drawn = {}  # senders: file with lines of the queue and rates, of DCQCN
 
     def run(self, senders, mode):
-        if not self.program or not os.access(self.program, os.X_OK):
+        program, folder = self.programs.incast, self.programs.out
+        if not program or not os.access(program, os.X_OK):
             raise Missing("not built: there is no urnic-incast")
         more = []
         if mode == "DCQCN" and senders not in self.drawn:
-            self.drawn[senders] = os.path.join(self.out, f"congestion-{senders}.dat")
+            self.drawn[senders] = os.path.join(folder, f"congestion-{senders}.dat")
             more = ["--plot", self.drawn[senders], "--sample", SAMPLE]
-        out = self.runner.run([self.program, "--senders", str(senders), "--duration", self.duration,
+        out = self.runner.run([program, "--senders", str(senders), "--duration", self.duration,
                                "--json", *MODES[mode], *more], 120)
         if more:
-            draw(self.out, self.drawn)
+            draw(folder, self.drawn)
         r = json.loads(out)
         return [(senders, "jain", r["jain"]), (senders, "goodput", 100 * r["goodput"]),
                 (senders, "queue", r["queue_mean"] / 1000), (senders, "queue_p99", r["queue_p99"] / 1000),
@@ -106,7 +107,7 @@ def ring(runner, programs, t, senders, marks):
 
 def measures(runner, programs, t, quick):
     """Series by name: functions of the number of senders."""
-    simulated = Simulated(runner, programs.incast, programs.out, quick)
+    simulated = Simulated(runner, programs, quick)
     found = {name: lambda n, mode=name: simulated.run(n, mode) for name in MODES}
     for name, marks in (("net_ring, DCQCN", True), ("net_ring, neither", False)):
         found[name] = lambda n, m=marks: ring(runner, programs, t, n, m)
