@@ -149,8 +149,8 @@ static const struct urn_config_key congestion_keys[] = {
 	 .preset = "10M", .help = "no notification makes a queue pair slower than this"},
 	{"delay_limit", .type = URN_CT_TIME, C(delay_limit_ns), .min = US, .max = S, .unit = 1,
 	 .preset = "(any time)",
-	 .help = "send so little that packets wait no longer in queues on their way, by the round "
-		 "trips; for switches that mark nothing"},
+	 .help = "send less while a round trip takes longer; give more than the longest one has "
+		 "without queues. For switches that mark nothing"},
 };
 
 #define N(field) FIELD(struct urn_config_engine, field)

@@ -41,8 +41,8 @@ struct urn_adapter_config {
 	bool no_congestion_control; /* send as fast as the window allows; send no CNP, and obey none */
 	struct urn_dcqcn_config dcqcn; /* parameters of congestion control; 0: the published ones;
 					  line is not used */
-	uint64_t delay_limit_ns; /* ns that packets may wait in queues on their way, by round trips;
-				    0: any time */
+	uint64_t delay_limit_ns;       /* ns that a round trip may take before fewer packets are in
+					  flight; 0: any time */
 	struct urn_obey_config obey; /* flow control of the port's peer */
 	uint32_t rto_floor_us;  /* least timeout by the measured round trip, microseconds; 0: 4000 */
 	uint32_t work_in_flight; /* requests in flight an engine; 0: 65536 */

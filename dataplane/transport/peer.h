@@ -70,8 +70,7 @@ struct urn_peers {
 	struct urn_pool pool;    /* indices that are free; at[] has as many as were ever taken, or more */
 	struct urn_hash hash;    /* by address */
 	uint32_t window;         /* packets in flight a QP, at most */
-	uint64_t delay_limit;	 /* ns that packets may wait in queues on the way (delay.h); 0: any
-				    time */
+	uint64_t delay_limit;	 /* ns that a round trip may take (delay.h); 0: any time */
 };
 
 /*

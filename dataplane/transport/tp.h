@@ -143,7 +143,8 @@ struct urn_tp_config {
 	uint64_t line;                 /* bytes a second of the port, for congestion control; 0: none of that */
 	/* Parameters of congestion control; 0: the published ones; no `line`. */
 	struct urn_dcqcn_config dcqcn;
-	uint64_t delay_limit; /* ns that packets may wait in queues on the way (delay.h); 0: any */
+	uint64_t delay_limit; /* ns that a round trip may take before fewer packets are in flight
+				 (delay.h); 0: any */
 	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: no such repeats */
 	const struct urn_flow_user *flow_user; /* the user of flows (flow.h); NULL: packets of flows are dropped */
 	void *flow_ctx;                /* the flow user's: its part for this transport */

@@ -20,8 +20,10 @@ SETTLE = 1              # seconds until busy threads have gone to sleep
 class Programs:
     """Paths of the programs."""
 
-    def __init__(self, project, build, perf):
+    def __init__(self, project, build, perf, incast=None, out=None):
         self.project = project
+        self.incast = incast # urnic-incast, or None
+        self.out = out       # folder for the output
         self.urnicd = os.path.join(build, "apps/urnicd/urnicd")
         self.urnicctl = os.path.join(build, "apps/urnicctl/urnicctl")
         self.perf = os.path.join(build, perf)

@@ -9,6 +9,7 @@ urnic     commands of urnic-perf
 sections  the measurements: series, points, plots
 speed     the table of figures that urnic must reach
 urnicd    the table for programs attached to a dataplane process
+congestion many senders into one port, simulated and over net_ring
 attached  commands of a dataplane process and its programs
 stats     rows of raw data, medians
 report    text and CSV
@@ -118,6 +119,7 @@ def options(argv):
     p.add_argument("--quick", action="store_true")
     p.add_argument("--json", action="store_true")
     p.add_argument("--stages-build")
+    p.add_argument("--incast")
     for name in ("project", "build", "perf", "out"):
         p.add_argument(name)
     p.add_argument("rounds", type=int)
@@ -148,7 +150,7 @@ def measure(o, runner):
     urnic = Urnic(runner, os.path.join(o.build, o.perf),
                   os.path.join(o.stages_build, o.perf) if o.stages_build else None,
                   os.path.join(o.build, "apps/urnic-switch/urnic-switch"),
-                  attached.Programs(o.project, o.build, o.perf))
+                  attached.Programs(o.project, o.build, o.perf, o.incast, o.out))
     wanted = o.only.split(",") if o.only else list(sections.ALL)
     chosen = [sections.ALL[name](urnic, runner, o.seconds, o.quick)
               for name in sections.ALL if name in wanted]

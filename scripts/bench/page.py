@@ -19,6 +19,10 @@ FAMILIES = {
     "limit": ("#222222",),
     "memcpy": ("#888888",),
     "testpmd": ("#d4ac0d",),
+    "DCQCN": ("#0b6e4f",),
+    "delay": ("#2471a3",),
+    "neither": ("#c0392b",),
+    "net_ring": ("#2ca25f", "#e08e79"),
 }
 OTHERS = ("#999999",)
 # Colours of stages, from the program down to the port and up again; idle last.

@@ -6,6 +6,7 @@ A series measures a point and returns [(x, metric, value), ...]; x is the point 
 in the plot the value stands (a percentile, a stage)."""
 from collections import namedtuple
 
+import congestion
 import peers
 import speed
 import switched
@@ -193,5 +194,20 @@ def attached(urnic, runner, t, quick):
                    urnicd.ROWS)
 
 
+def congestion_of(urnic, runner, t, quick):
+    return Section(
+        "congestion", "Many senders into one port", (2, 4, 8, 16),
+        [Series(name, measure) for name, measure in
+         congestion.measures(runner, urnic.programs, t, quick).items()],
+        [Plot("jain", "Fairness by senders", "senders", "Jain's index", logy=False),
+         Plot("goodput", "Goodput of the port by senders", "senders", "% of its rate", logy=False),
+         Plot("queue", "Bytes that wait, on average", "senders", "kB", logy=False),
+         Plot("drops", "Frames dropped", "senders", "frames", logy=False)],
+        "The first three series are simulated: ports of 10 Gbit/s, MTU 1024, a queue of 512 frames, "
+        "published parameters. Over net_ring the receiver's wire has 1 Gbit/s, with MTU 4096; all "
+        "senders share the cores of this machine with the switch. congestion.png has the queue and "
+        "the rates over time, simulated, when gnuplot is there.")
+
+
 ALL = {"size": size, "qps": qps, "latency": latency, "loss": loss, "stages": stages,
-       "speed": table, "urnicd": attached}
+       "speed": table, "urnicd": attached, "congestion": congestion_of}

@@ -413,7 +413,8 @@ test_impair(void **state)
 }
 
 /* A chain of three switches: ports 0 are hosts', the others are links. */
-/* One frame that waits for a busy wire goes out in its time, also when no other frame comes behind it. */
+/* One frame that waits for a busy wire goes out in its time, also when no other frame comes behind
+ * it. */
 static void
 test_last_waits(void **state)
 {
@@ -423,7 +424,9 @@ test_last_waits(void **state)
 
 	(void)state;
 	assert_int_equal(urn_switch_add_port(sw, &port), 1);
-	assert_int_equal(urn_fdb_set(urn_switch_fdb(sw), urn_mac((const uint8_t[6]){2, 0, 0, 0, 0, 1}), 1), 0);
+	assert_int_equal(
+		urn_fdb_set(urn_switch_fdb(sw), urn_mac((const uint8_t[6]){2, 0, 0, 0, 0, 1}), 1),
+		0);
 	put(sw, 0, frame_to(1, 0, 1), MS);
 	put(sw, 0, frame_to(1, 0, 2), MS);
 	assert_int_equal(urn_switch_queued(sw), 2);
@@ -513,14 +516,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_learning),  cmocka_unit_test(test_burst),
-		cmocka_unit_test(test_burst_moves),
-		cmocka_unit_test(test_order),	  cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_last_waits),
-		cmocka_unit_test(test_bad),	  cmocka_unit_test(test_static),
-		cmocka_unit_test(test_down),	  cmocka_unit_test(test_max_frame),
-		cmocka_unit_test(test_no_copies), cmocka_unit_test(test_impair),
-		cmocka_unit_test(test_links),	  cmocka_unit_test(test_no_loops),
+		cmocka_unit_test(test_learning),    cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_burst_moves), cmocka_unit_test(test_order),
+		cmocka_unit_test(test_flood),	    cmocka_unit_test(test_last_waits),
+		cmocka_unit_test(test_bad),	    cmocka_unit_test(test_static),
+		cmocka_unit_test(test_down),	    cmocka_unit_test(test_max_frame),
+		cmocka_unit_test(test_no_copies),   cmocka_unit_test(test_impair),
+		cmocka_unit_test(test_links),	    cmocka_unit_test(test_no_loops),
 		cmocka_unit_test(test_names),
 	};
 	struct CMUnitTest all[RTE_DIM(tests)];
