@@ -17,7 +17,7 @@ enum { BIND_STEP = 256 }; /* names looked at in one call of the engine */
 struct set_view {
 	struct urn_shard *shard;     /* shard of its engine */
 	struct urn_client_shard *cs; /* the client's there */
-	struct urn_msg_set *set;
+	struct urn_msg_rset *set;
 };
 
 /* Bytes of a set's piece of the client's area: registers, then the arena. */
@@ -42,7 +42,7 @@ open_set(void *arg)
 {
 	struct opening *o = arg;
 	struct urn_msg_regs *r = o->cs->shard->msg;
-	struct urn_msg_set *set;
+	struct urn_msg_rset *set;
 
 	o->rc = urn_sources_take(o->cs, &o->cfg.db);
 	if (o->rc != 0)
@@ -139,7 +139,7 @@ find(const struct urn_client *c, uint32_t handle, struct urn_abi_rep *rep, struc
 
 struct binding {
 	struct urn_msg_regs *regs;
-	struct urn_msg_set *set;
+	struct urn_msg_rset *set;
 	uint32_t name; /* the name to try next; 0: unbind */
 	uint32_t left; /* further names that may be tried, upward from there */
 	int rc;	       /* EAGAIN: some names were tried and are taken, others are left */

@@ -12,7 +12,7 @@ static const char *
 state_word(uint8_t state)
 {
 	static const char *const words[URN_MSGQ_STATES] = {
-#define X(name, number, word, text) [URN_MSGQ_##name] = word,
+#define X(name, number, word, text) [URN_MSGQ_##name] = (word),
 		URN_MSGQ_STATE_LIST(X)
 #undef X
 	};
@@ -34,8 +34,8 @@ one_set(const struct urn_adapter *a, const struct urn_client *c, unsigned int en
 	s->u64(s, "engine", engine);
 	snprintf(text, sizeof(text), "0x%016llx", (unsigned long long)v->qid);
 	s->str(s, "queue", text);
-	snprintf(text, sizeof(text), v->name ? "0x%x" : "", v->name);
-	s->str(s, "name", text);
+	snprintf(text, sizeof(text), "0x%x", v->name);
+	s->str(s, "name", v->name ? text : "");
 	s->str(s, "state", state_word(v->state));
 	s->u64(s, "entries", v->entries);
 	s->u64(s, "entry_bytes", v->entries ? v->entry_size : 0);
@@ -57,7 +57,7 @@ walk_shard(struct report_walk *w, const struct urn_adapter *a, unsigned int engi
 	uint32_t *i = &w->q->at.inner;
 
 	while (*i < urn_msg_slots(r)) {
-		const struct urn_msg_set *set;
+		const struct urn_msg_rset *set;
 		const struct urn_client *c;
 		struct urn_msg_view v;
 

@@ -28,7 +28,7 @@ struct rig {
 	struct urn_msg_regs *regs;
 	struct urn_tp_share *client[2]; /* shares of two clients */
 	uint8_t *area;                  /* pieces of all sets, with margins */
-	struct urn_msg_set *set[RIG_SETS];
+	struct urn_msg_rset *set[RIG_SETS];
 	struct rig_msg flow[RIG_MSGS];
 	unsigned int held;              /* messages that flows hold */
 	unsigned int sends;             /* calls of urn_flow_send() so far */

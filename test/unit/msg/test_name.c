@@ -60,15 +60,15 @@ names_end_with_their_queues(void **state)
 	}
 	for (unsigned int i = 0; i < MANY; i++) { /* each bucket is used */
 		assert_int_equal(urn_msg_bind(rig.regs, rig.set[i % N], 1000 + i), 0);
-		assert_ptr_equal(urn_msg_named(rig.regs, 1000 + i), rig.set[i % N]);
+		assert_ptr_equal(urn_msg_by_name(rig.regs, 1000 + i), rig.set[i % N]);
 	}
 	for (unsigned int i = 0; i < MANY - N; i++)
-		assert_null(urn_msg_named(rig.regs, 1000 + i));
+		assert_null(urn_msg_by_name(rig.regs, 1000 + i));
 	for (unsigned int i = 0; i < N; i++) {
 		uint32_t name = rig.set[i]->name;
 
 		rig_close(i);
-		assert_null(urn_msg_named(rig.regs, name));
+		assert_null(urn_msg_by_name(rig.regs, name));
 	}
 }
 

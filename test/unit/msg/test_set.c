@@ -118,10 +118,10 @@ a_set_ends_while_it_waits(void **state)
 static void
 as_many_as_slots(void **state)
 {
-	struct urn_msg_set **set = calloc(URN_MSG_SLOTS, sizeof(struct urn_msg_set *));
+	struct urn_msg_rset **set = calloc(URN_MSG_SLOTS, sizeof(struct urn_msg_rset *));
 	struct urn_abi_msg_set *regs = calloc(1, sizeof(*regs));
 	struct urn_msg_config cfg = {.share = rig.client[0], .regs = regs, .channel_fd = -1};
-	struct urn_msg_set *more;
+	struct urn_msg_rset *more;
 
 	(void)state;
 	assert_true(URN_MSG_SLOTS >= 4096);

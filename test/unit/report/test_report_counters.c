@@ -119,6 +119,8 @@ order_stays(void **state)
 		{URN_C_FLOW_TX, "flow_tx_packets"},
 		{URN_C_MSG_SENT, "tx_msg"},
 		{URN_C_DROP_MSG_HEAD, "drop_msg_head"},
+		{URN_C_PFC_PAUSE, "pfc_pause"},
+		{URN_C_DROP_PFC, "drop_pfc"},
 	};
 
 	(void)state;
@@ -127,7 +129,7 @@ order_stays(void **state)
 		assert_true(i == 0 || at[i].id > at[i - 1].id);
 	}
 	assert_int_equal(URN_C_RX_PACKETS, 0);
-	assert_int_equal(URN_C_DROP_MSG_HEAD, URN_COUNTER_COUNT - 1);
+	assert_int_equal(URN_C_DROP_PFC, URN_COUNTER_COUNT - 1);
 }
 
 /* ---- a block and a scope more */
