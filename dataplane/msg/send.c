@@ -143,6 +143,18 @@ take(struct urn_tp *tp, struct urn_msg_rset *s, const struct urn_abi_msg_send *l
 	s->user.source.flags |= URN_MSGF_TRY;
 }
 
+/* Refuse a doorbell write; the set may have several turns while the message before is pending. */
+static void
+refuse(struct urn_tp *tp, struct urn_msg_rset *s, uint32_t seq)
+{
+	uint32_t low = seq & URN_MSG_REFUSED_MASK;
+
+	if (s->user.source.rest == low)
+		return;
+	s->user.source.rest = low;
+	URN_COUNT(tp, MSG_RUNG_PENDING);
+}
+
 void
 urn_msg_look_send(struct urn_tp *tp, struct urn_msg_rset *s)
 {
@@ -153,12 +165,13 @@ urn_msg_look_send(struct urn_tp *tp, struct urn_msg_rset *s)
 	if (likely(seq == s->seq))
 		return;
 	if (s->user.source.flags & URN_MSGF_PENDING) {
-		URN_COUNT(tp, MSG_RUNG_PENDING);
+		refuse(tp, s, seq);
 		return;
 	}
 	memcpy(&line, &s->regs->send,
 	       sizeof(line)); /* once: the client may change the line at any time */
 	s->seq = seq;
+	s->user.source.rest = seq & URN_MSG_REFUSED_MASK;
 	take(tp, s, &line);
 }
 

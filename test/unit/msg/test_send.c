@@ -88,11 +88,16 @@ a_second_doorbell_waits_for_the_first(void **state)
 	assert_int_equal(rig_answered_seq(0), 1);
 	assert_int_equal(rig_code(0), URN_MSG_PENDING);
 	assert_int_equal(rig_count(URN_C_MSG_RUNG_PENDING), 1);
+	rig_ring(0); /* for a configuration, say: the write was refused already */
+	rig_turn(1);
+	assert_int_equal(rig_count(URN_C_MSG_RUNG_PENDING), 1);
+	rig_send(0, 16, 9, QID);
+	assert_int_equal(rig_count(URN_C_MSG_RUNG_PENDING), 2);
 	rig_answer(0, URN_MSG_DONE);
 	assert_int_equal(rig_answered_seq(0), 1);
 	rig_ring(0); /* rung again, the write is valid */
 	rig_turn(3);
-	assert_int_equal(rig_answered_seq(0), 2);
+	assert_int_equal(rig_answered_seq(0), 3);
 	rig_answer(0, URN_MSG_DONE);
 }
 
