@@ -14,8 +14,8 @@ enum {
 	URN_MSG_NAME_BUCKETS = 16384,
 	URN_MSG_BUSY_NS = 1000000000, /* ns that a message waits for room in a flow, until BUSY is
 					 its error */
-	URN_MSG_REFUSED_MASK = 0xfff, /* urn_source.rest of a set: low bits of the seq that was taken
-				       * or refused last */
+	URN_MSG_REFUSED_MASK = 0xfff, /* urn_source.rest of a set: low bits of the seq that was
+				       * taken or refused last */
 };
 _Static_assert((int)URN_MSG_SLOTS <= (int)URN_MSG_NIL, "slots have 16 bits");
 

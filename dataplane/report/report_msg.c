@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reports on register sets of messages. The adapter's lock keeps sets from coming and going; a set is read
- * while its engine goes on working.
+ * Reports on register sets of messages. The adapter's lock keeps sets from coming and going; a set
+ * is read while its engine goes on working.
  */
 #include "msg/msg.h"
 #include "report/report_priv.h"
@@ -22,8 +22,8 @@ state_word(uint8_t state)
 
 /* Report a set; v: a view of it. */
 static void
-one_set(const struct urn_adapter *a, const struct urn_client *c, unsigned int engine, const struct urn_msg_view *v,
-	struct urn_report_sink *s)
+one_set(const struct urn_adapter *a, const struct urn_client *c, unsigned int engine,
+	const struct urn_msg_view *v, struct urn_report_sink *s)
 {
 	char text[24];
 
@@ -89,8 +89,8 @@ adapter_sets(struct report_walk *w, struct urn_adapter *a)
 }
 
 int
-urn_report_msgs(const struct urn_report_source *src, struct urn_report_query *q, struct urn_report_sink *s,
-		struct urn_err *err)
+urn_report_msgs(const struct urn_report_source *src, struct urn_report_query *q,
+		struct urn_report_sink *s, struct urn_err *err)
 {
 	struct report_walk w = report_walk_begin(src, q, s);
 

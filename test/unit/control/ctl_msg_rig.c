@@ -112,7 +112,8 @@ rig_teardown(void **state)
 			rig_channel[i]->close(rig_channel[i]->ctx);
 	for (unsigned int a = 0; a < ADAPTERS; a++)
 		for (unsigned int v = 0; v < ENGINES; v++)
-			assert_int_equal(urn_msg_count(urn_adapter_shard(rig_dp->adapter[a], v)->msg), 0);
+			assert_int_equal(
+				urn_msg_count(urn_adapter_shard(rig_dp->adapter[a], v)->msg), 0);
 	urn_dp_destroy(rig_dp);
 	for (unsigned int i = 0; i < ADAPTERS; i++)
 		urn_port_close(port[i]);
@@ -224,9 +225,10 @@ rig_entry(const struct rig_set *s, uint32_t n)
 int
 rig_bind_name(const struct rig_set *s, uint32_t name, uint32_t end, struct urn_abi_rep *rep)
 {
-	struct urn_abi_req req = {.op = URN_CTL_MSG_BIND,
-				  .handle = s->rep.handle,
-				  .msg_bind = {.name = name, .flags = end ? URN_MSG_BIND_ANY : 0, .end = end}};
+	struct urn_abi_req req = {
+		.op = URN_CTL_MSG_BIND,
+		.handle = s->rep.handle,
+		.msg_bind = {.name = name, .flags = end ? URN_MSG_BIND_ANY : 0, .end = end}};
 
 	*rep = rig_call(s->client, &req);
 	return rep->err;
@@ -238,8 +240,9 @@ rig_stranger(struct urn_ledger *ledger, uid_t uid, uint64_t own, uint64_t users)
 {
 	struct urn_limits client, user;
 	struct urn_client_who who = {.pid = getpid(), .uid = uid, .conn_fd = -1, .limits = &client};
-	struct urn_abi_req req = {.op = URN_CTL_HELLO,
-				  .hello = {URN_ABI_VERSION_OLDEST, URN_ABI_VERSION, 0, URN_ABI_FEATURES}};
+	struct urn_abi_req req = {
+		.op = URN_CTL_HELLO,
+		.hello = {URN_ABI_VERSION_OLDEST, URN_ABI_VERSION, 0, URN_ABI_FEATURES}};
 	struct urn_abi_rep rep;
 	struct urn_err err;
 	struct urn_client *c;

@@ -20,7 +20,7 @@ enum {
 	ARENA = 65536, /* bytes */
 	RING = 4096,   /* offset of the ring in the arena */
 	ENTRIES = 8,
-	SIZE = 1024,   /* bytes of an entry */
+	SIZE = 1024, /* bytes of an entry */
 };
 
 extern struct urn_dp *rig_dp;
@@ -67,7 +67,8 @@ int rig_bind_name(const struct rig_set *s, uint32_t name, uint32_t end, struct u
 
 /* ---- clients in other processes */
 
-/* A client of adapter 0, in another process, of a user; own, users: their quotas of register sets. */
+/* A client of adapter 0, in another process, of a user; own, users: their quotas of register sets.
+ */
 struct urn_client *rig_stranger(struct urn_ledger *ledger, uid_t uid, uint64_t own, uint64_t users);
 /* Open sets until that fails. returns: their number; rep: the failure */
 unsigned int rig_open_all(struct urn_client *c, struct urn_abi_rep *rep, uint32_t handle[]);

@@ -8,7 +8,8 @@
 
 /* ---- open and close */
 
-/* DB-1: the reply says where registers and arena are, which are zero and apart from each other's. */
+/* DB-1: the reply says where registers and arena are, which are zero and apart from each other's.
+ */
 static void
 a_reply_says_where(void **state)
 {
@@ -161,7 +162,8 @@ any_name_of_a_range(void **state)
 	assert_true(rep.msg.qid == URN_MSG_NAME(UINT32_MAX - 1));
 }
 
-/* Quotas: a client's own, its user's; a set that is closed, and a client that dies, give theirs back. */
+/* Quotas: a client's own, its user's; a set that is closed, and a client that dies, give theirs
+ * back. */
 static void
 quotas_hold(void **state)
 {
@@ -183,7 +185,7 @@ quotas_hold(void **state)
 	assert_int_equal(rig_open_all(b, &rep, handle + 20), 5);
 	assert_non_null(strstr(rep.why, "a user may have at most 15 register sets"));
 	assert_int_equal(rig_open_all(other, &rep, handle + 40), 10); /* another user's */
-	rig_open_set(&s, 0, 0, 0);					   /* a program's that embeds the dataplane */
+	rig_open_set(&s, 0, 0, 0); /* a program's that embeds the dataplane */
 	req.handle = handle[3];
 	urn_ctl_call(b, &req, &rep); /* not its own */
 	assert_int_equal(rep.err, EINVAL);
@@ -199,11 +201,13 @@ quotas_hold(void **state)
 	urn_ledger_fini(&ledger);
 }
 
-/* A set writes to a channel of its client: the channel stays as long as the set, and may go with the client. */
+/* A set writes to a channel of its client: the channel stays as long as the set, and may go with
+ * the client. */
 static void
 a_channel_is_in_use(void **state)
 {
-	struct urn_abi_req make = {.op = URN_CTL_CREATE_CHANNEL}, open = rig_open_req(0, 0), end = make, close_it = make;
+	struct urn_abi_req make = {.op = URN_CTL_CREATE_CHANNEL}, open = rig_open_req(0, 0),
+			   end = make, close_it = make;
 	struct urn_abi_rep rep;
 	struct urn_ledger ledger;
 	struct urn_client *c;
@@ -242,14 +246,9 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		T(a_reply_says_where),
-		T(the_feature_is_needed),
-		T(nonsense_is_refused),
-		T(thousands_come_and_go),
-		T(names_are_taken_once),
-		T(any_name_of_a_range),
-		T(quotas_hold),
-		T(a_channel_is_in_use),
+		T(a_reply_says_where),	  T(the_feature_is_needed), T(nonsense_is_refused),
+		T(thousands_come_and_go), T(names_are_taken_once),  T(any_name_of_a_range),
+		T(quotas_hold),		  T(a_channel_is_in_use),
 	};
 
 	return cmocka_run_group_tests_name("ctl_msg", tests, rig_setup_eal, rig_teardown_eal);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages between register sets, over real flows, from doorbell to ring and event (doorbell.md DB-3 to DB-8);
- * sets and clients that end meanwhile.
+ * Messages between register sets, over real flows, from doorbell to ring and event (doorbell.md
+ * DB-3 to DB-8); sets and clients that end meanwhile.
  */
 #include "ctl_msg_rig.h"
 
@@ -42,7 +42,8 @@ messages_arrive(void **state)
 			}
 }
 
-/* A name leads to the adapter's first engine, wherever the message comes from; the answer finds its way back. */
+/* A name leads to the adapter's first engine, wherever the message comes from; the answer finds its
+ * way back. */
 static void
 messages_by_name(void **state)
 {
@@ -64,7 +65,8 @@ messages_by_name(void **state)
 	assert_int_equal(rig_answered(&a), URN_MSG_NO_QUEUE);
 }
 
-/* DB-5: a full queue answers its sender; the other queue of the same reader takes messages meanwhile. */
+/* DB-5: a full queue answers its sender; the other queue of the same reader takes messages
+ * meanwhile. */
 static void
 a_full_queue_answers(void **state)
 {
@@ -178,7 +180,9 @@ a_set_ends_in_flight(void **state)
 	}
 	rig_send_to(&other, 1, to.rep.msg.qid, 7);
 	assert_int_equal(rig_answered(&other), URN_MSG_DONE);
-	assert_int_equal(((const uint8_t *)(rig_entry(&to, atomic_load(&to.regs->rstat.tail) - 1) + 1))[0], 7);
+	assert_int_equal(
+		((const uint8_t *)(rig_entry(&to, atomic_load(&to.regs->rstat.tail) - 1) + 1))[0],
+		7);
 }
 
 /* A client that dies with messages in flight, in retries, and with readers armed. */
@@ -212,8 +216,8 @@ a_client_dies_in_flight(void **state)
 }
 
 /*
- * A stranger that scribbles over its area, rings every doorbell, and dies with all of that under way: a reader
- * and a sender beside it see nothing of it.
+ * A stranger that scribbles over its area, rings every doorbell, and dies with all of that under
+ * way: a reader and a sender beside it see nothing of it.
  */
 static void
 a_hostile_client_harms_nobody(void **state)
@@ -237,7 +241,8 @@ a_hostile_client_harms_nobody(void **state)
 		for (unsigned int k = 0; k < 300; k++) {
 			for (unsigned int i = 0; i < 2000; i++) {
 				rnd = rnd * 1103515245u + 12345u;
-				c->area.base[(rnd >> 4) % (size_t)c->area.next] = (uint8_t)(rnd >> 16);
+				c->area.base[(rnd >> 4) % (size_t)c->area.next] =
+					(uint8_t)(rnd >> 16);
 			}
 			rig_turns(1);
 			if (k % 10 == 5) {
@@ -247,7 +252,8 @@ a_hostile_client_harms_nobody(void **state)
 			if (k % 20 == 0) {
 				rig_send_to(&from, 0, to.rep.msg.qid, (uint8_t)k);
 				assert_int_equal(rig_answered(&from), URN_MSG_DONE);
-				atomic_store(&to.regs->ctrl.head, atomic_load(&to.regs->rstat.tail));
+				atomic_store(&to.regs->ctrl.head,
+					     atomic_load(&to.regs->rstat.tail));
 			}
 		}
 		urn_client_destroy(c);
@@ -262,14 +268,10 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		T(messages_arrive),
-		T(messages_by_name),
-		T(a_full_queue_answers),
-		T(a_closed_queue_takes_nothing),
-		T(events_are_written),
-		T(a_set_ends_in_flight),
-		T(a_client_dies_in_flight),
-		T(a_hostile_client_harms_nobody),
+		T(messages_arrive),	    T(messages_by_name),
+		T(a_full_queue_answers),    T(a_closed_queue_takes_nothing),
+		T(events_are_written),	    T(a_set_ends_in_flight),
+		T(a_client_dies_in_flight), T(a_hostile_client_harms_nobody),
 	};
 
 	return cmocka_run_group_tests_name("ctl_msg_flow", tests, rig_setup_eal, rig_teardown_eal);

@@ -41,7 +41,8 @@ a_reopened_slot_has_a_new_number(void **state)
 static void
 generations_are_never_zero(void **state)
 {
-	static const uint32_t start[] = {0, 0x7ffffffd, 0x7ffffffe, 0x7fffffff, 0x80000000, UINT32_MAX - 1, UINT32_MAX};
+	static const uint32_t start[] = {0,	     0x7ffffffd,     0x7ffffffe, 0x7fffffff,
+					 0x80000000, UINT32_MAX - 1, UINT32_MAX};
 
 	(void)state;
 	rig_open(0, -1, 0);
