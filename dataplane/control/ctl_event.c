@@ -113,8 +113,7 @@ urn_ctl_destroy_channel(struct urn_client *c, const struct urn_abi_req *req, str
 				    req->handle);
 	if (ch->users)
 		return urn_ctl_fail(rep, EBUSY,
-				    "%s: %u queues use the channel: destroy those "
-				    "first",
+				    "%s: %u queues use the channel: destroy those first",
 				    c->adapter->cfg.name, ch->users);
 	if (c->adapter->cm && urn_cm_client_uses(c->adapter->cm, &c->cm, ch->write_fd))
 		return urn_ctl_fail(rep, EBUSY, "%s: connection ids use the channel: destroy those "

@@ -3,7 +3,7 @@
  * Register sets of messages (doorbell.md; lib/abi/msg.h): the user of flows on one adapter and
  * engine. A register set is a source of work with one send channel and one receive queue. The
  * client's lines are never trusted: each is copied once and then checked, and everything that the
- * dataplane must remember is kept in struct urn_msg_set. A client that writes nonsense harms its
+ * dataplane must remember is kept in struct urn_msg_rset. A client that writes nonsense harms its
  * own messages only.
  *
  *   set.c    sets come and go; slots and generations
@@ -22,7 +22,7 @@
 #include "transport/source.h"
 
 struct urn_msg_regs;
-struct urn_msg_set;
+struct urn_msg_rset;
 
 enum {
 	URN_MSG_SLOTS =
@@ -62,7 +62,7 @@ struct urn_msg_config {
 
 /* Make a set. returns: 0; ENOSPC: no slot is left; ENOMEM. set: valid on success */
 int urn_msg_open(struct urn_msg_regs *r, const struct urn_msg_config *cfg,
-		 struct urn_msg_set **set);
+		 struct urn_msg_rset **set);
 /* End a set, with its message in flight; struct urn_source_ops.end. returns: true, always */
 bool urn_msg_end(struct urn_tp *tp, struct urn_source *src);
 
@@ -70,9 +70,9 @@ bool urn_msg_end(struct urn_tp *tp, struct urn_source *src);
  * Let a queue have a name from now on, instead of the name before. name: not 0; returns: 0;
  * EADDRINUSE: another queue has it
  */
-int urn_msg_bind(struct urn_msg_regs *r, struct urn_msg_set *set, uint32_t name);
+int urn_msg_bind(struct urn_msg_regs *r, struct urn_msg_rset *set, uint32_t name);
 /* The queue has no name any more. */
-void urn_msg_unbind(struct urn_msg_regs *r, struct urn_msg_set *set);
+void urn_msg_unbind(struct urn_msg_regs *r, struct urn_msg_rset *set);
 
 /* A view of a set, for control and reports. */
 struct urn_msg_view {
@@ -96,19 +96,19 @@ struct urn_msg_view {
  * The set in a slot; slot: any number; NULL: none. In any thread that keeps sets from coming and
  * going (the adapter's lock).
  */
-struct urn_msg_set *urn_msg_set_at(const struct urn_msg_regs *r, uint32_t slot);
+struct urn_msg_rset *urn_msg_set_at(const struct urn_msg_regs *r, uint32_t slot);
 /* One more than the highest slot that ever had a set; in any thread, as urn_msg_set_at(). */
 uint32_t urn_msg_slots(const struct urn_msg_regs *r);
 /* Sets that there are now. In any thread */
 uint32_t urn_msg_count(const struct urn_msg_regs *r);
 /* Look at a set. In the engine's thread, or as urn_msg_set_at(): then numbers may be a moment old.
  */
-void urn_msg_look(const struct urn_msg_regs *r, const struct urn_msg_set *set,
+void urn_msg_look(const struct urn_msg_regs *r, const struct urn_msg_rset *set,
 		  struct urn_msg_view *v);
 /* The set of a source with urn_msg_ops. */
-struct urn_msg_set *urn_msg_set_of(struct urn_source *src);
+struct urn_msg_rset *urn_msg_set_of(struct urn_source *src);
 /* The source of a set. */
-struct urn_source *urn_msg_source(struct urn_msg_set *set);
+struct urn_source *urn_msg_source(struct urn_msg_rset *set);
 
 /* Handle of a set at its client: engine and slot. */
 #define URN_MSG_HANDLE(engine, slot) (((uint32_t)(engine) << 16 | (uint32_t)(slot)) + 1)

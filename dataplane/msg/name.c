@@ -11,8 +11,8 @@ bucket(const struct urn_msg_regs *r, uint32_t name)
 	return urn_hash_bucket(&r->names, &name, 1);
 }
 
-struct urn_msg_set *
-urn_msg_named(const struct urn_msg_regs *r, uint32_t name)
+struct urn_msg_rset *
+urn_msg_by_name(const struct urn_msg_regs *r, uint32_t name)
 {
 	if (!r->names.bucket)
 		return NULL;
@@ -23,7 +23,7 @@ urn_msg_named(const struct urn_msg_regs *r, uint32_t name)
 }
 
 void
-urn_msg_unbind(struct urn_msg_regs *r, struct urn_msg_set *set)
+urn_msg_unbind(struct urn_msg_regs *r, struct urn_msg_rset *set)
 {
 	if (!set->name)
 		return;
@@ -32,9 +32,9 @@ urn_msg_unbind(struct urn_msg_regs *r, struct urn_msg_set *set)
 }
 
 int
-urn_msg_bind(struct urn_msg_regs *r, struct urn_msg_set *set, uint32_t name)
+urn_msg_bind(struct urn_msg_regs *r, struct urn_msg_rset *set, uint32_t name)
 {
-	struct urn_msg_set *taken = urn_msg_named(r, name);
+	struct urn_msg_rset *taken = urn_msg_by_name(r, name);
 
 	if (taken)
 		return taken == set ? 0 : EADDRINUSE;

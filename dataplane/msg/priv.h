@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Register sets inside: struct urn_msg_set, and what the files of this folder ask each other. */
+/* Register sets inside: struct urn_msg_rset, and what the files of this folder ask each other. */
 #ifndef URN_MSG_PRIV_H
 #define URN_MSG_PRIV_H
 
@@ -14,6 +14,8 @@ enum {
 	URN_MSG_NAME_BUCKETS = 16384,
 	URN_MSG_BUSY_NS = 1000000000, /* ns that a message waits for room in a flow, until BUSY is
 					 its error */
+	URN_MSG_REFUSED_MASK = 0xfff, /* urn_source.rest of a set: low bits of the seq that was
+				       * taken or refused last */
 };
 _Static_assert((int)URN_MSG_SLOTS <= (int)URN_MSG_NIL, "slots have 16 bits");
 
@@ -30,7 +32,7 @@ enum urn_msg_flag {
 
 /* A register set. A set's slot, its ring and its message are never read back from the client's
  * memory. */
-struct urn_msg_set {
+struct urn_msg_rset {
 	struct urn_source_ops_user user; /* source and operations */
 	struct urn_abi_msg_set
 		*regs;	/* in the client's area; the arena is right behind; the same for its life */
@@ -68,11 +70,11 @@ struct urn_msg_set {
 	uint32_t channel;    /* control's: handle of the client's channel; 0: none */
 	uint32_t sent;	     /* doorbells taken; wraps */
 };
-_Static_assert(sizeof(struct urn_msg_set) <= 256, "thousands of sets a node (DB-1)");
+_Static_assert(sizeof(struct urn_msg_rset) <= 256, "thousands of sets a node (DB-1)");
 
 /* A slot, which outlives its sets. */
 struct urn_msg_slot {
-	struct urn_msg_set *set; /* NULL: none */
+	struct urn_msg_rset *set; /* NULL: none */
 	uint32_t generation; /* added to the start of all generations: number of sets that had the
 				slot, less one */
 	uint32_t next;	     /* with a name: the next in the bucket; free: the pool's */
@@ -102,7 +104,7 @@ urn_msg_regs_of(const struct urn_tp *tp)
 
 /* The arena of a set. */
 static inline uint8_t *
-urn_msg_arena(const struct urn_msg_set *s)
+urn_msg_arena(const struct urn_msg_rset *s)
 {
 	return (uint8_t *)(s->regs + 1);
 }
@@ -110,22 +112,22 @@ urn_msg_arena(const struct urn_msg_set *s)
 /* Number of the queue of a slot that has a set. */
 uint64_t urn_msg_number(const struct urn_msg_regs *r, uint32_t slot);
 /* The set that a queue's number or name leads to, in this engine; NULL: none. */
-struct urn_msg_set *urn_msg_find(const struct urn_msg_regs *r, uint64_t qid);
+struct urn_msg_rset *urn_msg_find(const struct urn_msg_regs *r, uint64_t qid);
 /* The set with a name; NULL: none. (name.c) */
-struct urn_msg_set *urn_msg_named(const struct urn_msg_regs *r, uint32_t name);
+struct urn_msg_rset *urn_msg_by_name(const struct urn_msg_regs *r, uint32_t name);
 
 /* Look at the set's send doorbell. (send.c) */
-void urn_msg_look_send(struct urn_tp *tp, struct urn_msg_set *s);
+void urn_msg_look_send(struct urn_tp *tp, struct urn_msg_rset *s);
 /*
  * Give the message to a flow, at the set's turn. returns: true when no flow had room now: the set
  * is to be looked at again
  */
-bool urn_msg_try(struct urn_tp *tp, struct urn_msg_set *s);
+bool urn_msg_try(struct urn_tp *tp, struct urn_msg_rset *s);
 /* A message of this set was answered; struct urn_flow_user.answered. */
 void urn_msg_answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code);
 
 /* Look at the receive queue's configuration, and at ARM INTR. (queue.c) */
-void urn_msg_look_conf(struct urn_tp *tp, struct urn_msg_set *s);
+void urn_msg_look_conf(struct urn_tp *tp, struct urn_msg_rset *s);
 /* struct urn_flow_user. (queue.c) */
 uint8_t urn_msg_admit(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid,
 		      uint32_t len);
@@ -134,8 +136,8 @@ uint8_t urn_msg_deliver(struct urn_tp *tp, const struct urn_flow_from *from, uin
 
 /* A message came, or the reader armed while messages wait: look at ARM INTR at the turn's end.
  * (tell.c) */
-void urn_msg_touch(struct urn_msg_regs *r, struct urn_msg_set *s);
+void urn_msg_touch(struct urn_msg_regs *r, struct urn_msg_rset *s);
 /* The set ends: it is in no list any more. */
-void urn_msg_forget(struct urn_msg_regs *r, struct urn_msg_set *s);
+void urn_msg_forget(struct urn_msg_regs *r, struct urn_msg_rset *s);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* True when a ring of this configuration lies in the arena. */
 static bool
-fits(const struct urn_msg_set *s, const struct urn_abi_msg_conf *c)
+fits(const struct urn_msg_rset *s, const struct urn_abi_msg_conf *c)
 {
 	if (c->entries == 0)
 		return true;
@@ -22,14 +22,14 @@ fits(const struct urn_msg_set *s, const struct urn_abi_msg_conf *c)
 
 /* True when the ring has messages that the reader is not done with. */
 static bool
-holds(const struct urn_msg_set *s)
+holds(const struct urn_msg_rset *s)
 {
 	return s->entries &&
 	       atomic_load_explicit(&s->regs->ctrl.head, memory_order_acquire) != s->tail;
 }
 
 static void
-set_state(struct urn_msg_set *s, uint8_t state)
+set_state(struct urn_msg_rset *s, uint8_t state)
 {
 	s->state = state;
 	atomic_store_explicit(&s->regs->rstat.state, state, memory_order_relaxed);
@@ -37,7 +37,7 @@ set_state(struct urn_msg_set *s, uint8_t state)
 
 /* Take a configuration, which fits. c: a copy of the client's line */
 static void
-take(struct urn_msg_set *s, const struct urn_abi_msg_conf *c)
+take(struct urn_msg_rset *s, const struct urn_abi_msg_conf *c)
 {
 	s->entries = c->entries;
 	s->entry_size = c->entry_size;
@@ -52,7 +52,7 @@ take(struct urn_msg_set *s, const struct urn_abi_msg_conf *c)
 }
 
 static void
-configure(struct urn_tp *tp, struct urn_msg_set *s, uint32_t seq)
+configure(struct urn_tp *tp, struct urn_msg_rset *s, uint32_t seq)
 {
 	struct urn_abi_msg_conf c;
 
@@ -73,7 +73,7 @@ configure(struct urn_tp *tp, struct urn_msg_set *s, uint32_t seq)
 }
 
 void
-urn_msg_look_conf(struct urn_tp *tp, struct urn_msg_set *s)
+urn_msg_look_conf(struct urn_tp *tp, struct urn_msg_rset *s)
 {
 	/* The fields were written before seq: acquire. */
 	uint32_t seq = atomic_load_explicit(&s->regs->conf.seq, memory_order_acquire);
@@ -97,7 +97,7 @@ same_prefix(const uint8_t a[16], const uint8_t b[16], unsigned int bits)
 }
 
 static bool
-is_permitted(const struct urn_msg_set *s, const struct urn_flow_from *from)
+is_permitted(const struct urn_msg_rset *s, const struct urn_flow_from *from)
 {
 	if ((s->conf_flags & URN_MSGQ_OWN_NODE) && !from->own)
 		return false;
@@ -106,7 +106,7 @@ is_permitted(const struct urn_msg_set *s, const struct urn_flow_from *from)
 
 /* Count a refusal, also where the client sees it. returns: the code */
 static uint8_t
-refuse(struct urn_tp *tp, struct urn_msg_set *s, enum urn_counter why, uint8_t code)
+refuse(struct urn_tp *tp, struct urn_msg_rset *s, enum urn_counter why, uint8_t code)
 {
 	_Atomic uint64_t *n = &s->regs->rstat.refused;
 
@@ -119,7 +119,7 @@ refuse(struct urn_tp *tp, struct urn_msg_set *s, enum urn_counter why, uint8_t c
 
 /* Find an entry for one more message. returns: URN_MSG_DONE, or QUEUE_FULL */
 static uint8_t
-find_room(struct urn_tp *tp, struct urn_msg_set *s)
+find_room(struct urn_tp *tp, struct urn_msg_rset *s)
 {
 	/* The reader is done with entries before the head: acquire. */
 	uint32_t used = s->tail - atomic_load_explicit(&s->regs->ctrl.head, memory_order_acquire);
@@ -140,9 +140,9 @@ find_room(struct urn_tp *tp, struct urn_msg_set *s)
 /* Check everything about a message but its bytes. s: valid with URN_MSG_DONE */
 static uint8_t
 check(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, uint32_t len,
-      struct urn_msg_set **set)
+      struct urn_msg_rset **set)
 {
-	struct urn_msg_set *s = urn_msg_find(urn_msg_regs_of(tp), qid);
+	struct urn_msg_rset *s = urn_msg_find(urn_msg_regs_of(tp), qid);
 
 	if (!s || !s->entries) {
 		URN_COUNT(tp, DROP_MSG_QUEUE);
@@ -159,7 +159,7 @@ check(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, uint32_
 uint8_t
 urn_msg_admit(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, uint32_t len)
 {
-	struct urn_msg_set *s;
+	struct urn_msg_rset *s;
 
 	return check(tp, from, qid, len, &s);
 }
@@ -168,7 +168,7 @@ uint8_t
 urn_msg_deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid,
 		const uint8_t *data, uint32_t len)
 {
-	struct urn_msg_set *s;
+	struct urn_msg_rset *s;
 	uint8_t code = check(tp, from, qid, len, &s);
 	struct urn_abi_msg_entry h = {.len = len, .qid = from->qid};
 	uint8_t *entry;

@@ -33,7 +33,7 @@ static const uint16_t counter[URN_MSG_CODES] = {
 _Static_assert(URN_MSG_CODES == URN_MSG_RESTARTED + 1, "a counter for each code");
 
 static void
-store_answer(struct urn_msg_set *s, uint8_t code)
+store_answer(struct urn_msg_rset *s, uint8_t code)
 {
 	/* The reader of the answer may use the message's memory again: release. */
 	atomic_store_explicit(&s->regs->sstat.answer, URN_MSG_ANSWER(s->seq, code),
@@ -42,7 +42,7 @@ store_answer(struct urn_msg_set *s, uint8_t code)
 
 /* The message has its answer. */
 static void
-answer(struct urn_tp *tp, struct urn_msg_set *s, uint8_t code)
+answer(struct urn_tp *tp, struct urn_msg_rset *s, uint8_t code)
 {
 	uint8_t plain = code & (uint8_t)~URN_MSG_MAY_BE_THERE;
 
@@ -57,7 +57,7 @@ answer(struct urn_tp *tp, struct urn_msg_set *s, uint8_t code)
 
 /* True when the policy wants another try after this error. */
 static bool
-again(const struct urn_msg_set *s, uint8_t code)
+again(const struct urn_msg_rset *s, uint8_t code)
 {
 	return !(code & URN_MSG_MAY_BE_THERE) && (urn_msg_code_kind(code) & s->retry_kinds) &&
 	       s->retries;
@@ -65,7 +65,7 @@ again(const struct urn_msg_set *s, uint8_t code)
 
 /* A try ended: with an answer, or with another try later. */
 static void
-tried(struct urn_tp *tp, struct urn_msg_set *s, uint8_t code)
+tried(struct urn_tp *tp, struct urn_msg_rset *s, uint8_t code)
 {
 	s->user.source.flags &= ~(uint32_t)(URN_MSGF_IN_FLOW | URN_MSGF_TRY | URN_MSGF_BUSY);
 	if (!again(s, code)) {
@@ -81,8 +81,8 @@ tried(struct urn_tp *tp, struct urn_msg_set *s, uint8_t code)
 void
 urn_msg_answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 {
-	struct urn_msg_set *s =
-		(struct urn_msg_set *)((char *)m - offsetof(struct urn_msg_set, msg));
+	struct urn_msg_rset *s =
+		(struct urn_msg_rset *)((char *)m - offsetof(struct urn_msg_rset, msg));
 
 	tried(tp, s, code);
 }
@@ -101,7 +101,7 @@ is_qid(uint64_t qid)
 
 /* True when the fields of a send line make sense for a set. */
 static bool
-is_sane(const struct urn_msg_set *s, const struct urn_abi_msg_send *l)
+is_sane(const struct urn_msg_rset *s, const struct urn_abi_msg_send *l)
 {
 	static const uint8_t none[16];
 
@@ -120,7 +120,7 @@ retry_us(uint32_t us)
 
 /* Take the message of a doorbell; l: a copy of the client's line. */
 static void
-take(struct urn_tp *tp, struct urn_msg_set *s, const struct urn_abi_msg_send *l)
+take(struct urn_tp *tp, struct urn_msg_rset *s, const struct urn_abi_msg_send *l)
 {
 	URN_COUNT(tp, MSG_SENT);
 	s->sent++;
@@ -143,8 +143,20 @@ take(struct urn_tp *tp, struct urn_msg_set *s, const struct urn_abi_msg_send *l)
 	s->user.source.flags |= URN_MSGF_TRY;
 }
 
+/* Refuse a doorbell write; the set may have several turns while the message before is pending. */
+static void
+refuse(struct urn_tp *tp, struct urn_msg_rset *s, uint32_t seq)
+{
+	uint32_t low = seq & URN_MSG_REFUSED_MASK;
+
+	if (s->user.source.rest == low)
+		return;
+	s->user.source.rest = low;
+	URN_COUNT(tp, MSG_RUNG_PENDING);
+}
+
 void
-urn_msg_look_send(struct urn_tp *tp, struct urn_msg_set *s)
+urn_msg_look_send(struct urn_tp *tp, struct urn_msg_rset *s)
 {
 	/* The fields were written before seq: acquire. */
 	uint32_t seq = atomic_load_explicit(&s->regs->send.seq, memory_order_acquire);
@@ -153,12 +165,13 @@ urn_msg_look_send(struct urn_tp *tp, struct urn_msg_set *s)
 	if (likely(seq == s->seq))
 		return;
 	if (s->user.source.flags & URN_MSGF_PENDING) {
-		URN_COUNT(tp, MSG_RUNG_PENDING);
+		refuse(tp, s, seq);
 		return;
 	}
 	memcpy(&line, &s->regs->send,
 	       sizeof(line)); /* once: the client may change the line at any time */
 	s->seq = seq;
+	s->user.source.rest = seq & URN_MSG_REFUSED_MASK;
 	take(tp, s, &line);
 }
 
@@ -173,7 +186,7 @@ busy_now(const struct urn_tp *tp)
 
 /* No flow has room for the message now. returns: true when the message still waits for room */
 static bool
-busy(struct urn_tp *tp, struct urn_msg_set *s)
+busy(struct urn_tp *tp, struct urn_msg_rset *s)
 {
 	struct urn_source *src = &s->user.source;
 
@@ -189,7 +202,7 @@ busy(struct urn_tp *tp, struct urn_msg_set *s)
 }
 
 bool
-urn_msg_try(struct urn_tp *tp, struct urn_msg_set *s)
+urn_msg_try(struct urn_tp *tp, struct urn_msg_rset *s)
 {
 	struct urn_source *src = &s->user.source;
 	uint8_t code;

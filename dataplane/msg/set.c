@@ -58,7 +58,7 @@ urn_msg_number(const struct urn_msg_regs *r, uint32_t slot)
 	return URN_MSG_QID(g, r->engine, slot);
 }
 
-struct urn_msg_set *
+struct urn_msg_rset *
 urn_msg_set_at(const struct urn_msg_regs *r, uint32_t slot)
 {
 	return slot < r->slots.made ? r->slot[slot].set : NULL;
@@ -76,13 +76,13 @@ urn_msg_count(const struct urn_msg_regs *r)
 	return atomic_load_explicit(&r->count, memory_order_relaxed);
 }
 
-struct urn_msg_set *
+struct urn_msg_rset *
 urn_msg_find(const struct urn_msg_regs *r, uint64_t qid)
 {
-	struct urn_msg_set *s;
+	struct urn_msg_rset *s;
 
 	if (urn_msg_qid_is_named(qid)) {
-		s = qid == URN_MSG_NAME(qid) ? urn_msg_named(r, (uint32_t)qid) : NULL;
+		s = qid == URN_MSG_NAME(qid) ? urn_msg_by_name(r, (uint32_t)qid) : NULL;
 	} else {
 		s = urn_msg_set_at(r, urn_msg_qid_slot(qid));
 		if (s && urn_msg_number(r, s->slot) != qid)
@@ -94,9 +94,9 @@ urn_msg_find(const struct urn_msg_regs *r, uint64_t qid)
 /* ---- a set's life */
 
 int
-urn_msg_open(struct urn_msg_regs *r, const struct urn_msg_config *cfg, struct urn_msg_set **set)
+urn_msg_open(struct urn_msg_regs *r, const struct urn_msg_config *cfg, struct urn_msg_rset **set)
 {
-	struct urn_msg_set *s;
+	struct urn_msg_rset *s;
 	uint32_t slot = urn_pool_get(&r->slots, &r->slot[0].next, sizeof(r->slot[0]));
 
 	if (slot == URN_HASH_NIL)
@@ -128,7 +128,7 @@ bool
 urn_msg_end(struct urn_tp *tp, struct urn_source *src)
 {
 	struct urn_msg_regs *r = urn_msg_regs_of(tp);
-	struct urn_msg_set *s = urn_msg_set_of(src);
+	struct urn_msg_rset *s = urn_msg_set_of(src);
 	struct urn_msg_slot *slot = &r->slot[s->slot];
 
 	urn_sched_remove(&tp->sched, src);
@@ -145,14 +145,14 @@ urn_msg_end(struct urn_tp *tp, struct urn_source *src)
 	return true;
 }
 
-struct urn_msg_set *
+struct urn_msg_rset *
 urn_msg_set_of(struct urn_source *src)
 {
-	return (struct urn_msg_set *)((char *)src - offsetof(struct urn_msg_set, user.source));
+	return (struct urn_msg_rset *)((char *)src - offsetof(struct urn_msg_rset, user.source));
 }
 
 struct urn_source *
-urn_msg_source(struct urn_msg_set *set)
+urn_msg_source(struct urn_msg_rset *set)
 {
 	return &set->user.source;
 }
@@ -169,7 +169,7 @@ rung(struct urn_tp *tp, struct urn_source *src)
 static bool
 serve(struct urn_tp *tp, struct urn_source *src)
 {
-	struct urn_msg_set *s = urn_msg_set_of(src);
+	struct urn_msg_rset *s = urn_msg_set_of(src);
 
 	urn_msg_look_conf(tp, s);
 	urn_msg_look_send(tp, s);
@@ -202,7 +202,7 @@ const struct urn_source_ops urn_msg_ops = {
 #define LOOK(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 
 void
-urn_msg_look(const struct urn_msg_regs *r, const struct urn_msg_set *s, struct urn_msg_view *v)
+urn_msg_look(const struct urn_msg_regs *r, const struct urn_msg_rset *s, struct urn_msg_view *v)
 {
 	bool pending = LOOK(s->user.source.flags) & URN_MSGF_PENDING;
 

@@ -12,7 +12,7 @@
 enum { RETRY_LOOKS = 64 }; /* late queues that a look tries */
 
 static void
-append(struct urn_msg_regs *r, struct urn_msg_list *l, struct urn_msg_set *s)
+append(struct urn_msg_regs *r, struct urn_msg_list *l, struct urn_msg_rset *s)
 {
 	s->next = URN_MSG_NIL;
 	s->prev = l->tail;
@@ -24,7 +24,7 @@ append(struct urn_msg_regs *r, struct urn_msg_list *l, struct urn_msg_set *s)
 }
 
 static void
-unlink_from(struct urn_msg_regs *r, struct urn_msg_list *l, struct urn_msg_set *s)
+unlink_from(struct urn_msg_regs *r, struct urn_msg_list *l, struct urn_msg_rset *s)
 {
 	if (s->prev == URN_MSG_NIL)
 		l->head = s->next;
@@ -37,7 +37,7 @@ unlink_from(struct urn_msg_regs *r, struct urn_msg_list *l, struct urn_msg_set *
 }
 
 void
-urn_msg_touch(struct urn_msg_regs *r, struct urn_msg_set *s)
+urn_msg_touch(struct urn_msg_regs *r, struct urn_msg_rset *s)
 {
 	if (s->user.source.flags & (URN_MSGF_TOUCHED | URN_MSGF_LATE))
 		return;
@@ -46,7 +46,7 @@ urn_msg_touch(struct urn_msg_regs *r, struct urn_msg_set *s)
 }
 
 void
-urn_msg_forget(struct urn_msg_regs *r, struct urn_msg_set *s)
+urn_msg_forget(struct urn_msg_regs *r, struct urn_msg_rset *s)
 {
 	uint32_t flags = s->user.source.flags;
 
@@ -65,7 +65,7 @@ urn_msg_untold(const struct urn_msg_regs *r)
 
 /* Count an interrupt where the client sees it; only this thread does. */
 static void
-count_pending(struct urn_msg_set *s)
+count_pending(struct urn_msg_rset *s)
 {
 	_Atomic uint32_t *n = &s->regs->rstat.pending;
 
@@ -75,7 +75,7 @@ count_pending(struct urn_msg_set *s)
 
 /* Fire if the queue is armed. returns: true when there was no room for the event */
 static bool
-fire(struct urn_msg_regs *r, struct urn_msg_set *s, urn_msg_tell_fn *tell, void *ctx)
+fire(struct urn_msg_regs *r, struct urn_msg_rset *s, urn_msg_tell_fn *tell, void *ctx)
 {
 	_Atomic uint32_t *arm = &s->regs->conf.arm;
 	struct urn_abi_event ev = {
@@ -103,7 +103,7 @@ look(struct urn_msg_regs *r, struct urn_msg_list *l, uint16_t last, uint32_t n,
      urn_msg_tell_fn *tell, void *ctx)
 {
 	for (bool end = false; n && !end && l->head != URN_MSG_NIL; n--) {
-		struct urn_msg_set *s = r->slot[l->head].set;
+		struct urn_msg_rset *s = r->slot[l->head].set;
 
 		end = s->slot == last;
 		urn_msg_forget(r, s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reports on register sets of messages. The adapter's lock keeps sets from coming and going; a set is read
- * while its engine goes on working.
+ * Reports on register sets of messages. The adapter's lock keeps sets from coming and going; a set
+ * is read while its engine goes on working.
  */
 #include "msg/msg.h"
 #include "report/report_priv.h"
@@ -12,7 +12,7 @@ static const char *
 state_word(uint8_t state)
 {
 	static const char *const words[URN_MSGQ_STATES] = {
-#define X(name, number, word, text) [URN_MSGQ_##name] = word,
+#define X(name, number, word, text) [URN_MSGQ_##name] = (word),
 		URN_MSGQ_STATE_LIST(X)
 #undef X
 	};
@@ -22,8 +22,8 @@ state_word(uint8_t state)
 
 /* Report a set; v: a view of it. */
 static void
-one_set(const struct urn_adapter *a, const struct urn_client *c, unsigned int engine, const struct urn_msg_view *v,
-	struct urn_report_sink *s)
+one_set(const struct urn_adapter *a, const struct urn_client *c, unsigned int engine,
+	const struct urn_msg_view *v, struct urn_report_sink *s)
 {
 	char text[24];
 
@@ -34,8 +34,8 @@ one_set(const struct urn_adapter *a, const struct urn_client *c, unsigned int en
 	s->u64(s, "engine", engine);
 	snprintf(text, sizeof(text), "0x%016llx", (unsigned long long)v->qid);
 	s->str(s, "queue", text);
-	snprintf(text, sizeof(text), v->name ? "0x%x" : "", v->name);
-	s->str(s, "name", text);
+	snprintf(text, sizeof(text), "0x%x", v->name);
+	s->str(s, "name", v->name ? text : "");
 	s->str(s, "state", state_word(v->state));
 	s->u64(s, "entries", v->entries);
 	s->u64(s, "entry_bytes", v->entries ? v->entry_size : 0);
@@ -57,7 +57,7 @@ walk_shard(struct report_walk *w, const struct urn_adapter *a, unsigned int engi
 	uint32_t *i = &w->q->at.inner;
 
 	while (*i < urn_msg_slots(r)) {
-		const struct urn_msg_set *set;
+		const struct urn_msg_rset *set;
 		const struct urn_client *c;
 		struct urn_msg_view v;
 
@@ -89,8 +89,8 @@ adapter_sets(struct report_walk *w, struct urn_adapter *a)
 }
 
 int
-urn_report_msgs(const struct urn_report_source *src, struct urn_report_query *q, struct urn_report_sink *s,
-		struct urn_err *err)
+urn_report_msgs(const struct urn_report_source *src, struct urn_report_query *q,
+		struct urn_report_sink *s, struct urn_err *err)
 {
 	struct report_walk w = report_walk_begin(src, q, s);
 

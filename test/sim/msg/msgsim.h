@@ -98,7 +98,7 @@ struct ms_mail {
 
 /* One life of a register set, with its program. */
 struct ms_box {
-	struct urn_msg_set *set;      /* NULL: closed */
+	struct urn_msg_rset *set;      /* NULL: closed */
 	struct urn_abi_msg_set *regs; /* owner; NULL after it was closed */
 	struct urn_tp_share *share;   /* of its client */
 	uint32_t id, node;            /* index of the box; of its node */

@@ -147,7 +147,8 @@ permission_for_the_own_node(void **state)
 	R(0)->conf.flags = URN_MSGQ_OWN_NODE;
 	rig_configure(0, 0, 4, 64);
 	assert_int_equal(rig_deliver(rig_qid(0), 8, 0), URN_MSG_NOT_PERMITTED);
-	assert_int_equal(urn_msg_deliver(rig.tp, &from, rig_qid(0), (const uint8_t *)"hi", 2), URN_MSG_DONE);
+	assert_int_equal(urn_msg_deliver(rig.tp, &from, rig_qid(0), (const uint8_t *)"hi", 2),
+			 URN_MSG_DONE);
 }
 
 /* DB-5: numbers that lead to no queue, and queues without a ring. */
@@ -207,17 +208,30 @@ bad_rings_are_refused(void **state)
 		uint64_t base;
 		uint32_t entries, size;
 	} bad[] = {
-		{0, 3, 64},  {0, 4, 63},	  {0, 4, 32},	       {0, 4, 0},	  {0, 4, 96},
-		{32, 4, 64}, {RIG_ARENA, 1, 64},  {UINT64_MAX - 63, 4, 64}, {0, RIG_ARENA / 64 * 2, 64},
-		{0, 1u << 31, 64}, {64, RIG_ARENA / 64, 64}, {0, 1u << 16, 1u << 16}, {0, 1, UINT32_MAX - 63},
-		{1ull << 32, 1, 64}, {0, 1, URN_MSG_ENTRY_MAX + 64},
+		{0, 3, 64},
+		{0, 4, 63},
+		{0, 4, 32},
+		{0, 4, 0},
+		{0, 4, 96},
+		{32, 4, 64},
+		{RIG_ARENA, 1, 64},
+		{UINT64_MAX - 63, 4, 64},
+		{0, RIG_ARENA / 64 * 2, 64},
+		{0, 1u << 31, 64},
+		{64, RIG_ARENA / 64, 64},
+		{0, 1u << 16, 1u << 16},
+		{0, 1, UINT32_MAX - 63},
+		{1ull << 32, 1, 64},
+		{0, 1, URN_MSG_ENTRY_MAX + 64},
 	};
 
 	(void)state;
 	rig_open(0, -1, 0);
-	assert_int_equal(rig_configure(0, RIG_ARENA - 256, 4, 64), URN_MSGQ_OPEN); /* up to the last byte */
+	assert_int_equal(rig_configure(0, RIG_ARENA - 256, 4, 64),
+			 URN_MSGQ_OPEN); /* up to the last byte */
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(rig_configure(0, bad[i].base, bad[i].entries, bad[i].size), URN_MSGQ_BAD_RING);
+		assert_int_equal(rig_configure(0, bad[i].base, bad[i].entries, bad[i].size),
+				 URN_MSGQ_BAD_RING);
 	R(0)->conf.permit_bits = 129;
 	assert_int_equal(rig_configure(0, 0, 4, 64), URN_MSGQ_BAD_RING);
 	R(0)->conf.permit_bits = 0;
@@ -301,7 +315,8 @@ scribbling_harms_nobody(void **state)
 		rig_open(i, -1, 0);
 	rig_configure(1, 0, 4, 64);
 	for (unsigned int n = 0; n < 20000; n++) {
-		/* Mostly a sane ring with one field changed, so that messages do come in between. */
+		/* Mostly a sane ring with one field changed, so that messages do come in between.
+		 */
 		if (n % 50 == 0) {
 			struct urn_abi_msg_conf *c = &R(0)->conf;
 

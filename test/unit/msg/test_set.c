@@ -41,7 +41,8 @@ a_reopened_slot_has_a_new_number(void **state)
 static void
 generations_are_never_zero(void **state)
 {
-	static const uint32_t start[] = {0, 0x7ffffffd, 0x7ffffffe, 0x7fffffff, 0x80000000, UINT32_MAX - 1, UINT32_MAX};
+	static const uint32_t start[] = {0,	     0x7ffffffd,     0x7ffffffe, 0x7fffffff,
+					 0x80000000, UINT32_MAX - 1, UINT32_MAX};
 
 	(void)state;
 	rig_open(0, -1, 0);
@@ -118,10 +119,10 @@ a_set_ends_while_it_waits(void **state)
 static void
 as_many_as_slots(void **state)
 {
-	struct urn_msg_set **set = calloc(URN_MSG_SLOTS, sizeof(struct urn_msg_set *));
+	struct urn_msg_rset **set = calloc(URN_MSG_SLOTS, sizeof(struct urn_msg_rset *));
 	struct urn_abi_msg_set *regs = calloc(1, sizeof(*regs));
 	struct urn_msg_config cfg = {.share = rig.client[0], .regs = regs, .channel_fd = -1};
-	struct urn_msg_set *more;
+	struct urn_msg_rset *more;
 
 	(void)state;
 	assert_true(URN_MSG_SLOTS >= 4096);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DB-8: ARM INTR fires once, at a message's arrival or at once; an event without room comes later. */
+/* DB-8: ARM INTR fires once, at a message's arrival or at once; an event without room comes later.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,7 +90,8 @@ fires_once_at_an_arrival(void **state)
 	assert_false(urn_msg_untold(rig.regs));
 }
 
-/* Armed while messages wait, with the doorbell rung: fires at once; with no message: not before one comes. */
+/* Armed while messages wait, with the doorbell rung: fires at once; with no message: not before one
+ * comes. */
 static void
 arming_while_messages_wait_fires(void **state)
 {
@@ -203,7 +205,8 @@ sets_end_with_late_events(void **state)
 			assert_int_equal(pipe_to.ev[n++].cookie, 7000 + i);
 }
 
-/* Readers that do not read cost a bounded number of tries each millisecond, and each has its turn. */
+/* Readers that do not read cost a bounded number of tries each millisecond, and each has its turn.
+ */
 static void
 late_tries_are_bounded(void **state)
 {
@@ -229,14 +232,10 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		T(fires_once_at_an_arrival),
-		T(arming_while_messages_wait_fires),
-		T(refusals_do_not_fire),
-		T(fires_without_a_channel),
-		T(a_late_event_comes),
-		T(a_late_event_may_be_taken_back),
-		T(sets_end_with_late_events),
-		T(late_tries_are_bounded),
+		T(fires_once_at_an_arrival),  T(arming_while_messages_wait_fires),
+		T(refusals_do_not_fire),      T(fires_without_a_channel),
+		T(a_late_event_comes),	      T(a_late_event_may_be_taken_back),
+		T(sets_end_with_late_events), T(late_tries_are_bounded),
 	};
 
 	return cmocka_run_group_tests_name("tell", tests, NULL, NULL);

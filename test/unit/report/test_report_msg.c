@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report on register sets: queues, names, counts; and clients that have sets and no queue pairs. */
+/* The report on register sets: queues, names, counts; and clients that have sets and no queue
+ * pairs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,11 +40,17 @@ setup(void **state)
 	struct urn_eal_config ec = {.program = "test", .memory_mb = 128};
 	struct urn_port_config pc[2] = {{.name = "near", .queues = ENGINES, .mbufs = 1024},
 					{.name = "far", .queues = ENGINES, .mbufs = 1024}};
-	struct urn_adapter_config ac = {.name = "a0", .node = "n", .engines = 3, .ipv4 = {10, 0, 0, 1}, .max_qp = 16,
-					.max_mr = 16, .area_size = 1 << 20};
+	struct urn_adapter_config ac = {.name = "a0",
+					.node = "n",
+					.engines = 3,
+					.ipv4 = {10, 0, 0, 1},
+					.max_qp = 16,
+					.max_mr = 16,
+					.area_size = 1 << 20};
 	struct urn_dp_config dc = {.engines = ENGINES, .adapters = 1, .adapter = &ac};
-	struct urn_abi_req req = {.op = URN_CTL_HELLO,
-				  .hello = {URN_ABI_VERSION_OLDEST, URN_ABI_VERSION, 0, URN_ABI_FEATURES}};
+	struct urn_abi_req req = {
+		.op = URN_CTL_HELLO,
+		.hello = {URN_ABI_VERSION_OLDEST, URN_ABI_VERSION, 0, URN_ABI_FEATURES}};
 	struct urn_err err = {{0}};
 
 	(void)state;
@@ -57,8 +64,10 @@ setup(void **state)
 	ask(&req);
 	for (unsigned int i = 0; i < SETS; i++) {
 		req = (struct urn_abi_req){.op = URN_CTL_MSG_OPEN,
-					   .msg_open = {.comp_vector = i, .flags = i ? 0 : URN_MSG_OPEN_NAMED,
-							.arena = 4096, .channel_fd = -1}};
+					   .msg_open = {.comp_vector = i,
+							.flags = i ? 0 : URN_MSG_OPEN_NAMED,
+							.arena = 4096,
+							.channel_fd = -1}};
 		set[i] = ask(&req);
 	}
 	return 0;
@@ -142,7 +151,8 @@ each_set_once(void **state)
 static void
 queue_and_answer(void **state)
 {
-	struct urn_abi_req req = {.op = URN_CTL_MSG_BIND, .handle = set[0].handle, .msg_bind = {.name = 0x35}};
+	struct urn_abi_req req = {
+		.op = URN_CTL_MSG_BIND, .handle = set[0].handle, .msg_bind = {.name = 0x35}};
 	struct urn_abi_msg_set *r = (void *)((uint8_t *)channel->area + set[0].msg.off);
 	struct urn_client *c = channel->ctx;
 	char text[160];
@@ -158,7 +168,8 @@ queue_and_answer(void **state)
 	urn_engine_turn(dp->engine[0], urn_engine_now(dp->engine[0]));
 	report(urn_report_msgs, 0, 0);
 	snprintf(text, sizeof(text),
-		 "\"queue\":\"0x%016llx\",\"name\":\"0x35\",\"state\":\"open\",\"entries\":4,\"entry_bytes\":128,"
+		 "\"queue\":\"0x%016llx\",\"name\":\"0x35\",\"state\":\"open\",\"entries\":4,"
+		 "\"entry_bytes\":128,"
 		 "\"head\":0,\"tail\":0,\"waiting\":0,\"sent\":1,\"answer\":\"bad-doorbell\"",
 		 (unsigned long long)set[0].msg.qid);
 	has(text);
