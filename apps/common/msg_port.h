@@ -50,7 +50,7 @@ struct urn_regset {
 	uint8_t *out;                 /* the send buffer, at offset 0 of the arena */
 	uint8_t *ring;                /* the receive queue; NULL: none */
 	uint64_t qid;                 /* number of the queue */
-	uint32_t entries;             /* of the ring, a power of two; 0: no queue */
+	uint32_t entries;             /* entries of the ring, a power of two; 0: no queue */
 	uint32_t entry_size;          /* bytes */
 	uint32_t handle, db, engine;  /* the dataplane's names */
 	uint32_t seq;                 /* number of the doorbell write made last */

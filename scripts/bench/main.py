@@ -9,6 +9,7 @@ urnic     commands of urnic-perf
 sections  the measurements: series, points, plots
 speed     the table of figures that urnic must reach
 urnicd    the table for programs attached to a dataplane process
+msg       the table for messages without connections
 attached  commands of a dataplane process and its programs
 stats     rows of raw data, medians
 report    text and CSV

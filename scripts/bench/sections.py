@@ -6,6 +6,7 @@ A series measures a point and returns [(x, metric, value), ...]; x is the point 
 in the plot the value stands (a percentile, a stage)."""
 from collections import namedtuple
 
+import msg
 import peers
 import speed
 import switched
@@ -193,5 +194,15 @@ def attached(urnic, runner, t, quick):
                    urnicd.ROWS)
 
 
+def messages(urnic, runner, t, quick):
+    del runner, quick
+    return Section("msg", "Messages without connections, beside a queue pair",
+                   [row.key for row in msg.ROWS],
+                   [Series(name, measure) for name, measure in msg.measures(urnic, t).items()], [],
+                   "64 B messages between two nodes of one process over net_ring, one lcore a node. A message counts "
+                   "when it was answered and its reader has compared it.",
+                   msg.ROWS)
+
+
 ALL = {"size": size, "qps": qps, "latency": latency, "loss": loss, "stages": stages,
-       "speed": table, "urnicd": attached}
+       "speed": table, "urnicd": attached, "msg": messages}
