@@ -7,8 +7,8 @@
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 
-#define MSG_READS 64u    /* messages read in one step */
-#define MSG_MISSES 4u    /* senders in a row without an answer after which a step looks no further */
+#define MSG_READS 64u /* messages read in one step */
+#define MSG_MISSES 4u /* senders in a row without an answer after which a step looks no further */
 
 static struct msg_end *
 end_of(struct side *s)
@@ -97,7 +97,8 @@ may_send(struct meter *m, uint8_t code)
 	return true;
 }
 
-/* Look for answers, and send anew. Answers come mostly in the order of the sends. returns: answers */
+/* Look for answers, and send anew. Answers come mostly in the order of the sends. returns: answers
+ */
 static unsigned int
 take_answers(struct msg_end *e, uint64_t now)
 {
@@ -132,7 +133,8 @@ is_gone(struct msg_end *e)
 	for (unsigned int i = 0; i < PERF_NODES_MAX && e->port[i].open; i++) {
 		if (likely(urn_dev_gone(&e->port[i].dev) == URN_DEV_THERE))
 			continue;
-		run_fail(e->side.run, "the dataplane that node %c is attached to is gone", 'A' + (int)e->side.index);
+		run_fail(e->side.run, "the dataplane that node %c is attached to is gone",
+			 'A' + (int)e->side.index);
 		return true;
 	}
 	return false;
@@ -179,7 +181,8 @@ check_bytes(struct side *s, const uint8_t *data, uint32_t from, uint64_t seq)
 	return ok;
 }
 
-/* Number of the sender that a message says it is of, by the stamp at its end, which is whole in any message. */
+/* Number of the sender that a message says it is of, by the stamp at its end, which is whole in any
+ * message. */
 static uint32_t
 sender_number(const uint8_t *data, uint64_t size)
 {
@@ -191,23 +194,29 @@ sender_number(const uint8_t *data, uint64_t size)
 	return (uint32_t)(stamp >> 40) & 0xffff;
 }
 
-/* Check a message: its length, its source, its number and its bytes. returns: false, and the run failed */
+/* Check a message: its length, its source, its number and its bytes. returns: false, and the run
+ * failed */
 static bool
 check_message_of(struct msg_end *e, const struct urn_abi_msg_entry *h)
 {
 	const uint8_t *data = (const uint8_t *)(h + 1);
-	uint32_t n = sender_number(data, e->side.o->size); /* an entry has room for so many bytes, whatever came */
+	uint32_t n = sender_number(
+		data, e->side.o->size); /* an entry has room for so many bytes, whatever came */
 	struct msg_source *m = n < e->sources ? &e->source[n] : NULL;
 	uint64_t seq = pattern_number(data, e->side.o->size);
 
-	if (h->len != e->side.o->size || m == NULL || h->qid != m->qid || memcmp(h->node, m->gid, 16) != 0) {
+	if (h->len != e->side.o->size || m == NULL || h->qid != m->qid ||
+	    memcmp(h->node, m->gid, 16) != 0) {
 		run_fail(e->side.run, "%s: a message of %u bytes came, of which no sender knows",
 			 perf_op_name(e->side.o->op), h->len);
 		return false;
 	}
 	if (seq <= m->seq || !check_bytes(&e->side, data, n, seq)) {
-		run_fail(e->side.run, "%s: message %llu of register set %u did not arrive as it was sent, or came twice; "
-			 "the one before was %llu", perf_op_name(e->side.o->op), (unsigned long long)seq, n,
+		run_fail(e->side.run,
+			 "%s: message %llu of register set %u did not arrive as it was sent, or "
+			 "came twice; "
+			 "the one before was %llu",
+			 perf_op_name(e->side.o->op), (unsigned long long)seq, n,
 			 (unsigned long long)m->seq);
 		return false;
 	}
@@ -261,7 +270,8 @@ take_one(struct msg_end *e, bool *got)
 	return true;
 }
 
-/* Take the answer to the message sent last, if it is there. A message that fails ends a ping-pong. */
+/* Take the answer to the message sent last, if it is there. A message that fails ends a ping-pong.
+ */
 static bool
 answered(struct msg_end *e)
 {
@@ -269,8 +279,9 @@ answered(struct msg_end *e)
 	uint8_t code = m->pending ? take_answer(e, m) : (uint8_t)URN_MSG_DONE;
 
 	if (code != URN_MSG_PENDING && code != URN_MSG_DONE)
-		run_fail(e->side.run, "%s: node %c's message failed: %s", perf_op_name(e->side.o->op),
-			 'A' + (int)e->side.index, urn_msg_code_text(code));
+		run_fail(e->side.run, "%s: node %c's message failed: %s",
+			 perf_op_name(e->side.o->op), 'A' + (int)e->side.index,
+			 urn_msg_code_text(code));
 	return code == URN_MSG_DONE;
 }
 
@@ -328,7 +339,8 @@ msg_pong_step(struct side *s, uint64_t now)
 		ring(e, 0, now);
 		return 1;
 	}
-	if (done && !got && atomic_load_explicit(&s->run->final, memory_order_acquire) == e->sender[0].done)
+	if (done && !got &&
+	    atomic_load_explicit(&s->run->final, memory_order_acquire) == e->sender[0].done)
 		side_done(s);
 	return got;
 }
