@@ -344,11 +344,13 @@ urn_flow_gather(struct urn_tp *tp, struct urn_flow *f)
 static bool
 acknowledge(struct urn_tp *tp, struct urn_flow *f, bool sent)
 {
-	if (tp->gathers) {
+	bool paced = f->user.source.flags & URN_SOURCE_PARKED; /* data has no turn for long: do not wait for it */
+
+	if (tp->gathers && !paced) {
 		urn_flow_gather(tp, f);
 		return true;
 	}
-	if (sent && !(f->flags & URN_FLOWF_ACK_LATE)) {
+	if (sent && !paced && !(f->flags & URN_FLOWF_ACK_LATE)) {
 		f->flags |= URN_FLOWF_ACK_LATE;
 		return false;
 	}
