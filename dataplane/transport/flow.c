@@ -292,7 +292,9 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid, uint8_t *code)
 static void
 gather(struct urn_tp *tp, struct urn_flow *f)
 {
-	if (!tp->gathers || ++f->gathered_n >= URN_FLOW_SEGMENTS) {
+	if (f->gathered_n < URN_FLOW_SEGMENTS)
+		f->gathered_n++;
+	if (!tp->gathers || f->gathered_n == URN_FLOW_SEGMENTS) {
 		urn_flow_sched(tp, f);
 		return;
 	}
