@@ -110,6 +110,8 @@ function learn(path,   line, last, name, at) {
 		name = defined(line)
 		if (name == "")
 			continue
+		if (last ~ /^URN_CALL /)
+			continue # a function of the C library that is put in its place
 		if (line ~ /^static / || (line ~ /^_?[a-z][a-z0-9_]*\(/ && last ~ /^static /))
 			own[path, name] = 1
 		else if (index(home[name], "|" at "|") == 0)

@@ -53,6 +53,10 @@ packages() {
 	test | iproute2           | cmd ip                   | interfaces for the ports of kernel devices
 	test | iputils-ping       | cmd ping                 | kernel hosts talk through urnic-switch
 	test | iperf3             | cmd iperf3               | ... and move data through it
+	test | socat              | cmd socat                | UDP programs on urnic's sockets,
+	test | bind9-dnsutils     | cmd dig                  | ... that know nothing of urnic
+	test | dnsmasq-base       | cmd dnsmasq              | ... a server for dig
+	test | sockperf           | cmd sockperf             | ... and a ping-pong
 	test | procps             | cmd pgrep                | finds programs that a script started
 	test | dpdk-dev           | cmd dpdk-telemetry.py    | asks urnicd as other DPDK programs are asked
 	test | systemd            | cmd systemd-analyze      | checks the service

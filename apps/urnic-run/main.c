@@ -16,7 +16,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127
 struct options {
 	bool sockets;
 	const char *socket, *node, *net; /* NULL: as the environment says */
-	const char *library;             /* NULL: look for it */
+	const char *library;		 /* NULL: look for it */
 };
 
 static void
@@ -26,7 +26,8 @@ help(void)
 	      "\n"
 	      "Run an unmodified program on urnic (doc/reference/urnic-run.md).\n"
 	      "\n"
-	      "      --sockets        UDP sockets reach urnic's nodes as datagram sockets of urnic's\n"
+	      "      --sockets        UDP sockets reach urnic's nodes as datagram sockets of "
+	      "urnic's\n"
 	      "  -s, --socket PATH    urnicd's socket (URNIC_SOCKET)\n"
 	      "  -n, --node NAME      the node or adapter that the program is on (URNIC_NODE)\n"
 	      "      --net LIST       networks of urnic's nodes, such as 10.0.0.0/24,fd00::/64\n"
@@ -46,14 +47,10 @@ static int
 parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"sockets", no_argument, NULL, 'S'},
-		{"socket", required_argument, NULL, 's'},
-		{"node", required_argument, NULL, 'n'},
-		{"net", required_argument, NULL, 'N'},
-		{"library", required_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},
-		{NULL, 0, NULL, 0},
+		{"sockets", no_argument, NULL, 'S'},	   {"socket", required_argument, NULL, 's'},
+		{"node", required_argument, NULL, 'n'},	   {"net", required_argument, NULL, 'N'},
+		{"library", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},	   {NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -89,7 +86,8 @@ parse(int argc, char **argv, struct options *o)
 	if (optind == argc)
 		fputs("urnic-run: no PROGRAM to run; see urnic-run --help\n", stderr);
 	else if (!o->sockets)
-		fputs("urnic-run: say by --sockets which calls of the program urnic is to take\n", stderr);
+		fputs("urnic-run: say by --sockets which calls of the program urnic is to take\n",
+		      stderr);
 	else
 		return -1;
 	return EXIT_USAGE;
@@ -99,8 +97,12 @@ parse(int argc, char **argv, struct options *o)
 static const char *
 find_library(char *path, size_t size)
 {
-	static const char *const places[] = {"", "../lib/", "../lib/urnic/", "../lib/x86_64-linux-gnu/",
-					     "../lib/aarch64-linux-gnu/", "../../lib/sockets/"};
+	static const char *const places[] = {"",
+					     "../lib/",
+					     "../lib/urnic/",
+					     "../lib/x86_64-linux-gnu/",
+					     "../lib/aarch64-linux-gnu/",
+					     "../../lib/sockets/"};
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
@@ -120,7 +122,8 @@ find_library(char *path, size_t size)
 	return path;
 }
 
-/* Set a variable of the program's environment. value: NULL: it stays as it is; returns: true: done */
+/* Set a variable of the program's environment. value: NULL: it stays as it is; returns: true: done
+ */
 static bool
 tell(const char *name, const char *value)
 {
@@ -130,7 +133,8 @@ tell(const char *name, const char *value)
 	return false;
 }
 
-/* Put the library in front of those that the program is to have loaded already. returns: true: done */
+/* Put the library in front of those that the program is to have loaded already. returns: true: done
+ */
 static bool
 preload(const char *library)
 {
@@ -159,15 +163,19 @@ main(int argc, char **argv)
 	if (o.library == NULL) {
 		o.library = find_library(path, sizeof(path));
 	} else if (access(o.library, R_OK) != 0) {
-		fprintf(stderr, "urnic-run: the library %s can't be read: %s\n", o.library, strerror(errno));
+		fprintf(stderr, "urnic-run: the library %s can't be read: %s\n", o.library,
+			strerror(errno));
 		return EXIT_FAILED;
 	}
 	if (strpbrk(o.library, ": ") != NULL) {
-		fprintf(stderr, "urnic-run: the system loads no library whose path has a blank or a colon: %s\n", o.library);
+		fprintf(stderr,
+			"urnic-run: the system loads no library whose path has a blank or a colon: "
+			"%s\n",
+			o.library);
 		return EXIT_FAILED;
 	}
-	if (!tell("URNIC_SOCKET", o.socket) || !tell("URNIC_NODE", o.node) || !tell("URNIC_SOCKETS_NET", o.net) ||
-	    !preload(o.library))
+	if (!tell("URNIC_SOCKET", o.socket) || !tell("URNIC_NODE", o.node) ||
+	    !tell("URNIC_SOCKETS_NET", o.net) || !preload(o.library))
 		return EXIT_FAILED;
 	execvp(argv[optind], argv + optind);
 	code = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;

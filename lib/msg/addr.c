@@ -19,7 +19,8 @@ urn_addr_is_any(const uint8_t gid[16])
 {
 	static const uint8_t zero[16];
 
-	return memcmp(gid, zero, 16) == 0 || (urn_addr_is_v4(gid) && memcmp(gid + 12, zero, 4) == 0);
+	return memcmp(gid, zero, 16) == 0 ||
+	       (urn_addr_is_v4(gid) && memcmp(gid + 12, zero, 4) == 0);
 }
 
 int
@@ -29,7 +30,8 @@ urn_addr_get(struct urn_addr *a, const struct sockaddr *sa, socklen_t len)
 	struct sockaddr_in in;
 
 	memset(a, 0, sizeof(*a));
-	if (sa == NULL || len < (socklen_t)(offsetof(struct sockaddr, sa_family) + sizeof(sa->sa_family)))
+	if (sa == NULL ||
+	    len < (socklen_t)(offsetof(struct sockaddr, sa_family) + sizeof(sa->sa_family)))
 		return EINVAL;
 	if (sa->sa_family == AF_INET) {
 		if (len < (socklen_t)sizeof(in))

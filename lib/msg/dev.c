@@ -93,7 +93,8 @@ urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct 
 {
 	int err;
 
-	/* No lock over a call to an embedded dataplane (attach/dev.h), which takes calls of any thread. */
+	/* No lock over a call to an embedded dataplane (attach/dev.h), which takes calls of any
+	 * thread. */
 	if (!urn_msg_remote(dev))
 		return urn_dev_call(&dev->dev, req, rep);
 	if (urn_msg_mutex_take(&dev->calls->lock))
@@ -189,7 +190,8 @@ struct urn_msg_dev *
 urn_msg_dev_open(struct urn_abi_channel *channel)
 {
 	struct urn_msg_dev *dev = calloc(1, sizeof(*dev));
-	void *calls = mmap(NULL, sizeof(*dev->calls), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *calls = mmap(NULL, sizeof(*dev->calls), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (dev == NULL || calls == MAP_FAILED) {
 		channel->close(channel->ctx);

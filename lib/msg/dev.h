@@ -2,8 +2,8 @@
 /*
  * One adapter, for messages: control calls that processes related by fork() may share.
  *
- * No thread watches the dataplane. Its death shows at the channels of sets, which hang up because the library
- * keeps no end of theirs to write to, and at control calls.
+ * No thread watches the dataplane. The death shows at the channels of sets: these hang up because
+ * the library keeps no end of theirs to write to, and at control calls.
  */
 #ifndef URN_MSG_DEV_H
 #define URN_MSG_DEV_H
@@ -21,15 +21,17 @@ enum { URN_MSG_GIDS = 8 };
 
 /* In memory that children of fork() share with the parent. */
 struct urn_msg_calls {
-	pthread_mutex_t lock;    /* one control call at a time over a connection; robust, between processes */
-	_Atomic uint32_t broken; /* 1: an answer was not waited for, so the connection is good for nothing */
+	pthread_mutex_t
+		lock; /* one control call at a time over a connection; robust, between processes */
+	_Atomic uint32_t
+		broken; /* 1: an answer was not waited for, so the connection is good for nothing */
 };
 
 struct urn_msg_dev {
 	struct urn_dev dev;
-	struct urn_msg_calls *calls;    /* mapped; used for a dataplane in another process only */
-	uint32_t gids;                  /* entries of gid */
-	uint8_t gid[URN_MSG_GIDS][16];  /* the adapter's addresses, as they were at its opening */
+	struct urn_msg_calls *calls;	/* mapped; used for a dataplane in another process only */
+	uint32_t gids;			/* entries of gid */
+	uint8_t gid[URN_MSG_GIDS][16];	/* the adapter's addresses, as they were at its opening */
 	struct urn_msg_dev *next, **at; /* in the list of open devices */
 };
 
@@ -41,10 +43,12 @@ bool urn_msg_mutex_take(pthread_mutex_t *m);
 bool urn_msg_mutex_try(pthread_mutex_t *m);
 
 /* A control call, like urn_dev_call(), serialised between processes. */
-int urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep);
+int urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req,
+		     struct urn_abi_rep *rep);
 /*
- * Make a channel for events. *fd: its end to read from, which does not block; *write_fd: the other end, or -1 when
- * the dataplane alone has it; *handle: the dataplane's name. returns: 0, or an errno value
+ * Make a channel for events. *fd: its end to read from, which does not block; *write_fd: the other
+ * end, or -1 when the dataplane alone has it; *handle: the dataplane's name. returns: 0, or an
+ * errno value
  */
 int urn_msg_channel_open(struct urn_msg_dev *dev, int *fd, int *write_fd, int32_t *handle);
 void urn_msg_channel_close(struct urn_msg_dev *dev, int fd, int write_fd, int32_t handle);

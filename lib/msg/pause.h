@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A wait for the dataplane: spin, then yield the core, then sleep between looks. */
+/*
+ * A wait for the dataplane: spin and yield the core in turn, then sleep between looks. The yields
+ * come early, because the other side of a conversation may wait for this very core.
+ */
 #ifndef URN_MSG_PAUSE_H
 #define URN_MSG_PAUSE_H
 
@@ -7,8 +10,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Rounds of each stage; a sleep lasts 50 us. */
-enum { URN_MSG_SPINS = 500, URN_MSG_YIELDS = 2000, URN_MSG_SLEEP_NS = 50000 };
+/* Rounds until the first sleep, rounds from yield to yield; nanoseconds of a sleep. */
+enum { URN_MSG_SPINS = 8192, URN_MSG_YIELD = 8, URN_MSG_SLEEP_NS = 50000 };
 
 struct urn_msg_pause {
 	uint32_t rounds;
@@ -30,21 +33,21 @@ urn_msg_pause(struct urn_msg_pause *p)
 {
 	const struct timespec nap = {.tv_nsec = URN_MSG_SLEEP_NS};
 
-	if (p->rounds < URN_MSG_SPINS)
-		urn_msg_relax();
-	else if (p->rounds < URN_MSG_SPINS + URN_MSG_YIELDS)
+	if (p->rounds >= URN_MSG_SPINS) {
+		nanosleep(&nap, NULL);
+		return;
+	}
+	if (++p->rounds % URN_MSG_YIELD == 0)
 		sched_yield();
 	else
-		nanosleep(&nap, NULL);
-	if (p->rounds < URN_MSG_SPINS + URN_MSG_YIELDS)
-		p->rounds++;
+		urn_msg_relax();
 }
 
 /* True when the wait is in its last stage, where a look at slower things costs nothing. */
 static inline int
 urn_msg_pause_sleeps(const struct urn_msg_pause *p)
 {
-	return p->rounds >= URN_MSG_SPINS + URN_MSG_YIELDS;
+	return p->rounds >= URN_MSG_SPINS;
 }
 
 #endif

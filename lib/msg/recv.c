@@ -8,7 +8,7 @@
 #include <string.h>
 
 int
-urn_msg_set_poll(const struct urn_msg_set *set, struct urn_msg *m)
+urn_msg_set_poll(const struct urn_register_set *set, struct urn_msg *m)
 {
 	const struct urn_abi_msg_entry *e;
 	uint32_t head = atomic_load_explicit(&set->regs->ctrl.head, memory_order_relaxed);
@@ -16,7 +16,8 @@ urn_msg_set_poll(const struct urn_msg_set *set, struct urn_msg *m)
 
 	if (set->entries == 0 || urn_msg_set_waiting(set) == 0)
 		return 0;
-	e = (const void *)(set->arena + set->base + (uint64_t)(head & (set->entries - 1)) * set->entry_size);
+	e = (const void *)(set->arena + set->base +
+			   (uint64_t)(head & (set->entries - 1)) * set->entry_size);
 	m->data = e + 1;
 	m->len = e->len < room ? e->len : room;
 	m->rsvd = 0;
@@ -26,26 +27,28 @@ urn_msg_set_poll(const struct urn_msg_set *set, struct urn_msg *m)
 }
 
 void
-urn_msg_set_release(struct urn_msg_set *set)
+urn_msg_set_release(struct urn_register_set *set)
 {
 	struct urn_abi_msg_ctrl *ctrl = &set->regs->ctrl;
 
 	/* Release: the engine fills the entry anew only after our reads of it. */
-	atomic_store_explicit(&ctrl->head, atomic_load_explicit(&ctrl->head, memory_order_relaxed) + 1,
+	atomic_store_explicit(&ctrl->head,
+			      atomic_load_explicit(&ctrl->head, memory_order_relaxed) + 1,
 			      memory_order_release);
 }
 
 int
-urn_msg_set_arm(struct urn_msg_set *set)
+urn_msg_set_arm(struct urn_register_set *set)
 {
-	/* The engine stores the tail and swaps `arm` out; this side stores `arm` and looks at the tail: one sees the other. */
+	/* The engine stores the tail and swaps `arm` out; this side stores `arm` and looks at the
+	 * tail: one sees the other. */
 	atomic_store_explicit(&set->regs->conf.arm, 1, memory_order_seq_cst);
 	atomic_thread_fence(memory_order_seq_cst);
 	return urn_msg_set_waiting(set) != 0;
 }
 
 int
-urn_msg_set_drain(struct urn_msg_set *set)
+urn_msg_set_drain(struct urn_register_set *set)
 {
 	struct urn_abi_event ev;
 	int err;
@@ -54,7 +57,8 @@ urn_msg_set_drain(struct urn_msg_set *set)
 		return 0;
 	while ((err = urn_pipe_read(set->fd, &ev)) == 0) {
 		set->drained++;
-		if (set->drained == atomic_load_explicit(&set->regs->rstat.pending, memory_order_acquire))
+		if (set->drained ==
+		    atomic_load_explicit(&set->regs->rstat.pending, memory_order_acquire))
 			return 0;
 	}
 	if (err == EAGAIN || err == EINTR)
@@ -64,7 +68,7 @@ urn_msg_set_drain(struct urn_msg_set *set)
 }
 
 bool
-urn_msg_set_show(struct urn_msg_set *set)
+urn_msg_set_show(struct urn_register_set *set)
 {
 	struct urn_abi_msg_rstat *rstat = &set->regs->rstat;
 
@@ -74,8 +78,11 @@ urn_msg_set_show(struct urn_msg_set *set)
 		if (!urn_msg_set_arm(set))
 			return false;
 	}
-	if (atomic_load_explicit(&rstat->pending, memory_order_acquire) == set->drained) {
-		/* The messages came while the set was not armed: the doorbell makes the engine look at `arm`. */
+	/* The engine writes an event, and counts it after that: this side can be ahead. */
+	if ((int32_t)(atomic_load_explicit(&rstat->pending, memory_order_acquire) - set->drained) <=
+	    0) {
+		/* The messages came while the set was not armed: the doorbell makes the engine look
+		 * at `arm`. */
 		atomic_store_explicit(&set->regs->conf.arm, 1, memory_order_seq_cst);
 		urn_dev_ring(&set->dev->dev, set->engine, set->db);
 	}

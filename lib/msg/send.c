@@ -10,17 +10,18 @@
 #include <string.h>
 
 void *
-urn_msg_set_buffer(struct urn_msg_set *set)
+urn_msg_set_buffer(struct urn_register_set *set)
 {
 	return set->arena;
 }
 
 uint8_t
-urn_msg_set_status(struct urn_msg_set *set)
+urn_msg_set_status(struct urn_register_set *set)
 {
 	uint64_t answer = atomic_load_explicit(&set->regs->sstat.answer, memory_order_acquire);
 	uint32_t seq = atomic_load_explicit(&set->regs->send.seq, memory_order_relaxed);
-	bool pending = urn_msg_answer_seq(answer) != seq || urn_msg_answer_code(answer) == URN_MSG_PENDING;
+	bool pending =
+		urn_msg_answer_seq(answer) != seq || urn_msg_answer_code(answer) == URN_MSG_PENDING;
 
 	if (pending && urn_dev_gone(&set->dev->dev) != URN_DEV_THERE)
 		return URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE;
@@ -28,7 +29,8 @@ urn_msg_set_status(struct urn_msg_set *set)
 }
 
 int
-urn_msg_set_send(struct urn_msg_set *set, const struct urn_msg_to *to, const void *data, uint32_t len)
+urn_msg_set_send(struct urn_register_set *set, const struct urn_msg_to *to, const void *data,
+		 uint32_t len)
 {
 	struct urn_abi_msg_send *send = &set->regs->send;
 	uint32_t seq = atomic_load_explicit(&send->seq, memory_order_relaxed);
@@ -54,7 +56,7 @@ urn_msg_set_send(struct urn_msg_set *set, const struct urn_msg_to *to, const voi
 
 /* A sender that has waited long looks whether the dataplane still lives. */
 static void
-urn_msg_look_alive(struct urn_msg_set *set)
+urn_msg_look_alive(struct urn_register_set *set)
 {
 	struct pollfd p = {.fd = set->fd};
 
@@ -63,35 +65,28 @@ urn_msg_look_alive(struct urn_msg_set *set)
 }
 
 uint8_t
-urn_msg_set_wait(struct urn_msg_set *set, int64_t timeout_us)
+urn_msg_set_wait(struct urn_register_set *set, int64_t timeout_us)
 {
 	struct urn_msg_pause pause = {0};
-	uint64_t start = 0;
+	uint64_t start = timeout_us >= 0 ? urn_clock_ns() : 0;
 	uint8_t code;
 
 	while ((code = urn_msg_set_status(set)) == URN_MSG_PENDING) {
-		if (timeout_us >= 0 && pause.rounds % 64 == 0) {
-			uint64_t now = urn_clock_ns();
+		bool sleeps = urn_msg_pause_sleeps(&pause);
 
-			start = start ? start : now;
-			if (now - start >= (uint64_t)timeout_us * 1000)
-				break;
-		}
-		if (urn_msg_pause_sleeps(&pause)) {
+		if (timeout_us >= 0 && (sleeps || pause.rounds % 64 == 0) &&
+		    urn_clock_ns() - start >= (uint64_t)timeout_us * 1000)
+			break;
+		if (sleeps)
 			urn_msg_look_alive(set);
-			/* The clock is looked at after each sleep. */
-			pause.rounds = URN_MSG_SPINS + URN_MSG_YIELDS;
-			if (timeout_us >= 0 && urn_clock_ns() - start >= (uint64_t)timeout_us * 1000)
-				break;
-		}
 		urn_msg_pause(&pause);
 	}
 	return code;
 }
 
 int
-urn_msg_set_send_wait(struct urn_msg_set *set, const struct urn_msg_to *to, const void *data, uint32_t len,
-		  int64_t timeout_us, uint8_t *code)
+urn_msg_set_send_wait(struct urn_register_set *set, const struct urn_msg_to *to, const void *data,
+		      uint32_t len, int64_t timeout_us, uint8_t *code)
 {
 	int err = urn_msg_set_send(set, to, data, len);
 	uint8_t got;

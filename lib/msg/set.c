@@ -31,25 +31,29 @@ urn_msg_lines(uint64_t bytes)
 
 /* Work the layout of the arena out. returns: 0, or EINVAL with its text */
 static int
-urn_msg_lay_out(struct urn_msg_set *set, const struct urn_msg_attr *attr)
+urn_msg_lay_out(struct urn_register_set *set, const struct urn_msg_attr *attr)
 {
 	if (attr->send_size > URN_MSG_MAX || attr->recv_size > URN_MSG_MAX)
-		return urn_fail(EINVAL, "a message has at most %u bytes", (unsigned int)URN_MSG_MAX);
+		return urn_fail(EINVAL, "a message has at most %u bytes",
+				(unsigned int)URN_MSG_MAX);
 	if (attr->entries > URN_MSG_ENTRIES_MAX)
-		return urn_fail(EINVAL, "a receive queue has at most %u entries", (unsigned int)URN_MSG_ENTRIES_MAX);
+		return urn_fail(EINVAL, "a receive queue has at most %u entries",
+				(unsigned int)URN_MSG_ENTRIES_MAX);
 	set->send_size = attr->send_size;
 	set->base = urn_msg_lines(attr->send_size);
 	set->entries = attr->entries ? urn_msg_pow2(attr->entries) : 0;
-	set->entry_size = (uint32_t)urn_msg_lines(attr->recv_size + sizeof(struct urn_abi_msg_entry));
+	set->entry_size =
+		(uint32_t)urn_msg_lines(attr->recv_size + sizeof(struct urn_abi_msg_entry));
 	if (set->base + (uint64_t)set->entries * set->entry_size > URN_MSG_ARENA_MAX)
-		return urn_fail(EINVAL, "send buffer and receive queue have at most %u bytes together",
+		return urn_fail(EINVAL,
+				"send buffer and receive queue have at most %u bytes together",
 				(unsigned int)URN_MSG_ARENA_MAX);
 	return 0;
 }
 
 /* returns: 0, or an errno value with its text */
 static int
-urn_msg_ask_open(struct urn_msg_set *set, const struct urn_msg_attr *attr)
+urn_msg_ask_open(struct urn_register_set *set, const struct urn_msg_attr *attr)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_OPEN};
 	struct urn_abi_rep rep;
@@ -72,9 +76,10 @@ urn_msg_ask_open(struct urn_msg_set *set, const struct urn_msg_attr *attr)
 	return 0;
 }
 
-/* Configure the receive queue, and wait until the engine has taken it. returns: 0, or an errno value */
+/* Configure the receive queue, and wait until the engine has taken it. returns: 0, or an errno
+ * value */
 static int
-urn_msg_configure(struct urn_msg_set *set, const struct urn_msg_attr *attr)
+urn_msg_configure(struct urn_register_set *set, const struct urn_msg_attr *attr)
 {
 	struct urn_abi_msg_conf *conf = &set->regs->conf;
 	struct urn_abi_msg_rstat *rstat = &set->regs->rstat;
@@ -93,7 +98,9 @@ urn_msg_configure(struct urn_msg_set *set, const struct urn_msg_attr *attr)
 	urn_dev_ring(&set->dev->dev, set->engine, set->db);
 	while (atomic_load_explicit(&rstat->conf_seq, memory_order_acquire) != seq) {
 		if (urn_clock_ms() > end)
-			return urn_fail(ETIMEDOUT, "the engine has not taken the receive queue's configuration for %d s",
+			return urn_fail(ETIMEDOUT,
+					"the engine has not taken the receive queue's "
+					"configuration for %d s",
 					URN_MSG_CONF_MS / 1000);
 		urn_msg_pause(&pause);
 	}
@@ -104,7 +111,8 @@ urn_msg_configure(struct urn_msg_set *set, const struct urn_msg_attr *attr)
 }
 
 int
-urn_msg_set_init(struct urn_msg_set *set, struct urn_msg_dev *dev, const struct urn_msg_attr *attr)
+urn_msg_set_init(struct urn_register_set *set, struct urn_msg_dev *dev,
+		 const struct urn_msg_attr *attr)
 {
 	int err;
 
@@ -126,7 +134,7 @@ urn_msg_set_init(struct urn_msg_set *set, struct urn_msg_dev *dev, const struct 
 }
 
 void
-urn_msg_set_fini(struct urn_msg_set *set)
+urn_msg_set_fini(struct urn_register_set *set)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_CLOSE, .handle = set->handle};
 	struct urn_abi_rep rep;
@@ -140,10 +148,10 @@ urn_msg_set_fini(struct urn_msg_set *set)
 	set->channel = 0;
 }
 
-struct urn_msg_set *
+struct urn_register_set *
 urn_msg_set_create(struct urn_msg_dev *dev, const struct urn_msg_attr *attr)
 {
-	struct urn_msg_set *set = malloc(sizeof(*set));
+	struct urn_register_set *set = malloc(sizeof(*set));
 
 	if (set == NULL) {
 		urn_fail(ENOMEM, "no memory for a register set");
@@ -156,7 +164,7 @@ urn_msg_set_create(struct urn_msg_dev *dev, const struct urn_msg_attr *attr)
 }
 
 void
-urn_msg_set_destroy(struct urn_msg_set *set)
+urn_msg_set_destroy(struct urn_register_set *set)
 {
 	if (set == NULL)
 		return;
@@ -165,28 +173,29 @@ urn_msg_set_destroy(struct urn_msg_set *set)
 }
 
 uint64_t
-urn_msg_set_qid(const struct urn_msg_set *set)
+urn_msg_set_qid(const struct urn_register_set *set)
 {
 	return set->qid;
 }
 
 int
-urn_msg_set_fd(const struct urn_msg_set *set)
+urn_msg_set_fd(const struct urn_register_set *set)
 {
 	return set->fd;
 }
 
 int
-urn_msg_set_bind(struct urn_msg_set *set, uint32_t name)
+urn_msg_set_bind(struct urn_register_set *set, uint32_t name)
 {
-	struct urn_abi_req req = {.op = URN_CTL_MSG_BIND, .handle = set->handle, .msg_bind.name = name};
+	struct urn_abi_req req = {
+		.op = URN_CTL_MSG_BIND, .handle = set->handle, .msg_bind.name = name};
 	struct urn_abi_rep rep;
 
 	return urn_msg_dev_call(set->dev, &req, &rep);
 }
 
 int
-urn_msg_set_bind_any(struct urn_msg_set *set, uint32_t first, uint32_t end, uint32_t *name)
+urn_msg_set_bind_any(struct urn_register_set *set, uint32_t first, uint32_t end, uint32_t *name)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_BIND, .handle = set->handle};
 	struct urn_abi_rep rep;

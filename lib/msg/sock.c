@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Make one lane's register set. returns: 0, or an errno value */
+/* Make one outlet's register set. returns: 0, or an errno value */
 static int
-urn_sock_lane(struct urn_sock *s, uint32_t k)
+urn_sock_outlet(struct urn_sock *s, uint32_t k)
 {
 	const struct urn_msg_attr attr = {
 		.send_size = URN_SOCK_DATAGRAM,
@@ -17,7 +17,7 @@ urn_sock_lane(struct urn_sock *s, uint32_t k)
 		.named = 1,
 		.wakes = k == 0,
 	};
-	struct urn_lane *l = &s->lane[k];
+	struct urn_outlet *l = &s->outlet[k];
 	int err = urn_msg_set_init(&l->set, urn_socks_dev(s->socks), &attr);
 
 	l->open = err == 0;
@@ -40,12 +40,12 @@ urn_sock_make(struct urn_sock **out, int family)
 	if (s == NULL)
 		return errno;
 	urn_msg_mutex_init(&s->lock);
-	for (k = 0; k < URN_PORT_LANES; k++)
-		urn_msg_mutex_init(&s->lane[k].lock);
+	for (k = 0; k < URN_PORT_OUTLETS; k++)
+		urn_msg_mutex_init(&s->outlet[k].lock);
 	s->family = family;
-	err = urn_sock_lane(s, 0);
+	err = urn_sock_outlet(s, 0);
 	if (err != 0 && urn_socks_reap(t) > 0)
-		err = urn_sock_lane(s, 0);
+		err = urn_sock_outlet(s, 0);
 	if (err != 0) {
 		(void)urn_socks_let_go(s);
 		urn_socks_free(s);
@@ -60,9 +60,9 @@ urn_sock_end(struct urn_sock *s)
 {
 	uint32_t k;
 
-	for (k = 0; k < URN_PORT_LANES; k++)
-		if (s->lane[k].open)
-			urn_msg_set_fini(&s->lane[k].set);
+	for (k = 0; k < URN_PORT_OUTLETS; k++)
+		if (s->outlet[k].open)
+			urn_msg_set_fini(&s->outlet[k].set);
 }
 
 void
@@ -91,7 +91,8 @@ urn_sock_own(struct urn_sock *s, const uint8_t gid[16])
 	return false;
 }
 
-/* Bind lane 0 to the port's name, or to any free one. returns: 0, or an errno value; *port: the port */
+/* Bind outlet 0 to the port's name, or to any free one. returns: 0, or an errno value; *port: the
+ * port */
 static int
 urn_sock_bind_port(struct urn_sock *s, uint16_t *port)
 {
@@ -99,13 +100,14 @@ urn_sock_bind_port(struct urn_sock *s, uint16_t *port)
 	int err;
 
 	if (*port != 0) {
-		err = urn_msg_set_bind(&s->lane[0].set, urn_addr_name(*port, 0));
+		err = urn_msg_set_bind(&s->outlet[0].set, urn_addr_name(*port, 0));
 		/* The port may be that of a socket whose last process ended without a word. */
 		if (err == EADDRINUSE && urn_socks_reap(s->socks) > 0)
-			err = urn_msg_set_bind(&s->lane[0].set, urn_addr_name(*port, 0));
+			err = urn_msg_set_bind(&s->outlet[0].set, urn_addr_name(*port, 0));
 		return err;
 	}
-	err = urn_msg_set_bind_any(&s->lane[0].set, urn_addr_name(URN_PORT_FIRST, 0), urn_addr_name(URN_PORT_END, 0), &name);
+	err = urn_msg_set_bind_any(&s->outlet[0].set, urn_addr_name(URN_PORT_FIRST, 0),
+				   urn_addr_name(URN_PORT_END, 0), &name);
 	if (err == 0)
 		*port = (uint16_t)name;
 	return err;
@@ -178,7 +180,9 @@ urn_sock_name(struct urn_sock *s, struct urn_addr *a)
 	if (s->bound)
 		*a = s->local;
 	/* A connected socket names the address that it sends from. */
-	for (i = 0; s->connected && urn_addr_is_any(a->gid) && urn_msg_dev_gid(urn_socks_dev(s->socks), i, own) == 0; i++)
+	for (i = 0; s->connected && urn_addr_is_any(a->gid) &&
+		    urn_msg_dev_gid(urn_socks_dev(s->socks), i, own) == 0;
+	     i++)
 		if (urn_addr_is_v4(own) == urn_addr_is_v4(s->peer.gid) && !urn_addr_is_any(own))
 			memcpy(a->gid, own, sizeof(a->gid));
 	pthread_mutex_unlock(&s->lock);

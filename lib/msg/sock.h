@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagram sockets behind their descriptors (DB-11): the calls of urnic/socket.h and the preload library are thin
- * over them.
+ * Datagram sockets behind their descriptors (DB-11): the calls of urnic/socket.h and the preload
+ * library are thin over them.
  *
- * A socket lies in memory that children of fork() share, beside the registers, which they share too: parent and child
- * use it like one open file. Each process that has a socket holds a lock on the socket's byte of a file without a name;
- * the kernel gives that lock back when the process ends or executes another program. The process that lets
- * go last ends the socket's register sets.
+ * A socket lies in memory that children of fork() share, beside the registers, which they share
+ * too: parent and child use it like one open file. Each process that has a socket holds a lock on
+ * the socket's byte of a file without a name; the kernel gives that lock back when the process ends
+ * or executes another program. The process that lets go last ends the socket's register sets.
  */
 #ifndef URN_MSG_SOCK_H
 #define URN_MSG_SOCK_H
@@ -26,41 +26,45 @@ enum { URN_SOCK_ENTRIES = 64 };
 enum { URN_SOCK_DATAGRAM = 65507 };
 
 /* One register set by which a socket sends; set 0 receives, too. */
-struct urn_lane {
-	pthread_mutex_t lock;     /* lock protects the rest: the sender has it until the answer */
-	uint32_t open;            /* 1: there is a set; under the socket's lock */
-	uint32_t flying;          /* 1: the answer to a datagram has not been looked at */
-	struct urn_msg_set set;
+struct urn_outlet {
+	pthread_mutex_t lock; /* lock protects the rest: the sender has it until the answer */
+	uint32_t open;	      /* 1: there is a set; under the socket's lock */
+	uint32_t flying;      /* 1: the answer to a datagram has not been looked at */
+	struct urn_register_set set;
 };
 
 struct urn_socks;
 
 struct urn_sock {
-	pthread_mutex_t lock;     /* lock protects the fields below but lanes, and the reading side of set 0 */
-	struct urn_socks *socks;  /* constant while the socket is open */
-	uint32_t used;            /* 1: the slot is taken; under the lock of the table */
-	uint32_t index;           /* of the slot */
-	int family;               /* AF_INET or AF_INET6; constant */
+	pthread_mutex_t lock; /* lock protects the fields below but outlets, and the reading side of
+				 set 0 */
+	struct urn_socks *socks; /* constant while the socket is open */
+	uint32_t used;		 /* 1: the slot is taken; under the lock of the table */
+	uint32_t index;		 /* the slot's */
+	int family;		 /* AF_INET or AF_INET6; constant */
 	uint32_t bound, connected;
-	struct urn_addr local;    /* valid with bound */
-	struct urn_addr peer;     /* valid with connected */
+	struct urn_addr local;		   /* valid with bound */
+	struct urn_addr peer;		   /* valid with connected */
 	uint64_t rcvtimeo_ns, sndtimeo_ns; /* 0: none */
-	_Atomic uint32_t error;   /* errno value for the next call; 0: none */
-	_Atomic uint32_t waiters; /* callers that sleep on the descriptor */
-	_Atomic uint32_t eager;   /* 1: the program polls the descriptor by calls that the library does not see */
+	_Atomic uint32_t error;		   /* errno value for the next call; 0: none */
+	_Atomic uint32_t waiters;	   /* callers that sleep on the descriptor */
+	_Atomic uint32_t eager; /* 1: the program polls the descriptor by calls that the library
+				   does not see */
 	_Atomic uint32_t nonblock;
-	struct urn_lane lane[URN_PORT_LANES];
+	struct urn_outlet outlet[URN_PORT_OUTLETS];
 };
 
 /* ---- the sockets of a device (sock_table.c) */
 
-/* The device for new sockets of this process, opened at the first call. NULL with errno and text set */
+/* The device for new sockets of this process, opened at the first call. NULL with errno and text
+ * set */
 struct urn_socks *urn_socks_get(void);
 int urn_socks_use(struct urn_msg_dev *dev);
 struct urn_msg_dev *urn_socks_dev(struct urn_socks *t);
 /* Take a free slot, held by this process. NULL with errno: ENFILE */
 struct urn_sock *urn_socks_take(struct urn_socks *t);
-/* Let go of a slot. returns: true when no other process has the socket: end its sets, then urn_socks_free() */
+/* Let go of a slot. returns: true when no other process has the socket: end its sets, then
+ * urn_socks_free() */
 bool urn_socks_let_go(struct urn_sock *s);
 void urn_socks_free(struct urn_sock *s);
 /* End the sockets that no process has any more. returns: how many */
@@ -89,26 +93,29 @@ bool urn_sock_own(struct urn_sock *s, const uint8_t gid[16]);
  * wait: wait for the answer, at most sndtimeo_ns
  * returns: 0, or an errno value
  */
-int urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struct urn_addr *to, bool wait);
+int urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struct urn_addr *to,
+		  bool wait);
 /* True when a datagram can be sent without a wait. */
 bool urn_sock_writable(struct urn_sock *s);
 
 /* A datagram that was received. */
 struct urn_sock_got {
 	struct urn_addr from;
-	size_t len;      /* bytes of the datagram */
-	size_t copied;   /* bytes that found room */
+	size_t len;    /* bytes of the datagram */
+	size_t copied; /* bytes that found room */
 };
 
-/* Receive one datagram without a wait. peek: it stays. returns: 0, EAGAIN, or an error of a datagram sent before */
-int urn_sock_recv(struct urn_sock *s, const struct iovec *iov, size_t n, bool peek, struct urn_sock_got *got);
+/* Receive one datagram without a wait. peek: it stays. returns: 0, EAGAIN, or an error of a
+ * datagram sent before */
+int urn_sock_recv(struct urn_sock *s, const struct iovec *iov, size_t n, bool peek,
+		  struct urn_sock_got *got);
 /* Bytes of the oldest datagram (FIONREAD); 0: there is none. */
 size_t urn_sock_next_len(struct urn_sock *s);
 /* True when datagrams wait. */
 static inline bool
 urn_sock_readable(const struct urn_sock *s)
 {
-	return urn_msg_set_waiting(&s->lane[0].set) != 0;
+	return urn_msg_set_waiting(&s->outlet[0].set) != 0;
 }
 
 /*
@@ -123,9 +130,10 @@ int urn_sock_wait(struct urn_sock *s, uint64_t end, int other);
 static inline int
 urn_sock_fd(const struct urn_sock *s)
 {
-	return s->lane[0].set.fd;
+	return s->outlet[0].set.fd;
 }
-/* Make the descriptor tell the truth to pollers that the library does not see. returns: 0; EIO: the dataplane is gone */
+/* Make the descriptor tell the truth to pollers that the library does not see. returns: 0; EIO: the
+ * dataplane is gone */
 int urn_sock_show(struct urn_sock *s);
 
 /* ---- poll */
@@ -141,14 +149,17 @@ struct urn_poll_ent {
  *
  * returns: how many have events, 0 when the time is over, or -1 with errno
  */
-int urn_sock_poll(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent, uint64_t end, const sigset_t *mask);
-/* Look at the rings for a little while, at most until `end`. returns: true when a socket became readable */
+int urn_sock_poll(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent, uint64_t end,
+		  const sigset_t *mask);
+/* Look at the rings for a little while, at most until `end`. returns: true when a socket became
+ * readable */
 bool urn_sock_spin(const struct urn_poll_ent *ent, nfds_t n, uint64_t end);
 /* A sleeper comes or goes. returns: true when datagrams wait, so that nobody sleeps */
 bool urn_sock_sleeper(struct urn_sock *s, bool comes);
 /* The time until `end`, as a bound for a sleep. returns: ts; NULL: there is no bound */
 const struct timespec *urn_sock_left(uint64_t end, struct timespec *ts);
-/* Time of urn_clock_ns() that lies so far ahead; ns: 0: at once, negative: never. returns: for `end` */
+/* Time of urn_clock_ns() that lies so far ahead; ns: 0: at once, negative: never. returns: for
+ * `end` */
 uint64_t urn_sock_end_of(int64_t ns);
 
 #endif

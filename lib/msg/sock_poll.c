@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Poll of sockets beside other descriptors: what the rings say, and what the kernel says of the rest. A sleeper has the
- * kernel poll the sockets' own descriptors, too.
+ * Poll of sockets beside other descriptors: the rings answer for sockets, the kernel for the rest.
+ * A sleeper has the kernel poll the sockets' own descriptors, too.
  */
 #include "msg/sock.h"
 
@@ -23,11 +23,13 @@ urn_sock_scan(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent)
 
 		if (s == NULL)
 			continue;
-		if (fds[i].events & (POLLIN | POLLRDNORM) && urn_sock_next_len(s) + urn_sock_readable(s) > 0)
+		if (fds[i].events & (POLLIN | POLLRDNORM) &&
+		    urn_sock_next_len(s) + urn_sock_readable(s) > 0)
 			got |= fds[i].events & (POLLIN | POLLRDNORM);
 		if (fds[i].events & (POLLOUT | POLLWRNORM) && urn_sock_writable(s))
 			got |= fds[i].events & (POLLOUT | POLLWRNORM);
-		if (atomic_load(&s->error) != 0 || urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE)
+		if (atomic_load(&s->error) != 0 ||
+		    urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE)
 			got |= POLLERR;
 		fds[i].revents = got;
 		ready += got != 0;
@@ -35,9 +37,11 @@ urn_sock_scan(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent)
 	return ready;
 }
 
-/* Lay out the descriptors that the kernel is to poll: those of the program, then the sockets' own. */
+/* Lay out the descriptors that the kernel is to poll: those of the program, then the sockets' own.
+ */
 static void
-urn_sock_lay_out(struct pollfd *all, const struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent)
+urn_sock_lay_out(struct pollfd *all, const struct pollfd *fds, nfds_t n,
+		 const struct urn_poll_ent *ent)
 {
 	nfds_t i;
 
@@ -49,10 +53,12 @@ urn_sock_lay_out(struct pollfd *all, const struct pollfd *fds, nfds_t n, const s
 		if (s != NULL && !ent[i].kernel)
 			all[i].fd = -1;
 		if (s != NULL)
-			/* A socket that sends has room for output by urn_sock_scan(), not by its kernel twin. */
+			/* A socket that sends has room for output by urn_sock_scan(), not by its
+			 * kernel twin. */
 			all[i].events = (short)(all[i].events & ~(POLLOUT | POLLWRNORM));
 		all[n + i] = (struct pollfd){
-			.fd = s != NULL && fds[i].events & (POLLIN | POLLRDNORM) ? urn_sock_fd(s) : -1,
+			.fd = s != NULL && fds[i].events & (POLLIN | POLLRDNORM) ? urn_sock_fd(s)
+										 : -1,
 			.events = POLLIN,
 		};
 	}
@@ -60,7 +66,8 @@ urn_sock_lay_out(struct pollfd *all, const struct pollfd *fds, nfds_t n, const s
 
 /* Bring the kernel's events to the program's descriptors. returns: how many of these have events */
 static int
-urn_sock_merge(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent, const struct pollfd *all)
+urn_sock_merge(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent,
+	       const struct pollfd *all)
 {
 	int ready = 0;
 	nfds_t i;
@@ -77,7 +84,8 @@ urn_sock_merge(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent, con
 	return ready;
 }
 
-/* Sleepers come to, or go from, all sockets that are polled for input. returns: true when datagrams wait */
+/* Sleepers come to, or go from, all sockets that are polled for input. returns: true when datagrams
+ * wait */
 static bool
 urn_sock_sleepers(const struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent, bool come)
 {
@@ -90,7 +98,8 @@ urn_sock_sleepers(const struct pollfd *fds, nfds_t n, const struct urn_poll_ent 
 	return some;
 }
 
-/* True when some socket is polled for output and has no room: its answer makes no descriptor readable. */
+/* True when some socket is polled for output and has no room: its answer makes no descriptor
+ * readable. */
 static bool
 urn_sock_stuffed(const struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent)
 {
@@ -102,10 +111,11 @@ urn_sock_stuffed(const struct pollfd *fds, nfds_t n, const struct urn_poll_ent *
 	return false;
 }
 
-/* One round: look, or sleep and look. returns: as urn_sock_poll(); 0: go on unless the time is over */
+/* One round: look, or sleep and look. returns: as urn_sock_poll(); 0: go on unless the time is over
+ */
 static int
-urn_sock_poll_round(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent, struct pollfd *all, uint64_t end,
-		    const sigset_t *mask)
+urn_sock_poll_round(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent,
+		    struct pollfd *all, uint64_t end, const sigset_t *mask)
 {
 	const struct timespec zero = {0}, nap = {.tv_nsec = 1000000};
 	struct timespec ts;
@@ -117,7 +127,8 @@ urn_sock_poll_round(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent
 		some = urn_sock_spin(ent, n, end);
 	/* The kernel's descriptors are looked at in any case. */
 	urn_sock_lay_out(all, fds, n, ent);
-	if (urn_sock_stuffed(fds, n, ent) && (wait == NULL || wait->tv_sec > 0 || wait->tv_nsec > nap.tv_nsec))
+	if (urn_sock_stuffed(fds, n, ent) &&
+	    (wait == NULL || wait->tv_sec > 0 || wait->tv_nsec > nap.tv_nsec))
 		wait = &nap;
 	some |= urn_sock_sleepers(fds, n, ent, true);
 	got = ppoll(all, 2 * n, some ? &zero : wait, mask);
@@ -131,7 +142,8 @@ urn_sock_poll_round(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent
 }
 
 int
-urn_sock_poll(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent, uint64_t end, const sigset_t *mask)
+urn_sock_poll(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent, uint64_t end,
+	      const sigset_t *mask)
 {
 	enum { FEW = 32 };
 	struct pollfd few[2 * FEW], *all = n <= FEW ? few : calloc(2 * n, sizeof(*all));

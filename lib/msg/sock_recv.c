@@ -28,21 +28,23 @@ urn_sock_scatter(const struct iovec *iov, size_t n, const uint8_t *from, size_t 
 	return done;
 }
 
-/* True when a program with a socket of this family, and this peer, gets to see a datagram of that source. */
+/* True when a program with a socket of this family, and this peer, gets to see a datagram of that
+ * source. */
 static bool
 urn_sock_takes(const struct urn_sock *s, const struct urn_addr *from)
 {
 	if (s->family == AF_INET && !urn_addr_is_v4(from->gid))
 		return false;
-	return !s->connected ||
-	       (from->port == s->peer.port && memcmp(from->gid, s->peer.gid, sizeof(from->gid)) == 0);
+	return !s->connected || (from->port == s->peer.port &&
+				 memcmp(from->gid, s->peer.gid, sizeof(from->gid)) == 0);
 }
 
-/* The oldest datagram for the program; others are taken away. The socket's lock is held. returns: 1, or 0: none */
+/* The oldest datagram for the program; others are taken away. The socket's lock is held. returns:
+ * 1, or 0: none */
 static int
 urn_sock_next(struct urn_sock *s, struct urn_msg *m, struct urn_addr *from)
 {
-	struct urn_msg_set *set = &s->lane[0].set;
+	struct urn_register_set *set = &s->outlet[0].set;
 
 	while (urn_msg_set_poll(set, m)) {
 		from->port = urn_addr_port(m->qid);
@@ -54,16 +56,18 @@ urn_sock_next(struct urn_sock *s, struct urn_msg *m, struct urn_addr *from)
 	return 0;
 }
 
-/* The socket's lock is held: tell sleepers, and pollers that the library does not see, how things are. */
+/* The socket's lock is held: tell sleepers, and pollers that the library does not see, how things
+ * are. */
 static void
 urn_sock_tell(struct urn_sock *s)
 {
 	if (atomic_load(&s->waiters) != 0 || atomic_load(&s->eager))
-		(void)urn_msg_set_show(&s->lane[0].set);
+		(void)urn_msg_set_show(&s->outlet[0].set);
 }
 
 int
-urn_sock_recv(struct urn_sock *s, const struct iovec *iov, size_t n, bool peek, struct urn_sock_got *got)
+urn_sock_recv(struct urn_sock *s, const struct iovec *iov, size_t n, bool peek,
+	      struct urn_sock_got *got)
 {
 	struct urn_msg m;
 	int err = 0;
@@ -75,7 +79,7 @@ urn_sock_recv(struct urn_sock *s, const struct iovec *iov, size_t n, bool peek, 
 		got->len = m.len;
 		got->copied = urn_sock_scatter(iov, n, m.data, m.len);
 		if (!peek)
-			urn_msg_set_release(&s->lane[0].set);
+			urn_msg_set_release(&s->outlet[0].set);
 	} else if (err == 0) {
 		err = urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE ? EIO : EAGAIN;
 	}
@@ -101,7 +105,7 @@ urn_sock_next_len(struct urn_sock *s)
 int
 urn_sock_show(struct urn_sock *s)
 {
-	struct urn_msg_set *set = &s->lane[0].set;
+	struct urn_register_set *set = &s->outlet[0].set;
 	int err = 0;
 
 	(void)urn_msg_mutex_take(&s->lock);
@@ -147,12 +151,13 @@ urn_sock_spin(const struct urn_poll_ent *ent, nfds_t n, uint64_t end)
 		for (i = 0; i < n; i++)
 			if (ent[i].sock != NULL && urn_sock_readable(ent[i].sock))
 				return true;
-		if (round % 16 == 15) {
-			if (urn_clock_ns() >= until)
-				return false;
-			sched_yield();
+		if (round % URN_MSG_YIELD != URN_MSG_YIELD - 1) {
+			urn_msg_relax();
+			continue;
 		}
-		urn_msg_relax();
+		if (urn_clock_ns() >= until)
+			return false;
+		sched_yield();
 	}
 }
 
@@ -164,11 +169,11 @@ urn_sock_sleeper(struct urn_sock *s, bool comes)
 	(void)urn_msg_mutex_take(&s->lock);
 	if (comes) {
 		atomic_fetch_add(&s->waiters, 1);
-		some = urn_msg_set_show(&s->lane[0].set);
+		some = urn_msg_set_show(&s->outlet[0].set);
 	} else {
 		atomic_fetch_sub(&s->waiters, 1);
 		if (atomic_load(&s->waiters) == 0 && !atomic_load(&s->eager))
-			urn_msg_set_disarm(&s->lane[0].set);
+			urn_msg_set_disarm(&s->outlet[0].set);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return some;
@@ -178,7 +183,8 @@ int
 urn_sock_wait(struct urn_sock *s, uint64_t end, int other)
 {
 	const struct urn_poll_ent ent = {.sock = s};
-	struct pollfd p[2] = {{.fd = urn_sock_fd(s), .events = POLLIN}, {.fd = other, .events = POLLIN}};
+	struct pollfd p[2] = {{.fd = urn_sock_fd(s), .events = POLLIN},
+			      {.fd = other, .events = POLLIN}};
 	struct timespec ts;
 	int n = 1, err = 0;
 

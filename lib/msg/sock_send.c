@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sending datagrams: a lane for each that is under way. */
+/* Sending datagrams: an outlet for each that is under way. */
 #include "msg/sock.h"
 
 #include <errno.h>
@@ -7,8 +7,8 @@
 #include <sys/uio.h>
 
 /*
- * Microseconds that the dataplane tries for at a full queue: a sender that waits, unless SO_SNDTIMEO says less or
- * more, and one that does not wait, which keeps a lane busy meanwhile.
+ * Microseconds that the dataplane tries for at a full queue: a sender that waits, unless
+ * SO_SNDTIMEO says less or more, and one that does not wait, which keeps an outlet busy meanwhile.
  */
 enum { URN_SOCK_TRY_US = 1000000, URN_SOCK_TRY_ASYNC_US = 10000, URN_SOCK_RETRY_US = 100 };
 
@@ -38,9 +38,10 @@ urn_sock_errno(uint8_t code)
 	}
 }
 
-/* Look at the answer to a datagram whose sender did not wait. The lane's lock is held. returns: true: the lane is free */
+/* Look at the answer to a datagram whose sender did not wait. The outlet's lock is held. returns:
+ * true: the outlet is free */
 static bool
-urn_lane_settle(struct urn_sock *s, struct urn_lane *l)
+urn_outlet_settle(struct urn_sock *s, struct urn_outlet *l)
 {
 	uint8_t code;
 	int err;
@@ -58,12 +59,12 @@ urn_lane_settle(struct urn_sock *s, struct urn_lane *l)
 	return true;
 }
 
-/* Open lane k of a bound socket. returns: true when there is one */
+/* Open outlet k of a bound socket. returns: true when there is one */
 static bool
-urn_lane_open(struct urn_sock *s, uint32_t k)
+urn_outlet_open(struct urn_sock *s, uint32_t k)
 {
 	const struct urn_msg_attr attr = {.send_size = URN_SOCK_DATAGRAM, .named = 1};
-	struct urn_lane *l = &s->lane[k];
+	struct urn_outlet *l = &s->outlet[k];
 
 	if (l->open)
 		return true;
@@ -78,26 +79,26 @@ urn_lane_open(struct urn_sock *s, uint32_t k)
 }
 
 /*
- * Take a lane that is free, with its lock. wait: for lane 0, if need be, so that datagrams of a sender that waits
- * stay in order. returns: NULL: all are busy
+ * Take an outlet that is free, with its lock. wait: for outlet 0, if need be, so that datagrams of
+ * a sender that waits stay in order. returns: NULL: all are busy
  */
-static struct urn_lane *
-urn_sock_lane_take(struct urn_sock *s, bool wait)
+static struct urn_outlet *
+urn_sock_outlet_take(struct urn_sock *s, bool wait)
 {
 	uint32_t k;
 
 	if (wait) {
-		(void)urn_msg_mutex_take(&s->lane[0].lock);
-		(void)urn_msg_set_wait(&s->lane[0].set, -1);
-		(void)urn_lane_settle(s, &s->lane[0]);
-		return &s->lane[0];
+		(void)urn_msg_mutex_take(&s->outlet[0].lock);
+		(void)urn_msg_set_wait(&s->outlet[0].set, -1);
+		(void)urn_outlet_settle(s, &s->outlet[0]);
+		return &s->outlet[0];
 	}
-	for (k = 0; k < URN_PORT_LANES; k++) {
-		struct urn_lane *l = &s->lane[k];
+	for (k = 0; k < URN_PORT_OUTLETS; k++) {
+		struct urn_outlet *l = &s->outlet[k];
 
 		if (!urn_msg_mutex_try(&l->lock))
 			continue;
-		if (urn_lane_open(s, k) && urn_lane_settle(s, l))
+		if (urn_outlet_open(s, k) && urn_outlet_settle(s, l))
 			return l;
 		pthread_mutex_unlock(&l->lock);
 	}
@@ -110,11 +111,11 @@ urn_sock_writable(struct urn_sock *s)
 	bool free = false;
 	uint32_t k;
 
-	for (k = 0; k < URN_PORT_LANES && !free; k++) {
-		if (!urn_msg_mutex_try(&s->lane[k].lock))
+	for (k = 0; k < URN_PORT_OUTLETS && !free; k++) {
+		if (!urn_msg_mutex_try(&s->outlet[k].lock))
 			continue;
-		free = !s->lane[k].open || urn_lane_settle(s, &s->lane[k]);
-		pthread_mutex_unlock(&s->lane[k].lock);
+		free = !s->outlet[k].open || urn_outlet_settle(s, &s->outlet[k]);
+		pthread_mutex_unlock(&s->outlet[k].lock);
 	}
 	return free;
 }
@@ -132,16 +133,17 @@ urn_sock_gather(uint8_t *to, const struct iovec *iov, size_t n)
 	}
 }
 
-/* Ring the doorbell of a lane for a datagram in its send buffer. */
+/* Ring the doorbell of an outlet for a datagram in its send buffer. */
 static int
-urn_lane_ring(struct urn_lane *l, const struct urn_addr *to, size_t len, uint64_t try_us)
+urn_outlet_ring(struct urn_outlet *l, const struct urn_addr *to, size_t len, uint64_t try_us)
 {
 	uint64_t tries = try_us / URN_SOCK_RETRY_US;
 	struct urn_msg_to target = {
 		.qid = URN_MSG_NAME(urn_addr_name(to->port, 0)),
 		.retry_us = URN_SOCK_RETRY_US,
 		.retries = (uint16_t)(tries < 65534 ? tries : 65534),
-		.retry_kinds = URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
+		.retry_kinds =
+			URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
 	};
 
 	memcpy(target.node, to->gid, sizeof(target.node));
@@ -180,15 +182,15 @@ urn_sock_target(struct urn_sock *s, const struct urn_addr *to, struct urn_addr *
 	return err;
 }
 
-/* Send by a lane that is taken. returns: 0, or an errno value */
+/* Send by an outlet that is taken. returns: 0, or an errno value */
 static int
-urn_lane_send(struct urn_lane *l, const struct iovec *iov, size_t n, size_t len, const struct urn_addr *to, uint64_t try_us,
-	      bool wait)
+urn_outlet_send(struct urn_outlet *l, const struct iovec *iov, size_t n, size_t len,
+		const struct urn_addr *to, uint64_t try_us, bool wait)
 {
 	int err;
 
 	urn_sock_gather(urn_msg_set_buffer(&l->set), iov, n);
-	err = urn_lane_ring(l, to, len, try_us);
+	err = urn_outlet_ring(l, to, len, try_us);
 	if (err == 0 && wait)
 		err = urn_sock_errno(urn_msg_set_wait(&l->set, -1));
 	else
@@ -197,11 +199,12 @@ urn_lane_send(struct urn_lane *l, const struct iovec *iov, size_t n, size_t len,
 }
 
 int
-urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struct urn_addr *to, bool wait)
+urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struct urn_addr *to,
+	      bool wait)
 {
 	uint64_t try_us = s->sndtimeo_ns ? s->sndtimeo_ns / 1000 : URN_SOCK_TRY_US;
 	struct urn_addr target;
-	struct urn_lane *l;
+	struct urn_outlet *l;
 	size_t len;
 	int err = urn_sock_length(iov, n, &len);
 
@@ -212,10 +215,11 @@ urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struc
 	if (err == 0 && !s->bound)
 		err = urn_sock_bind(s, NULL);
 	if (err == 0) {
-		l = urn_sock_lane_take(s, wait);
+		l = urn_sock_outlet_take(s, wait);
 		if (l == NULL)
 			return EAGAIN;
-		err = urn_lane_send(l, iov, n, len, &target, wait ? try_us : URN_SOCK_TRY_ASYNC_US, wait);
+		err = urn_outlet_send(l, iov, n, len, &target,
+				      wait ? try_us : URN_SOCK_TRY_ASYNC_US, wait);
 		pthread_mutex_unlock(&l->lock);
 	}
 	if (err != 0 && urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE)

@@ -13,7 +13,8 @@
 
 /* In memory that children of fork() share. */
 struct urn_socks_shared {
-	pthread_mutex_t lock;     /* lock protects `used` of all slots, and the decision about who ends a socket */
+	pthread_mutex_t lock; /* lock protects `used` of all slots, and the decision about who ends
+				 a socket */
 	_Atomic uint32_t forking; /* children that have not taken their locks yet */
 	struct urn_sock sock[URN_SOCKS_MAX];
 };
@@ -21,8 +22,9 @@ struct urn_socks_shared {
 struct urn_socks {
 	struct urn_msg_dev *dev;
 	struct urn_socks_shared *shared;
-	int lock_fd;                  /* file of URN_SOCKS_MAX bytes: a lock on a byte for each process that has the socket */
-	uint8_t held[URN_SOCKS_MAX];  /* 1: this process has the socket; under urn_socks_lock */
+	int lock_fd; /* file of URN_SOCKS_MAX bytes: a lock on a byte for each process that has the
+			socket */
+	uint8_t held[URN_SOCKS_MAX]; /* 1: this process has the socket; under urn_socks_lock */
 	struct urn_socks *next;
 };
 
@@ -38,7 +40,10 @@ static pthread_once_t urn_socks_once = PTHREAD_ONCE_INIT;
 static void
 urn_socks_mark(struct urn_socks *t, uint32_t index, bool have)
 {
-	struct flock l = {.l_type = have ? F_RDLCK : F_UNLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
+	struct flock l = {.l_type = have ? F_RDLCK : F_UNLCK,
+			  .l_whence = SEEK_SET,
+			  .l_start = index,
+			  .l_len = 1};
 
 	(void)fcntl(t->lock_fd, F_SETLK, &l);
 	t->held[index] = have;
@@ -103,8 +108,8 @@ static struct urn_socks *
 urn_socks_make(struct urn_msg_dev *dev)
 {
 	struct urn_socks *t = calloc(1, sizeof(*t));
-	void *shared = mmap(NULL, sizeof(*t->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-			    -1, 0);
+	void *shared = mmap(NULL, sizeof(*t->shared), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	int fd = urn_fd_memory("urnic-sockets", URN_SOCKS_MAX);
 
 	if (t == NULL || shared == MAP_FAILED || fd < 0) {
@@ -160,7 +165,8 @@ urn_socks_get(void)
 	pthread_mutex_lock(&urn_socks_lock);
 	t = urn_socks_current;
 	if (t != NULL && urn_dev_gone(&t->dev->dev) != URN_DEV_THERE && urn_msg_remote(t->dev))
-		t = NULL; /* the dataplane died: a new one may be there. The old sockets keep the old table. */
+		t = NULL; /* the dataplane died: a new one may be there. The old sockets keep the
+			     old table. */
 	if (t == NULL) {
 		dev = urn_msg_dev_connect(NULL, NULL);
 		t = dev != NULL ? urn_socks_make(dev) : NULL;
@@ -260,8 +266,8 @@ urn_socks_reap(struct urn_socks *t)
 
 	while ((s = urn_socks_orphan(t, &i)) != NULL) {
 		/* The channel's descriptor was another process's. */
-		for (uint32_t k = 0; k < URN_PORT_LANES; k++)
-			s->lane[k].set.fd = s->lane[k].set.write_fd = -1;
+		for (uint32_t k = 0; k < URN_PORT_OUTLETS; k++)
+			s->outlet[k].set.fd = s->outlet[k].set.write_fd = -1;
 		urn_sock_end(s);
 		urn_socks_free(s);
 		n++;

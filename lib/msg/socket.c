@@ -23,7 +23,8 @@ static struct urn_sock *_Atomic urn_socket_table[URN_SOCKET_FDS];
 static struct urn_sock *
 urn_socket_of(int fd)
 {
-	struct urn_sock *s = fd >= 0 && fd < URN_SOCKET_FDS ? atomic_load(&urn_socket_table[fd]) : NULL;
+	struct urn_sock *s =
+		fd >= 0 && fd < URN_SOCKET_FDS ? atomic_load(&urn_socket_table[fd]) : NULL;
 
 	if (s == NULL)
 		errno = fd >= 0 && fcntl(fd, F_GETFD) >= 0 ? ENOTSOCK : EBADF;
@@ -54,7 +55,8 @@ urn_socket(int domain, int type, int protocol)
 
 	if (domain != AF_INET && domain != AF_INET6)
 		return urn_socket_ret(EAFNOSUPPORT);
-	if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_DGRAM || (protocol != 0 && protocol != IPPROTO_UDP))
+	if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_DGRAM ||
+	    (protocol != 0 && protocol != IPPROTO_UDP))
 		return urn_socket_ret(EPROTONOSUPPORT);
 	err = urn_sock_make(&s, domain);
 	if (err != 0)
@@ -83,7 +85,8 @@ urn_close(int fd)
 
 /* Read an address for a socket's family. returns: 0, or an errno value */
 static int
-urn_socket_addr(const struct urn_sock *s, struct urn_addr *a, const struct sockaddr *sa, socklen_t len)
+urn_socket_addr(const struct urn_sock *s, struct urn_addr *a, const struct sockaddr *sa,
+		socklen_t len)
 {
 	int err = urn_addr_get(a, sa, len);
 
@@ -112,7 +115,8 @@ urn_connect(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (s == NULL)
 		return -1;
-	if (addr != NULL && len >= (socklen_t)sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
+	if (addr != NULL && len >= (socklen_t)sizeof(addr->sa_family) &&
+	    addr->sa_family == AF_UNSPEC)
 		return urn_socket_ret(urn_sock_connect(s, NULL));
 	err = urn_socket_addr(s, &a, addr, len);
 	return urn_socket_ret(err != 0 ? err : urn_sock_connect(s, &a));
@@ -147,7 +151,8 @@ urn_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 /* ---- data */
 
 static ssize_t
-urn_socket_send(int fd, const struct iovec *iov, size_t n, int flags, const struct sockaddr *to, socklen_t to_len)
+urn_socket_send(int fd, const struct iovec *iov, size_t n, int flags, const struct sockaddr *to,
+		socklen_t to_len)
 {
 	struct urn_sock *s = urn_socket_of(fd);
 	struct urn_addr a;
@@ -171,7 +176,8 @@ urn_socket_send(int fd, const struct iovec *iov, size_t n, int flags, const stru
 }
 
 ssize_t
-urn_sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *to, socklen_t to_len)
+urn_sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *to,
+	   socklen_t to_len)
 {
 	const struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
 
@@ -181,12 +187,14 @@ urn_sendto(int fd, const void *data, size_t len, int flags, const struct sockadd
 ssize_t
 urn_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	return urn_socket_send(fd, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name, msg->msg_namelen);
+	return urn_socket_send(fd, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name,
+			       msg->msg_namelen);
 }
 
 /* returns: 0, or an errno value */
 static int
-urn_socket_recv(struct urn_sock *s, const struct iovec *iov, size_t n, int flags, struct urn_sock_got *got)
+urn_socket_recv(struct urn_sock *s, const struct iovec *iov, size_t n, int flags,
+		struct urn_sock_got *got)
 {
 	bool wait = !(flags & MSG_DONTWAIT) && !atomic_load(&s->nonblock);
 	uint64_t end = s->rcvtimeo_ns ? urn_sock_end_of((int64_t)s->rcvtimeo_ns) : 0;
@@ -254,7 +262,8 @@ urn_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 	for (i = 0; i < n; i++) {
 		int fd = fds[i].fd;
 
-		ent[i].sock = fd >= 0 && fd < URN_SOCKET_FDS ? atomic_load(&urn_socket_table[fd]) : NULL;
+		ent[i].sock =
+			fd >= 0 && fd < URN_SOCKET_FDS ? atomic_load(&urn_socket_table[fd]) : NULL;
 		ent[i].kernel = ent[i].sock == NULL;
 	}
 	got = urn_sock_poll(fds, n, ent, end, NULL);
@@ -332,7 +341,7 @@ urn_socket_number(struct urn_sock *s, int option, int *v)
 		*v = URN_SOCK_ENTRIES * URN_SOCK_DATAGRAM;
 		return 0;
 	case SO_SNDBUF:
-		*v = URN_PORT_LANES * URN_SOCK_DATAGRAM;
+		*v = URN_PORT_OUTLETS * URN_SOCK_DATAGRAM;
 		return 0;
 	case SO_REUSEADDR:
 	case SO_REUSEPORT:
@@ -360,7 +369,8 @@ urn_getsockopt(int fd, int level, int option, void *value, socklen_t *len)
 		return urn_socket_ret(ENOPROTOOPT);
 	if (option == SO_RCVTIMEO || option == SO_SNDTIMEO) {
 		ns = option == SO_RCVTIMEO ? s->rcvtimeo_ns : s->sndtimeo_ns;
-		tv = (struct timeval){(time_t)(ns / 1000000000u), (suseconds_t)(ns % 1000000000u / 1000u)};
+		tv = (struct timeval){(time_t)(ns / 1000000000u),
+				      (suseconds_t)(ns % 1000000000u / 1000u)};
 	} else {
 		err = urn_socket_number(s, option, &v);
 		if (err != 0)

@@ -5,7 +5,7 @@
 
 /* The C library's checked inline functions would define these names, too. */
 #undef _FORTIFY_SOURCE
-/* It would make fcntl() another name of fcntl64(). */
+/* The macro would make fcntl() another name of fcntl64(). */
 #undef _FILE_OFFSET_BITS
 
 #include "sockets/twin.h"

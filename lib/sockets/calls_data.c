@@ -9,7 +9,8 @@
 
 /* ---- sending */
 
-/* Send through a descriptor that has a twin. returns: true when it has one; *n: the call's answer */
+/* Send through a descriptor that has a twin. returns: true when it has one; *n: the call's answer
+ */
 static bool
 urn_call_send(int fd, const struct msghdr *msg, int flags, ssize_t *n)
 {
@@ -34,7 +35,9 @@ sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *t
 	};
 	ssize_t n;
 
-	return urn_call_send(fd, &msg, flags, &n) ? n : urn_real()->sendto(fd, data, len, flags, to, to_len);
+	return urn_call_send(fd, &msg, flags, &n)
+		       ? n
+		       : urn_real()->sendto(fd, data, len, flags, to, to_len);
 }
 
 URN_CALL ssize_t
@@ -87,7 +90,8 @@ write(int fd, const void *data, size_t len)
 URN_CALL ssize_t
 writev(int fd, const struct iovec *iov, int count)
 {
-	struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = count > 0 ? (size_t)count : 0};
+	struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov,
+			     .msg_iovlen = count > 0 ? (size_t)count : 0};
 	ssize_t n;
 
 	return urn_call_send(fd, &msg, 0, &n) ? n : urn_real()->writev(fd, iov, count);
@@ -95,12 +99,14 @@ writev(int fd, const struct iovec *iov, int count)
 
 /* ---- receiving */
 
-/* Receive through a descriptor whose twin has a urnic socket. returns: true when it has; *n: the call's answer */
+/* Receive through a descriptor whose twin has a urnic socket. returns: true when it has; *n: the
+ * call's answer */
 static bool
 urn_call_recv(int fd, struct msghdr *msg, int flags, ssize_t *n)
 {
 	struct urn_twin *t = urn_twin_get(fd);
-	bool urnic = t != NULL && atomic_load(&t->sock) != NULL && !(flags & (MSG_ERRQUEUE | MSG_OOB));
+	bool urnic =
+		t != NULL && atomic_load(&t->sock) != NULL && !(flags & (MSG_ERRQUEUE | MSG_OOB));
 
 	if (urnic)
 		*n = urn_twin_recv(t, fd, msg, flags);
@@ -109,7 +115,8 @@ urn_call_recv(int fd, struct msghdr *msg, int flags, ssize_t *n)
 }
 
 URN_CALL ssize_t
-recvfrom(int fd, void *restrict data, size_t room, int flags, struct sockaddr *restrict from, socklen_t *restrict from_len)
+recvfrom(int fd, void *restrict data, size_t room, int flags, struct sockaddr *restrict from,
+	 socklen_t *restrict from_len)
 {
 	struct iovec iov = {.iov_base = data, .iov_len = room};
 	struct msghdr msg = {
@@ -180,15 +187,16 @@ read(int fd, void *data, size_t room)
 URN_CALL ssize_t
 readv(int fd, const struct iovec *iov, int count)
 {
-	struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = count > 0 ? (size_t)count : 0};
+	struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov,
+			     .msg_iovlen = count > 0 ? (size_t)count : 0};
 	ssize_t n;
 
 	return urn_call_recv(fd, &msg, 0, &n) ? n : urn_real()->readv(fd, iov, count);
 }
 
 /*
- * System calls by number: libuv sends and receives several datagrams that way. All six arguments are handed on, whether
- * the program gave them or not.
+ * System calls by number: libuv sends and receives several datagrams that way. All six arguments
+ * are handed on, whether the program gave them or not.
  */
 URN_CALL long
 syscall(long number, ...)
@@ -205,7 +213,8 @@ syscall(long number, ...)
 	case SYS_sendmmsg:
 		return sendmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3]);
 	case SYS_recvmmsg:
-		return recvmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3], (struct timespec *)a[4]);
+		return recvmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3],
+				(struct timespec *)a[4]);
 	default:
 		return urn_real()->syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 	}
@@ -215,8 +224,8 @@ syscall(long number, ...)
 
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
 ssize_t __recv_chk(int fd, void *data, size_t room, size_t size, int flags);
-ssize_t __recvfrom_chk(int fd, void *restrict data, size_t room, size_t size, int flags, struct sockaddr *restrict from,
-		       socklen_t *restrict from_len);
+ssize_t __recvfrom_chk(int fd, void *restrict data, size_t room, size_t size, int flags,
+		       struct sockaddr *restrict from, socklen_t *restrict from_len);
 ssize_t __read_chk(int fd, void *data, size_t room, size_t size);
 
 /* The program would overrun its buffer, like in the C library. */
@@ -235,8 +244,8 @@ __recv_chk(int fd, void *data, size_t room, size_t size, int flags)
 }
 
 URN_CALL ssize_t
-__recvfrom_chk(int fd, void *restrict data, size_t room, size_t size, int flags, struct sockaddr *restrict from,
-	       socklen_t *restrict from_len)
+__recvfrom_chk(int fd, void *restrict data, size_t room, size_t size, int flags,
+	       struct sockaddr *restrict from, socklen_t *restrict from_len)
 {
 	urn_call_check(room, size);
 	return recvfrom(fd, data, room, flags, from, from_len);

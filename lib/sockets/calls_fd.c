@@ -10,7 +10,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* True when the program names a descriptor that it has not got: one of the library's own. errno is set */
+/* True when the program names a descriptor that it has not got: one of the library's own. errno is
+ * set */
 static bool
 urn_call_foreign(int fd)
 {
@@ -75,6 +76,8 @@ urn_call_fcntl(int fd, int cmd, void *arg)
 
 	if (got >= 0 && (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && !urn_real_stranger())
 		urn_twin_dup(fd, got);
+	if (got >= 0 && cmd == F_SETFL)
+		urn_twin_set_nonblock(fd, ((uintptr_t)arg & O_NONBLOCK) != 0);
 	return got;
 }
 
@@ -117,6 +120,8 @@ ioctl(int fd, unsigned long what, ...)
 	arg = va_arg(ap, void *);
 	va_end(ap);
 	err = urn_real()->ioctl(fd, what, arg);
+	if (err == 0 && what == FIONBIO)
+		urn_twin_set_nonblock(fd, *(int *)arg != 0);
 	t = err == 0 && what == FIONREAD ? urn_twin_get(fd) : NULL;
 	s = t != NULL ? atomic_load(&t->sock) : NULL;
 	/* FIONREAD tells the length of the next datagram: the kernel's, or that of the twin. */
@@ -144,8 +149,10 @@ close_range(unsigned int first, unsigned int last, int flags)
 	if (urn_real_stranger() || flags != 0 || first > last)
 		return urn_real()->close_range(first, last, flags);
 	urn_call_close_twins(first, last);
-	while (first <= INT_MAX && (hidden = urn_real_next_hidden((int)first)) >= 0 && (unsigned int)hidden <= last) {
-		if ((unsigned int)hidden > first && urn_real()->close_range(first, (unsigned int)hidden - 1, 0) != 0)
+	while (first <= INT_MAX && (hidden = urn_real_next_hidden((int)first)) >= 0 &&
+	       (unsigned int)hidden <= last) {
+		if ((unsigned int)hidden > first &&
+		    urn_real()->close_range(first, (unsigned int)hidden - 1, 0) != 0)
 			return -1;
 		first = (unsigned int)hidden + 1;
 	}

@@ -12,8 +12,9 @@ socket(int domain, int type, int protocol)
 	int fd = urn_real()->socket(domain, type, protocol);
 
 	if (fd >= 0 && !urn_real_stranger() && (domain == AF_INET || domain == AF_INET6) &&
-	    (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_DGRAM && (protocol == 0 || protocol == IPPROTO_UDP))
-		urn_twin_add(fd, domain);
+	    (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_DGRAM &&
+	    (protocol == 0 || protocol == IPPROTO_UDP))
+		urn_twin_add(fd, domain, (type & SOCK_NONBLOCK) != 0);
 	return fd;
 }
 
@@ -42,11 +43,13 @@ urn_bind_picked(struct urn_twin *t, int fd, struct urn_addr *a)
 
 /* Bind both sockets to any address. returns: 0, or -1 with errno */
 static int
-urn_bind_any(struct urn_twin *t, int fd, const struct sockaddr *addr, socklen_t len, struct urn_addr *a)
+urn_bind_any(struct urn_twin *t, int fd, const struct sockaddr *addr, socklen_t len,
+	     struct urn_addr *a)
 {
 	int err = a->port != 0 && atomic_load(&t->sock) == NULL ? urn_bind_urnic(t, a) : 0;
 
-	/* A server has an IPv6 socket beside the IPv4 socket that has the port: on urnic the first has all datagrams. */
+	/* A server has an IPv6 socket beside the IPv4 socket that has the port: on urnic the first
+	 * has all datagrams. */
 	if (err == EADDRINUSE && t->family == AF_INET) {
 		urn_twin_unmake(t);
 		errno = err;
@@ -103,7 +106,8 @@ urn_connect_urnic(struct urn_twin *t, int fd, const struct urn_addr *a)
 	if (errno != 0)
 		return -1;
 	/* A connected kernel socket would go on to take its peer's datagrams. */
-	(void)urn_real()->connect(fd, &(struct sockaddr){.sa_family = AF_UNSPEC}, sizeof(struct sockaddr));
+	(void)urn_real()->connect(fd, &(struct sockaddr){.sa_family = AF_UNSPEC},
+				  sizeof(struct sockaddr));
 	atomic_store(&t->to_urnic, true);
 	return 0;
 }
@@ -135,8 +139,9 @@ connect(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (t == NULL)
 		return urn_real()->connect(fd, addr, len);
-	err = urn_addr_get(&a, addr, len) == 0 && urn_net_has(&a) ? urn_connect_urnic(t, fd, &a)
-								  : urn_connect_kernel(t, fd, addr, len);
+	err = urn_addr_get(&a, addr, len) == 0 && urn_net_has(&a)
+		      ? urn_connect_urnic(t, fd, &a)
+		      : urn_connect_kernel(t, fd, addr, len);
 	urn_twin_put(t);
 	return err;
 }
@@ -151,7 +156,8 @@ getsockname(int fd, struct sockaddr *restrict addr, socklen_t *restrict len)
 
 	if (s != NULL)
 		urn_sock_name(s, &a);
-	/* A socket that the kernel knows too has the kernel's name, unless its peer is a urnic node. */
+	/* A socket that the kernel knows too has the kernel's name, unless its peer is a urnic
+	 * node. */
 	if (s == NULL || a.port == 0 || (atomic_load(&t->kernel) && !atomic_load(&t->to_urnic)))
 		err = urn_real()->getsockname(fd, addr, len);
 	else
@@ -182,7 +188,8 @@ getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restr
 	struct urn_sock *s = t != NULL ? atomic_load(&t->sock) : NULL;
 	int err = urn_real()->getsockopt(fd, level, option, value, len), v;
 
-	if (err == 0 && s != NULL && level == SOL_SOCKET && option == SO_ERROR && *len == (socklen_t)sizeof(v)) {
+	if (err == 0 && s != NULL && level == SOL_SOCKET && option == SO_ERROR &&
+	    *len == (socklen_t)sizeof(v)) {
 		(void)urn_sock_writable(s); /* looks at answers */
 		v = (int)atomic_exchange(&s->error, 0);
 		if (v != 0)
@@ -206,12 +213,13 @@ setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 		atomic_store(&t->info4, on);
 	if (t != NULL && err == 0 && level == IPPROTO_IPV6 && option == IPV6_RECVPKTINFO)
 		atomic_store(&t->info6, on);
-	if (t != NULL && err == 0 && level == SOL_SOCKET && option == SO_SNDTIMEO && len >= (socklen_t)sizeof(struct timeval) &&
-	    atomic_load(&t->sock) != NULL) {
+	if (t != NULL && err == 0 && level == SOL_SOCKET && option == SO_SNDTIMEO &&
+	    len >= (socklen_t)sizeof(struct timeval) && atomic_load(&t->sock) != NULL) {
 		struct timeval tv;
 
 		memcpy(&tv, value, sizeof(tv));
-		atomic_load(&t->sock)->sndtimeo_ns = (uint64_t)tv.tv_sec * 1000000000u + (uint64_t)tv.tv_usec * 1000u;
+		atomic_load(&t->sock)->sndtimeo_ns =
+			(uint64_t)tv.tv_sec * 1000000000u + (uint64_t)tv.tv_usec * 1000u;
 	}
 	urn_twin_put(t);
 	return err;

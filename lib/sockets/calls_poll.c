@@ -23,13 +23,15 @@ poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	if (fds == NULL || !urn_twin_among(fds, n))
 		return urn_real()->poll(fds, n, timeout);
-	return urn_twin_poll(fds, n, urn_sock_end_of(timeout < 0 ? -1 : (int64_t)timeout * 1000000), NULL);
+	return urn_twin_poll(fds, n, urn_sock_end_of(timeout < 0 ? -1 : (int64_t)timeout * 1000000),
+			     NULL);
 }
 
 URN_CALL int
 ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-	bool sane = timeout == NULL || (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1000000000);
+	bool sane = timeout == NULL || (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 &&
+					timeout->tv_nsec < 1000000000);
 
 	if (fds == NULL || !sane || !urn_twin_among(fds, n))
 		return urn_real()->ppoll(fds, n, timeout, mask);
@@ -38,7 +40,8 @@ ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset
 
 /* ---- select, by poll */
 
-/* What each set asks for, and the events that put a descriptor into the answer; those of the kernel's select(). */
+/* The events that each set asks for, and those that put a descriptor into the answer, as in the
+ * kernel's select(). */
 static const struct {
 	short ask, got;
 } urn_select_kinds[3] = {
@@ -66,7 +69,8 @@ urn_select_ask(struct pollfd *fds, int n, fd_set *const set[3])
 	return count;
 }
 
-/* Make the sets' answer of a poll. returns: how many bits are set; -1 with errno: a descriptor is none */
+/* Make the sets' answer of a poll. returns: how many bits are set; -1 with errno: a descriptor is
+ * none */
 static int
 urn_select_answer(const struct pollfd *fds, nfds_t count, fd_set *const set[3])
 {
@@ -102,7 +106,8 @@ urn_select_among(struct pollfd *fds, nfds_t *count, int n, fd_set *const set[3])
 
 /* returns: like select() */
 static int
-urn_select(struct pollfd *fds, nfds_t count, fd_set *const set[3], uint64_t end, const sigset_t *mask)
+urn_select(struct pollfd *fds, nfds_t count, fd_set *const set[3], uint64_t end,
+	   const sigset_t *mask)
 {
 	int got = urn_twin_poll(fds, count, end, mask);
 
@@ -110,7 +115,8 @@ urn_select(struct pollfd *fds, nfds_t count, fd_set *const set[3], uint64_t end,
 }
 
 URN_CALL int
-select(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict pri, struct timeval *restrict timeout)
+select(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict pri,
+       struct timeval *restrict timeout)
 {
 	struct pollfd fds[FD_SETSIZE];
 	fd_set *const set[3] = {in, out, pri};
@@ -119,7 +125,8 @@ select(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict pri, s
 	nfds_t count;
 	int got;
 
-	if ((timeout != NULL && (timeout->tv_sec < 0 || timeout->tv_usec < 0)) || !urn_select_among(fds, &count, n, set))
+	if ((timeout != NULL && (timeout->tv_sec < 0 || timeout->tv_usec < 0)) ||
+	    !urn_select_among(fds, &count, n, set))
 		return urn_real()->select(n, in, out, pri, timeout);
 	if (timeout == NULL)
 		return urn_select(fds, count, set, 0, NULL);
@@ -134,14 +141,15 @@ select(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict pri, s
 }
 
 URN_CALL int
-pselect(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict pri, const struct timespec *restrict timeout,
-	const sigset_t *restrict mask)
+pselect(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict pri,
+	const struct timespec *restrict timeout, const sigset_t *restrict mask)
 {
 	struct pollfd fds[FD_SETSIZE];
 	fd_set *const set[3] = {in, out, pri};
 	nfds_t count;
 
-	if ((timeout != NULL && (timeout->tv_sec < 0 || timeout->tv_nsec < 0)) || !urn_select_among(fds, &count, n, set))
+	if ((timeout != NULL && (timeout->tv_sec < 0 || timeout->tv_nsec < 0)) ||
+	    !urn_select_among(fds, &count, n, set))
 		return urn_real()->pselect(n, in, out, pri, timeout, mask);
 	return urn_select(fds, count, set, urn_call_end(timeout), mask);
 }
@@ -161,7 +169,8 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size);
-int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask, size_t size);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+		size_t size);
 
 URN_CALL int
 __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size)
@@ -172,7 +181,8 @@ __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size)
 }
 
 URN_CALL int
-__ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask, size_t size)
+__ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+	    size_t size)
 {
 	if (size / sizeof(*fds) < n)
 		abort();

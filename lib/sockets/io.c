@@ -5,15 +5,15 @@
 #include "abi/clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
 
 /*
- * Milliseconds that a sender that must not wait spends at most on a free lane: then the datagram is refused with
- * ENOBUFS, because no event would say when there is room. Milliseconds between tries to get a dataplane again.
+ * Milliseconds that a sender that must not wait spends at most on a free outlet: then the datagram
+ * is refused with ENOBUFS, because no event would say when there is room. Milliseconds between
+ * tries to get a dataplane again.
  */
 enum { URN_TWIN_ROOM_MS = 50, URN_TWIN_AGAIN_MS = 100 };
 
@@ -29,19 +29,21 @@ urn_twin_ret(int err)
 
 /* True when a call with these flags must not wait. */
 static bool
-urn_twin_nonblock(int fd, int flags)
+urn_twin_nonblock(const struct urn_twin *t, int flags)
 {
-	return flags & MSG_DONTWAIT || urn_real()->fcntl(fd, F_GETFL) & O_NONBLOCK;
+	return flags & MSG_DONTWAIT || atomic_load(&t->nonblock);
 }
 
-/* A timeout of the kernel's socket, for a wait that begins now. option: SO_RCVTIMEO; returns: for `end` */
+/* A timeout of the kernel's socket, for a wait that begins now. option: SO_RCVTIMEO; returns: for
+ * `end` */
 static uint64_t
 urn_twin_timeout(int fd, int option)
 {
 	struct timeval tv = {0};
 	socklen_t len = sizeof(tv);
 
-	if (urn_real()->getsockopt(fd, SOL_SOCKET, option, &tv, &len) != 0 || (tv.tv_sec == 0 && tv.tv_usec == 0))
+	if (urn_real()->getsockopt(fd, SOL_SOCKET, option, &tv, &len) != 0 ||
+	    (tv.tv_sec == 0 && tv.tv_usec == 0))
 		return 0;
 	return urn_sock_end_of((int64_t)tv.tv_sec * 1000000000 + (int64_t)tv.tv_usec * 1000);
 }
@@ -61,7 +63,8 @@ urn_twin_send_kernel(struct urn_twin *t, int fd, const struct msghdr *msg, int f
 
 /* Send by the urnic socket. returns: 0, or an errno value */
 static int
-urn_twin_send_urnic(struct urn_twin *t, struct urn_sock *s, const struct msghdr *msg, const struct urn_addr *to, bool wait)
+urn_twin_send_urnic(struct urn_twin *t, struct urn_sock *s, const struct msghdr *msg,
+		    const struct urn_addr *to, bool wait)
 {
 	const struct timespec nap = {.tv_nsec = 100000};
 	uint64_t end = 0;
@@ -101,7 +104,7 @@ urn_twin_send(struct urn_twin *t, int fd, const struct msghdr *msg, int flags)
 		s = urn_twin_sock(t);
 	if (s == NULL)
 		return urn_twin_send_kernel(t, fd, msg, flags);
-	err = urn_twin_send_urnic(t, s, msg, named ? &to : NULL, !urn_twin_nonblock(fd, flags));
+	err = urn_twin_send_urnic(t, s, msg, named ? &to : NULL, !urn_twin_nonblock(t, flags));
 	if (err != 0)
 		return urn_twin_ret(err);
 	for (i = 0; i < msg->msg_iovlen; i++)
@@ -129,9 +132,11 @@ urn_twin_control(struct msghdr *msg, int level, int type, const void *data, size
 	msg->msg_controllen = CMSG_SPACE(len);
 }
 
-/* Tell where a datagram came to, when the program wants to know: an own address, and the loopback interface. */
+/* Tell where a datagram came to, when the program wants to know: an own address, and the loopback
+ * interface. */
 static void
-urn_twin_info(struct urn_twin *t, struct urn_sock *s, struct msghdr *msg, const struct urn_addr *from)
+urn_twin_info(struct urn_twin *t, struct urn_sock *s, struct msghdr *msg,
+	      const struct urn_addr *from)
 {
 	struct in_pktinfo info4 = {.ipi_ifindex = 1};
 	struct in6_pktinfo info6 = {.ipi6_ifindex = 1};
@@ -157,7 +162,8 @@ urn_twin_info(struct urn_twin *t, struct urn_sock *s, struct msghdr *msg, const 
 
 /* Fill in the rest of a message that came. */
 static ssize_t
-urn_twin_fill(struct urn_twin *t, struct urn_sock *s, struct msghdr *msg, int flags, const struct urn_sock_got *got)
+urn_twin_fill(struct urn_twin *t, struct urn_sock *s, struct msghdr *msg, int flags,
+	      const struct urn_sock_got *got)
 {
 	if (msg->msg_name != NULL)
 		urn_addr_put(&got->from, t->family, msg->msg_name, &msg->msg_namelen);
@@ -205,7 +211,7 @@ urn_twin_recv(struct urn_twin *t, int fd, struct msghdr *msg, int flags)
 	if (n >= 0 || (errno != EAGAIN && errno != EIO))
 		return n;
 	err = errno;
-	wait = !urn_twin_nonblock(fd, flags);
+	wait = !urn_twin_nonblock(t, flags);
 	for (;;) {
 		if (err == EAGAIN && !wait)
 			err = urn_sock_show(s) == 0 ? EWOULDBLOCK : EIO;

@@ -7,14 +7,16 @@
 
 /* Take references to the twins, for the time of a poll. */
 static void
-urn_twin_poll_take(struct urn_twin **twin, struct urn_poll_ent *ent, const struct pollfd *fds, nfds_t n)
+urn_twin_poll_take(struct urn_twin **twin, struct urn_poll_ent *ent, const struct pollfd *fds,
+		   nfds_t n)
 {
 	nfds_t i;
 
 	for (i = 0; i < n; i++) {
 		twin[i] = urn_twin_get(fds[i].fd);
 		ent[i].sock = twin[i] != NULL ? atomic_load(&twin[i]->sock) : NULL;
-		if (ent[i].sock != NULL && urn_dev_gone(&urn_socks_dev(ent[i].sock->socks)->dev) != URN_DEV_THERE &&
+		if (ent[i].sock != NULL &&
+		    urn_dev_gone(&urn_socks_dev(ent[i].sock->socks)->dev) != URN_DEV_THERE &&
 		    urn_twin_revive(twin[i], ent[i].sock))
 			ent[i].sock = atomic_load(&twin[i]->sock);
 		ent[i].kernel = ent[i].sock == NULL || atomic_load(&twin[i]->kernel);

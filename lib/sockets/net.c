@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses of urnic's nodes: URNIC_SOCKETS_NET, or the networks of the adapter's own addresses. */
+/* The addresses of urnic's nodes: URNIC_SOCKETS_NET, or the networks of the adapter's own
+ * addresses. */
 #include "sockets/twin.h"
 
 #include "abi/clock.h"
@@ -10,7 +11,8 @@
 #include <string.h>
 
 enum { URN_NETS = 16 };
-/* Bits of the network of an address when nothing is told; milliseconds between looks for a dataplane. */
+/* Bits of the network of an address when nothing is told; milliseconds between looks for a
+ * dataplane. */
 enum { URN_NET_BITS4 = 24, URN_NET_BITS6 = 64, URN_NET_RETRY_MS = 1000 };
 
 struct urn_net {
@@ -71,7 +73,9 @@ urn_net_told(void)
 	snprintf(buf, sizeof(buf), "%s", told);
 	for (word = strtok_r(buf, ", ", &more); word != NULL; word = strtok_r(NULL, ", ", &more))
 		if (!urn_net_read(word))
-			fprintf(stderr, "liburnic-sockets: URNIC_SOCKETS_NET: '%s' is no network such as 10.0.0.0/24\n",
+			fprintf(stderr,
+				"liburnic-sockets: URNIC_SOCKETS_NET: '%s' is no network such as "
+				"10.0.0.0/24\n",
 				word);
 	return true;
 }

@@ -24,10 +24,10 @@ urn_real(void)
 {
 	if (!atomic_load_explicit(&urn_real_found, memory_order_acquire)) {
 		/* Several threads may come here at once: all of them find the same. */
-#define X(ret, name, params)                                               \
-	{                                                                  \
-		void *sym = dlsym(RTLD_NEXT, #name);                       \
-		memcpy(&urn_real_table.name, &sym, sizeof(sym));           \
+#define X(ret, name, params)                                     \
+	{                                                        \
+		void *sym = dlsym(RTLD_NEXT, #name);             \
+		memcpy(&urn_real_table.name, &sym, sizeof(sym)); \
 	}
 		URN_REAL_LIST(X)
 #undef X
@@ -130,7 +130,8 @@ int __wrap_getpeername(int fd, struct sockaddr *addr, socklen_t *len);
 int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *len);
 int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t len);
 int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
-int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		 const sigset_t *mask);
 int __wrap_fcntl(int fd, int cmd, ...);
 int __wrap_fcntl64(int fd, int cmd, ...);
 

@@ -2,9 +2,10 @@
 /*
  * The C library's own functions behind those that liburnic-sockets.so puts in their place.
  *
- * Code of the library itself calls them too: the linker turns its close(), read() and so on into __wrap_close(),
- * __wrap_read() (--wrap). Descriptors that the library gets for itself move to high numbers and are hidden: a program that
- * closes all descriptors, or picks numbers for its own, does not hit them.
+ * Code of the library itself calls them too: the linker turns its close(), read() and so on into
+ * __wrap_close(),
+ * __wrap_read() (--wrap). Descriptors that the library gets for itself move to high numbers and are
+ * hidden: a program that closes all descriptors, or picks numbers for its own, does not hit them.
  */
 #ifndef URN_SOCKETS_REAL_H
 #define URN_SOCKETS_REAL_H

@@ -88,7 +88,7 @@ urn_twin_put(struct urn_twin *t)
 }
 
 void
-urn_twin_add(int fd, int family)
+urn_twin_add(int fd, int family, bool nonblock)
 {
 	struct urn_twin *t;
 
@@ -100,9 +100,20 @@ urn_twin_add(int fd, int family)
 	(void)pthread_once(&urn_twin_once, urn_twin_forks);
 	t->refs = 1;
 	t->family = family;
+	atomic_store(&t->nonblock, nonblock);
 	pthread_mutex_lock(&urn_twin_lock);
 	atomic_store(&urn_twin_table[fd], t);
 	pthread_mutex_unlock(&urn_twin_lock);
+}
+
+void
+urn_twin_set_nonblock(int fd, bool on)
+{
+	struct urn_twin *t = urn_twin_get(fd);
+
+	if (t != NULL)
+		atomic_store(&t->nonblock, on);
+	urn_twin_put(t);
 }
 
 void
@@ -265,7 +276,8 @@ urn_twin_revive(struct urn_twin *t, struct urn_sock *dead)
 	if (err == 0) {
 		urn_twin_epoll_all(t, s);
 		atomic_store(&t->sock, s);
-		/* The dead one stays: another thread may look at its memory. Its descriptor goes. */
+		/* Another thread may look at the dead one still: only the descriptor goes, the
+		 * memory stays. */
 		urn_sock_drop(dead);
 	} else if (s != NULL) {
 		urn_sock_drop(s);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A UDP socket of the program and its twin: the program's descriptor is the kernel's socket as it always was, and beside it
- * there may be a socket of urnic's (lib/msg/sock.h). Datagrams to addresses of urnic nodes go by the twin, all others
- * by the kernel; the program receives from both. So every call that the library does not see, and a program that
- * exec() puts in this one's place, still have a socket of the kernel's.
+ * A UDP socket of the program and its twin: the program's descriptor is the kernel's socket as it
+ * always was, and beside it there may be a socket of urnic's (lib/msg/sock.h). Datagrams to
+ * addresses of urnic nodes go by the twin, all others by the kernel; the program receives from
+ * both. So every call that the library does not see, and a program that exec() puts in this one's
+ * place, still have a socket of the kernel's.
  */
 #ifndef URN_SOCKETS_TWIN_H
 #define URN_SOCKETS_TWIN_H
@@ -17,26 +18,32 @@ enum { URN_TWIN_FDS = 65536 };
 /* An epoll that the program has put its descriptor in. */
 struct urn_twin_epoll {
 	struct urn_twin_epoll *next;
-	int epfd, fd;              /* the program's numbers */
-	struct epoll_event event;  /* as the program gave it */
+	int epfd, fd;		  /* the program's numbers */
+	struct epoll_event event; /* the program's */
 };
 
 struct urn_twin {
-	uint32_t refs;             /* descriptors of this process, and calls under way; under the lock */
-	int family;                /* constant */
+	uint32_t refs; /* descriptors of this process, and calls under way; under the lock */
+	int family;    /* constant */
 	struct urn_sock *_Atomic sock; /* NULL: the kernel's socket is all there is */
-	_Atomic bool kernel;       /* the kernel's socket may get datagrams */
-	_Atomic bool to_urnic;     /* connected to a urnic node */
-	_Atomic bool info4, info6; /* the program wants IP_PKTINFO, IPV6_RECVPKTINFO */
+	_Atomic bool kernel;	       /* the kernel's socket may get datagrams */
+	_Atomic bool to_urnic;	       /* connected to a urnic node */
+	_Atomic bool
+		nonblock; /* O_NONBLOCK of the descriptor's file, by the calls that set it here */
+	_Atomic bool info4, info6;     /* the program wants IP_PKTINFO, IPV6_RECVPKTINFO */
 	struct urn_twin_epoll *epolls; /* under the lock */
 };
 
-/* Get the twin of a descriptor, with a reference that urn_twin_put() gives back. NULL: it has none */
+/* Get the twin of a descriptor, with a reference that urn_twin_put() gives back. NULL: it has none
+ */
 struct urn_twin *urn_twin_get(int fd);
 void urn_twin_put(struct urn_twin *t);
 /* The program has a new UDP socket. */
-void urn_twin_add(int fd, int family);
-/* Descriptor `to` is now another one for the socket of `from`, if that has a twin; *to* was none before. */
+void urn_twin_add(int fd, int family, bool nonblock);
+/* The program has set O_NONBLOCK of a descriptor. */
+void urn_twin_set_nonblock(int fd, bool on);
+/* Descriptor `to` is now another one for the socket of `from`, if that has a twin; *to* was none
+ * before. */
 void urn_twin_dup(int from, int to);
 /* The program closes a descriptor, or puts another file in its place. */
 void urn_twin_close(int fd);
@@ -44,8 +51,8 @@ void urn_twin_close(int fd);
 /* The urnic socket of a twin, made now if need be. NULL with errno: there is no dataplane, ... */
 struct urn_sock *urn_twin_sock(struct urn_twin *t);
 /*
- * The dataplane is gone, or the process that connected to it: make the urnic socket anew, with its name and
- * peer. returns: true: there is a new one
+ * The dataplane is gone, or the process that connected to it: make the urnic socket anew, with its
+ * name and peer. returns: true: there is a new one
  */
 bool urn_twin_revive(struct urn_twin *t, struct urn_sock *dead);
 /* End the urnic socket that a call has made in vain. */

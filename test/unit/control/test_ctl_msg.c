@@ -611,6 +611,174 @@ a_client_dies_in_flight(void **state)
 	assert_int_equal(urn_msg_count(urn_adapter_shard(dp->adapter[0], 1)->msg), 1);
 }
 
+/* ---- clients of other users */
+
+/* A client in another process, of a user with these limits. */
+static struct urn_client *
+stranger(struct urn_ledger *ledger, uid_t uid, uint64_t own, uint64_t users)
+{
+	struct urn_limits client, user;
+	struct urn_client_who who = {.pid = getpid(), .uid = uid, .conn_fd = -1, .limits = &client};
+	struct urn_abi_req req = {.op = URN_CTL_HELLO,
+				  .hello = {URN_ABI_VERSION_OLDEST, URN_ABI_VERSION, 0, URN_ABI_FEATURES}};
+	struct urn_abi_rep rep;
+	struct urn_err err;
+	struct urn_client *c;
+	bool full;
+
+	memset(&client, 0xff, sizeof(client));
+	memset(&user, 0xff, sizeof(user));
+	client.max[URN_QUOTA_MSG] = own;
+	user.max[URN_QUOTA_MSG] = users;
+	who.account = urn_account_join(ledger, uid, &user, 10, &full);
+	assert_non_null(who.account);
+	c = urn_client_create(dp->adapter[0], &who, &err);
+	if (!c || urn_client_start(c, &err) != 0)
+		fail_msg("%s", err.text);
+	urn_ctl_call(c, &req, &rep);
+	assert_int_equal(rep.err, 0);
+	return c;
+}
+
+/* Open sets until that fails. returns: their number; rep: the failure */
+static unsigned int
+open_all(struct urn_client *c, struct urn_abi_rep *rep, uint32_t handle[])
+{
+	struct urn_abi_req req = open_req(0, 0);
+	unsigned int n = 0;
+
+	req.msg_open.arena = 1024;
+	for (;; n++) {
+		req.msg_open.comp_vector = n;
+		urn_ctl_call(c, &req, rep);
+		if (rep->err)
+			return n;
+		handle[n] = rep->handle;
+	}
+}
+
+/* Quotas: a client's own, its user's; a set that is closed, and a client that dies, give theirs back. */
+static void
+quotas_hold(void **state)
+{
+	static uint32_t handle[64];
+	struct urn_client *a, *b, *other;
+	struct urn_ledger ledger;
+	struct urn_abi_req req = {.op = URN_CTL_MSG_CLOSE};
+	struct urn_abi_rep rep;
+	struct set s;
+
+	(void)state;
+	urn_quota_ledger_init(&ledger);
+	a = stranger(&ledger, 1000, 10, 15);
+	b = stranger(&ledger, 1000, 10, 15);
+	other = stranger(&ledger, 1001, 10, 15);
+	assert_int_equal(open_all(a, &rep, handle), 10);
+	assert_int_equal(rep.err, EDQUOT);
+	assert_non_null(strstr(rep.why, "a program may have at most 10 register sets"));
+	assert_int_equal(open_all(b, &rep, handle + 20), 5);
+	assert_non_null(strstr(rep.why, "a user may have at most 15 register sets"));
+	assert_int_equal(open_all(other, &rep, handle + 40), 10); /* another user's */
+	open_set(&s, 0, 0, 0);					   /* a program's that embeds the dataplane */
+	req.handle = handle[3];
+	urn_ctl_call(b, &req, &rep); /* not its own */
+	assert_int_equal(rep.err, EINVAL);
+	urn_ctl_call(a, &req, &rep);
+	assert_int_equal(rep.err, 0);
+	urn_ctl_call(a, &req, &rep);
+	assert_int_equal(rep.err, EINVAL);
+	assert_int_equal(open_all(b, &rep, handle + 25), 1);
+	urn_client_destroy(a);
+	assert_int_equal(open_all(b, &rep, handle + 26), 4); /* up to its own limit */
+	urn_client_destroy(b);
+	urn_client_destroy(other);
+	urn_ledger_fini(&ledger);
+}
+
+/* A set writes to a channel of its client: the channel stays as long as the set, and may go with the client. */
+static void
+a_channel_is_in_use(void **state)
+{
+	struct urn_abi_req make = {.op = URN_CTL_CREATE_CHANNEL}, open = open_req(0, 0), end = make, close_it = make;
+	struct urn_abi_rep rep;
+	struct urn_ledger ledger;
+	struct urn_client *c;
+
+	(void)state;
+	urn_quota_ledger_init(&ledger);
+	c = stranger(&ledger, 1000, 10, 10);
+	open.msg_open.channel_fd = 5;
+	urn_ctl_call(c, &open, &rep);
+	assert_int_equal(rep.err, EINVAL); /* no such channel */
+	for (unsigned int i = 0; i < 2; i++) {
+		urn_ctl_call(c, &make, &rep);
+		assert_int_equal(rep.err, 0);
+		close(c->reply_fd);
+		c->reply_fd = -1;
+		end = (struct urn_abi_req){.op = URN_CTL_DESTROY_CHANNEL, .handle = rep.handle};
+		open.msg_open.channel_fd = (int32_t)rep.handle;
+		urn_ctl_call(c, &open, &rep);
+		assert_int_equal(rep.err, 0);
+		close_it = (struct urn_abi_req){.op = URN_CTL_MSG_CLOSE, .handle = rep.handle};
+		urn_ctl_call(c, &end, &rep);
+		assert_int_equal(rep.err, EBUSY);
+		if (i)
+			break;
+		urn_ctl_call(c, &close_it, &rep);
+		assert_int_equal(rep.err, 0);
+		urn_ctl_call(c, &end, &rep);
+		assert_int_equal(rep.err, 0);
+	}
+	urn_client_destroy(c);
+	urn_ledger_fini(&ledger);
+}
+
+/*
+ * A stranger that scribbles over its area, rings every doorbell, and dies with all of that under way: a reader
+ * and a sender beside it see nothing of it.
+ */
+static void
+a_hostile_client_harms_nobody(void **state)
+{
+	static uint32_t handle[64];
+	struct urn_abi_req req = {.op = URN_CTL_MSG_CLOSE};
+	struct urn_ledger ledger;
+	struct urn_abi_rep rep;
+	struct set from, to;
+	unsigned int rnd = 1;
+
+	(void)state;
+	urn_quota_ledger_init(&ledger);
+	open_set(&from, 0, 0, 0);
+	open_set(&to, 1, 1, 0);
+	configure(&to);
+	for (unsigned int life = 0; life < 5; life++) {
+		struct urn_client *c = stranger(&ledger, 1000, 60, 60);
+		unsigned int n = open_all(c, &rep, handle);
+
+		for (unsigned int k = 0; k < 300; k++) {
+			for (unsigned int i = 0; i < 2000; i++) {
+				rnd = rnd * 1103515245u + 12345u;
+				c->area.base[(rnd >> 4) % (size_t)c->area.next] = (uint8_t)(rnd >> 16);
+			}
+			turns(1);
+			if (k % 10 == 5) {
+				req.handle = handle[k / 10 % n];
+				urn_ctl_call(c, &req, &rep);
+			}
+			if (k % 20 == 0) {
+				send_to(&from, 0, to.rep.msg.qid, (uint8_t)k);
+				assert_int_equal(answered(&from), URN_MSG_DONE);
+				atomic_store(&to.regs->ctrl.head, atomic_load(&to.regs->rstat.tail));
+			}
+		}
+		urn_client_destroy(c);
+		turns(5);
+	}
+	assert_int_equal(atomic_load(&to.regs->rstat.tail), 75);
+	urn_ledger_fini(&ledger);
+}
+
 int
 main(void)
 {
@@ -629,6 +797,9 @@ main(void)
 		T(events_are_written),
 		T(a_set_ends_in_flight),
 		T(a_client_dies_in_flight),
+		T(quotas_hold),
+		T(a_channel_is_in_use),
+		T(a_hostile_client_harms_nobody),
 	};
 
 	return cmocka_run_group_tests_name("ctl_msg", tests, setup_eal, teardown_eal);

@@ -40,7 +40,8 @@ msg_fake_find(struct msg_fake *f, uint64_t qid)
 	for (i = 0; i < MSG_FAKE_SETS; i++) {
 		struct msg_fake_set *s = &f->set[i];
 
-		if (s->used && (urn_msg_qid_is_named(qid) ? s->name != 0 && s->name == (uint32_t)qid : s->number == qid))
+		if (s->used && (urn_msg_qid_is_named(qid) ? s->name != 0 && s->name == (uint32_t)qid
+							  : s->number == qid))
 			return s;
 	}
 	return NULL;
@@ -50,7 +51,8 @@ static void
 msg_fake_fire(struct msg_fake *f, struct msg_fake_set *s)
 {
 	struct urn_abi_msg_set *r = msg_fake_at(f, s->off);
-	struct urn_abi_event ev = {.type = URN_EVENT_MSG, .handle = (uint32_t)(s - f->set) + 1, .cookie = s->cookie};
+	struct urn_abi_event ev = {
+		.type = URN_EVENT_MSG, .handle = (uint32_t)(s - f->set) + 1, .cookie = s->cookie};
 
 	if (!atomic_exchange(&r->conf.arm, 0))
 		return;
@@ -61,7 +63,8 @@ msg_fake_fire(struct msg_fake *f, struct msg_fake_set *s)
 }
 
 static uint8_t
-msg_fake_put(struct msg_fake *f, uint64_t qid, const uint8_t node[16], uint64_t from, const void *data, uint32_t len)
+msg_fake_put(struct msg_fake *f, uint64_t qid, const uint8_t node[16], uint64_t from,
+	     const void *data, uint32_t len)
 {
 	struct msg_fake_set *s = msg_fake_find(f, qid);
 	struct urn_abi_msg_set *r;
@@ -76,7 +79,8 @@ msg_fake_put(struct msg_fake *f, uint64_t qid, const uint8_t node[16], uint64_t 
 		return URN_MSG_TOO_LONG;
 	if (tail - atomic_load(&r->ctrl.head) == s->conf.entries)
 		return URN_MSG_QUEUE_FULL;
-	e = msg_fake_at(f, s->arena_off + s->conf.base + (uint64_t)(tail & (s->conf.entries - 1)) * s->conf.entry_size);
+	e = msg_fake_at(f, s->arena_off + s->conf.base +
+				   (uint64_t)(tail & (s->conf.entries - 1)) * s->conf.entry_size);
 	*e = (struct urn_abi_msg_entry){.len = len, .qid = from};
 	memcpy(e->node, node, 16);
 	memcpy(e + 1, data, len);
@@ -90,13 +94,17 @@ msg_fake_answer(struct msg_fake *f, struct msg_fake_set *s, const struct urn_abi
 {
 	static const uint8_t far[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 9};
 	uint64_t from = s->name ? URN_MSG_NAME(s->name) : s->number;
-	int own = memcmp(send->node, f->gid[0], 16) == 0 ? 0 : memcmp(send->node, f->gid[1], 16) == 0 ? 1 : -1;
+	int own = memcmp(send->node, f->gid[0], 16) == 0   ? 0
+		  : memcmp(send->node, f->gid[1], 16) == 0 ? 1
+							   : -1;
 
 	if (f->force)
 		return f->force;
 	if (own < 0)
-		return memcmp(send->node, far, 16) == 0 ? URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE : URN_MSG_NO_NODE;
-	return msg_fake_put(f, send->qid, f->gid[own], from, msg_fake_at(f, s->arena_off + send->addr), send->size);
+		return memcmp(send->node, far, 16) == 0 ? URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE
+							: URN_MSG_NO_NODE;
+	return msg_fake_put(f, send->qid, f->gid[own], from,
+			    msg_fake_at(f, s->arena_off + send->addr), send->size);
 }
 
 /* Answer a send doorbell, or leave it for the next round when the retry policy says so. */
@@ -201,7 +209,8 @@ msg_fake_bind(struct msg_fake *f, const struct urn_abi_req *req, struct urn_abi_
 
 	while (any && name < req->msg_bind.end && msg_fake_find(f, URN_MSG_NAME(name)) != NULL)
 		name++;
-	if ((any && name == req->msg_bind.end) || (!any && name && msg_fake_find(f, URN_MSG_NAME(name)) != NULL))
+	if ((any && name == req->msg_bind.end) ||
+	    (!any && name && msg_fake_find(f, URN_MSG_NAME(name)) != NULL))
 		return EADDRINUSE;
 	f->set[req->handle - 1].name = name;
 	rep->msg.qid = URN_MSG_NAME(name);
@@ -217,7 +226,8 @@ msg_fake_serve(struct msg_fake *f, const struct urn_abi_req *req, struct urn_abi
 			.version = URN_ABI_VERSION,
 			.engines = 1,
 			.gids = 3,
-			.features = (uint32_t)URN_ABI_FEATURES & ~(f->old ? (uint32_t)URN_ABI_FEATURE_MSG : 0),
+			.features = (uint32_t)URN_ABI_FEATURES &
+				    ~(f->old ? (uint32_t)URN_ABI_FEATURE_MSG : 0),
 			.area_size = MSG_FAKE_AREA,
 			.name = "fake0",
 		};
@@ -269,7 +279,8 @@ msg_fake_close(void *ctx)
 static void *
 msg_fake_map(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	assert_ptr_not_equal(p, MAP_FAILED);
 	return p;
@@ -311,7 +322,8 @@ msg_fake_free(struct msg_fake *f)
 }
 
 uint8_t
-msg_fake_deliver(struct msg_fake *f, uint64_t qid, const uint8_t node[16], uint64_t from, const void *data, uint32_t len)
+msg_fake_deliver(struct msg_fake *f, uint64_t qid, const uint8_t node[16], uint64_t from,
+		 const void *data, uint32_t len)
 {
 	uint8_t code;
 

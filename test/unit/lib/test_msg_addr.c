@@ -62,14 +62,15 @@ ports(void **state)
 	assert_int_equal(urn_addr_port(URN_MSG_NAME(urn_addr_name(53, 0))), 53);
 	assert_int_equal(urn_addr_port(URN_MSG_NAME(urn_addr_name(60000, 3))), 60000);
 	assert_int_equal(urn_addr_port(URN_MSG_NAME(53)), 0);
-	assert_int_equal(urn_addr_port(URN_MSG_NAME(urn_addr_name(53, URN_PORT_LANES))), 0);
+	assert_int_equal(urn_addr_port(URN_MSG_NAME(urn_addr_name(53, URN_PORT_OUTLETS))), 0);
 	assert_int_equal(urn_addr_port(URN_MSG_QID(5, 0, 53)), 0);
 }
 
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(v4), cmocka_unit_test(v6), cmocka_unit_test(ports)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(v4), cmocka_unit_test(v6),
+					   cmocka_unit_test(ports)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 struct rig {
 	struct msg_fake *f;
 	struct urn_msg_dev *dev;
-	struct urn_msg_set *a, *b;
+	struct urn_register_set *a, *b;
 	struct urn_msg_to to; /* queue of b */
 };
 
@@ -21,7 +21,8 @@ static int
 setup(void **state)
 {
 	static struct rig r;
-	const struct urn_msg_attr attr = {.send_size = 4096, .recv_size = 1000, .entries = 4, .wakes = 1};
+	const struct urn_msg_attr attr = {
+		.send_size = 4096, .recv_size = 1000, .entries = 4, .wakes = 1};
 
 	memset(&r, 0, sizeof(r));
 	r.f = msg_fake_new();
@@ -73,7 +74,8 @@ delivers(void **state)
 		assert_memory_equal(m.data, "hello", 5);
 		assert_int_equal(m.qid, urn_msg_set_qid(r->a));
 		assert_memory_equal(m.node, r->f->gid[0], 16);
-		assert_int_equal(urn_msg_set_poll(r->b, &m), 1); /* the entry stays until it is released */
+		assert_int_equal(urn_msg_set_poll(r->b, &m),
+				 1); /* the entry stays until it is released */
 		urn_msg_set_release(r->b);
 		assert_int_equal(urn_msg_set_poll(r->b, &m), 0);
 	}
@@ -106,7 +108,8 @@ errors(void **state)
 	assert_string_equal(urn_msg_code_word(code), "unreachable");
 }
 
-/* A send channel has one message at a time, and a stale answer is not taken for a new one (DB-2). */
+/* A send channel has one message at a time, and a stale answer is not taken for a new one (DB-2).
+ */
 static void
 pending(void **state)
 {
@@ -139,7 +142,7 @@ gone(void **state)
 
 /* Nanoseconds that a poll of the descriptor took are bounded; returns: true: readable */
 static bool
-readable(struct urn_msg_set *set, int ms)
+readable(struct urn_register_set *set, int ms)
 {
 	struct pollfd p = {.fd = urn_msg_set_fd(set), .events = POLLIN};
 

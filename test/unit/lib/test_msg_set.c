@@ -15,7 +15,7 @@ opens(void **state)
 {
 	struct msg_fake *f = msg_fake_new();
 	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
-	struct urn_msg_set *set;
+	struct urn_register_set *set;
 	uint8_t gid[16];
 
 	(void)state;
@@ -61,7 +61,8 @@ bad_wishes(void **state)
 	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
 	const struct urn_msg_attr long_one = {.send_size = URN_MSG_MAX + 1};
 	const struct urn_msg_attr many = {.recv_size = 1, .entries = URN_MSG_ENTRIES_MAX + 1};
-	const struct urn_msg_attr large = {.recv_size = URN_MSG_MAX, .entries = URN_MSG_ENTRIES_MAX};
+	const struct urn_msg_attr large = {.recv_size = URN_MSG_MAX,
+					   .entries = URN_MSG_ENTRIES_MAX};
 
 	(void)state;
 	assert_null(urn_msg_set_create(dev, &long_one));
@@ -82,7 +83,7 @@ names(void **state)
 	struct msg_fake *f = msg_fake_new();
 	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
 	struct urn_msg_attr named = both;
-	struct urn_msg_set *a, *b;
+	struct urn_register_set *a, *b;
 	uint32_t name = 0;
 
 	(void)state;
@@ -108,7 +109,7 @@ no_room(void **state)
 	struct msg_fake *f = msg_fake_new();
 	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
 	struct urn_msg_attr wakes = {.send_size = 64, .wakes = 1};
-	struct urn_msg_set *set[MSG_FAKE_SETS];
+	struct urn_register_set *set[MSG_FAKE_SETS];
 	unsigned int i;
 
 	(void)state;
@@ -127,8 +128,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opens), cmocka_unit_test(old_dataplane), cmocka_unit_test(bad_wishes),
-		cmocka_unit_test(names), cmocka_unit_test(no_room),
+		cmocka_unit_test(opens),      cmocka_unit_test(old_dataplane),
+		cmocka_unit_test(bad_wishes), cmocka_unit_test(names),
+		cmocka_unit_test(no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

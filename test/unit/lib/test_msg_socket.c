@@ -20,8 +20,8 @@
 struct rig {
 	struct msg_fake *f;
 	struct urn_msg_dev *dev;
-	int a, b;               /* sockets; b is bound to port 7 of 10.0.0.1 */
-	struct sockaddr_in to;  /* b's address */
+	int a, b;	       /* sockets; b is bound to port 7 of 10.0.0.1 */
+	struct sockaddr_in to; /* b's address */
 };
 
 static struct sockaddr_in
@@ -90,7 +90,8 @@ blocking(void **state)
 
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(pthread_create(&t, NULL, later, r), 0);
-		assert_int_equal(urn_recvfrom(r->b, buf, sizeof(buf), 0, (struct sockaddr *)&from, &len), 4);
+		assert_int_equal(
+			urn_recvfrom(r->b, buf, sizeof(buf), 0, (struct sockaddr *)&from, &len), 4);
 		assert_memory_equal(buf, "late", 4);
 		assert_int_equal(from.sin_addr.s_addr, r->to.sin_addr.s_addr);
 		assert_in_range(ntohs(from.sin_port), 32768, 60999);
@@ -110,7 +111,8 @@ reader(void *arg)
 	return NULL;
 }
 
-/* Several readers of one socket: each datagram wakes one that takes it, none is lost to a sleeper. */
+/* Several readers of one socket: each datagram wakes one that takes it, none is lost to a sleeper.
+ */
 static void
 readers(void **state)
 {
@@ -171,7 +173,8 @@ sizes(void **state)
 {
 	struct rig *r = *state;
 	static char big[URN_DATAGRAM_MAX + 1], in[URN_DATAGRAM_MAX];
-	struct iovec iov[2] = {{.iov_base = in, .iov_len = 2}, {.iov_base = in + 100, .iov_len = 2}};
+	struct iovec iov[2] = {{.iov_base = in, .iov_len = 2},
+			       {.iov_base = in + 100, .iov_len = 2}};
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
 	memset(big, 'q', sizeof(big));
@@ -215,15 +218,18 @@ errors(void **state)
 	assert_int_equal(send_to_b(r, "x", 1, 0), -1);
 	assert_int_equal(errno, EACCES);
 	r->f->force = 0;
-	assert_int_equal(urn_setsockopt(r->a, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_usec = 20000},
-					sizeof(struct timeval)), 0);
+	assert_int_equal(urn_setsockopt(r->a, SOL_SOCKET, SO_SNDTIMEO,
+					&(struct timeval){.tv_usec = 20000},
+					sizeof(struct timeval)),
+			 0);
 	for (i = 0; i < URN_SOCK_ENTRIES; i++)
 		assert_int_equal(send_to_b(r, "x", 1, 0), 1);
 	assert_int_equal(send_to_b(r, "x", 1, 0), -1);
 	assert_int_equal(errno, ENOBUFS);
 }
 
-/* A sender that does not wait has several datagrams under way; the next call reports an error (DB-11). */
+/* A sender that does not wait has several datagrams under way; the next call reports an error
+ * (DB-11). */
 static void
 dont_wait(void **state)
 {
@@ -238,7 +244,7 @@ dont_wait(void **state)
 	while (n < 100 && send_to_b(r, "x", 1, MSG_DONTWAIT) == 1)
 		n++;
 	assert_int_equal(errno, EAGAIN);
-	assert_int_equal(n, URN_PORT_LANES);
+	assert_int_equal(n, URN_PORT_OUTLETS);
 	assert_int_equal(urn_poll(&p, 1, 0), 0);
 	atomic_store(&r->f->hold, false);
 	assert_int_equal(urn_poll(&p, 1, 5000), 1);
@@ -277,7 +283,9 @@ connected(void **state)
 	assert_int_equal(urn_recvfrom(r->a, buf, sizeof(buf), 0, NULL, NULL), 3);
 	assert_int_equal(urn_sendto(r->a, "hi", 2, 0, NULL, 0), 2);
 	assert_int_equal(urn_recvfrom(r->b, buf, sizeof(buf), 0, NULL, NULL), 2);
-	assert_int_equal(urn_connect(r->a, &(struct sockaddr){.sa_family = AF_UNSPEC}, sizeof(struct sockaddr)), 0);
+	assert_int_equal(urn_connect(r->a, &(struct sockaddr){.sa_family = AF_UNSPEC},
+				     sizeof(struct sockaddr)),
+			 0);
 	assert_int_equal(urn_sendto(c, "now", 3, 0, (struct sockaddr *)&me, sizeof(me)), 3);
 	assert_int_equal(urn_recvfrom(r->a, buf, sizeof(buf), 0, NULL, NULL), 3);
 	urn_close(c);
@@ -353,7 +361,8 @@ polls(void **state)
 	close(way[1]);
 }
 
-/* Parent and child share a socket as they share an open file; the process that closes last ends it (DB-1). */
+/* Parent and child share a socket as they share an open file; the process that closes last ends it
+ * (DB-1). */
 static void
 forks(void **state)
 {
@@ -364,7 +373,8 @@ forks(void **state)
 
 	if (pid == 0) {
 		bool ok = urn_recvfrom(r->b, buf, sizeof(buf), 0, NULL, NULL) == 2 &&
-			  urn_sendto(r->a, "back", 4, 0, (struct sockaddr *)&r->to, sizeof(r->to)) == 4 &&
+			  urn_sendto(r->a, "back", 4, 0, (struct sockaddr *)&r->to,
+				     sizeof(r->to)) == 4 &&
 			  urn_close(r->b) == 0;
 
 		_exit(ok ? 0 : 1);
@@ -383,10 +393,12 @@ forks(void **state)
 	assert_int_equal(msg_fake_open_sets(r->f), 2); /* the child has it */
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	r->b = urn_socket(AF_INET, SOCK_DGRAM, 0);
-	assert_int_equal(urn_bind(r->b, (struct sockaddr *)&r->to, sizeof(r->to)), 0); /* the orphan has ended */
+	assert_int_equal(urn_bind(r->b, (struct sockaddr *)&r->to, sizeof(r->to)),
+			 0); /* the orphan has ended */
 }
 
-/* An IPv6 socket has IPv4 peers, too, as mapped addresses; an IPv4 socket sees no IPv6 datagrams. */
+/* An IPv6 socket has IPv4 peers, too, as mapped addresses; an IPv4 socket sees no IPv6 datagrams.
+ */
 static void
 v6(void **state)
 {
