@@ -5,6 +5,7 @@
 #include "abi/msg.h"
 
 #define RATE_SETS 128u
+#define LAT_SETS 4u
 #define INCAST_SETS 16u
 #define INCAST_SENDERS 8u
 #define ENTRIES_MIN 1024u
@@ -36,7 +37,7 @@ perf_msg_defaults(struct perf_opts *o, const struct perf_msg_given *g)
 	bool incast = o->op == PERF_MSG_INCAST;
 
 	if (!g->sets)
-		o->sets = o->op == PERF_MSG_LAT ? 1 : incast ? INCAST_SETS : RATE_SETS;
+		o->sets = o->op == PERF_MSG_LAT ? LAT_SETS : incast ? INCAST_SETS : RATE_SETS;
 	if (!g->senders)
 		o->senders = incast ? INCAST_SENDERS : 1;
 	if (!g->entries)
@@ -98,8 +99,6 @@ perf_msg_check(const struct perf_opts *o, const struct perf_msg_given *g, struct
 			name);
 	else if (g->senders && o->op != PERF_MSG_INCAST)
 		urn_err_set(err, "--senders goes with msg_incast, not with %s", name);
-	else if (g->sets && o->op == PERF_MSG_LAT)
-		urn_err_set(err, "msg_lat has one message in flight; leave --sets out");
 	else
 		return check_sizes(o, err);
 	return -1;

@@ -138,8 +138,8 @@ static const struct urn_option rows[] = {
 	{"ud", NULL, "send_bw, send_lat: unreliable datagrams, a packet each, not connections",
 	 urn_take_flag, O(ud)},
 	{"sets", "N",
-	 "msg_rate, msg_incast: register sets of a node that sends,\n"
-	 "1..4096 (128; msg_incast 16)",
+	 "msg_...: register sets of a node that sends, 1..4096\n"
+	 "(128; msg_incast 16, msg_lat 4)",
 	 urn_take_u32, O(sets), .min = 1, .max = MAX_SETS},
 	{"senders", "N", "msg_incast: nodes that send, 1..15 (8)", urn_take_u32, O(senders),
 	 .min = 1, .max = PERF_NODES_MAX - 1},

@@ -443,7 +443,7 @@ messages(void **state)
 {
 	static const char *const bad[] = {
 		"msg_rate --size 7", "msg_rate --size 2M", "msg_rate --entries 100", "msg_rate --qps 2",
-		"msg_rate --depth 2", "msg_rate --with-limit", "msg_rate --senders 2", "msg_lat --sets 2",
+		"msg_rate --depth 2", "msg_rate --with-limit", "msg_rate --senders 2",
 		"msg_incast --senders 16", "send_bw --sets 2", "send_bw --retries 1", "msg_rate --ud",
 		"msg_rate --entries 65536 --size 1M", "msg_lat --attach auto --peer h",
 	};
@@ -462,6 +462,8 @@ messages(void **state)
 	assert_int_equal(parse("msg_rate --size 1M"), PERF_RUN);
 	assert_true(o.entries * (1u << 20) <= 64u << 20);
 	assert_int_equal(parse("msg_lat"), PERF_RUN);
+	assert_int_equal(o.sets, 4);
+	assert_int_equal(parse("msg_lat --sets 1"), PERF_RUN);
 	assert_int_equal(o.sets, 1);
 	assert_int_equal(parse("msg_incast"), PERF_RUN);
 	assert_int_equal(o.senders, 8);
