@@ -35,7 +35,8 @@ find_gid(struct urn_msg_port *port, bool ipv6, struct urn_err *err)
 }
 
 int
-urn_msg_port_open(struct urn_msg_port *port, struct urn_abi_channel *channel, bool ipv6, struct urn_err *err)
+urn_msg_port_open(struct urn_msg_port *port, struct urn_abi_channel *channel, bool ipv6,
+		  struct urn_err *err)
 {
 	if (urn_dev_open(&port->dev, channel) != 0) {
 		urn_err_set(err, "cannot open the adapter: %s", urn_attach_error());
@@ -59,7 +60,8 @@ died(void *arg)
 }
 
 int
-urn_msg_port_attach(struct urn_msg_port *port, const char *attach, const char *node, bool ipv6, struct urn_err *err)
+urn_msg_port_attach(struct urn_msg_port *port, const char *attach, const char *node, bool ipv6,
+		    struct urn_err *err)
 {
 	bool usual = attach == NULL || strcmp(attach, "auto") == 0;
 	struct urn_abi_channel *channel = urn_remote_attach(usual ? NULL : attach, node);
@@ -108,7 +110,7 @@ configure(struct urn_regset *s, uint64_t base, bool own_node)
 
 int
 urn_regset_open(struct urn_regset *s, struct urn_msg_port *port, const struct urn_regset_want *want,
-		 struct urn_err *err)
+		struct urn_err *err)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_OPEN, .msg_open.channel_fd = -1};
 	uint64_t base = lines(want->send_bytes);
@@ -116,7 +118,8 @@ urn_regset_open(struct urn_regset *s, struct urn_msg_port *port, const struct ur
 
 	memset(s, 0, sizeof(*s));
 	s->entries = want->entries;
-	s->entry_size = (uint32_t)lines(sizeof(struct urn_abi_msg_entry) + (uint64_t)want->recv_size);
+	s->entry_size =
+		(uint32_t)lines(sizeof(struct urn_abi_msg_entry) + (uint64_t)want->recv_size);
 	req.msg_open.arena = base + (uint64_t)s->entries * s->entry_size;
 	if (urn_dev_call(&port->dev, &req, &rep) != 0) {
 		urn_err_set(err, "cannot make a register set: %s", urn_attach_error());

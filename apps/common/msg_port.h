@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Register sets of messages (abi/msg.h) for programs: one adapter of a dataplane, embedded or in another
- * process, and sets made over it. A message is sent by stores to the set's registers alone.
+ * Register sets of messages (abi/msg.h) for programs: one adapter of a dataplane, embedded or in
+ * another process, and sets made over it. A message is sent by stores to the set's registers alone.
  *
- * Making a set does not wait for the engine, so that a program may poll an embedded engine in the thread
- * that makes sets: a receive queue takes messages from when urn_regset_ready() says so.
+ * Making a set does not wait for the engine, so that a program may poll an embedded engine in the
+ * thread that makes sets: a receive queue takes messages from when urn_regset_ready() says so.
  *
  * A set is used by one thread at a time.
  */
@@ -20,17 +20,19 @@
 /* An adapter's address, and the way to the adapter. */
 struct urn_msg_port {
 	struct urn_dev dev;
-	bool open;         /* dev is valid */
-	uint8_t gid[16];   /* the adapter's address of the family that was asked for */
+	bool open;	 /* dev is valid */
+	uint8_t gid[16]; /* the adapter's address of the family that was asked for */
 };
 
 /*
- * Open an adapter over a channel, which is taken over, also on failure. ipv6: the family of port->gid.
- * port: all zero; does not move until it is closed. returns: 0, or -1 with *err; urn_msg_port_close() in
- * either case
+ * Open an adapter over a channel, which is taken over, also on failure. ipv6: the family of
+ * port->gid. port: all zero; does not move until it is closed. returns: 0, or -1 with *err;
+ * urn_msg_port_close() in either case
  */
-int urn_msg_port_open(struct urn_msg_port *port, struct urn_abi_channel *channel, bool ipv6, struct urn_err *err);
-/* Open a node of a dataplane in another process. attach: its socket, or "auto"; node: NULL: the default one */
+int urn_msg_port_open(struct urn_msg_port *port, struct urn_abi_channel *channel, bool ipv6,
+		      struct urn_err *err);
+/* Open a node of a dataplane in another process. attach: its socket, or "auto"; node: NULL: the
+ * default one */
 int urn_msg_port_attach(struct urn_msg_port *port, const char *attach, const char *node, bool ipv6,
 			struct urn_err *err);
 /* Close an adapter whose sets have been closed. A port that is not open is left alone. */
@@ -38,33 +40,36 @@ void urn_msg_port_close(struct urn_msg_port *port);
 
 /* Wishes for a set. */
 struct urn_regset_want {
-	uint64_t send_bytes;  /* bytes of the send buffer, at most URN_MSG_ARENA_MAX; 0: the set does not send */
-	uint32_t entries;     /* entries of the receive queue, a power of two; 0: no queue */
-	uint32_t recv_size;   /* bytes of the longest message to receive; valid with entries */
-	bool own_node;        /* only messages of the own node are taken */
+	uint64_t send_bytes; /* bytes of the send buffer, at most URN_MSG_ARENA_MAX; 0: the set does
+				not send */
+	uint32_t entries;    /* entries of the receive queue, a power of two; 0: no queue */
+	uint32_t recv_size;  /* bytes of the longest message to receive; valid with entries */
+	bool own_node;	     /* only messages of the own node are taken */
 };
 
 struct urn_regset {
 	struct urn_msg_port *port;    /* owner: the program; NULL: the set is not open */
 	struct urn_abi_msg_set *regs; /* in the client's area, and so are the next two */
-	uint8_t *out;                 /* the send buffer, at offset 0 of the arena */
-	uint8_t *ring;                /* the receive queue; NULL: none */
-	uint64_t qid;                 /* number of the queue */
-	uint32_t entries;             /* of the ring, a power of two; 0: no queue */
-	uint32_t entry_size;          /* bytes */
+	uint8_t *out;		      /* the send buffer, at offset 0 of the arena */
+	uint8_t *ring;		      /* the receive queue; NULL: none */
+	uint64_t qid;		      /* number of the queue */
+	uint32_t entries;	      /* entries of the ring, a power of two; 0: no queue */
+	uint32_t entry_size;	      /* bytes */
 	uint32_t handle, db, engine;  /* the dataplane's names */
-	uint32_t seq;                 /* number of the doorbell write made last */
-	uint32_t head;                /* entries that were given back */
-	uint32_t seen;                /* RQ TAIL as read last */
+	uint32_t seq;		      /* number of the doorbell write made last */
+	uint32_t head;		      /* entries that were given back */
+	uint32_t seen;		      /* RQ TAIL as read last */
 };
 
-/* Make a set, and ask for its receive queue. returns: 0, or -1 with *err; the set may be closed in either case */
-int urn_regset_open(struct urn_regset *s, struct urn_msg_port *port, const struct urn_regset_want *want,
-		     struct urn_err *err);
+/* Make a set, and ask for its receive queue. returns: 0, or -1 with *err; the set may be closed in
+ * either case */
+int urn_regset_open(struct urn_regset *s, struct urn_msg_port *port,
+		    const struct urn_regset_want *want, struct urn_err *err);
 /* Close a set. Messages in its queue are lost. A set that is not open is left alone. */
 void urn_regset_close(struct urn_regset *s);
 
-/* State of the receive queue that was asked for: 0: not known yet; 1: it takes messages; -1: it was refused. */
+/* State of the receive queue that was asked for: 0: not known yet; 1: it takes messages; -1: it was
+ * refused. */
 static inline int
 urn_regset_ready(const struct urn_regset *s)
 {
@@ -78,10 +83,11 @@ urn_regset_ready(const struct urn_regset *s)
 
 /* ---- sending */
 
-/* Set target and policy of all further messages of a set. kinds: enum urn_msg_retry; us: between two tries */
+/* Set target and policy of all further messages of a set. kinds: enum urn_msg_retry; us: between
+ * two tries */
 static inline void
-urn_regset_target(struct urn_regset *s, const uint8_t gid[16], uint64_t qid, uint16_t retries, uint8_t kinds,
-		   uint32_t us)
+urn_regset_target(struct urn_regset *s, const uint8_t gid[16], uint64_t qid, uint16_t retries,
+		  uint8_t kinds, uint32_t us)
 {
 	struct urn_abi_msg_send *l = &s->regs->send;
 
@@ -92,7 +98,8 @@ urn_regset_target(struct urn_regset *s, const uint8_t gid[16], uint64_t qid, uin
 	l->retry_us = us;
 }
 
-/* Write the doorbell for a message in the send buffer, without the bit. No message of the set is pending. */
+/* Write the doorbell for a message in the send buffer, without the bit. No message of the set is
+ * pending. */
 static inline void
 urn_regset_write(struct urn_regset *s, uint64_t addr, uint32_t size)
 {
@@ -112,7 +119,8 @@ urn_regset_send(struct urn_regset *s, uint64_t addr, uint32_t size)
 	urn_dev_ring(&s->port->dev, s->engine, s->db);
 }
 
-/* The answer to the message sent last: URN_MSG_PENDING, URN_MSG_DONE, or an error (abi/msg_codes.h). */
+/* The answer to the message sent last: URN_MSG_PENDING, URN_MSG_DONE, or an error
+ * (abi/msg_codes.h). */
 static inline uint8_t
 urn_regset_answer(const struct urn_regset *s)
 {

@@ -49,6 +49,7 @@ side_met(struct side *s, uint32_t chunk, uint32_t depth, bool checked)
 {
 	s->met = true;
 	s->res.icrc = !s->rail.cfg.no_icrc;
+	s->res.over_msg = s->rail.cfg.over_msg;
 	s->res.attached = s->rail.cfg.attach != NULL;
 	s->res.checked = checked;
 	s->res.chunk = chunk;

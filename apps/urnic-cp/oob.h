@@ -43,9 +43,9 @@ enum cp_frame_type {
 
 /* A side's receive queue, in a transfer over messages; else all zero. */
 struct cp_queue {
-	uint64_t qid;      /* number of the queue */
-	uint32_t token;    /* in the head of each message for the queue */
-	uint32_t rsvd;     /* 0 */
+	uint64_t qid;	/* number of the queue */
+	uint32_t token; /* in the head of each message for the queue */
+	uint32_t rsvd;	/* 0 */
 };
 _Static_assert(sizeof(struct cp_queue) == 16, "goes between programs");
 
@@ -72,7 +72,7 @@ _Static_assert(sizeof(struct cp_ready) == 168, "goes between programs");
 
 struct cp_start {
 	struct urn_ep_addr ep;
-	uint32_t rsvd;     /* 0 */
+	uint32_t rsvd; /* 0 */
 	struct cp_queue queue;
 };
 _Static_assert(sizeof(struct cp_start) == 48, "goes between programs");

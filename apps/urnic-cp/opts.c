@@ -185,7 +185,8 @@ check(const struct cp_opts *o)
 	if (receives && o->n_files > 0)
 		return usage("A listener takes no files; the sender names them.");
 	if (receives && o->tuned)
-		return usage("--mtu, --chunk, --depth, --no-check, --no-icrc and --over are the sender's to "
+		return usage("--mtu, --chunk, --depth, --no-check, --no-icrc and --over are the "
+			     "sender's to "
 			     "say.");
 	if (!receives && o->n_files == 0)
 		return usage("Name at least one file to send.");
@@ -198,7 +199,8 @@ check(const struct cp_opts *o)
 	if ((uint64_t)o->chunk * o->depth > CP_WINDOW_MAX)
 		return usage("--chunk times --depth is over 1 GiB.");
 	if (o->over_msg && !cp_msg_window_ok(o->chunk, o->depth))
-		return usage("Over messages --chunk is at most 1020K, and --chunk times --depth at most 64 MiB.");
+		return usage("Over messages --chunk is at most 1020K, and --chunk times --depth at "
+			     "most 64 MiB.");
 	return check_attach(o);
 }
 

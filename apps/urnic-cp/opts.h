@@ -29,7 +29,7 @@ struct cp_opts {
 	bool force;          /* replace files that exist */
 	bool no_check;       /* no SHA-256 */
 	bool no_icrc;        /* no ICRC, on both sides */
-	bool over_msg;       /* over messages of register sets, not queue pairs */
+	bool over_msg;	     /* over messages of register sets, not queue pairs */
 	bool tuned;          /* an option was given that only the sender may set */
 	uint32_t mtu;	     /* largest RoCE path MTU wanted, 256..4096 */
 	uint32_t chunk;      /* bytes of one RDMA WRITE */
@@ -47,7 +47,8 @@ struct cp_opts {
 /* Most memory for the chunks in flight, on each side, bytes. */
 #define CP_WINDOW_MAX (1u << 30)
 
-/* The same over messages: a chunk and its head are one message, and the queue is one piece of memory. */
+/* The same over messages: a chunk and its head are one message, and the queue is one piece of
+ * memory. */
 #define CP_MSG_CHUNK_MAX (1020u << 10)
 #define CP_MSG_WINDOW_MAX (64u << 20)
 

@@ -24,11 +24,13 @@
 /* Turns of the engine in a row before the program runs again. */
 #define TURNS 4u
 #define EMPTY_POLLS 1024u
-/* Area of an adapter for messages beside the chunks, bytes, and chunks that the queue has more than slots. */
+/* Area of an adapter for messages beside the chunks, bytes, and chunks that the queue has more than
+ * slots. */
 #define MSG_AREA (64ull << 20)
 #define MSG_SPARE 64u
 #define SLEEP_NS 100000l
-/* Empty rounds from one yield of the CPU to the next: a dataplane in another process may want the CPU. */
+/* Empty rounds from one yield of the CPU to the next: a dataplane in another process may want the
+ * CPU. */
 #define YIELD_EVERY 64u
 #define YIELD_ATTACHED 8u
 
@@ -81,9 +83,11 @@ open_node(struct cp_rail *r, struct urn_err *err)
 		.capture = cfg->capture,
 	};
 
-	/* Over messages slots and queue lie in the area for queues: about three windows of chunks. */
+	/* Over messages slots and queue lie in the area for queues: about three windows of chunks.
+	 */
 	if (cfg->over_msg)
-		nc.adapter.area_size = MSG_AREA + 4ull * cfg->slots * cfg->chunk + 2ull * MSG_SPARE * cfg->chunk;
+		nc.adapter.area_size =
+			MSG_AREA + 4ull * cfg->slots * cfg->chunk + 2ull * MSG_SPARE * cfg->chunk;
 	if (cfg->attach == NULL && memif_port(r, &nc.port, err) != 0)
 		return -1;
 	return urn_node_open(&r->node, &nc, err);
@@ -225,7 +229,8 @@ cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, const struct 
 	r->mtu = 128u << code;
 	if (r->msg != NULL || queue->qid != 0) {
 		if (!cp_queue_ok(queue, r->msg != NULL)) {
-			urn_err_set(err, "the other side tells a receive queue that cannot be one.");
+			urn_err_set(err,
+				    "the other side tells a receive queue that cannot be one.");
 			return -1;
 		}
 		cp_rail_msg_connect(r, peer->gid, queue);

@@ -30,7 +30,7 @@ struct cp_rail_config {
 	uint32_t slots;      /* chunks in flight */
 	uint32_t chunk;      /* bytes of a slot */
 	bool no_icrc;
-	bool over_msg;       /* over messages of register sets instead of a queue pair */
+	bool over_msg; /* over messages of register sets instead of a queue pair */
 	enum urn_idle idle;
 };
 
@@ -55,9 +55,10 @@ struct cp_rail {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *slot_mr, *recv_mr, *send_mr;
-	struct cp_rail_msg *msg;     /* over messages (rail_msg.c); owner; NULL: over the queue pair */
-	uint8_t **at;                /* over messages: address of each slot, valid while it holds a chunk; owner; else NULL */
-	uint8_t *slot;               /* slots * chunk bytes; owner: this struct; NULL over messages */
+	struct cp_rail_msg *msg; /* over messages (rail_msg.c); owner; NULL: over the queue pair */
+	uint8_t **at;  /* over messages: address of each slot, valid while it holds a chunk; owner;
+			  else NULL */
+	uint8_t *slot; /* slots * chunk bytes; owner: this struct; NULL over messages */
 	uint8_t *recv;               /* posted receives, CP_MSG_MAX bytes each; owner: this struct */
 	uint8_t *send;               /* messages being sent, CP_MSG_MAX bytes each; owner: this struct */
 	uint32_t n_recv, n_send;

@@ -9,55 +9,58 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define SETS 16u          /* register sets for messages that are no chunks */
-#define SPARE 64u         /* messages beside chunks that the window has room for */
-#define LEAD 64u          /* bytes in a chunk's arena before its slot */
-#define RETRIES 65000u    /* tries while the queue is full, the peer busy, or its address not known yet */
-#define RETRY_US 1000u    /* ... and the time between two: about a minute in all */
-#define READY_NS 10000000000ull /* the engine has this long for taking the queue's configuration */
+#define SETS 16u  /* register sets for messages that are no chunks */
+#define SPARE 64u /* messages beside chunks that the window has room for */
+#define LEAD 64u  /* bytes in a chunk's arena before its slot */
+#define RETRIES \
+	65000u /* tries while the queue is full, the peer busy, or its address not known yet */
+#define RETRY_US 1000u		/* ... and the time between two: about a minute in all */
+#define READY_NS 10000000000ull /* the engine has this long for taking the queue's configuration \
+				 */
 
-/* Head of each message. Both sides have the same release, and the same byte order: they share the host. */
-struct head {
-	uint32_t token;   /* of the queue that it is for */
-	uint32_t seq;     /* number of the message, wraps */
-	uint32_t kind;    /* enum kind */
-	uint32_t chunk;   /* low bits of the chunk's number; valid with CHUNK */
+/* Head of each message. Both sides have the same release, and the same byte order: they share the
+ * host. */
+struct msg_head {
+	uint32_t token; /* token of the target queue */
+	uint32_t seq;	/* number of the message, wraps */
+	uint32_t kind;	/* enum kind */
+	uint32_t chunk; /* low bits of the chunk's number; valid with CHUNK */
 };
 
 enum kind { CHUNK = 1, MESSAGE = 2 };
 
 /* A register set that sends. */
-struct out {
+struct outgoing {
 	struct urn_regset set;
-	uint32_t seq;     /* number of the message on its way; valid with pending */
+	uint32_t seq; /* number of the message on its way; valid with pending */
 	bool pending;
 };
 
 /* A message that came, until it is delivered. */
-struct held {
+struct held_msg {
 	const struct urn_abi_msg_entry *entry; /* in the queue; NULL: has not come */
-	uint32_t at;                           /* number of the entry */
+	uint32_t at;			       /* number of the entry */
 };
 
 struct cp_rail_msg {
 	struct urn_msg_port port;
 	struct urn_regset queue;
-	struct out *chunk;        /* sender: one a slot; owner; NULL: receiver */
-	struct out msg[SETS];
-	uint32_t chunks, msgs;    /* sets that are open */
+	struct outgoing *chunk; /* sender: one a slot; owner; NULL: receiver */
+	struct outgoing msg[SETS];
+	uint32_t chunks, msgs;	  /* sets that are open */
 	uint64_t posted, written; /* sender: chunks sent; chunks answered, in order */
-	uint32_t sent;            /* number of the next message */
-	uint32_t window;          /* messages from the oldest that is not answered on, a power of two */
-	uint32_t token;           /* of this side's queue */
+	uint32_t sent;		  /* number of the next message */
+	uint32_t window; /* messages from the oldest that is not answered on, a power of two */
+	uint32_t token;	 /* the token of messages to this side */
 	uint32_t peer_token;
-	uint8_t peer_gid[16];     /* zero until connected: no message is taken */
+	uint8_t peer_gid[16]; /* zero until connected: no message is taken */
 	/* Receiving. */
-	uint32_t next;            /* number of the message that is delivered next */
-	uint32_t taken;           /* entries of the queue that were looked at */
-	struct held *held;        /* by number modulo window; owner */
-	bool *done;               /* by entry of the ring: may be given back; owner */
-	uint32_t *entry_of;       /* receiver: entry of a chunk, by slot; owner */
-	uint64_t given;           /* receiver: chunks given back */
+	uint32_t next;	       /* number of the message that is delivered next */
+	uint32_t taken;	       /* entries of the queue that were looked at */
+	struct held_msg *held; /* by number modulo window; owner */
+	bool *done;	       /* by entry of the ring: may be given back; owner */
+	uint32_t *entry_of;    /* receiver: entry of a chunk, by slot; owner */
+	uint64_t given;	       /* receiver: chunks given back */
 };
 
 /* ---- making */
@@ -87,7 +90,7 @@ static int
 open_sets(struct cp_rail *r, struct urn_err *err)
 {
 	struct cp_rail_msg *m = r->msg;
-	struct urn_regset_want want = {.send_bytes = sizeof(struct head) + CP_MSG_MAX};
+	struct urn_regset_want want = {.send_bytes = sizeof(struct msg_head) + CP_MSG_MAX};
 
 	for (; m->msgs < SETS; m->msgs++, r->n_free_send++)
 		if (urn_regset_open(&m->msg[m->msgs].set, &m->port, &want, err) != 0)
@@ -111,7 +114,8 @@ open_queue(struct cp_rail *r, struct urn_err *err)
 	uint64_t end = urn_clock_ns() + READY_NS;
 	struct urn_regset_want want = {
 		.entries = m->window,
-		.recv_size = (uint32_t)sizeof(struct head) + (r->cfg.server ? r->cfg.chunk : CP_MSG_MAX),
+		.recv_size = (uint32_t)sizeof(struct msg_head) +
+			     (r->cfg.server ? r->cfg.chunk : CP_MSG_MAX),
 	};
 	int ready;
 
@@ -123,7 +127,9 @@ open_queue(struct cp_rail *r, struct urn_err *err)
 	}
 	if (ready == 1)
 		return 0;
-	urn_err_set(err, "the dataplane does not take a receive queue of %u chunks; use a smaller --chunk or --depth.",
+	urn_err_set(err,
+		    "the dataplane does not take a receive queue of %u chunks; use a smaller "
+		    "--chunk or --depth.",
 		    r->cfg.slots);
 	return -1;
 }
@@ -144,7 +150,8 @@ make_arrays(struct cp_rail *r, struct urn_err *err)
 		m->entry_of = calloc(r->cfg.slots, sizeof(*m->entry_of));
 	else
 		m->chunk = calloc(r->cfg.slots, sizeof(*m->chunk));
-	if (m->held != NULL && m->done != NULL && (r->cfg.server ? m->entry_of != NULL : m->chunk != NULL))
+	if (m->held != NULL && m->done != NULL &&
+	    (r->cfg.server ? m->entry_of != NULL : m->chunk != NULL))
 		return 0;
 none:
 	urn_err_set(err, "no memory for %u chunks; use a smaller --depth.", r->cfg.slots);
@@ -156,14 +163,17 @@ cp_rail_msg_open(struct cp_rail *r, struct urn_err *err)
 {
 	struct ibv_port_attr port;
 
-	if (make_arrays(r, err) != 0 || open_port(r, err) != 0 || open_sets(r, err) != 0 || open_queue(r, err) != 0)
+	if (make_arrays(r, err) != 0 || open_port(r, err) != 0 || open_sets(r, err) != 0 ||
+	    open_queue(r, err) != 0)
 		return -1;
 	if (ibv_query_port(r->node.ctx, 1, &port) != 0) {
 		urn_err_set(err, "cannot ask the adapter for its port.");
 		return -1;
 	}
-	/* Without the token a stranger's message is not taken; a weak one is no danger, for the address is checked, too. */
-	if (getrandom(&r->msg->token, sizeof(r->msg->token), GRND_NONBLOCK) != sizeof(r->msg->token))
+	/* Without the token a stranger's message is not taken; a weak one is no danger, for the
+	 * address is checked, too. */
+	if (getrandom(&r->msg->token, sizeof(r->msg->token), GRND_NONBLOCK) !=
+	    sizeof(r->msg->token))
 		r->msg->token = (uint32_t)urn_clock_ns();
 	r->local = (struct urn_ep_addr){.qpn = CP_NO_QPN, .mtu_code = (uint32_t)port.active_mtu};
 	memcpy(r->local.gid, r->msg->port.gid, 16);
@@ -177,10 +187,11 @@ cp_rail_msg_own(const struct cp_rail *r, struct cp_queue *own)
 }
 
 static void
-aim(struct out *o, const uint8_t gid[16], uint64_t qid)
+aim(struct outgoing *o, const uint8_t gid[16], uint64_t qid)
 {
 	urn_regset_target(&o->set, gid, qid, RETRIES,
-			  URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_NO_NODE, RETRY_US);
+			  URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_NO_NODE,
+			  RETRY_US);
 }
 
 void
@@ -219,7 +230,8 @@ cp_rail_msg_close(struct cp_rail *r)
 
 /* ---- sending */
 
-/* True when the oldest message without an answer is so old that the peer may have no room for another number. */
+/* True when the oldest message without an answer is so old that the peer may have no room for
+ * another number. */
 static bool
 is_window_full(const struct cp_rail *r)
 {
@@ -234,11 +246,14 @@ is_window_full(const struct cp_rail *r)
 	return false;
 }
 
-/* Send what lies in a set's arena from `addr` on, where the head belongs. len: bytes behind the head */
+/* Send what lies in a set's arena from `addr` on, where the head belongs. len: bytes behind the
+ * head */
 static void
-ring(struct cp_rail_msg *m, struct out *o, uint32_t addr, uint32_t len, enum kind kind, uint32_t chunk)
+ring(struct cp_rail_msg *m, struct outgoing *o, uint32_t addr, uint32_t len, enum kind kind,
+     uint32_t chunk)
 {
-	struct head h = {.token = m->peer_token, .seq = m->sent++, .kind = kind, .chunk = chunk};
+	struct msg_head h = {
+		.token = m->peer_token, .seq = m->sent++, .kind = kind, .chunk = chunk};
 
 	o->seq = h.seq;
 	o->pending = true;
@@ -256,7 +271,8 @@ cp_rail_msg_write(struct cp_rail *r, uint64_t seq, uint32_t len, struct urn_err 
 		urn_err_set(err, "the receiver answers newer messages and not the oldest.");
 		return -1;
 	}
-	ring(m, &m->chunk[seq % r->cfg.slots], LEAD - (uint32_t)sizeof(struct head), len, CHUNK, (uint32_t)seq);
+	ring(m, &m->chunk[seq % r->cfg.slots], LEAD - (uint32_t)sizeof(struct msg_head), len, CHUNK,
+	     (uint32_t)seq);
 	m->posted++;
 	return 0;
 }
@@ -292,7 +308,7 @@ int
 cp_rail_msg_send(struct cp_rail *r, const struct cp_msg *msg, struct urn_err *err)
 {
 	struct cp_rail_msg *m = r->msg;
-	struct out *o = m->msg;
+	struct outgoing *o = m->msg;
 
 	(void)err;
 	if (r->n_free_send == 0 || is_window_full(r))
@@ -303,7 +319,8 @@ cp_rail_msg_send(struct cp_rail *r, const struct cp_msg *msg, struct urn_err *er
 	while (o->pending)
 		o++;
 	r->n_free_send--;
-	ring(m, o, 0, (uint32_t)cp_msg_encode(msg, o->set.out + sizeof(struct head)), MESSAGE, 0);
+	ring(m, o, 0, (uint32_t)cp_msg_encode(msg, o->set.out + sizeof(struct msg_head)), MESSAGE,
+	     0);
 	return 1;
 }
 
@@ -317,13 +334,14 @@ fail(const struct cp_rail *r, uint8_t code, struct urn_err *err)
 	if (urn_dev_gone(&r->msg->port.dev) != URN_DEV_THERE)
 		urn_err_set(err, "the dataplane that this side is attached to is gone.");
 	else
-		urn_err_set(err, "the %s no longer takes messages: %s.", peer, urn_msg_code_text(code));
+		urn_err_set(err, "the %s no longer takes messages: %s.", peer,
+			    urn_msg_code_text(code));
 	return -1;
 }
 
 /* Look at the answer of a set. returns: 1: DONE, 0: none yet, -1 with *err */
 static int
-look(const struct cp_rail *r, struct out *o, struct urn_err *err)
+look(const struct cp_rail *r, struct outgoing *o, struct urn_err *err)
 {
 	uint8_t code = urn_regset_answer(&o->set);
 
@@ -369,10 +387,10 @@ take_written(struct cp_rail *r, struct cp_event *ev, struct urn_err *err)
 
 /* ---- receiving */
 
-static const struct head *
+static const struct msg_head *
 head_of(const struct urn_abi_msg_entry *e)
 {
-	return (const struct head *)(e + 1);
+	return (const struct msg_head *)(e + 1);
 }
 
 /* True when a message is the peer's, for this queue, and none of the numbers that came. */
@@ -381,10 +399,10 @@ is_peers(const struct cp_rail *r, const struct urn_abi_msg_entry *e)
 {
 	static const uint8_t none[16];
 	const struct cp_rail_msg *m = r->msg;
-	const struct head *h = head_of(e);
+	const struct msg_head *h = head_of(e);
 
-	if (e->len < sizeof(*h) || memcmp(m->peer_gid, none, 16) == 0 || memcmp(e->node, m->peer_gid, 16) != 0 ||
-	    h->token != m->token)
+	if (e->len < sizeof(*h) || memcmp(m->peer_gid, none, 16) == 0 ||
+	    memcmp(e->node, m->peer_gid, 16) != 0 || h->token != m->token)
 		return false;
 	return h->seq - m->next < m->window && m->held[h->seq & (m->window - 1)].entry == NULL;
 }
@@ -400,7 +418,8 @@ take_entries(struct cp_rail *r)
 		const struct urn_abi_msg_entry *e = urn_regset_at(&m->queue, m->taken);
 
 		if (is_peers(r, e))
-			m->held[head_of(e)->seq & mask] = (struct held){.entry = e, .at = m->taken};
+			m->held[head_of(e)->seq & mask] =
+				(struct held_msg){.entry = e, .at = m->taken};
 		else
 			m->done[m->taken & mask] = true;
 	}
@@ -411,7 +430,7 @@ static int
 deliver(struct cp_rail *r, struct cp_event *ev, struct urn_err *err)
 {
 	struct cp_rail_msg *m = r->msg;
-	struct held *h = &m->held[m->next & (m->window - 1)];
+	struct held_msg *h = &m->held[m->next & (m->window - 1)];
 	const struct urn_abi_msg_entry *e = h->entry;
 	const char *why = NULL;
 
@@ -425,13 +444,14 @@ deliver(struct cp_rail *r, struct cp_event *ev, struct urn_err *err)
 
 		ev->type = CP_EV_CHUNK;
 		ev->seq = head_of(e)->chunk;
-		ev->len = e->len - (uint32_t)sizeof(struct head);
+		ev->len = e->len - (uint32_t)sizeof(struct msg_head);
 		r->at[slot] = (uint8_t *)(uintptr_t)(head_of(e) + 1);
 		m->entry_of[slot] = h->at;
 		return 1;
 	}
 	ev->type = CP_EV_MSG;
-	cp_msg_decode((const uint8_t *)(head_of(e) + 1), e->len - sizeof(struct head), &ev->msg, &why);
+	cp_msg_decode((const uint8_t *)(head_of(e) + 1), e->len - sizeof(struct msg_head), &ev->msg,
+		      &why);
 	m->done[h->at & (m->window - 1)] = true;
 	give(m);
 	if (why == NULL)

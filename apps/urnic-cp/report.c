@@ -49,6 +49,13 @@ is_drop(unsigned int id)
 	return strncmp(urn_counter_name(id), "drop_", 5) == 0;
 }
 
+/* Packets sent again, of queue pairs and of flows. */
+static uint64_t
+retransmits(const struct urn_counters *c)
+{
+	return c->v[URN_C_RETRANSMITS] + c->v[URN_C_FLOW_RETRANSMITS];
+}
+
 static uint64_t
 transfer_ns(const struct cp_result *r)
 {
@@ -129,13 +136,14 @@ cp_report_text(const struct cp_result *r)
 		       (double)urn_hist_quantile(&r->latency, 0.5) / 1e3,
 		       (double)urn_hist_quantile(&r->latency, 0.99) / 1e3,
 		       (double)urn_hist_quantile(&r->latency, 0.999) / 1e3);
-	printf("; path MTU %u%s\n", r->mtu, r->attached || r->icrc ? "" : ", no ICRC");
+	printf("; path MTU %u%s%s\n", r->mtu, r->attached || r->icrc ? "" : ", no ICRC",
+	       r->over_msg ? ", without a connection" : "");
 	if (r->attached)
 		return;
 	printf("packets %s sent, %s received, %s retransmitted; ",
 	       grouped(a, sizeof(a), r->own.v[URN_C_TX_PACKETS]),
 	       grouped(b, sizeof(b), r->own.v[URN_C_RX_PACKETS]),
-	       grouped(c, sizeof(c), r->own.v[URN_C_RETRANSMITS]));
+	       grouped(c, sizeof(c), retransmits(&r->own)));
 	print_drops("drops: ", &r->own);
 	if (r->complete) {
 		printf("; ");
@@ -149,7 +157,7 @@ json_dataplane(struct urn_json *j, const struct urn_counters *c)
 {
 	urn_json_u64(j, "packets_sent", c->v[URN_C_TX_PACKETS]);
 	urn_json_u64(j, "packets_received", c->v[URN_C_RX_PACKETS]);
-	urn_json_u64(j, "retransmits", c->v[URN_C_RETRANSMITS]);
+	urn_json_u64(j, "retransmits", retransmits(c));
 	urn_json_object(j, "drops");
 	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
 		if (is_drop(i) && c->v[i] > 0)
@@ -192,6 +200,7 @@ cp_report_json(const struct cp_result *r)
 	urn_json_bool(&j, "ok", r->complete && r->ok == r->files);
 	urn_json_bool(&j, "checked", r->checked);
 	urn_json_bool(&j, "attached", r->attached);
+	urn_json_str(&j, "over", r->over_msg ? "msg" : "verbs");
 	if (!r->attached)
 		urn_json_bool(&j, "icrc", r->icrc);
 	urn_json_u64(&j, "files", r->files);

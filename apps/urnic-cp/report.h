@@ -16,6 +16,7 @@ struct cp_result {
 	bool checked;                /* SHA-256 was compared */
 	bool icrc;                   /* packets carried an ICRC; not known when attached */
 	bool attached;               /* attached: the dataplane's counters are not this side's alone */
+	bool over_msg;               /* over messages, not a queue pair */
 	bool complete;		     /* the transfer ended in order */
 	const char *to;              /* folder of the copies, when this side knows it */
 	unsigned int files, ok;      /* number of files; of those that arrived */

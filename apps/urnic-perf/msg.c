@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One measurement of messages: ports, register sets and queue, the run, and what the reader found. */
+/* One measurement of messages: ports, register sets and queue, the run, and what the reader found.
+ */
 #include "msg.h"
 
 #include <stdlib.h>
@@ -35,7 +36,8 @@ dataplane_up(struct msg_bench *b, struct urn_err *err)
 
 /* Open port k of an end. adapter: index in a dataplane of our own */
 static int
-port_open(struct msg_bench *b, unsigned int end, unsigned int k, unsigned int adapter, struct urn_err *err)
+port_open(struct msg_bench *b, unsigned int end, unsigned int k, unsigned int adapter,
+	  struct urn_err *err)
 {
 	const char *node = b->o.node[end][0] != '\0' ? b->o.node[end] : NULL;
 	struct urn_msg_port *port = &b->end[end].port[k];
@@ -63,7 +65,8 @@ static void
 fill(const struct msg_bench *b, struct msg_sender *m, uint32_t n)
 {
 	for (uint32_t slot = 0; slot < msg_slots(&b->o); slot++)
-		pattern_fill(b->p, m->set.out + slot * msg_stride(&b->o), b->o.size, pattern_start(n, slot));
+		pattern_fill(b->p, m->set.out + slot * msg_stride(&b->o), b->o.size,
+			     pattern_start(n, slot));
 }
 
 /* Make the receive queue that an end reads. In msg_lat the same set sends, too. */
@@ -92,7 +95,8 @@ senders_open(struct msg_bench *b, struct msg_end *e, uint32_t ports, struct urn_
 	for (e->senders = 0; e->senders < n; e->senders++) {
 		struct msg_sender *m = &e->sender[e->senders];
 
-		/* Sets of one node lie together, so that nodes take turns only in long stretches. */
+		/* Sets of one node lie together, so that nodes take turns only in long stretches.
+		 */
 		if (urn_regset_open(&m->set, &e->port[e->senders / b->o.sets], &want, err) != 0)
 			return -1;
 		fill(b, m, e->senders);
@@ -127,11 +131,13 @@ sets_open(struct msg_bench *b, struct urn_err *err)
 	struct msg_end *a = &b->end[0], *c = &b->end[1];
 	bool back = b->o.op == PERF_MSG_LAT;
 
-	if (queue_open(b, c, err) || senders_open(b, a, b->o.senders, err) || introduce(b, a, c, err))
+	if (queue_open(b, c, err) || senders_open(b, a, b->o.senders, err) ||
+	    introduce(b, a, c, err))
 		return -1;
 	if (!back)
 		return 0;
-	return queue_open(b, a, err) || senders_open(b, c, 1, err) || introduce(b, c, a, err) ? -1 : 0;
+	return queue_open(b, a, err) || senders_open(b, c, 1, err) || introduce(b, c, a, err) ? -1
+											      : 0;
 }
 
 /* ---- the run */
@@ -193,8 +199,11 @@ compare(struct msg_bench *b, const struct msg_end *from, const struct msg_end *t
 
 		if (got >= m->done && got <= m->done + m->maybe)
 			continue;
-		run_fail(&b->run, "%s: %llu messages of register set %u were answered DONE, and %llu may be there "
-			 "besides, but %llu arrived", perf_op_name(b->o.op), (unsigned long long)m->done, i,
+		run_fail(&b->run,
+			 "%s: %llu messages of register set %u were answered DONE, and %llu may be "
+			 "there "
+			 "besides, but %llu arrived",
+			 perf_op_name(b->o.op), (unsigned long long)m->done, i,
 			 (unsigned long long)m->maybe, (unsigned long long)got);
 		return -1;
 	}
@@ -226,8 +235,9 @@ sum_counters(const struct msg_bench *b, struct urn_counters *sum)
 static void
 describe_failure(const struct msg_bench *b, struct urn_err *err)
 {
-	urn_err_set(err, "%s (after %llu messages; %llu queue-full, %llu busy, %llu unreachable)", b->run.err.text,
-		    (unsigned long long)b->meter.done, (unsigned long long)b->end[0].code[URN_MSG_QUEUE_FULL],
+	urn_err_set(err, "%s (after %llu messages; %llu queue-full, %llu busy, %llu unreachable)",
+		    b->run.err.text, (unsigned long long)b->meter.done,
+		    (unsigned long long)b->end[0].code[URN_MSG_QUEUE_FULL],
 		    (unsigned long long)b->end[0].code[URN_MSG_BUSY],
 		    (unsigned long long)b->end[0].code[URN_MSG_UNREACHABLE]);
 }

@@ -5,6 +5,7 @@
 #include "abi/msg.h"
 
 #define RATE_SETS 128u
+#define LAT_SETS 4u
 #define INCAST_SETS 16u
 #define INCAST_SENDERS 8u
 #define ENTRIES_MIN 1024u
@@ -36,7 +37,7 @@ perf_msg_defaults(struct perf_opts *o, const struct perf_msg_given *g)
 	bool incast = o->op == PERF_MSG_INCAST;
 
 	if (!g->sets)
-		o->sets = o->op == PERF_MSG_LAT ? 1 : incast ? INCAST_SETS : RATE_SETS;
+		o->sets = o->op == PERF_MSG_LAT ? LAT_SETS : incast ? INCAST_SETS : RATE_SETS;
 	if (!g->senders)
 		o->senders = incast ? INCAST_SENDERS : 1;
 	if (!g->entries)
@@ -56,14 +57,18 @@ check_sizes(const struct perf_opts *o, struct urn_err *err)
 	const char *name = perf_op_name(o->op);
 
 	if (o->size < PERF_MSG_MIN || o->size > URN_MSG_MAX)
-		urn_err_set(err, "%s sends messages of %u bytes to 1 MiB; give such a --size", name, PERF_MSG_MIN);
+		urn_err_set(err, "%s sends messages of %u bytes to 1 MiB; give such a --size", name,
+			    PERF_MSG_MIN);
 	else if (o->entries & (o->entries - 1))
 		urn_err_set(err, "--entries %u is no power of two", o->entries);
 	else if (o->entries * entry_bytes(o->size) > URN_MSG_ARENA_MAX / 2)
-		urn_err_set(err, "a queue of %u entries of %llu bytes is too large; give fewer --entries", o->entries,
-			    (unsigned long long)o->size);
+		urn_err_set(
+			err,
+			"a queue of %u entries of %llu bytes is too large; give fewer --entries",
+			o->entries, (unsigned long long)o->size);
 	else if (o->sets * o->size > (1ull << 28))
-		urn_err_set(err, "the buffers of %u sets are too large; give fewer --sets", o->sets);
+		urn_err_set(err, "the buffers of %u sets are too large; give fewer --sets",
+			    o->sets);
 	else
 		return 0;
 	return -1;
@@ -77,18 +82,23 @@ perf_msg_check(const struct perf_opts *o, const struct perf_msg_given *g, struct
 	if (!perf_op_is_msg(o->op)) {
 		if (!g->sets && !g->senders && !g->entries && !g->retries)
 			return 0;
-		urn_err_set(err, "--sets, --senders, --entries and --retries go with msg_rate, msg_lat and "
-				 "msg_incast, not with %s", name);
+		urn_err_set(
+			err,
+			"--sets, --senders, --entries and --retries go with msg_rate, msg_lat and "
+			"msg_incast, not with %s",
+			name);
 		return -1;
 	}
 	if (g->verbs || o->idle_qps > 0 || o->show_mem)
-		urn_err_set(err, "%s has no queue pairs; leave the options of queue pairs out", name);
+		urn_err_set(err, "%s has no queue pairs; leave the options of queue pairs out",
+			    name);
 	else if (o->with_limit || o->foreign)
-		urn_err_set(err, "--with-limit and --foreign go with operations of queue pairs, not with %s", name);
+		urn_err_set(
+			err,
+			"--with-limit and --foreign go with operations of queue pairs, not with %s",
+			name);
 	else if (g->senders && o->op != PERF_MSG_INCAST)
 		urn_err_set(err, "--senders goes with msg_incast, not with %s", name);
-	else if (g->sets && o->op == PERF_MSG_LAT)
-		urn_err_set(err, "msg_lat has one message in flight; leave --sets out");
 	else
 		return check_sizes(o, err);
 	return -1;

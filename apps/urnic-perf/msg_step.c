@@ -7,8 +7,8 @@
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 
-#define MSG_READS 64u    /* messages read in one step */
-#define MSG_MISSES 4u    /* senders in a row without an answer after which a step looks no further */
+#define MSG_READS 64u /* messages read in one step */
+#define MSG_MISSES 4u /* senders in a row without an answer after which a step looks no further */
 
 static struct msg_end *
 end_of(struct side *s)
@@ -78,10 +78,12 @@ take_answer(struct msg_end *e, struct msg_sender *m)
 	m->pending = false;
 	e->pending--;
 	e->code[plain < URN_MSG_CODES ? plain : URN_MSG_BUSY]++;
-	if (likely(code == URN_MSG_DONE))
+	if (likely(code == URN_MSG_DONE)) {
 		m->done++;
-	else
+		e->done++;
+	} else {
 		failed(m, code);
+	}
 	return code;
 }
 
@@ -97,7 +99,8 @@ may_send(struct meter *m, uint8_t code)
 	return true;
 }
 
-/* Look for answers, and send anew. Answers come mostly in the order of the sends. returns: answers */
+/* Look for answers, and send anew. Answers come mostly in the order of the sends. returns: answers
+ */
 static unsigned int
 take_answers(struct msg_end *e, uint64_t now)
 {
@@ -132,7 +135,8 @@ is_gone(struct msg_end *e)
 	for (unsigned int i = 0; i < PERF_NODES_MAX && e->port[i].open; i++) {
 		if (likely(urn_dev_gone(&e->port[i].dev) == URN_DEV_THERE))
 			continue;
-		run_fail(e->side.run, "the dataplane that node %c is attached to is gone", 'A' + (int)e->side.index);
+		run_fail(e->side.run, "the dataplane that node %c is attached to is gone",
+			 'A' + (int)e->side.index);
 		return true;
 	}
 	return false;
@@ -179,7 +183,8 @@ check_bytes(struct side *s, const uint8_t *data, uint32_t from, uint64_t seq)
 	return ok;
 }
 
-/* Number of the sender that a message says it is of, by the stamp at its end, which is whole in any message. */
+/* Number of the sender that a message says it is of, by the stamp at its end, which is whole in any
+ * message. */
 static uint32_t
 sender_number(const uint8_t *data, uint64_t size)
 {
@@ -191,23 +196,29 @@ sender_number(const uint8_t *data, uint64_t size)
 	return (uint32_t)(stamp >> 40) & 0xffff;
 }
 
-/* Check a message: its length, its source, its number and its bytes. returns: false, and the run failed */
+/* Check a message: its length, its source, its number and its bytes. returns: false, and the run
+ * failed */
 static bool
 check_message_of(struct msg_end *e, const struct urn_abi_msg_entry *h)
 {
 	const uint8_t *data = (const uint8_t *)(h + 1);
-	uint32_t n = sender_number(data, e->side.o->size); /* an entry has room for so many bytes, whatever came */
+	uint32_t n = sender_number(
+		data, e->side.o->size); /* an entry has room for so many bytes, whatever came */
 	struct msg_source *m = n < e->sources ? &e->source[n] : NULL;
 	uint64_t seq = pattern_number(data, e->side.o->size);
 
-	if (h->len != e->side.o->size || m == NULL || h->qid != m->qid || memcmp(h->node, m->gid, 16) != 0) {
+	if (h->len != e->side.o->size || m == NULL || h->qid != m->qid ||
+	    memcmp(h->node, m->gid, 16) != 0) {
 		run_fail(e->side.run, "%s: a message of %u bytes came, of which no sender knows",
 			 perf_op_name(e->side.o->op), h->len);
 		return false;
 	}
 	if (seq <= m->seq || !check_bytes(&e->side, data, n, seq)) {
-		run_fail(e->side.run, "%s: message %llu of register set %u did not arrive as it was sent, or came twice; "
-			 "the one before was %llu", perf_op_name(e->side.o->op), (unsigned long long)seq, n,
+		run_fail(e->side.run,
+			 "%s: message %llu of register set %u did not arrive as it was sent, or "
+			 "came twice; "
+			 "the one before was %llu",
+			 perf_op_name(e->side.o->op), (unsigned long long)seq, n,
 			 (unsigned long long)m->seq);
 		return false;
 	}
@@ -261,74 +272,89 @@ take_one(struct msg_end *e, bool *got)
 	return true;
 }
 
-/* Take the answer to the message sent last, if it is there. A message that fails ends a ping-pong. */
-static bool
-answered(struct msg_end *e)
+/* Take the answers that are there. A message that fails ends a ping-pong. */
+static void
+take_all_answers(struct msg_end *e)
 {
-	struct msg_sender *m = &e->sender[0];
-	uint8_t code = m->pending ? take_answer(e, m) : (uint8_t)URN_MSG_DONE;
+	for (uint32_t i = 0; i < e->senders && e->pending > 0; i++) {
+		uint8_t code = e->sender[i].pending ? take_answer(e, &e->sender[i]) : (uint8_t)URN_MSG_DONE;
 
-	if (code != URN_MSG_PENDING && code != URN_MSG_DONE)
-		run_fail(e->side.run, "%s: node %c's message failed: %s", perf_op_name(e->side.o->op),
-			 'A' + (int)e->side.index, urn_msg_code_text(code));
-	return code == URN_MSG_DONE;
+		if (code != URN_MSG_PENDING && code != URN_MSG_DONE)
+			run_fail(e->side.run, "%s: node %c's message failed: %s", perf_op_name(e->side.o->op),
+				 'A' + (int)e->side.index, urn_msg_code_text(code));
+	}
 }
 
-unsigned int
-msg_ping_step(struct side *s, uint64_t now)
+/* Send by the set whose turn it is. returns: false: its message before is still on its way */
+static bool
+ring_next(struct msg_end *e, uint64_t now)
 {
-	struct msg_end *e = end_of(s);
-	bool got, done;
+	if (e->sender[e->next].pending)
+		return false;
+	ring(e, e->next, now);
+	if (++e->next == e->senders)
+		e->next = 0;
+	return true;
+}
 
-	if (!is_up(e)) {
-		side_watch(s, now);
-		return 0;
-	}
-	if (e->waiting) {
-		bool here = urn_regset_poll(e->reads) != NULL;
+/* Send the next ping, or end. */
+static unsigned int
+ping(struct msg_end *e)
+{
+	struct side *s = &e->side;
 
-		if (here) {
-			now = rte_rdtsc();
-			meter_latency(s->meter, (now - e->sender[0].rung_at) / 2);
-			e->waiting = false;
-			if (!take_one(e, &got))
-				return 1;
-		}
-	}
-	done = answered(e);
-	side_watch(s, now);
-	if (e->waiting || !done) {
-		(void)is_gone(e);
-		return 0;
-	}
-	if (e->sender[0].done > s->meter->done)
-		meter_count(s->meter, 1, now);
 	if (meter_allow(s->meter, 1) > 0) {
-		s->meter->posted++;
-		e->waiting = true;
-		ring(e, 0, rte_rdtsc());
-	} else if (!s->done) {
-		atomic_store(&s->run->final, s->meter->done);
+		e->rung_at = rte_rdtsc();
+		e->waiting = ring_next(e, e->rung_at);
+		s->meter->posted += e->waiting;
+	} else if (!s->done && e->pending == 0) {
+		atomic_store(&s->run->final, s->received);
 		side_done(s);
 	}
 	return 1;
 }
 
 unsigned int
+msg_ping_step(struct side *s, uint64_t now)
+{
+	struct msg_end *e = end_of(s);
+	bool got;
+
+	side_watch(s, now);
+	if (!is_up(e))
+		return 0;
+	if (e->waiting && urn_regset_poll(e->reads) != NULL) {
+		now = rte_rdtsc();
+		meter_latency(s->meter, (now - e->rung_at) / 2);
+		e->waiting = false;
+		if (!take_one(e, &got))
+			return 1;
+	}
+	take_all_answers(e);
+	/* A round counts when its message was answered and the other side's message has come. */
+	while (s->meter->done < s->received && s->meter->done < e->done)
+		meter_count(s->meter, 1, now);
+	if (e->waiting)
+		return is_gone(e);
+	return ping(e);
+}
+
+unsigned int
 msg_pong_step(struct side *s, uint64_t now)
 {
 	struct msg_end *e = end_of(s);
-	bool done = answered(e), got = false;
+	bool got = false;
 
 	if (!e->owing && !take_one(e, &got))
 		return 1;
 	e->owing = e->owing || got;
-	if (e->owing && done) {
+	if (e->owing && ring_next(e, now)) {
 		e->owing = false;
-		ring(e, 0, now);
 		return 1;
 	}
-	if (done && !got && atomic_load_explicit(&s->run->final, memory_order_acquire) == e->sender[0].done)
+	take_all_answers(e);
+	if (!got && e->pending == 0 &&
+	    atomic_load_explicit(&s->run->final, memory_order_acquire) == e->done)
 		side_done(s);
 	return got;
 }

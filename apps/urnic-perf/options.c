@@ -24,13 +24,13 @@
 #define HUGE_SIZE (16ull << 20) /* from this size on messages go one at a time */
 
 static const char *const op_names[PERF_OPS] = {
-	[PERF_WRITE_BW] = "write_bw",	[PERF_READ_BW] = "read_bw",
-	[PERF_SEND_BW] = "send_bw",	[PERF_WRITE_LAT] = "write_lat",
-	[PERF_READ_LAT] = "read_lat",	[PERF_SEND_LAT] = "send_lat",
+	[PERF_WRITE_BW] = "write_bw",	  [PERF_READ_BW] = "read_bw",
+	[PERF_SEND_BW] = "send_bw",	  [PERF_WRITE_LAT] = "write_lat",
+	[PERF_READ_LAT] = "read_lat",	  [PERF_SEND_LAT] = "send_lat",
 	[PERF_ATOMIC_LAT] = "atomic_lat", [PERF_ATOMIC_BW] = "atomic_bw",
-	[PERF_LIMIT] = "limit",		[PERF_MEMCPY] = "memcpy",
-	[PERF_CONNECT] = "connect",	[PERF_MSG_RATE] = "msg_rate",
-	[PERF_MSG_LAT] = "msg_lat",	[PERF_MSG_INCAST] = "msg_incast",
+	[PERF_LIMIT] = "limit",		  [PERF_MEMCPY] = "memcpy",
+	[PERF_CONNECT] = "connect",	  [PERF_MSG_RATE] = "msg_rate",
+	[PERF_MSG_LAT] = "msg_lat",	  [PERF_MSG_INCAST] = "msg_incast",
 };
 
 static const char *const link_names[PERF_LINKS + 1] = {
@@ -137,14 +137,20 @@ static const struct urn_option rows[] = {
 	URN_OPTION_TIMEOUT(struct perf_opts, timeout, "14; 18 above 1000 QPs"),
 	{"ud", NULL, "send_bw, send_lat: unreliable datagrams, a packet each, not connections",
 	 urn_take_flag, O(ud)},
-	{"sets", "N", "msg_rate, msg_incast: register sets of a node that sends,\n"
-	 "1..4096 (128; msg_incast 16)", urn_take_u32, O(sets), .min = 1, .max = MAX_SETS},
-	{"senders", "N", "msg_incast: nodes that send, 1..15 (8)", urn_take_u32, O(senders), .min = 1,
-	 .max = PERF_NODES_MAX - 1},
-	{"entries", "N", "msg_...: entries of the queue, a power of two (twice as many as\n"
-	 "sets that send, 1024 at least)", urn_take_u32, O(entries), .min = 1, .max = URN_MSG_ENTRIES_MAX},
-	{"retries", "N", "msg_...: further tries when the queue is full, or the dataplane is\n"
-	 "busy, 0..65534 (without end)", urn_take_u32, O(retries), .max = 65534},
+	{"sets", "N",
+	 "msg_...: register sets of a node that sends, 1..4096\n"
+	 "(128; msg_incast 16, msg_lat 4)",
+	 urn_take_u32, O(sets), .min = 1, .max = MAX_SETS},
+	{"senders", "N", "msg_incast: nodes that send, 1..15 (8)", urn_take_u32, O(senders),
+	 .min = 1, .max = PERF_NODES_MAX - 1},
+	{"entries", "N",
+	 "msg_...: entries of the queue, a power of two (twice as many as\n"
+	 "sets that send, 1024 at least)",
+	 urn_take_u32, O(entries), .min = 1, .max = URN_MSG_ENTRIES_MAX},
+	{"retries", "N",
+	 "msg_...: further tries when the queue is full, or the dataplane is\n"
+	 "busy, 0..65534 (without end)",
+	 urn_take_u32, O(retries), .max = 65534},
 	{"srq", "yes|no", "receives from one shared queue (yes above 32 QPs)", urn_take_choice,
 	 O(use_srq), .words = yes_no},
 	{"ip", "4|6", "address family (4)", urn_take_choice, O(ipv6), .words = families},
@@ -204,7 +210,8 @@ given_of(uint64_t bits)
 	g.role.measured = g.size || g.depth || g.iters || g.duration ||
 			  urn_options_given(&table, bits, "hist");
 	g.msg.verbs = g.depth || g.inl || g.rd_atomic || g.timeout || g.srq ||
-		      urn_options_given(&table, bits, "qps") || urn_options_given(&table, bits, "recovery");
+		      urn_options_given(&table, bits, "qps") ||
+		      urn_options_given(&table, bits, "recovery");
 	return g;
 }
 
@@ -245,10 +252,10 @@ fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *e
 	bool lat = perf_op_is_lat(o->op) || o->lat;
 
 	if (!g->size)
-		o->size = perf_op_is_msg(o->op) ? 64
+		o->size = perf_op_is_msg(o->op)		    ? 64
 			  : lat || perf_op_is_atomic(o->op) ? 8
-			  : o->ud ? o->mtu
-				  : 65536;
+			  : o->ud			    ? o->mtu
+							    : 65536;
 	if (!g->depth)
 		o->depth = lat ? 1 : default_depth(o);
 	if (!g->inl)

@@ -17,8 +17,8 @@
 #define PERF_MAX_DEPTH 16384u      /* requests in flight of a QP */
 #define PERF_UD_MIN 8u		   /* bytes of a datagram: its stamp */
 #define PERF_MAX_IN_FLIGHT 1048576u /* ... over all QPs of a side */
-#define PERF_NODES_MAX 16u	   /* nodes of msg_incast: two ports each */
-#define PERF_MSG_MIN 8u		   /* bytes of a message: its stamp */
+#define PERF_NODES_MAX 16u	    /* nodes of msg_incast: two ports each */
+#define PERF_MSG_MIN 8u		    /* bytes of a message: its stamp */
 
 enum perf_op {
 	PERF_WRITE_BW,
@@ -74,10 +74,10 @@ struct perf_opts {
 	uint32_t mbufs;         /* packets in each port's pool */
 	uint32_t descs;         /* descriptors of each port's queues */
 	int core[2];            /* cores of node A and node B; equal: one thread */
-	uint32_t sets;          /* messages: register sets of a node that sends */
-	uint32_t senders;       /* messages: nodes that send; more than 1 in msg_incast only */
-	uint32_t entries;       /* messages: entries of the queue, a power of two */
-	uint32_t retries;       /* messages: further tries after queue-full or busy; 65535: without end */
+	uint32_t sets;		/* messages: register sets of a node that sends */
+	uint32_t senders;	/* messages: nodes that send; more than 1 in msg_incast only */
+	uint32_t entries;	/* messages: entries of the queue, a power of two */
+	uint32_t retries; /* messages: further tries after queue-full or busy; 65535: without end */
 	bool use_srq;           /* receives from one shared queue */
 	bool ud;		/* unreliable datagrams instead of connections */
 	bool ipv6;
@@ -125,11 +125,12 @@ int perf_cores_default(struct perf_opts *o, struct urn_err *err);
 /* --sets, --senders, --entries, --retries (msg_opts.c). */
 struct perf_msg_given {
 	bool sets, senders, entries, retries;
-	bool verbs;             /* an option of queue pairs */
+	bool verbs; /* an option of queue pairs */
 };
 /* Fill in the defaults of measurements of messages. */
 void perf_msg_defaults(struct perf_opts *o, const struct perf_msg_given *g);
-/* Check that options fit measurements of messages, or are not of them. returns: 0, or -1 with *err */
+/* Check that options fit measurements of messages, or are not of them. returns: 0, or -1 with *err
+ */
 int perf_msg_check(const struct perf_opts *o, const struct perf_msg_given *g, struct urn_err *err);
 
 /* Options about sides that were given (role_opts.c). */

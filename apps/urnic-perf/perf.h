@@ -364,7 +364,7 @@ struct result {
 	uint64_t retransmits;
 	uint64_t sent, lost; /* datagrams, warm-up included */
 	uint64_t answers[URN_MSG_CODES]; /* messages: answers by code, warm-up included */
-	uint64_t maybe;                /* messages: answers that leave open whether the message is there */
+	uint64_t maybe; /* messages: answers that leave open whether the message is there */
 	bool have_counters;
 	struct urn_counters counters;  /* counters of both adapters, over the whole run */
 	uint64_t qp_bytes;             /* dataplane memory of one idle QP */

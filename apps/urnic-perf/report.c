@@ -235,8 +235,9 @@ print_head(const struct perf_opts *o)
 	char size[32];
 
 	urn_text_size(size, sizeof(size), o->size);
-	printf("urnic-perf %s%s%s%s%s: %s, ", perf_op_name(o->op), o->ud ? " --ud" : "", o->lat ? " --lat" : "",
-	       o->no_sender_copy ? " --no-sender-copy" : "", o->foreign ? " --foreign" : "", size);
+	printf("urnic-perf %s%s%s%s%s: %s, ", perf_op_name(o->op), o->ud ? " --ud" : "",
+	       o->lat ? " --lat" : "", o->no_sender_copy ? " --no-sender-copy" : "",
+	       o->foreign ? " --foreign" : "", size);
 	if (perf_op_is_msg(o->op))
 		printf("%u node%s with %u register set%s, a queue of %u entries, ", o->senders,
 		       o->senders == 1 ? "" : "s", o->sets, o->sets == 1 ? "" : "s", o->entries);
@@ -244,7 +245,8 @@ print_head(const struct perf_opts *o)
 		printf("%u QP%s, depth %u, ", o->qps, o->qps == 1 ? "" : "s", o->depth);
 	if (o->attach == NULL || !perf_op_is_msg(o->op))
 		printf("MTU %u, ", o->mtu);
-	printf("%s, IPv%c", o->attach != NULL ? "attached" : perf_link_name(o->link), o->ipv6 ? '6' : '4');
+	printf("%s, IPv%c", o->attach != NULL ? "attached" : perf_link_name(o->link),
+	       o->ipv6 ? '6' : '4');
 	if (o->attach == NULL)
 		printf(", ICRC %s", o->no_icrc ? "off" : "on");
 	if (o->role != PERF_BOTH)

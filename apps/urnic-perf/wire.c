@@ -62,15 +62,20 @@ perf_wire_get(const struct perf_wire *w, struct perf_wire_result *out)
 	out->on = true;
 	for (unsigned int n = 0; n < w->plugs; n++) {
 		uint16_t i = (uint16_t)n;
-		const struct urn_impair_counters *in = urn_impair_counters(urn_switch_impair(w->sw, i, URN_SWITCH_IN));
-		const struct urn_impair_counters *to = urn_impair_counters(urn_switch_impair(w->sw, i, URN_SWITCH_OUT));
+		const struct urn_impair_counters *in =
+			urn_impair_counters(urn_switch_impair(w->sw, i, URN_SWITCH_IN));
+		const struct urn_impair_counters *to =
+			urn_impair_counters(urn_switch_impair(w->sw, i, URN_SWITCH_OUT));
 		unsigned int dir = n + 1 < w->plugs ? 0 : 1;
 
 		for (unsigned int k = 0; k < URN_IMPAIR_COUNTER_COUNT; k++)
-			out->dir[dir].v[k] += k == URN_IMPAIR_PUSHED || k == URN_IMPAIR_POPPED ? 0 : in->v[k];
+			out->dir[dir].v[k] +=
+				k == URN_IMPAIR_PUSHED || k == URN_IMPAIR_POPPED ? 0 : in->v[k];
 		/* An impairment that does nothing sees no frames; the switch has counted them. */
-		out->dir[dir].v[URN_IMPAIR_PUSHED] += urn_switch_counters(w->sw, i)->v[URN_SWITCH_RX_PACKETS];
-		out->dir[1 - dir].v[URN_IMPAIR_POPPED] += urn_switch_counters(w->sw, i)->v[URN_SWITCH_TX_PACKETS];
+		out->dir[dir].v[URN_IMPAIR_PUSHED] +=
+			urn_switch_counters(w->sw, i)->v[URN_SWITCH_RX_PACKETS];
+		out->dir[1 - dir].v[URN_IMPAIR_POPPED] +=
+			urn_switch_counters(w->sw, i)->v[URN_SWITCH_TX_PACKETS];
 		out->queue_drops[1 - dir] += to->v[URN_IMPAIR_QUEUE];
 	}
 }

@@ -77,11 +77,12 @@ struct perf_wire_result {
 };
 
 /*
- * Configure the switch, for a rig whose ports 1, 3, ... are the switch's ends towards its nodes. The
- * engine of the last node polls it. plug: `plugs` of them, filled in; owner: the caller, as long as *sw is used.
+ * Configure the switch, for a rig whose ports 1, 3, ... are the switch's ends towards its nodes.
+ * The engine of the last node polls it. plug: `plugs` of them, filled in; owner: the caller, as
+ * long as *sw is used.
  */
-void perf_wire_config(struct urn_config_switch *sw, struct urn_config_plug *plug, unsigned int plugs,
-		      const struct perf_wire_opts *o);
+void perf_wire_config(struct urn_config_switch *sw, struct urn_config_plug *plug,
+		      unsigned int plugs, const struct perf_wire_opts *o);
 /* Use the switch of an open rig; without one, polling does nothing. rig: outlives the wire */
 void perf_wire_open(struct perf_wire *w, const struct urn_rig *rig);
 /* Forward the frames that are there; one thread at a time. returns: frames moved */

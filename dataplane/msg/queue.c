@@ -183,7 +183,9 @@ urn_msg_deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qi
 	s->tail++;
 	/* The entry's bytes are there before the tail says so: release. */
 	atomic_store_explicit(&s->regs->rstat.tail, s->tail, memory_order_release);
-	urn_msg_touch(urn_msg_regs_of(tp), s);
+	/* Nobody sleeps without a channel: a reader that armed just now finds its message by the tail. */
+	if (s->channel_fd >= 0 || atomic_load_explicit(&s->regs->conf.arm, memory_order_relaxed))
+		urn_msg_touch(urn_msg_regs_of(tp), s);
 	URN_COUNT(tp, MSG_DELIVERED);
 	return URN_MSG_DONE;
 }

@@ -65,13 +65,24 @@ bucket_of(const struct urn_tp *tp, const uint8_t gid[16], uint8_t key)
 	return &tp->flows->bucket[rte_jhash_32b(words, 5, tp->cfg.hash_seed) & (URN_FLOW_BUCKETS - 1)];
 }
 
-struct urn_flow *
-urn_flow_find(const struct urn_tp *tp, const uint8_t gid[16], uint8_t key)
+static bool
+is_key(const struct urn_flow *f, const uint8_t gid[16], uint8_t key)
 {
-	struct urn_flow *f = *bucket_of(tp, gid, key);
+	return f->key == key && memcmp(f->gid, gid, 16) == 0;
+}
 
-	while (f && (f->key != key || memcmp(f->gid, gid, 16) != 0))
+struct urn_flow *
+urn_flow_find(struct urn_tp *tp, const uint8_t gid[16], uint8_t key)
+{
+	struct urn_flow *f = tp->flows->found; /* packets of one flow come in a row */
+
+	if (f && is_key(f, gid, key))
+		return f;
+	f = *bucket_of(tp, gid, key);
+	while (f && !is_key(f, gid, key))
 		f = f->hash_next;
+	if (f)
+		tp->flows->found = f;
 	return f;
 }
 
@@ -138,6 +149,8 @@ urn_flow_free(struct urn_tp *tp, struct urn_flow *f)
 	}
 	if (tp->flows->last == f)
 		tp->flows->last = NULL;
+	if (tp->flows->found == f)
+		tp->flows->found = NULL;
 	tp->flows->rx -= (f->flags & URN_FLOWF_RX) != 0;
 	__atomic_store_n(&tp->flows->n, tp->flows->n - 1, __ATOMIC_RELAXED);
 	free(f);
@@ -292,7 +305,9 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid, uint8_t *code)
 static void
 gather(struct urn_tp *tp, struct urn_flow *f)
 {
-	if (!tp->gathers || ++f->gathered_n >= URN_FLOW_SEGMENTS) {
+	if (f->gathered_n < URN_FLOW_SEGMENTS)
+		f->gathered_n++;
+	if (!tp->gathers || f->gathered_n == URN_FLOW_SEGMENTS) {
 		urn_flow_sched(tp, f);
 		return;
 	}

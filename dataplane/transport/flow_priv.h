@@ -147,6 +147,7 @@ struct urn_flows {
 	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
 	uint32_t wholes;           /* messages that are put together */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
+	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
 	struct urn_flow_refusals *spare; /* taken when a message is refused; NULL: none now */
 };
 
@@ -168,7 +169,7 @@ urn_flow_of(struct urn_source *src)
 int urn_flows_init(struct urn_tp *tp);
 void urn_flows_free(struct urn_tp *tp);
 /* The flow with this key; NULL: none. */
-struct urn_flow *urn_flow_find(const struct urn_tp *tp, const uint8_t gid[16], uint8_t key);
+struct urn_flow *urn_flow_find(struct urn_tp *tp, const uint8_t gid[16], uint8_t key);
 /* Make a flow, which is not there. flags: 0 or URN_FLOWF_RX. NULL: no room (counted) */
 struct urn_flow *urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t flags);
 /* The own address of a flow. */

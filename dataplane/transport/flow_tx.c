@@ -337,29 +337,33 @@ urn_flow_gather(struct urn_tp *tp, struct urn_flow *f)
 }
 
 /*
- * An acknowledgement is owed. Data goes first: a program that answers a message waits for the answer's way, and
- * the sender of the message for both. sent: the flow sent data in this share of the turn. returns: true when
- * there is nothing more to do now
+ * An acknowledgement is owed. Data goes first, for a turn at most: a program that answers a message waits for the
+ * answer's way, and the sender of the message for both. sent: the flow sent data in this share of the turn.
+ * returns: true when there is nothing more to do now
  */
 static bool
 acknowledge(struct urn_tp *tp, struct urn_flow *f, bool sent)
 {
-	if (tp->gathers) {
-		urn_flow_gather(tp, f);
-		return true;
-	}
-	if (sent && !(f->flags & URN_FLOWF_ACK_LATE)) {
-		f->flags |= URN_FLOWF_ACK_LATE;
-		return false;
+	bool paced = f->user.source.flags & URN_SOURCE_PARKED; /* data has no turn for long: do not wait for it */
+
+	if (!paced && !(f->flags & URN_FLOWF_ACK_LATE)) {
+		if (tp->gathers) {
+			urn_flow_gather(tp, f);
+			return true;
+		}
+		if (sent) {
+			f->flags |= URN_FLOWF_ACK_LATE;
+			return false;
+		}
 	}
 	f->flags &= (uint16_t)~URN_FLOWF_ACK_LATE;
 	return urn_flow_tell(tp, f);
 }
 
-bool
-urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
+/* Use a share of the turn. returns: true when there is more to do */
+static bool
+serve(struct urn_tp *tp, struct urn_flow *f)
 {
-	struct urn_flow *f = urn_flow_of(src);
 	uint32_t sent_no = f->sent_no;
 	bool more = false;
 
@@ -369,6 +373,18 @@ urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 	if ((f->flags & URN_FLOWF_ACK) && !acknowledge(tp, f, f->sent_no != sent_no))
 		more = true;
 	return more;
+}
+
+bool
+urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
+{
+	struct urn_flow *f = urn_flow_of(src);
+
+	if (tp->gathers && f->gathered_n < URN_FLOW_SEGMENTS) {
+		urn_flow_gather(tp, f);
+		return false;
+	}
+	return serve(tp, f);
 }
 
 void
@@ -382,7 +398,10 @@ urn_flows_send(struct urn_tp *tp)
 		tp->gathered = f->gathered_next;
 		f->flags &= (uint16_t)~URN_FLOWF_GATHERS;
 		/* A flow in the schedule has its turn there, and a paced one at its time. */
-		if (!(src->flags & URN_SOURCE_HELD) && urn_flow_serve(tp, src))
-			urn_sched_add(&tp->sched, src);
+		if ((src->flags & URN_SOURCE_HELD) || !serve(tp, f))
+			continue;
+		/* The next turn comes in its order: frames of others might leave no room again and again. */
+		f->gathered_n = URN_FLOW_SEGMENTS;
+		urn_sched_add(&tp->sched, src);
 	}
 }

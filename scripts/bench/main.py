@@ -10,6 +10,7 @@ sections  the measurements: series, points, plots
 speed     the table of figures that urnic must reach
 urnicd    the table for programs attached to a dataplane process
 congestion many senders into one port, simulated and over net_ring
+msg       the table for messages without connections
 attached  commands of a dataplane process and its programs
 stats     rows of raw data, medians
 report    text and CSV

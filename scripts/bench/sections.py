@@ -7,6 +7,7 @@ in the plot the value stands (a percentile, a stage)."""
 from collections import namedtuple
 
 import congestion
+import msg
 import peers
 import speed
 import switched
@@ -209,5 +210,15 @@ def congestion_of(urnic, runner, t, quick):
         "the rates over time, simulated, when gnuplot is there.")
 
 
+def messages(urnic, runner, t, quick):
+    del runner, quick
+    return Section("msg", "Messages without connections, beside a queue pair",
+                   [row.key for row in msg.ROWS],
+                   [Series(name, measure) for name, measure in msg.measures(urnic, t).items()], [],
+                   "64 B messages between two nodes of one process over net_ring, one lcore a node. A message counts "
+                   "when it was answered and its reader has compared it.",
+                   msg.ROWS)
+
+
 ALL = {"size": size, "qps": qps, "latency": latency, "loss": loss, "stages": stages,
-       "speed": table, "urnicd": attached, "congestion": congestion_of}
+       "speed": table, "urnicd": attached, "congestion": congestion_of, "msg": messages}

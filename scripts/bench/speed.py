@@ -92,17 +92,25 @@ ROWS = [
 ]
 
 
-def measures(urnic, runner, t):
-    """{run: function of a row's key}: the function measures, unless the row does not need the run."""
-    wanted = {row.key: row.runs for row in ROWS}
+def runs_of(urnic, t, table, runs):
+    """{run: function of a row's key} for runs of urnic-perf: the function measures, unless the row does not need
+    the run."""
+    wanted = {row.key: row.runs for row in table}
 
     def perf(name):
         def measure(key):
             if name not in wanted[key]:
                 return []
-            op, *args = RUNS[name]
+            op, *args = runs[name]
             return [(key, m, v) for m, v in urnic.rate(op, t, *args).items()]
         return measure
+
+    return {name: perf(name) for name in runs}
+
+
+def measures(urnic, runner, t):
+    """{run: function of a row's key}: the function measures, unless the row does not need the run."""
+    wanted = {row.key: row.runs for row in ROWS}
 
     def ucx(name, test, size, metric):
         def measure(key):
@@ -113,7 +121,7 @@ def measures(urnic, runner, t):
             return [(key, metric, found[metric])]
         return measure
 
-    found = {name: perf(name) for name in RUNS}
+    found = runs_of(urnic, t, ROWS, RUNS)
     found[UCX_BW] = ucx(UCX_BW, "tag_bw", 65536, "gbps")
     found[UCX_LAT] = ucx(UCX_LAT, "tag_lat", 8, "us")
     return found

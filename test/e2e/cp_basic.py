@@ -7,7 +7,7 @@ import stat
 import subprocess
 import time
 
-from cp_common import check, children, embedded_only, expect, once, run_all, wait_until
+from cp_common import check, children, embedded_only, expect, once, run_all, verbs_only, wait_until
 
 
 def test_one_file(p):
@@ -93,8 +93,8 @@ def test_options(p):
     a = p.make("a", 1_500_000)
     for i, options in enumerate([
             ["--chunk", "4K", "--depth", "2"],
-            ["--chunk", "1M", "--depth", "2"],
-            ["--chunk=64M", "--depth=2"],
+            ["--chunk", "1M" if not p.over else "1020K", "--depth", "2"],
+            ["--chunk=64M", "--depth=2"] if not p.over else ["--chunk=1020K", "--depth=64"],
             ["--chunk", "4K", "--depth", "1024"],
             ["--mtu", "256"], ["--mtu", "512"], ["--mtu", "1024"], ["--mtu", "2048"],
             ["--idle", "spin"], ["--idle", "pause"], ["--idle", "sleep"],
@@ -122,11 +122,12 @@ def test_help_and_version(p):
     result = p.run("--help")
     expect(result, 0, "Usage: urnic-cp")
     for option in ("--to", "--json", "--capture", "--mtu", "--chunk", "--depth", "--no-check",
-                   "--no-icrc", "--idle", "--listen", "--peer", "--force", "--attach", "--node", "--nodes"):
+                   "--no-icrc", "--over", "--idle", "--listen", "--peer", "--force", "--attach", "--node", "--nodes"):
         check(option in result[1], f"{option} is not in the help")
     expect(p.run("--version"), 0, "urnic-cp 0.")
 
 
+@verbs_only
 @embedded_only
 def test_capture(p):
     """--capture writes the packets that cross the port: requests and acknowledgements."""

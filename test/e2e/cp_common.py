@@ -4,6 +4,9 @@
 With "--attached URNICD" behind the program, the tests run urnic-cp attached to dataplane
 processes. A command with both sides attaches to two nodes of one process; a listener and its
 sender attach to two processes that memif joins. Tests marked embedded_only are left out then.
+
+With "--over msg" in front of names of tests, senders send over messages instead of queue pairs. Tests marked
+verbs_only are left out then.
 """
 import filecmp
 import os
@@ -87,7 +90,8 @@ class Dataplanes:
 class Place:
     """A folder for one test: files to send, TMPDIR, and the folder of the copies."""
 
-    def __init__(self, program, urnicd=None):
+    def __init__(self, program, urnicd=None, over=None):
+        self.over = ["--over", over] if over else []
         self.root = tempfile.mkdtemp(prefix="cpt", dir="/tmp")
         os.chmod(self.root, 0o755)
         self.tmp = os.path.join(self.root, "tmp")
@@ -112,6 +116,8 @@ class Place:
     def start(self, *args, **kw):
         if self.dataplanes:
             args = (*self.dataplanes.options(args), *args)
+        if "--listen" not in args:
+            args = (*self.over, *args)
         # A runner of the tests may ignore SIGHUP, and the program would inherit that.
         kw.setdefault("preexec_fn", lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         p = subprocess.Popen(self.user + [self.program, *args], cwd=self.root, env=self.env(),
@@ -230,6 +236,12 @@ def attached_only(test):
     return test
 
 
+def verbs_only(test):
+    """Mark a test of which the result is another over messages, or that has nothing to do with the way."""
+    test.verbs_only = True
+    return test
+
+
 def once(test):
     """Mark a test that moves gigabytes to test how urnic-cp treats files: it runs only embedded and without
     sanitizers, because files are treated the same otherwise. With URNIC_TEST_ALL in the environment, or given by
@@ -239,15 +251,20 @@ def once(test):
 
 
 def run_all(namespace):
-    """Run the functions test_* of a file. Arguments: the program, perhaps --attached URNICD, names of tests."""
+    """Run the functions test_* of a file. Arguments: the program, perhaps --attached URNICD, perhaps --over msg,
+    names of tests."""
     program, rest = os.path.abspath(sys.argv[1]), sys.argv[2:]
     urnicd = os.path.abspath(rest[1]) if rest[:1] == ["--attached"] else None
+    rest = rest[2 if urnicd else 0:]
+    over = rest[1] if rest[:1] == ["--over"] else None
+    rest = rest[2 if over else 0:]
     failed = 0
-    names = rest[2 if urnicd else 0:] or sorted(n for n in namespace if n.startswith("test_"))
+    names = rest or sorted(n for n in namespace if n.startswith("test_"))
     for name in names:
-        if hasattr(namespace[name], "embedded_only" if urnicd else "attached_only"):
+        if hasattr(namespace[name], "embedded_only" if urnicd else "attached_only") or (
+                over and hasattr(namespace[name], "verbs_only")):
             continue
-        place = Place(program, urnicd)
+        place = Place(program, urnicd, over)
         if (hasattr(namespace[name], "once") and (urnicd or place.sanitized) and name not in rest and
                 not os.environ.get("URNIC_TEST_ALL")):
             place.close()

@@ -7,7 +7,7 @@ import socket
 import struct
 import subprocess
 
-from cp_common import check, embedded_only, expect, once, run_all, wait_until
+from cp_common import check, embedded_only, expect, once, run_all, verbs_only, wait_until
 
 MAGIC, PROTOCOL = 0x7563706F, 1
 OFFER, READY, START, GO, DONE, FAIL = range(1, 7)
@@ -17,8 +17,8 @@ def frame(kind, body=b"", magic=MAGIC, protocol=PROTOCOL, length=None):
     return struct.pack("=IHHI", magic, protocol, kind, len(body) if length is None else length) + body
 
 
-def offer(release=b"0.1.0", mtu=4096, chunk=262144, depth=16, no_check=0, no_icrc=0, rsvd=0):
-    return frame(OFFER, struct.pack("=32s6I", release, mtu, chunk, depth, no_check, no_icrc, rsvd))
+def offer(release=b"0.1.0", mtu=4096, chunk=262144, depth=16, no_check=0, no_icrc=0, over_msg=0):
+    return frame(OFFER, struct.pack("=32s6I", release, mtu, chunk, depth, no_check, no_icrc, over_msg))
 
 
 @embedded_only
@@ -312,7 +312,8 @@ def test_rubbish_to_listener(p):
             (offer(depth=0xffffffff), "offers values that no urnic-cp would"),
             (offer(chunk=64 << 20, depth=1024), "offers values that no urnic-cp would"),
             (offer(no_check=2), "offers values that no urnic-cp would"),
-            (offer(rsvd=1), "offers values that no urnic-cp would"),
+            (offer(over_msg=2), "offers values that no urnic-cp would"),
+            (offer(over_msg=1, chunk=1 << 20, depth=4), "offers values that no urnic-cp would"),
             (offer(), gone)]:
         rubbish_to_listener(p, data, text)
 
@@ -322,16 +323,22 @@ def test_rubbish_start(p):
     gid = bytes(10) + b"\xff\xff\x0a\x4d\0\2"
     for qpn, psn, mtu, g in [(0, 1, 5, gid), (1 << 24, 1, 5, gid), (17, 1 << 24, 5, gid),
                              (17, 1, 0, gid), (17, 1, 6, gid), (17, 1, 5, bytes(16))]:
-        body = struct.pack("=II16sI", qpn, psn, g, mtu)
+        body = struct.pack("=II16sIIQII", qpn, psn, g, mtu, 0, 0, 0, 0)
         rubbish_to_listener(p, offer() + frame(START, body), "cannot be one", wait_reply=True)
+    # A queue where none is used, and none where one is.
+    for over, qid, rsvd in [(0, 1 << 32, 0), (1, 0, 0), (1, 1 << 32, 1)]:
+        body = struct.pack("=II16sIIQII", 17, 1, gid, 5, 0, qid, 7, rsvd)
+        rubbish_to_listener(p, offer(over_msg=over) + frame(START, body), "a receive queue that cannot be one",
+                            wait_reply=True)
 
 
+@verbs_only
 @embedded_only
 def test_rubbish_to_sender(p):
     """A listener that sends rubbish or goes away: a message, exit code 1."""
     a = p.make("a", 10)
-    good = struct.pack("=QIIII16sI108s", 4096, 1, 0, 17, 1, bytes(10) + b"\xff\xff\x0a\x4d\0\1", 5,
-                       b"/nowhere/memif.sock")
+    good = struct.pack("=QIIII16sI108sQII", 4096, 1, 0, 17, 1, bytes(10) + b"\xff\xff\x0a\x4d\0\1", 5,
+                       b"/nowhere/memif.sock", 0, 0, 0)
     for data, text in [
             (b"", "went away in the middle"),
             (b"hello", "went away in the middle"),
@@ -339,9 +346,9 @@ def test_rubbish_to_sender(p):
             (frame(GO), "said GO where READY was due"),
             (frame(FAIL, b"no room".ljust(256, b"\0")), "the receiver gave up: no room"),
             (frame(READY, bytes(len(good))), "cannot be one"),
-            (frame(READY, good[:44] + b"relative".ljust(108, b"\0")), "cannot be one"),
-            (frame(READY, good[:44] + b"/a,role=server".ljust(108, b"\0")), "cannot be one"),
-            (frame(READY, good[:44] + b"/" * 108), "cannot be one")]:
+            (frame(READY, good[:44] + b"relative".ljust(124, b"\0")), "cannot be one"),
+            (frame(READY, good[:44] + b"/a,role=server".ljust(124, b"\0")), "cannot be one"),
+            (frame(READY, good[:44] + b"/" * 108 + bytes(16)), "cannot be one")]:
         sock = p.path("s")
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(sock)

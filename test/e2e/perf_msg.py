@@ -95,7 +95,7 @@ class Embedded(unittest.TestCase):
 
     def test_bad_options(self):
         for args in (("msg_rate", "--size", "7"), ("msg_rate", "--size", "2M"), ("msg_rate", "--qps", "2"),
-                     ("msg_rate", "--entries", "100"), ("msg_rate", "--senders", "2"), ("msg_lat", "--sets", "2"),
+                     ("msg_rate", "--entries", "100"), ("msg_rate", "--senders", "2"),
                      ("msg_rate", "--with-limit"), ("msg_lat", "--depth", "2"), ("msg_incast", "--senders", "16"),
                      ("send_bw", "--sets", "2"), ("msg_rate", "--ud"), ("msg_rate", "--link", "null"),
                      ("msg_rate", "--attach", "auto", "--peer", "h"), ("msg_rate", "--entries", "65536", "--size", "1M")):

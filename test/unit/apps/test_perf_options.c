@@ -437,6 +437,45 @@ huge_messages_take_one_slot(void **state)
 	assert_true(layout_dst_bytes(&l) == 1u << 30);
 }
 
+/* Measurements of messages: sets and entries by default, and mistakes. */
+static void
+messages(void **state)
+{
+	static const char *const bad[] = {
+		"msg_rate --size 7", "msg_rate --size 2M", "msg_rate --entries 100", "msg_rate --qps 2",
+		"msg_rate --depth 2", "msg_rate --with-limit", "msg_rate --senders 2",
+		"msg_incast --senders 16", "send_bw --sets 2", "send_bw --retries 1", "msg_rate --ud",
+		"msg_rate --entries 65536 --size 1M", "msg_lat --attach auto --peer h",
+	};
+
+	(void)state;
+	assert_int_equal(parse("msg_rate"), PERF_RUN);
+	assert_int_equal(o.size, 64);
+	assert_int_equal(o.sets, 128);
+	assert_int_equal(o.senders, 1);
+	assert_int_equal(o.entries, 1024);
+	assert_int_equal(o.retries, 65535);
+	assert_false(o.wire.on);
+	assert_int_equal(parse("msg_rate --sets 4096 --retries 0"), PERF_RUN);
+	assert_int_equal(o.entries, 8192);
+	assert_int_equal(o.retries, 0);
+	assert_int_equal(parse("msg_rate --size 1M"), PERF_RUN);
+	assert_true(o.entries * (1u << 20) <= 64u << 20);
+	assert_int_equal(parse("msg_lat"), PERF_RUN);
+	assert_int_equal(o.sets, 4);
+	assert_int_equal(parse("msg_lat --sets 1"), PERF_RUN);
+	assert_int_equal(o.sets, 1);
+	assert_int_equal(parse("msg_incast"), PERF_RUN);
+	assert_int_equal(o.senders, 8);
+	assert_int_equal(o.sets, 16);
+	assert_true(o.wire.on);
+	assert_int_equal(parse("msg_incast --attach auto"), PERF_RUN);
+	assert_false(o.wire.on);
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (parse(bad[i]) != PERF_EXIT_USAGE || err.text[0] == '\0')
+			fail_msg("'%s' was taken", bad[i]);
+}
+
 int
 main(void)
 {
@@ -451,7 +490,7 @@ main(void)
 		cmocka_unit_test(layout_holds_what_is_in_flight),
 		cmocka_unit_test(huge_messages_take_one_slot),
 		cmocka_unit_test(mtu_of_ports), cmocka_unit_test(datagrams),
-		cmocka_unit_test(idle_clients),
+		cmocka_unit_test(idle_clients), cmocka_unit_test(messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

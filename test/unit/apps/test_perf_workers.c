@@ -221,7 +221,7 @@ threads_say_that_they_are_run(void **state)
 		side[1].step = nothing;
 		side[1].ran.most = 0; /* the workers set it */
 		two.core[1] = core;
-		assert_int_equal(workers_run(side, &run), 0);
+		assert_int_equal(workers_run(&side[0], &side[1], &run), 0);
 		assert_int_equal(side[1].ran.most, m.ran.most);
 		assert_true(side[1].ran.cycles > 0);
 	}

@@ -5,6 +5,7 @@ import sys
 import unittest
 
 sys.path.insert(0, sys.argv.pop(1))
+import msg # pylint: disable=wrong-import-position
 import speed # pylint: disable=wrong-import-position
 import stats # pylint: disable=wrong-import-position
 
@@ -49,6 +50,15 @@ class Speed(unittest.TestCase):
         v = verdict(raw, "write_ucx")
         self.assertEqual((v.rounds, v.median), (1, 1))
         self.assertEqual(verdict([], "write_ucx").verdict, "not measured")
+
+    def test_rows_of_messages_have_their_runs(self):
+        for row in msg.ROWS:
+            self.assertLessEqual(set(row.runs), set(msg.RUNS), row.key)
+            row.form(row.figure({run: {"msg_rate": 2e6, "us": 2.0} for run in row.runs}))
+        raw = [stats.Row(1, "msg", "lat", run, "lat", "us", us)
+               for run, us in (("ping-pong of messages", 1.3), ("ping-pong of SENDs", 1.0))]
+        v = next(v for v in speed.verdicts(raw, "msg", msg.ROWS) if v.row.key == "lat")
+        self.assertEqual(v.verdict, "MISSED")
 
     def test_every_row_has_its_runs(self):
         known = set(speed.RUNS) | {speed.UCX_BW, speed.UCX_LAT}

@@ -195,7 +195,12 @@ test_offers(void **state)
 	REFUSE(depth, 1025);
 	REFUSE(no_check, 2);
 	REFUSE(no_icrc, 2);
-	REFUSE(rsvd, 1);
+	REFUSE(over_msg, 2);
+	o = good_offer();
+	o.over_msg = 1;
+	assert_int_equal(cp_offer_check(&o, &err), 0);
+	o.chunk = 1u << 20;
+	assert_int_equal(cp_offer_check(&o, &err), -1);
 	o = good_offer();
 	memset(o.release, '0', sizeof(o.release));
 	assert_int_equal(cp_offer_check(&o, &err), -1);
@@ -203,6 +208,20 @@ test_offers(void **state)
 	o.chunk = 64u << 20;
 	o.depth = 17;
 	assert_int_equal(cp_offer_check(&o, &err), -1);
+}
+
+/* A queue is told over messages, and only there. */
+static void
+test_queues(void **state)
+{
+	struct cp_queue none = {0}, one = {.qid = 1ull << 32, .token = 5}, bad = {.qid = 1ull << 32, .rsvd = 1};
+
+	(void)state;
+	assert_true(cp_queue_ok(&none, false));
+	assert_true(cp_queue_ok(&one, true));
+	assert_false(cp_queue_ok(&none, true));
+	assert_false(cp_queue_ok(&one, false));
+	assert_false(cp_queue_ok(&bad, true));
 }
 
 static void
@@ -326,7 +345,7 @@ main(void)
 		T(test_reason_at_saying),
 		T(test_silence),
 		cmocka_unit_test(test_offers),
-		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_addresses), cmocka_unit_test(test_queues),
 		cmocka_unit_test_setup_teardown(test_listen, listen_setup, test_dir_remove),
 		cmocka_unit_test_setup_teardown(test_connect_early, listen_setup, test_dir_remove),
 	};

@@ -135,6 +135,24 @@ test_mtu(void **state)
 							    mtu == 2048 || mtu == 4096);
 }
 
+static void
+test_over(void **state)
+{
+	struct cp_opts o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "a"), -1);
+	assert_false(o.over_msg);
+	assert_int_equal(parse(&o, "--over verbs --chunk 64M --depth 2 a"), -1);
+	assert_int_equal(parse(&o, "--over msg --chunk 1020K --depth 64 a"), -1);
+	assert_true(o.over_msg);
+	/* A chunk and its head are one message of at most 1 MiB; the queue is one piece of memory. */
+	assert_int_equal(parse(&o, "--over msg --chunk 1M --depth 2 a"), CP_EXIT_USAGE);
+	assert_int_equal(parse(&o, "--over msg --chunk 512K --depth 129 a"), CP_EXIT_USAGE);
+	assert_int_equal(parse(&o, "--over tcp a"), CP_EXIT_USAGE);
+	assert_int_equal(parse(&o, "--listen s --over msg"), CP_EXIT_USAGE);
+}
+
 int
 main(void)
 {
@@ -142,6 +160,7 @@ main(void)
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_all),
 		cmocka_unit_test(test_roles),	 cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_mtu),	 cmocka_unit_test(test_attach),
+		cmocka_unit_test(test_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

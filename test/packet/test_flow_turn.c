@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flows: the order of things in a turn, when sources of the schedule send messages. */
+#include "flow_net.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MS 1000000ull
+
+/* A source that sends one message to node `to` when it is served. */
+struct talker {
+	struct urn_source_ops_user user; /* first */
+	struct flow_net *n;
+	unsigned int from, to;
+	struct flow_sent s;
+};
+
+static bool
+talk(struct urn_tp *tp, struct urn_source *src)
+{
+	struct talker *t = (struct talker *)src;
+
+	(void)tp;
+	assert_int_equal(flow_send(t->n, t->from, t->to, flow_qid(1), 64, 7, &t->s), URN_MSG_PENDING);
+	return false;
+}
+
+static const struct urn_source_ops talker_ops = {.serve = talk};
+
+/* Let a talker have a turn with the sources of a node's own. */
+static void
+schedule(struct talker *t, struct flow_net *n, unsigned int from, unsigned int to, struct urn_tp_share *share)
+{
+	memset(t, 0, sizeof(*t));
+	t->n = n;
+	t->from = from;
+	t->to = to;
+	t->user.ops = &talker_ops;
+	t->user.source.kind = URN_SOURCE_OPS;
+	t->user.source.share = share;
+	urn_sched_add(&n->node[from].tp->sched, &t->user.source);
+}
+
+static uint64_t
+count(const struct flow_net *n, unsigned int node, enum urn_counter c)
+{
+	return n->node[node].tp->c.v[c];
+}
+
+/* Messages that sources send in one turn go out in that turn, and share packets. */
+static void
+sources_share_packets(void **state)
+{
+	struct flow_net *n = calloc(1, sizeof(*n));
+	struct urn_tp_share share = {0};
+	struct talker t[24];
+
+	(void)state;
+	assert_non_null(n);
+	flow_net_open(n, 2, 1);
+	for (unsigned int i = 0; i < 24; i++)
+		schedule(&t[i], n, 0, 1, &share);
+	flow_net_run(n, FLOW_NET_STEP);
+	assert_int_equal(count(n, 0, URN_C_FLOW_TX), 3); /* of at most 10 messages in MTU 1024 */
+	for (unsigned int i = 0; i < 24; i++)
+		flow_net_until(n, &t[i].s, MS);
+	assert_int_equal(n->node[1].got_n, 24);
+	for (unsigned int i = 0; i < 24; i++)
+		flow_sent_free(&t[i].s);
+	flow_net_close(n);
+	free(n);
+}
+
+/* An acknowledgement lets data go first, for one turn at most; without data it goes at once. */
+static void
+data_goes_first(void **state)
+{
+	struct flow_net *n = calloc(1, sizeof(*n));
+	struct urn_tp_share share = {0};
+	struct talker ask, answer, more;
+
+	(void)state;
+	assert_non_null(n);
+	flow_net_open(n, 2, 1);
+	schedule(&ask, n, 0, 1, &share);
+	flow_net_run(n, n->delay);
+	assert_int_equal(n->node[1].got_n, 0);
+	/* Node 1 gets the message and answers it in the same turn, and sends again in the next. */
+	schedule(&answer, n, 1, 0, &share);
+	flow_net_run(n, FLOW_NET_STEP);
+	assert_int_equal(n->node[1].got_n, 1);
+	assert_int_equal(count(n, 1, URN_C_FLOW_TX), 1);
+	assert_int_equal(count(n, 1, URN_C_FLOW_ACKS_TX), 0);
+	schedule(&more, n, 1, 0, &share);
+	flow_net_run(n, FLOW_NET_STEP);
+	assert_int_equal(count(n, 1, URN_C_FLOW_TX), 2);
+	assert_int_equal(count(n, 1, URN_C_FLOW_ACKS_TX), 1);
+	flow_net_until(n, &ask.s, MS);
+	flow_net_until(n, &more.s, MS);
+	assert_int_equal(ask.s.code, URN_MSG_DONE);
+	assert_int_equal(more.s.code, URN_MSG_DONE);
+	flow_sent_free(&ask.s);
+	flow_sent_free(&answer.s);
+	flow_sent_free(&more.s);
+	flow_net_close(n);
+	free(n);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sources_share_packets),
+		cmocka_unit_test(data_goes_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
