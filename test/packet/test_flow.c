@@ -418,6 +418,35 @@ receiver_restarts(void **state)
 	net_end(n);
 }
 
+/*
+ * The receiver restarts before its first acknowledgement came: the message was delivered to its life before, and must
+ * not be delivered again, nor be answered as if it were nowhere.
+ */
+static void
+receiver_restarts_unknown(void **state)
+{
+	struct flow_net *n = net(2, 1);
+	struct flow_sent s[2];
+
+	(void)state;
+	n->lose_opcode = URN_FLOW_ACK;
+	flow_send(n, 0, 1, flow_qid(0), 64, 1, &s[0]);
+	flow_net_run(n, 3 * MS);
+	assert_int_equal(n->node[1].got_n, 1);
+	flow_net_restart(n, 1);
+	n->lose_opcode = 0;
+	flow_net_until(n, &s[0], 3000 * MS);
+	assert_int_equal(s[0].code, URN_MSG_RESTARTED | URN_MSG_MAY_BE_THERE);
+	assert_int_equal(n->node[1].got_n, 1);
+	flow_send(n, 0, 1, flow_qid(0), 64, 2, &s[1]);
+	flow_net_until(n, &s[1], 1000 * MS);
+	assert_int_equal(s[1].code, URN_MSG_DONE);
+	assert_int_equal(n->node[1].got_n, 2);
+	flow_sent_free(&s[0]);
+	flow_sent_free(&s[1]);
+	net_end(n);
+}
+
 /* The sender restarts: a later epoch is taken at once, and packets of the earlier one no more. */
 static void
 sender_restarts(void **state)
@@ -618,6 +647,7 @@ main(void)
 		cmocka_unit_test(no_such_node),
 		cmocka_unit_test(ageing),
 		cmocka_unit_test(receiver_restarts),
+		cmocka_unit_test(receiver_restarts_unknown),
 		cmocka_unit_test(sender_restarts),
 		cmocka_unit_test(forgotten),
 		cmocka_unit_test(owners_are_bounded),
