@@ -125,14 +125,15 @@ put_payload(const struct urn_work *w, uint8_t *at)
 static uint32_t
 start_or_age(const struct urn_tp *tp, struct urn_flow *f)
 {
-	uint32_t now = (uint32_t)(tp->now >> AGE_SHIFT);
+	uint32_t now = (uint32_t)(tp->now >> AGE_SHIFT), age;
 	uint64_t ms;
 
 	if (likely(f->tx_start))
 		return f->tx_start;
 	if (!f->tx_born)
 		f->tx_born = now ? now : UINT32_MAX;
-	ms = ((uint64_t)(now - f->tx_born) << AGE_SHIFT) / 1000000;
+	age = now - f->tx_born;
+	ms = age ? ((age - 1ull) << AGE_SHIFT) / 1000000 : 0; /* both times were rounded down */
 	return (uint32_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX);
 }
 

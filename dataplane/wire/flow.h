@@ -33,7 +33,7 @@ struct urn_flow_hdr {
 /*
  * Data whose sender knows no start of the node yet says how old its epoch is: milliseconds since its first packet
  * was sent, rounded down. A node that was started later than that resets the flow: packets of this epoch may
- * have come to the node's life before. Rounding does no harm, as no node dies and is up again within 2 ms.
+ * have come to the node's life before. Rounding does no harm, as no node dies and is up again within 3 ms.
  */
 enum {
 	URN_FLOW_AGE_MAX = 0xffff, /* all ages from here on */

@@ -5,6 +5,7 @@
 #include "base/rnd.h"
 
 #include <setjmp.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -431,7 +432,7 @@ receiver_restarts_unknown(void **state)
 	(void)state;
 	n->lose_opcode = URN_FLOW_ACK;
 	flow_send(n, 0, 1, flow_qid(0), 64, 1, &s[0]);
-	flow_net_run(n, 3 * MS);
+	flow_net_run(n, 4 * MS);
 	assert_int_equal(n->node[1].got_n, 1);
 	flow_net_restart(n, 1);
 	n->lose_opcode = 0;
@@ -629,6 +630,40 @@ flows_are_bounded(void **state)
 	net_end(n);
 }
 
+/* DB-6: an active flow costs at most 1 KiB of the heap, and a node that is idle nothing after its flow has aged out. */
+static void
+memory_of_flows(void **state)
+{
+	enum { FLOWS = 1000, AGED_S = 70 };
+	static struct flow_sent s[FLOWS];
+	struct flow_net *n = net(2, 1);
+	uint8_t gid[16];
+	size_t before, most;
+
+	(void)state;
+	memcpy(gid, n->node[1].gid, 16);
+	n->node[0].neigh = -1;
+	for (unsigned int i = 0; i < FLOWS; i++)
+		s[i].m = (struct urn_flow_msg){.qid = flow_qid(0)};
+	before = mallinfo2().uordblks;
+	for (uint16_t i = 0; i < FLOWS; i++) {
+		memcpy(gid + 13, &i, 2);
+		assert_int_equal(urn_flow_send(n->node[0].tp, gid, &s[i].m), URN_MSG_PENDING);
+	}
+	most = mallinfo2().uordblks - before;
+	assert_int_equal(urn_flow_count(n->node[0].tp), FLOWS);
+	print_message("%zu bytes a flow\n", most / FLOWS);
+	assert_true(most <= FLOWS * 1024u);
+	n->node[0].neigh = -2;
+	for (int i = 0; i < AGED_S; i++) {
+		n->now += 1000 * MS;
+		flow_net_run(n, 40 * FLOW_NET_STEP);
+	}
+	assert_int_equal(urn_flow_count(n->node[0].tp), 0);
+	assert_true(mallinfo2().uordblks <= before);
+	net_end(n);
+}
+
 int
 main(void)
 {
@@ -654,6 +689,7 @@ main(void)
 		cmocka_unit_test(marks_slow_down),
 		cmocka_unit_test(hostile_packets),
 		cmocka_unit_test(flows_are_bounded),
+		cmocka_unit_test(memory_of_flows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,7 @@ struct ms_plan {
 	uint32_t permit_in;       /* queues that take messages of some nodes only */
 	uint32_t scribble_in;     /* boxes that scribble over their registers */
 	uint64_t close_gap, restart_gap, cut_gap; /* ns between two of these faults on average; 0: none */
+	double most_p99;          /* of the times of all answers, in times that the wire needs for one message of each node; 0: not judged */
 	uint64_t span;            /* ns after which no message is sent any more */
 	uint64_t bound;           /* ns from a doorbell to its answer, without the tries of a retry policy */
 };
@@ -148,6 +149,7 @@ struct ms_stats {
 	uint64_t messages, done, errors, may_be, bytes, frames, lost, marked, pauses, watchdogs;
 	uint64_t code[URN_MSG_CODES]; /* answers */
 	uint64_t closes, restarts, ns;
+	uint64_t p99_ppm;             /* largest ratio of plan.most_p99 that was found, in millionths */
 };
 
 struct ms_world {

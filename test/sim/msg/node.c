@@ -86,7 +86,7 @@ ms_node_start(struct ms_node *n)
 	if (!n->tp)
 		ms_fail(w, "no transport");
 	memset(n->share, 0, sizeof(n->share));
-	n->neigh_at = w->now + ms_upto(w, 3 * MS_MS);
+	n->neigh_at = w->plan.most_p99 > 0 ? 0 : w->now + ms_upto(w, 3 * MS_MS);
 	n->up_at = MS_NEVER;
 	n->gone_at = n->gone_at ? w->now : 0;
 	n->wake = w->now;
