@@ -27,7 +27,8 @@
 enum {
 	MS_NODES = 65,
 	MS_SETS = 24,       /* register sets of a node at a time */
-	MS_NIC = 64,        /* frames that wait in a node's NIC */
+	MS_NIC = 64,        /* frames that wait in a node's NIC to be sent */
+	MS_RX = 1024,       /* ... and those that came */
 	MS_SWITCHES = 5,
 	MS_MBUFS = 32767,
 	MS_HEAD = 16,       /* bytes at the start of a message: number of the mail, twice */
@@ -138,6 +139,8 @@ struct ms_node {
 	/* The NIC. */
 	struct rte_mbuf *nic[MS_NIC];
 	unsigned int nic_n;
+	struct rte_mbuf *rx[MS_RX];
+	unsigned int rx_n;
 	uint64_t nic_free;            /* ns: the wire takes the next frame */
 	uint64_t paused;              /* ns: end of the pause that the switch asked for */
 	struct urn_switch *sw;
