@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Run the simulated cluster over many seeds, until a signal stops the script.
+# Run the simulated clusters over many seeds, until a signal stops the script.
 #
 # Usage: scripts/soak.sh [OPTION...]
 #
-# Builds urnic-sim, then runs every scenario over one share of the seeds after
-# the other, and prints a line for each scenario and share. A seed that fails is
+# Builds urnic-sim and urnic-msg-sim, whose scenarios are called msg:NAME here,
+# then runs every scenario over one share of the seeds after the other, and prints a line for each scenario and share. A seed that fails is
 # printed with the command that runs the seed again. Ctrl-C ends the script. The
 # last line is always the sum.
 #
@@ -13,8 +13,8 @@
 #   --scenario NAME    scenario, or several with commas between (default: all)
 #   --jobs N           number of parallel processes (default: number of CPUs)
 #   --share N          number of seeds in a share (default 1000)
-#   --without F,F...   faults to leave out
-#   --recovery R       gbn, selective or mixed (default mixed)
+#   --without F,F...   faults to leave out (urnic-sim)
+#   --recovery R       gbn, selective or mixed (default mixed; urnic-sim)
 #   --build DIR        the build folder (default: build, in the project's folder)
 #   --help             this text
 #
@@ -62,16 +62,24 @@ fi
 [[ $share =~ ^[1-9][0-9]{0,8}$ ]] || usage_error "--share wants a number from 1 on, not '$share'"
 
 configure "$build" --buildtype=release
-compile "$build" test/sim/urnic-sim || die "urnic-sim does not build; what the compiler said is above"
+compile "$build" test/sim/urnic-sim test/sim/msg/urnic-msg-sim ||
+	die "the simulations do not build; what the compiler said is above"
 sim=$build/test/sim/urnic-sim
+msg_sim=$build/test/sim/msg/urnic-msg-sim
 
 # A wrong option ends the script here, with the message of urnic-sim.
 "$sim" --jobs "$jobs" "${options[@]}" --list >/dev/null || exit 2
-mapfile -t all < <("$sim" --list | sed -n '/^scenarios:/,/^faults:/s/^  \([a-z0-9]*\).*/\1/p')
+mapfile -t all < <(
+	"$sim" --list | sed -n '/^scenarios:/,/^faults:/s/^  \([a-z0-9]*\).*/\1/p'
+	"$msg_sim" --list | sed -n 's/^  \([a-z0-9]*\).*/msg:\1/p'
+)
 if [ -n "$scenarios" ]; then
 	IFS=, read -r -a all <<<"$scenarios"
 	for s in "${all[@]}"; do
-		"$sim" --scenario "$s" --list >/dev/null || exit 2
+		case $s in
+		msg:*) "$msg_sim" --scenario "${s#msg:}" --list >/dev/null || exit 2 ;;
+		*) "$sim" --scenario "$s" --list >/dev/null || exit 2 ;;
+		esac
 	done
 fi
 
@@ -83,10 +91,11 @@ trap 'rm -f "$result"' EXIT
 
 # one SCENARIO A..B: run one scenario over these seeds.
 one() {
-	local line status=0 pid told=
+	local line status=0 pid told= run=("$sim" --scenario "$1" "${options[@]}")
 
-	# setsid keeps Ctrl-C of the terminal from urnic-sim: only this script receives Ctrl-C, and passes it on once.
-	setsid "$sim" --scenario "$1" --seeds "$2" --jobs "$jobs" --keep-going "${options[@]}" >"$result" &
+	[[ $1 != msg:* ]] || run=("$msg_sim" --scenario "${1#msg:}")
+	# setsid keeps Ctrl-C of the terminal from the simulation: only this script receives Ctrl-C, and passes it on once.
+	setsid "${run[@]}" --seeds "$2" --jobs "$jobs" --keep-going >"$result" &
 	pid=$!
 	while :; do
 		status=0
@@ -97,8 +106,8 @@ one() {
 	done
 	line=$(tail -n 1 "$result")
 	if ! [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
-		[ -z "$told" ] || return 0 # the signal came before urnic-sim had begun
-		die "urnic-sim ended with $status and no result"
+		[ -z "$told" ] || return 0 # the signal came before the simulation had begun
+		die "$(basename "${run[0]}") ended with $status and no result"
 	fi
 	passed=$((passed + BASH_REMATCH[1]))
 	failed=$((failed + BASH_REMATCH[2]))

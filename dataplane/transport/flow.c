@@ -29,6 +29,7 @@ urn_flows_init(struct urn_tp *tp)
 	}
 	fl->looped = RTE_BIT64(bit);
 	fl->bucket = calloc(URN_FLOW_BUCKETS, sizeof(struct urn_flow *));
+	fl->born = tp->now;
 	tp->flows = fl;
 	return fl->bucket ? 0 : -1;
 }
@@ -240,6 +241,7 @@ urn_flow_renew(struct urn_tp *tp, struct urn_flow *f)
 {
 	f->tx_epoch = (uint64_t)tp->cfg.flow_epoch << 32 | (uint32_t)++tp->flows->epochs;
 	f->tx_start = 0;
+	f->tx_born = 0;
 	f->tx_at = tp->now;
 	f->out = f->lost = 0;
 	urn_psn_tx_start(&f->tx, (uint32_t)f->tx_epoch & URN_PSN_MASK);

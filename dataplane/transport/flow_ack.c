@@ -142,7 +142,7 @@ urn_flow_was_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16],
 	struct urn_flow *f = answered_flow(tp, m, gid, own);
 
 	urn_tp_done(tp, m);
-	if (!f || !f->tx_start) /* data that named no start was not answered so */
+	if (!f || urn_psn_tx_idle(&f->tx))
 		return;
 	URN_COUNT(tp, FLOW_RESTARTED);
 	urn_flow_fail(tp, f, URN_MSG_RESTARTED, false);

@@ -114,6 +114,7 @@ struct urn_flow {
 	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
 	struct urn_flow_queue active; /* long messages that are being sent, in the order of their next parts */
 	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
+	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
 	uint32_t next_id;          /* id of the next long message */
 	uint8_t waiting[URN_FLOW_OWNERS]; /* messages that were not sent, by bucket of their owners */
@@ -144,6 +145,7 @@ struct urn_flows {
 	struct urn_flow **bucket;  /* URN_FLOW_BUCKETS */
 	uint64_t looped;           /* bit of mbuf.ol_flags: the frame is one that we sent to ourselves */
 	uint64_t epochs;           /* epochs given out */
+	uint64_t born;             /* ns: start of this transport */
 	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
 	uint32_t wholes;           /* messages that are put together */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */

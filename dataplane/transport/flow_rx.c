@@ -16,7 +16,7 @@ struct data {
 	const uint8_t *payload;
 	uint32_t len;      /* bytes of payload */
 	uint32_t una;      /* oldest PSN that the sender has not seen acknowledged */
-	uint32_t start;    /* our start, as the sender knows it; 0: it does not */
+	uint32_t start;    /* our start, as the sender knows it, or the age of its epoch (wire/flow.h) */
 	uint64_t epoch;
 	uint8_t key;       /* key of the flow */
 	uint8_t segs;
@@ -411,6 +411,15 @@ read_data(struct urn_tp *tp, struct rte_mbuf *m, struct data *d)
 	return d->epoch && top <= (URN_FLOW_KEY_VIA_FIRST | URN_FLOW_KEY_ENGINE) && check_segments(d);
 }
 
+/* True when packets of this epoch may have come to a life of this node that is over. */
+static bool
+is_of_before(const struct urn_tp *tp, const struct data *d)
+{
+	if (likely(d->start >= URN_FLOW_START_MIN))
+		return d->start != tp->cfg.flow_epoch;
+	return tp->now - tp->flows->born < d->start * 1000000ull;
+}
+
 static void
 accept_data(struct urn_tp *tp, struct rte_mbuf *m, struct data *d)
 {
@@ -419,7 +428,7 @@ accept_data(struct urn_tp *tp, struct rte_mbuf *m, struct data *d)
 
 	if (unlikely(!read_data(tp, m, d)))
 		goto drop;
-	if (unlikely(d->start && d->start != tp->cfg.flow_epoch)) {
+	if (unlikely(is_of_before(tp, d))) {
 		urn_flow_reset(tp, m, d->from.node, d->key);
 		why = URN_C_FLOW_DROP_STALE;
 		goto drop;

@@ -2,6 +2,8 @@
 /* Flows: packets of messages, first and repeated. */
 #include "transport/flow_priv.h"
 
+enum { AGE_SHIFT = 20 }; /* ns to units of urn_flow.tx_born */
+
 /* ---- work: one a packet, from the transport's pool */
 
 static struct urn_work *
@@ -119,6 +121,22 @@ put_payload(const struct urn_work *w, uint8_t *at)
 	}
 }
 
+/* The start of the node, or the age of the epoch while no start is known; host order. */
+static uint32_t
+start_or_age(const struct urn_tp *tp, struct urn_flow *f)
+{
+	uint32_t now = (uint32_t)(tp->now >> AGE_SHIFT), age;
+	uint64_t ms;
+
+	if (likely(f->tx_start))
+		return f->tx_start;
+	if (!f->tx_born)
+		f->tx_born = now ? now : UINT32_MAX;
+	age = now - f->tx_born;
+	ms = age ? ((age - 1ull) << AGE_SHIFT) / 1000000 : 0; /* both times were rounded down */
+	return (uint32_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX);
+}
+
 /* Send a packet, for the first time or again. returns: false: no buffer */
 static bool
 send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
@@ -135,7 +153,7 @@ send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 		return false;
 	h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
 	h->epoch = rte_cpu_to_be_64(f->tx_epoch);
-	h->start = rte_cpu_to_be_32(f->tx_start);
+	h->start = rte_cpu_to_be_32(start_or_age(tp, f));
 	h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
 	put_payload(w, (uint8_t *)(h + 1));
 	urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);

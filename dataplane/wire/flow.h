@@ -26,9 +26,19 @@ enum {
 
 struct urn_flow_hdr {
 	uint64_t epoch;   /* data: of the sender's end; ack, reset: of the data that it answers */
-	uint32_t start;   /* ack, reset: the start of the answering node; data: the start that the sender knows, 0: none */
+	uint32_t start;   /* ack, reset: the start of the answering node; data: the start that the sender knows, or an age (below) */
 	uint32_t psn;     /* top byte: engine that sends; below: data: oldest PSN not acknowledged, ack: first PSN that has not come */
 } __attribute__((packed));
+
+/*
+ * Data whose sender knows no start of the node yet says how old its epoch is: milliseconds since its first packet
+ * was sent, rounded down. A node that was started later than that resets the flow: packets of this epoch may
+ * have come to the node's life before. Rounding does no harm, as no node dies and is up again within 3 ms.
+ */
+enum {
+	URN_FLOW_AGE_MAX = 0xffff, /* all ages from here on */
+	URN_FLOW_START_MIN = 1 << 16, /* a start is never less */
+};
 
 /* Kinds of segments. */
 enum urn_flow_kind {

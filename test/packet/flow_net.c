@@ -134,7 +134,7 @@ open_node(struct flow_net *n, unsigned int i)
 		.ah = no_ah,
 		.flow_user = &user,
 		.flow_ctx = node,
-		.flow_epoch = 1000 + ++starts,
+		.flow_epoch = 1700000000 + ++starts,
 	};
 
 	node->net = n;

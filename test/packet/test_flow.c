@@ -4,6 +4,7 @@
 
 #include "base/rnd.h"
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -418,6 +419,35 @@ receiver_restarts(void **state)
 	net_end(n);
 }
 
+/*
+ * The receiver restarts before its first acknowledgement came: the message was delivered to its life before, and must
+ * not be delivered again, nor be answered as if it were nowhere.
+ */
+static void
+receiver_restarts_unknown(void **state)
+{
+	struct flow_net *n = net(2, 1);
+	struct flow_sent s[2];
+
+	(void)state;
+	n->lose_opcode = URN_FLOW_ACK;
+	flow_send(n, 0, 1, flow_qid(0), 64, 1, &s[0]);
+	flow_net_run(n, 4 * MS);
+	assert_int_equal(n->node[1].got_n, 1);
+	flow_net_restart(n, 1);
+	n->lose_opcode = 0;
+	flow_net_until(n, &s[0], 3000 * MS);
+	assert_int_equal(s[0].code, URN_MSG_RESTARTED | URN_MSG_MAY_BE_THERE);
+	assert_int_equal(n->node[1].got_n, 1);
+	flow_send(n, 0, 1, flow_qid(0), 64, 2, &s[1]);
+	flow_net_until(n, &s[1], 1000 * MS);
+	assert_int_equal(s[1].code, URN_MSG_DONE);
+	assert_int_equal(n->node[1].got_n, 2);
+	flow_sent_free(&s[0]);
+	flow_sent_free(&s[1]);
+	net_end(n);
+}
+
 /* The sender restarts: a later epoch is taken at once, and packets of the earlier one no more. */
 static void
 sender_restarts(void **state)
@@ -600,6 +630,41 @@ flows_are_bounded(void **state)
 	net_end(n);
 }
 
+/* DB-6: an active flow costs at most 1 KiB of the heap, and nothing after it has aged out. */
+static void
+memory_of_flows(void **state)
+{
+	enum { FLOWS = 1000, AGED_S = 70 };
+	static struct flow_sent s[FLOWS];
+	struct flow_net *n = net(2, 1);
+	uint8_t gid[16];
+	size_t before, most;
+
+	(void)state;
+	memcpy(gid, n->node[1].gid, 16);
+	n->node[0].neigh = -1;
+	for (unsigned int i = 0; i < FLOWS; i++)
+		s[i].m = (struct urn_flow_msg){.qid = flow_qid(0)};
+	before = mallinfo2().uordblks;
+	for (uint16_t i = 0; i < FLOWS; i++) {
+		memcpy(gid + 13, &i, 2);
+		assert_int_equal(urn_flow_send(n->node[0].tp, gid, &s[i].m), URN_MSG_PENDING);
+	}
+	most = mallinfo2().uordblks - before;
+	assert_int_equal(urn_flow_count(n->node[0].tp), FLOWS);
+	print_message("%zu bytes a flow\n", most / FLOWS);
+	assert_true(most <= FLOWS * 1024u);
+	n->node[0].neigh = -2;
+	for (int i = 0; i < AGED_S; i++) {
+		n->now += 1000 * MS;
+		flow_net_run(n, 40 * FLOW_NET_STEP);
+	}
+	assert_int_equal(urn_flow_count(n->node[0].tp), 0);
+	/* The index of peers stays as long as it ever was: 16 bytes a peer. */
+	assert_true(mallinfo2().uordblks <= before + FLOWS * 16u);
+	net_end(n);
+}
+
 int
 main(void)
 {
@@ -618,12 +683,14 @@ main(void)
 		cmocka_unit_test(no_such_node),
 		cmocka_unit_test(ageing),
 		cmocka_unit_test(receiver_restarts),
+		cmocka_unit_test(receiver_restarts_unknown),
 		cmocka_unit_test(sender_restarts),
 		cmocka_unit_test(forgotten),
 		cmocka_unit_test(owners_are_bounded),
 		cmocka_unit_test(marks_slow_down),
 		cmocka_unit_test(hostile_packets),
 		cmocka_unit_test(flows_are_bounded),
+		cmocka_unit_test(memory_of_flows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

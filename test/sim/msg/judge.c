@@ -9,6 +9,8 @@
  */
 #include "msgsim.h"
 
+#include <stdlib.h>
+
 void
 ms_mail_fill(uint8_t *to, uint32_t mail, uint32_t len)
 {
@@ -298,6 +300,37 @@ ms_judge_stalls(struct ms_world *w)
 	}
 }
 
+/* ---- incast */
+
+static int
+by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void
+judge_p99(struct ms_world *w)
+{
+	const struct ms_plan *p = &w->plan;
+	/* Headers of Ethernet, IPv4, UDP, BTH, flow and segment, and the ICRC. */
+	uint64_t frame = 14 + 20 + 8 + 12 + 16 + 32 + 4 + p->len_max + URN_IMPAIR_WIRE_EXTRA;
+	double need = (double)((p->nodes - 1) * frame * 8) * 1e9 / (double)p->rate, ratio;
+	uint64_t *took = calloc(w->mails, sizeof(*took));
+
+	if (!took)
+		ms_fail(w, "no memory");
+	for (uint32_t i = 0; i < w->mails; i++)
+		took[i] = w->mail[i].answered - w->mail[i].rung;
+	qsort(took, w->mails, sizeof(*took), by_size);
+	ratio = (double)took[(uint64_t)w->mails * 99 / 100] / need;
+	free(took);
+	w->stats.p99_ppm = (uint64_t)(ratio * 1e6);
+	if (ratio > p->most_p99)
+		ms_fail(w, "99 of 100 messages were answered within %.2f times what the wire needs for one of each node", ratio);
+}
+
 /* ---- the end */
 
 void
@@ -316,4 +349,6 @@ ms_judge_end(struct ms_world *w)
 		w->stats.errors += m->code && m->code != URN_MSG_DONE;
 	}
 	w->stats.messages += w->mails;
+	if (w->plan.most_p99 > 0)
+		judge_p99(w);
 }

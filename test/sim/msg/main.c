@@ -110,8 +110,11 @@ add(struct totals *t, const struct totals *more)
 	uint64_t *to = (uint64_t *)t;
 	const uint64_t *from = (const uint64_t *)more;
 
+	uint64_t p99 = RTE_MAX(t->stats.p99_ppm, more->stats.p99_ppm);
+
 	for (size_t i = 0; i < sizeof(*t) / sizeof(uint64_t); i++)
 		to[i] += from[i];
+	t->stats.p99_ppm = p99;
 }
 
 static void
@@ -197,6 +200,8 @@ print(const struct options *o, const struct totals *t, double seconds)
 	       (unsigned long long)s->pauses, (unsigned long long)s->closes, (unsigned long long)s->restarts);
 	for (uint8_t c = URN_MSG_DONE + 1; c < URN_MSG_CODES; c++)
 		printf(" %s %llu", urn_msg_code_word(c), (unsigned long long)s->code[c]);
+	if (s->p99_ppm)
+		printf("; p99 %.2f of the wire's time at most", (double)s->p99_ppm / 1e6);
 	printf("\n%llu passed, %llu failed\n", (unsigned long long)(t->seeds - t->failed), (unsigned long long)t->failed);
 }
 

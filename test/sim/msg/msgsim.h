@@ -27,7 +27,8 @@
 enum {
 	MS_NODES = 65,
 	MS_SETS = 24,       /* register sets of a node at a time */
-	MS_NIC = 64,        /* frames that wait in a node's NIC */
+	MS_NIC = 64,        /* frames that wait in a node's NIC to be sent */
+	MS_RX = 1024,       /* ... and those that came */
 	MS_SWITCHES = 5,
 	MS_MBUFS = 32767,
 	MS_HEAD = 16,       /* bytes at the start of a message: number of the mail, twice */
@@ -66,6 +67,7 @@ struct ms_plan {
 	uint32_t permit_in;       /* queues that take messages of some nodes only */
 	uint32_t scribble_in;     /* boxes that scribble over their registers */
 	uint64_t close_gap, restart_gap, cut_gap; /* ns between two of these faults on average; 0: none */
+	double most_p99;          /* of the times of all answers, in times that the wire needs for one message of each node; 0: not judged */
 	uint64_t span;            /* ns after which no message is sent any more */
 	uint64_t bound;           /* ns from a doorbell to its answer, without the tries of a retry policy */
 };
@@ -137,6 +139,8 @@ struct ms_node {
 	/* The NIC. */
 	struct rte_mbuf *nic[MS_NIC];
 	unsigned int nic_n;
+	struct rte_mbuf *rx[MS_RX];
+	unsigned int rx_n;
 	uint64_t nic_free;            /* ns: the wire takes the next frame */
 	uint64_t paused;              /* ns: end of the pause that the switch asked for */
 	struct urn_switch *sw;
@@ -148,6 +152,7 @@ struct ms_stats {
 	uint64_t messages, done, errors, may_be, bytes, frames, lost, marked, pauses, watchdogs;
 	uint64_t code[URN_MSG_CODES]; /* answers */
 	uint64_t closes, restarts, ns;
+	uint64_t p99_ppm;             /* largest ratio of plan.most_p99 that was found, in millionths */
 };
 
 struct ms_world {

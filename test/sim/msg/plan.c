@@ -187,12 +187,14 @@ make_incast(struct ms_plan *p, struct sim_rng *r)
 	p->read_gap = 100;
 	p->bad_in = 0;
 	p->sleep_in = 0;
+	p->most_p99 = 3;
 }
 
 static void
 make_thousand(struct ms_plan *p, struct sim_rng *r)
 {
 	make_incast(p, r);
+	p->most_p99 = 0;
 	p->nodes = 64;
 	p->sets = 16;
 	p->entries = 1u << sim_between(r, 4, 10);
