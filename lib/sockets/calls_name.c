@@ -213,7 +213,7 @@ setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 		atomic_store(&t->info4, on);
 	if (t != NULL && err == 0 && level == IPPROTO_IPV6 && option == IPV6_RECVPKTINFO)
 		atomic_store(&t->info6, on);
-	if (t != NULL && err == 0 && level == SOL_SOCKET && option == SO_SNDTIMEO &&
+	if (t != NULL && err == 0 && value != NULL && level == SOL_SOCKET && option == SO_SNDTIMEO &&
 	    len >= (socklen_t)sizeof(struct timeval) && atomic_load(&t->sock) != NULL) {
 		struct timeval tv;
 

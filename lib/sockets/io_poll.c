@@ -27,7 +27,7 @@ int
 urn_twin_poll(struct pollfd *fds, nfds_t n, uint64_t end, const sigset_t *mask)
 {
 	enum { FEW = 32 };
-	struct urn_poll_ent few[FEW], *ent = few;
+	struct urn_poll_ent few[FEW] = {{0}}, *ent = few;
 	struct urn_twin *few_twins[FEW], **twin = few_twins;
 	int got = -1, err = ENOMEM;
 	nfds_t i;

@@ -560,6 +560,43 @@ for data in [b"x"] * 50 + [b"end"]:
         p.terminate()
         self.assertIn("query[A] www.example.test from 10.0.0.2", p.communicate(timeout=SECONDS)[1])
 
+    def test_run(self):
+        """urnic-run: usage, exit codes, and the library behind which others stay."""
+        def run(*args, **env):
+            p = subprocess.run([RUN, *args], capture_output=True, text=True, env={**self.env, **env}, timeout=SECONDS, check=False)
+            return p.returncode, p.stdout, p.stderr
+        self.assertEqual(run("--sockets", "sh", "-c", "exit 7")[0], 7)
+        self.assertEqual(run("--sockets", "/nowhere/program")[0], 127)
+        self.assertEqual(run("--sockets", "/etc/passwd")[0], 126)
+        for wrong in ((), ("--sockets",), ("true",), ("--bogus", "true")):
+            code, _, err = run(*wrong)
+            self.assertEqual(code, 2)
+            self.assertIn("urnic-run", err)
+        code, _, err = run("--sockets", "--library", "/nowhere.so", "true")
+        self.assertEqual((code, "/nowhere.so" in err), (1, True))
+        code, out, _ = run("--sockets", "-s", "S", "-n", "N", "--net", "1.2.3.0/24", "env", LD_PRELOAD="libm.so.6")
+        self.assertEqual(code, 0)
+        self.assertIn("URNIC_SOCKET=S\n", out)
+        self.assertIn("URNIC_NODE=N\n", out)
+        self.assertIn("URNIC_SOCKETS_NET=1.2.3.0/24\n", out)
+        self.assertRegex(out, r"LD_PRELOAD=/\S*liburnic-sockets.so:libm.so.6\n")
+        self.assertIn("--net", run("--help")[1])
+        self.assertRegex(run("--version")[1], r"^urnic-run \d")
+
+    def test_net(self):
+        """URNIC_SOCKETS_NET says which addresses are urnic's, and takes all others from it."""
+        self.done(self.python("a", """
+s = udp()
+fails(lambda: s.sendto(b"x", (B, 999)), errno.ECONNREFUSED)
+fails(lambda: s.sendto(b"x", ("10.0.7.2", 999)), errno.EHOSTUNREACH)
+""", URNIC_SOCKETS_NET="10.0.0.0/16"))
+        p = self.python("a", """
+fails(lambda: udp(A, 728), errno.EADDRNOTAVAIL)
+""", URNIC_SOCKETS_NET="10.0.7.0/24,nonsense")
+        _, err = p.communicate(timeout=SECONDS)
+        self.assertEqual(p.returncode, 0, err)
+        self.assertIn("'nonsense' is no network", err)
+
     def test_sockperf(self):
         server = self.on("a", "sockperf", "server", "-i", "10.0.0.1", "-p", "7054")
         self.line(server, "sockperf")
