@@ -123,6 +123,13 @@ urn_regset_answer(const struct urn_regset *s)
 
 /* ---- receiving */
 
+/* Entry n, which lies between head and tail. */
+static inline const struct urn_abi_msg_entry *
+urn_regset_at(const struct urn_regset *s, uint32_t n)
+{
+	return (const void *)(s->ring + (size_t)(n & (s->entries - 1)) * s->entry_size);
+}
+
 /* The oldest message of the queue; NULL: there is none. The message is behind its header. */
 static inline const struct urn_abi_msg_entry *
 urn_regset_poll(struct urn_regset *s)
@@ -133,7 +140,14 @@ urn_regset_poll(struct urn_regset *s)
 		if (s->head == s->seen)
 			return NULL;
 	}
-	return (const void *)(s->ring + (size_t)(s->head & (s->entries - 1)) * s->entry_size);
+	return urn_regset_at(s, s->head);
+}
+
+/* RQ TAIL: entries before it hold messages. For programs that look beyond the oldest message. */
+static inline uint32_t
+urn_regset_tail(const struct urn_regset *s)
+{
+	return atomic_load_explicit(&s->regs->rstat.tail, memory_order_acquire);
 }
 
 /* The oldest message is done with; the dataplane is told by urn_regset_give(). */

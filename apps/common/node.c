@@ -45,7 +45,8 @@ configure(struct urn_node *n, const struct urn_node_config *cfg)
 	snprintf(adapter->node, sizeof(adapter->node), "%s", cfg->name);
 	adapter->engines = 1;
 	adapter->max_qp = adapter->max_mr = MAX_OBJECTS;
-	adapter->area_size = AREA;
+	if (adapter->area_size == 0)
+		adapter->area_size = AREA;
 	n->cfg.engine[0].engine.idle = cfg->idle;
 }
 

@@ -17,7 +17,7 @@ struct urn_node_config {
 	const char *name;   /* name of the node; attached: NULL is allowed, the default one */
 	/* The rest is for an embedded node only. */
 	struct urn_port_config port;	   /* name, queues and mbufs are filled in */
-	struct urn_adapter_config adapter; /* addresses and switches; the rest is filled in */
+	struct urn_adapter_config adapter; /* addresses and switches; area_size: 0: 64 MiB; the rest is filled in */
 	enum urn_idle idle;		   /* idle policy of the engine */
 	const char *capture;		   /* pcapng file, or NULL */
 	bool thread; /* a thread of the node's own polls the engine, not the caller by

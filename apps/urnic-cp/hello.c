@@ -48,6 +48,7 @@ say_offer(struct cp_oob *oob, const struct cp_opts *o, struct urn_err *err)
 		.depth = o->depth,
 		.no_check = o->no_check,
 		.no_icrc = o->no_icrc,
+		.over_msg = o->over_msg,
 	};
 
 	return cp_oob_say(oob, CP_OFFER, &offer, err);
@@ -65,10 +66,11 @@ cp_hello_send(struct cp_oob *oob, struct cp_rail *r, const struct cp_opts *o, st
 		.slots = o->depth,
 		.chunk = o->chunk,
 		.no_icrc = o->no_icrc,
+		.over_msg = o->over_msg,
 		.idle = o->idle,
 	};
+	struct cp_start start = {.rsvd = 0};
 	struct cp_ready ready;
-	struct cp_start start;
 	union cp_body body;
 
 	/* After the OFFER both sides start their EAL at the same time. */
@@ -84,7 +86,8 @@ cp_hello_send(struct cp_oob *oob, struct cp_rail *r, const struct cp_opts *o, st
 	r->peer_addr = ready.addr;
 	r->peer_rkey = ready.rkey;
 	start.ep = r->local;
-	if (cp_rail_connect(r, &ready.ep, err) != 0 ||
+	cp_rail_queue(r, &start.queue);
+	if (cp_rail_connect(r, &ready.ep, &ready.queue, err) != 0 ||
 	    cp_oob_say(oob, CP_START, &start, err) != 0 ||
 	    cp_oob_hear(oob, CP_GO, &body, &turning, err) != 0)
 		return -1;
@@ -109,17 +112,19 @@ cp_hello_recv(struct cp_oob *oob, struct cp_rail *r, const struct cp_opts *o,
 	cfg.slots = offer->depth;
 	cfg.chunk = offer->chunk;
 	cfg.no_icrc = offer->no_icrc != 0;
+	cfg.over_msg = offer->over_msg != 0;
 	if ((o->attach == NULL && cp_rail_start(r, err) != 0) || cp_rail_open(r, &cfg, err) != 0)
 		return -1;
 	memset(&ready, 0, sizeof(ready));
 	ready.addr = (uintptr_t)r->slot;
-	ready.rkey = r->slot_mr->rkey;
+	ready.rkey = r->slot_mr != NULL ? r->slot_mr->rkey : 0;
+	cp_rail_queue(r, &ready.queue);
 	ready.ep = r->local;
 	snprintf(ready.memif, sizeof(ready.memif), "%s", r->memif);
 	if (cp_oob_say(oob, CP_READY, &ready, err) != 0 ||
 	    cp_oob_hear(oob, CP_START, &body, &turning, err) != 0 ||
 	    cp_start_check(&body.start, err) != 0 ||
-	    cp_rail_connect(r, &body.start.ep, err) != 0)
+	    cp_rail_connect(r, &body.start.ep, &body.start.queue, err) != 0)
 		return -1;
 	if (cp_oob_say(oob, CP_GO, NULL, err) != 0)
 		return -1;

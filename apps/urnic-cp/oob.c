@@ -222,7 +222,7 @@ cp_offer_check(const struct cp_offer *o, struct urn_err *err)
 	if (!cp_mtu_valid(o->mtu) || o->chunk < CP_CHUNK_MIN || o->chunk > CP_CHUNK_MAX ||
 	    o->chunk % CP_CHUNK_MIN != 0 || o->depth < CP_DEPTH_MIN || o->depth > CP_DEPTH_MAX ||
 	    (uint64_t)o->chunk * o->depth > CP_WINDOW_MAX || o->no_check > 1 || o->no_icrc > 1 ||
-	    o->rsvd != 0) {
+	    o->over_msg > 1 || (o->over_msg && !cp_msg_window_ok(o->chunk, o->depth))) {
 		urn_err_set(err,
 			    "the sender offers values that no urnic-cp would (MTU %u, chunks of %u "
 			    "bytes, %u of them).",
@@ -239,6 +239,13 @@ ep_valid(const struct urn_ep_addr *ep)
 
 	return ep->qpn != 0 && ep->qpn < 1u << 24 && ep->psn < 1u << 24 && ep->mtu_code >= 1 &&
 	       ep->mtu_code <= 5 && memcmp(ep->gid, none, sizeof(none)) != 0;
+}
+
+/* True when a queue is one of messages, or is none; over_msg says which. */
+bool
+cp_queue_ok(const struct cp_queue *q, bool over_msg)
+{
+	return (q->qid != 0) == over_msg && q->rsvd == 0;
 }
 
 int

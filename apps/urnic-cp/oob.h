@@ -39,6 +39,16 @@ enum cp_frame_type {
 	CP_FRAMES,
 };
 
+#define CP_NO_QPN 1u /* QPN of a side that sends over messages, and has no queue pair */
+
+/* A side's receive queue, in a transfer over messages; else all zero. */
+struct cp_queue {
+	uint64_t qid;      /* number of the queue */
+	uint32_t token;    /* in the head of each message for the queue */
+	uint32_t rsvd;     /* 0 */
+};
+_Static_assert(sizeof(struct cp_queue) == 16, "goes between programs");
+
 struct cp_offer {
 	char release[32];  /* release of the program; both sides must have the same */
 	uint32_t mtu;      /* largest path MTU wanted, bytes */
@@ -46,7 +56,7 @@ struct cp_offer {
 	uint32_t depth;    /* slots */
 	uint32_t no_check; /* 1: no SHA-256 */
 	uint32_t no_icrc;  /* 1: no ICRC */
-	uint32_t rsvd;     /* 0 */
+	uint32_t over_msg; /* 1: over messages; 0: over queue pairs */
 };
 _Static_assert(sizeof(struct cp_offer) == 56, "goes between programs");
 
@@ -56,13 +66,16 @@ struct cp_ready {
 	uint32_t rsvd;     /* 0 */
 	struct urn_ep_addr ep;
 	char memif[CP_PATH_MAX]; /* socket that joins the two ports; empty: attached to a dataplane */
+	struct cp_queue queue;
 };
-_Static_assert(sizeof(struct cp_ready) == 152, "goes between programs");
+_Static_assert(sizeof(struct cp_ready) == 168, "goes between programs");
 
 struct cp_start {
 	struct urn_ep_addr ep;
+	uint32_t rsvd;     /* 0 */
+	struct cp_queue queue;
 };
-_Static_assert(sizeof(struct cp_start) == 28, "goes between programs");
+_Static_assert(sizeof(struct cp_start) == 48, "goes between programs");
 
 struct cp_done {
 	uint64_t counters[URN_COUNTER_COUNT]; /* counters of the sending side's dataplane */
@@ -122,6 +135,8 @@ struct cp_wait {
 int cp_oob_hear(struct cp_oob *oob, enum cp_frame_type want, union cp_body *body,
 		const struct cp_wait *wait, struct urn_err *err);
 
+/* True when a queue that a peer told is one, as over messages, or is all zero, as without. */
+bool cp_queue_ok(const struct cp_queue *q, bool over_msg);
 /* Check the body of a peer's frame. returns: 0, or -1 with *err */
 int cp_offer_check(const struct cp_offer *offer, struct urn_err *err);
 /* attached: this side is attached to a dataplane, and so must the other side be */

@@ -21,8 +21,8 @@ static const char help_text[] =
 
 static const char help_end[] =
 	"\n"
-	"--mtu, --chunk, --depth, --no-check and --no-icrc are set at the sender, and the\n"
-	"receiver follows; --attach is for both. A listener serves one sender, then ends.\n"
+	"--mtu, --chunk, --depth, --no-check, --no-icrc and --over are set at the sender, and\n"
+	"the receiver follows; --attach is for both. A listener serves one sender, then ends.\n"
 	"\n"
 	"Exit code: 0 all files verified, 1 something was not sent, 2 wrong usage.\n";
 
@@ -101,6 +101,8 @@ take_meeting(const struct urn_option *row, const char *arg, void *to, struct urn
 	return 0;
 }
 
+static const char *const overs[] = {"verbs", "msg", NULL};
+
 #define O(field) offsetof(struct cp_opts, field)
 static const struct urn_option rows[] = {
 	{"listen", "SOCKET", NULL, take_meeting, .id = CP_LISTEN},
@@ -119,6 +121,10 @@ static const struct urn_option rows[] = {
 	 .min = CP_DEPTH_MIN, .max = CP_DEPTH_MAX},
 	{"no-check", NULL, "do not compare SHA-256", urn_take_flag, O(no_check)},
 	URN_OPTION_NO_ICRC(struct cp_opts, no_icrc),
+	{"over", "HOW",
+	 "verbs: RDMA WRITEs of a queue pair; or msg: messages without\n"
+	 "a connection, --chunk up to 1020K (default verbs)",
+	 urn_take_choice, O(over_msg), .words = overs},
 	URN_OPTION_IDLE(struct cp_opts, idle, "default pause"),
 	URN_OPTION_ATTACH(struct cp_opts, attach),
 	{"node", "NAME",
@@ -138,7 +144,7 @@ static const struct urn_options table = {rows, RTE_DIM(rows), 19, "--help"};
 static bool
 is_tuned(uint64_t given)
 {
-	static const char *const names[] = {"mtu", "chunk", "depth", "no-check", "no-icrc"};
+	static const char *const names[] = {"mtu", "chunk", "depth", "no-check", "no-icrc", "over"};
 
 	for (unsigned int i = 0; i < RTE_DIM(names); i++)
 		if (urn_options_given(&table, given, names[i]))
@@ -179,7 +185,7 @@ check(const struct cp_opts *o)
 	if (receives && o->n_files > 0)
 		return usage("A listener takes no files; the sender names them.");
 	if (receives && o->tuned)
-		return usage("--mtu, --chunk, --depth, --no-check and --no-icrc are the sender's to "
+		return usage("--mtu, --chunk, --depth, --no-check, --no-icrc and --over are the sender's to "
 			     "say.");
 	if (!receives && o->n_files == 0)
 		return usage("Name at least one file to send.");
@@ -191,6 +197,8 @@ check(const struct cp_opts *o)
 		return usage("The name of the file after --capture is empty.");
 	if ((uint64_t)o->chunk * o->depth > CP_WINDOW_MAX)
 		return usage("--chunk times --depth is over 1 GiB.");
+	if (o->over_msg && !cp_msg_window_ok(o->chunk, o->depth))
+		return usage("Over messages --chunk is at most 1020K, and --chunk times --depth at most 64 MiB.");
 	return check_attach(o);
 }
 

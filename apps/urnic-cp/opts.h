@@ -29,6 +29,7 @@ struct cp_opts {
 	bool force;          /* replace files that exist */
 	bool no_check;       /* no SHA-256 */
 	bool no_icrc;        /* no ICRC, on both sides */
+	bool over_msg;       /* over messages of register sets, not queue pairs */
 	bool tuned;          /* an option was given that only the sender may set */
 	uint32_t mtu;	     /* largest RoCE path MTU wanted, 256..4096 */
 	uint32_t chunk;      /* bytes of one RDMA WRITE */
@@ -46,6 +47,10 @@ struct cp_opts {
 /* Most memory for the chunks in flight, on each side, bytes. */
 #define CP_WINDOW_MAX (1u << 30)
 
+/* The same over messages: a chunk and its head are one message, and the queue is one piece of memory. */
+#define CP_MSG_CHUNK_MAX (1020u << 10)
+#define CP_MSG_WINDOW_MAX (64u << 20)
+
 #define CP_EXIT_OK 0
 #define CP_EXIT_FAILED 1
 #define CP_EXIT_USAGE 2
@@ -55,6 +60,13 @@ struct cp_opts {
  * version or an error was printed)
  */
 int cp_opts_parse(int argc, char **argv, struct cp_opts *o);
+
+/* True when chunks and their number fit a transfer over messages. */
+static inline bool
+cp_msg_window_ok(uint32_t chunk, uint32_t depth)
+{
+	return chunk <= CP_MSG_CHUNK_MAX && (uint64_t)chunk * depth <= CP_MSG_WINDOW_MAX;
+}
 
 /* True when mtu is a path MTU of RoCE. */
 bool cp_mtu_valid(uint64_t mtu);

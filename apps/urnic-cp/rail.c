@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rail.h"
 
+#include "rail_msg.h"
+
 #include <urnic/attach.h>
 
 #include "abi/queue.h"
@@ -22,6 +24,9 @@
 /* Turns of the engine in a row before the program runs again. */
 #define TURNS 4u
 #define EMPTY_POLLS 1024u
+/* Area of an adapter for messages beside the chunks, bytes, and chunks that the queue has more than slots. */
+#define MSG_AREA (64ull << 20)
+#define MSG_SPARE 64u
 #define SLEEP_NS 100000l
 /* Empty rounds from one yield of the CPU to the next: a dataplane in another process may want the CPU. */
 #define YIELD_EVERY 64u
@@ -76,6 +81,9 @@ open_node(struct cp_rail *r, struct urn_err *err)
 		.capture = cfg->capture,
 	};
 
+	/* Over messages slots and queue lie in the area for queues: about three windows of chunks. */
+	if (cfg->over_msg)
+		nc.adapter.area_size = MSG_AREA + 4ull * cfg->slots * cfg->chunk + 2ull * MSG_SPARE * cfg->chunk;
 	if (cfg->attach == NULL && memif_port(r, &nc.port, err) != 0)
 		return -1;
 	return urn_node_open(&r->node, &nc, err);
@@ -187,6 +195,8 @@ cp_rail_open(struct cp_rail *r, const struct cp_rail_config *cfg, struct urn_err
 	r->cfg = *cfg;
 	if (open_node(r, err) != 0)
 		return -1;
+	if (cfg->over_msg)
+		return cp_rail_msg_open(r, err);
 	r->pd = ibv_alloc_pd(r->node.ctx);
 	if (r->pd == NULL) {
 		urn_err_set(err, "cannot make a protection domain: %s", urn_attach_error());
@@ -196,7 +206,8 @@ cp_rail_open(struct cp_rail *r, const struct cp_rail_config *cfg, struct urn_err
 }
 
 int
-cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, struct urn_err *err)
+cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, const struct cp_queue *queue,
+		struct urn_err *err)
 {
 	struct urn_ep_opts o;
 	uint32_t code = peer->mtu_code < r->local.mtu_code ? peer->mtu_code : r->local.mtu_code;
@@ -212,7 +223,23 @@ cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, struct urn_er
 	 */
 	o.timeout = 17;
 	r->mtu = 128u << code;
+	if (r->msg != NULL || queue->qid != 0) {
+		if (!cp_queue_ok(queue, r->msg != NULL)) {
+			urn_err_set(err, "the other side tells a receive queue that cannot be one.");
+			return -1;
+		}
+		cp_rail_msg_connect(r, peer->gid, queue);
+		return 0;
+	}
 	return urn_ep_connect(r->qp, &r->local, peer, &o, err);
+}
+
+void
+cp_rail_queue(const struct cp_rail *r, struct cp_queue *own)
+{
+	memset(own, 0, sizeof(*own));
+	if (r->msg != NULL)
+		cp_rail_msg_own(r, own);
 }
 
 bool
@@ -247,6 +274,7 @@ cp_rail_close(struct cp_rail *r, struct urn_err *err)
 	uint64_t dropped = 0;
 	int rc;
 
+	cp_rail_msg_close(r);
 	close_verbs(r);
 	rc = urn_node_close(&r->node, &dropped, err);
 	if (rc == 0 && dropped > 0) {
@@ -258,6 +286,7 @@ cp_rail_close(struct cp_rail *r, struct urn_err *err)
 	unmap(r, r->recv, (size_t)r->n_recv * CP_MSG_MAX);
 	unmap(r, r->send, (size_t)r->n_send * CP_MSG_MAX);
 	free(r->free_send);
+	free(r->at);
 	memset(r, 0, sizeof(*r));
 	return rc;
 }
@@ -343,6 +372,8 @@ cp_rail_poll(struct cp_rail *r, struct cp_event *ev, struct urn_err *err)
 {
 	struct ibv_wc wc;
 
+	if (r->msg != NULL)
+		return cp_rail_msg_poll(r, ev, err);
 	while (ibv_poll_cq(r->cq, 1, &wc) > 0) {
 		if (wc.status != IBV_WC_SUCCESS)
 			return wc_failed(r, &wc, err);
@@ -380,7 +411,7 @@ cp_rail_write(struct cp_rail *r, uint64_t seq, uint32_t len, struct urn_err *err
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)r->slot + offset,
 		.length = len,
-		.lkey = r->slot_mr->lkey,
+		.lkey = r->slot_mr != NULL ? r->slot_mr->lkey : 0,
 	};
 	struct ibv_send_wr wr = {
 		.wr_id = WR_WRITE | (uint32_t)seq,
@@ -391,16 +422,18 @@ cp_rail_write(struct cp_rail *r, uint64_t seq, uint32_t len, struct urn_err *err
 		.wr.rdma = {.remote_addr = r->peer_addr + offset, .rkey = r->peer_rkey},
 	};
 
-	return post_send(r, &wr, err);
+	return r->msg != NULL ? cp_rail_msg_write(r, seq, len, err) : post_send(r, &wr, err);
 }
 
 int
 cp_rail_send(struct cp_rail *r, const struct cp_msg *msg, struct urn_err *err)
 {
-	struct ibv_sge sge = {.lkey = r->send_mr->lkey};
+	struct ibv_sge sge = {.lkey = r->send_mr != NULL ? r->send_mr->lkey : 0};
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
 	uint8_t *buf;
 
+	if (r->msg != NULL)
+		return cp_rail_msg_send(r, msg, err);
 	if (r->n_free_send == 0)
 		return 0;
 	wr.wr_id = WR_SEND | r->free_send[--r->n_free_send];

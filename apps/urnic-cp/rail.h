@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A rail is one side's path to the other: a dataplane of its own (EAL, memif port,
- * engine, adapter) and one RC queue pair on it, with the buffers registered.
+ * engine, adapter) and one RC queue pair on it, with the buffers registered; or register
+ * sets instead of the queue pair (rail_msg.h).
  * The thread that opens the rail also polls it: cp_rail_turn() is one turn of the
  * engine, so program and NIC share a core without a lock between them.
  *
@@ -29,6 +30,7 @@ struct cp_rail_config {
 	uint32_t slots;      /* chunks in flight */
 	uint32_t chunk;      /* bytes of a slot */
 	bool no_icrc;
+	bool over_msg;       /* over messages of register sets instead of a queue pair */
 	enum urn_idle idle;
 };
 
@@ -53,7 +55,9 @@ struct cp_rail {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *slot_mr, *recv_mr, *send_mr;
-	uint8_t *slot;               /* slots * chunk bytes; owner: this struct */
+	struct cp_rail_msg *msg;     /* over messages (rail_msg.c); owner; NULL: over the queue pair */
+	uint8_t **at;                /* over messages: address of each slot, valid while it holds a chunk; owner; else NULL */
+	uint8_t *slot;               /* slots * chunk bytes; owner: this struct; NULL over messages */
 	uint8_t *recv;               /* posted receives, CP_MSG_MAX bytes each; owner: this struct */
 	uint8_t *send;               /* messages being sent, CP_MSG_MAX bytes each; owner: this struct */
 	uint32_t n_recv, n_send;
@@ -73,8 +77,11 @@ struct cp_rail {
 int cp_rail_start(struct cp_rail *r, struct urn_err *err);
 /* Bring port, dataplane and queue pair up. returns: 0, or -1 with *err */
 int cp_rail_open(struct cp_rail *r, const struct cp_rail_config *cfg, struct urn_err *err);
-/* Connect to the peer. returns: 0, or -1 with *err */
-int cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, struct urn_err *err);
+/* Connect to the peer. queue: the peer's, over messages. returns: 0, or -1 with *err */
+int cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, const struct cp_queue *queue,
+		    struct urn_err *err);
+/* This side's queue, to be told to the peer; all zero without messages. */
+void cp_rail_queue(const struct cp_rail *r, struct cp_queue *own);
 /* True when the link is up. Call about once a millisecond. */
 bool cp_rail_link(struct cp_rail *r);
 /*
@@ -98,6 +105,8 @@ int cp_rail_poll(struct cp_rail *r, struct cp_event *ev, struct urn_err *err);
 static inline uint8_t *
 cp_rail_slot(const struct cp_rail *r, uint64_t seq)
 {
+	if (r->at != NULL)
+		return r->at[seq % r->cfg.slots];
 	return r->slot + (seq % r->cfg.slots) * r->cfg.chunk;
 }
 

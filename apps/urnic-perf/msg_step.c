@@ -179,13 +179,15 @@ check_bytes(struct side *s, const uint8_t *data, uint32_t from, uint64_t seq)
 	return ok;
 }
 
-/* Number of the sender that a message says it is of. */
+/* Number of the sender that a message says it is of, by the stamp at its end, which is whole in any message. */
 static uint32_t
-sender_number(const uint8_t *data)
+sender_number(const uint8_t *data, uint64_t size)
 {
 	uint64_t stamp;
 
-	memcpy(&stamp, data, sizeof(stamp));
+	memcpy(&stamp, data + size - sizeof(stamp), sizeof(stamp));
+	if (size > sizeof(stamp))
+		stamp ^= PATTERN_TAIL;
 	return (uint32_t)(stamp >> 40) & 0xffff;
 }
 
@@ -194,7 +196,7 @@ static bool
 check_message_of(struct msg_end *e, const struct urn_abi_msg_entry *h)
 {
 	const uint8_t *data = (const uint8_t *)(h + 1);
-	uint32_t n = sender_number(data);
+	uint32_t n = sender_number(data, e->side.o->size); /* an entry has room for so many bytes, whatever came */
 	struct msg_source *m = n < e->sources ? &e->source[n] : NULL;
 	uint64_t seq = pattern_number(data, e->side.o->size);
 

@@ -248,8 +248,8 @@ take_map(const struct urn_option *row, const char *arg, void *to, struct urn_err
 
 	if (colon && (size_t)(colon - arg) < sizeof(priority))
 		memcpy(priority, arg, (size_t)(colon - arg));
-	if (colon && urn_config_map(&o->every.sw.lossless.map, row->id == DSCP, priority,
-				    colon + 1) == 0)
+	if (colon &&
+	    urn_config_map(&o->every.sw.lossless.map, row->id == DSCP, priority, colon + 1) == 0)
 		return 0;
 	urn_err_set(err,
 		    "--%s %.32s: give a priority from 0 to 7 and numbers from 0 to %u, such as "

@@ -27,7 +27,7 @@
 	X(show_mr, "show mr", "[adapter ADAPTER] [client CLIENT]", "memory regions and windows")  \
 	X(show_client, "show client", "[CLIENT] [adapter ADAPTER]", "programs and their objects") \
 	X(show_switch, "show switch", "[SWITCH] [all]",                                           \
-	  "ports of switches, impairments; one switch: its counters; all: zeros too")             \
+	  "ports of switches, queues, impairments; one switch: its counters; all: zeros too")     \
 	X(show_address, "show address", "[SWITCH]", "addresses that switches know")               \
 	X(show_neigh, "show neigh", "[ADAPTER]", "neighbours: MAC addresses, urnic or not")       \
 	X(show_counters, "show counters", "[ADAPTER] [all]",                                      \

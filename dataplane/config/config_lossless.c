@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys of a lossless switch: lists of priorities and header fields, "dscp PRIORITY" and "pcp PRIORITY",
- * which change the map of frames to priorities, and numbers that must agree with each other.
+ * Keys of a lossless switch: lists of priorities and header fields, "dscp PRIORITY" and "pcp
+ * PRIORITY", which change the map of frames to priorities, and numbers that must agree with each
+ * other.
  */
 #include "config/config_priv.h"
 
@@ -28,7 +29,8 @@ urn_config_parse_set(const char *text, unsigned int max, uint64_t *set)
 		if (dash)
 			*dash++ = '\0';
 		if (urn_text_parse_uint(copy, &first) != 0 ||
-		    urn_text_parse_uint(dash ? dash : copy, &last) != 0 || first > last || last > max)
+		    urn_text_parse_uint(dash ? dash : copy, &last) != 0 || first > last ||
+		    last > max)
 			return -1;
 		for (; first <= last; first++)
 			*set |= 1ull << first;
@@ -50,7 +52,8 @@ urn_config_map(struct urn_classify_map *map, bool dscp, const char *priority, co
 	return 0;
 }
 
-/* An adapter sorts its frames as its switch does, and obeys that switch unless the file says otherwise. */
+/* An adapter sorts its frames as its switch does, and obeys that switch unless the file says
+ * otherwise. */
 static void
 take_adapters(struct urn_config_ctx *ctx)
 {
@@ -82,9 +85,10 @@ take_map(struct urn_config_ctx *ctx, struct urn_config_switch *w, const struct u
 	/* A bad list was reported with the value. */
 	if (urn_config_parse_set(e->value.s, dscp ? URN_DSCPS - 1 : URN_PCPS - 1, &set) == 0 &&
 	    (!blank || urn_config_map(&w->sw.lossless.map, dscp, blank + 1, e->value.s) != 0))
-		urn_config_say(ctx, e->key.line,
-			       "%.*s wants a priority from 0 to 7 behind its name, such as %s 3 = %s",
-			       48, e->key.s, dscp ? "dscp" : "pcp", dscp ? "26" : "3");
+		urn_config_say(
+			ctx, e->key.line,
+			"%.*s wants a priority from 0 to 7 behind its name, such as %s 3 = %s", 48,
+			e->key.s, dscp ? "dscp" : "pcp", dscp ? "26" : "3");
 }
 
 static void
@@ -102,17 +106,19 @@ take_switch(struct urn_config_ctx *ctx, unsigned int index)
 
 		for (unsigned int k = 0; k < RTE_DIM(only) && l->priorities == 0; k++)
 			if (strlen(only[k]) == n && strncmp(key, only[k], n) == 0)
-				urn_config_say(ctx, s->entry[i].key.line,
-					       "%.*s does nothing without lossless; give lossless = "
-					       "PRIORITIES, or leave it out",
-					       (int)n, key);
+				urn_config_say(
+					ctx, s->entry[i].key.line,
+					"%.*s does nothing without lossless; give lossless = "
+					"PRIORITIES, or leave it out",
+					(int)n, key);
 		if (l->priorities && (strncmp(key, "dscp", n) == 0 || strncmp(key, "pcp", n) == 0))
 			take_map(ctx, w, &s->entry[i]);
 	}
 	if (l->priorities && l->xon > l->xoff)
-		urn_config_say(ctx, urn_config_line(s, "xon"),
-			       "xon is more than xoff, so a sender would stop and go on at the same "
-			       "time; give less, or raise xoff");
+		urn_config_say(
+			ctx, urn_config_line(s, "xon"),
+			"xon is more than xoff, so a sender would stop and go on at the same "
+			"time; give less, or raise xoff");
 }
 
 void

@@ -180,11 +180,12 @@ void urn_config_neighbours(struct urn_config_ctx *ctx);
 /* Fill in the plugs of switches; after urn_config_refer(). */
 void urn_config_plug(struct urn_config_ctx *ctx);
 /*
- * Check switches' numbers for lossless priorities, take their maps, and give them to the adapters on
- * them. (config_lossless.c)
+ * Check switches' numbers for lossless priorities, take their maps, and give them to the adapters
+ * on them. (config_lossless.c)
  */
 void urn_config_lossless(struct urn_config_ctx *ctx);
-/* Parse a list of numbers from 0 to max (63 at most), "0,2-4", into a mask. returns: 0, or -1: bad, or empty */
+/* Parse a list of numbers from 0 to max (63 at most), "0,2-4", into a mask. returns: 0, or -1: bad,
+ * or empty */
 int urn_config_parse_set(const char *text, unsigned int max, uint64_t *set);
 /* True when a text is a list of at least one address. */
 bool urn_config_are_gids(const char *text);

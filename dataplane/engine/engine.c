@@ -215,9 +215,8 @@ flush(struct urn_shard *s)
 		return;
 	for (unsigned int i = 0; i < may; i++)
 		bytes += tp->tx[i]->pkt_len;
-	n = likely(s->queue >= 0)
-		    ? urn_port_tx(s->port, (uint16_t)s->queue, tp->tx, (uint16_t)may)
-		    : send_by_other(s);
+	n = likely(s->queue >= 0) ? urn_port_tx(s->port, (uint16_t)s->queue, tp->tx, (uint16_t)may)
+				  : send_by_other(s);
 	left = tp->tx_n - n;
 	if (unlikely(left)) {
 		for (unsigned int i = n; i < may; i++)

@@ -127,9 +127,9 @@ urn_share_client(const struct urn_tp_share *share)
 
 /* Kinds of messages in an engine's ring. */
 enum urn_xkind {
-	URN_X_RX,  /* packet for a QP of this engine */
-	URN_X_TX,  /* frame for a transmit queue of this engine */
-	URN_X_CQE, /* completion for a queue of this engine */
+	URN_X_RX,    /* packet for a QP of this engine */
+	URN_X_TX,    /* frame for a transmit queue of this engine */
+	URN_X_CQE,   /* completion for a queue of this engine */
 	URN_X_PAUSE, /* message of flow control that came at another queue of the port */
 };
 
@@ -154,7 +154,8 @@ struct urn_shard {
 	struct urn_port *port;         /* owner: the program */
 	int queue;                     /* queue of the port; -1: another engine sends for us */
 	struct urn_shard *sender;      /* the shard that sends for us, when queue < 0 */
-	struct urn_obey *obey;	       /* pauses of the port; owner: the shard; NULL: flow control is not obeyed */
+	struct urn_obey
+		*obey; /* pauses of the port; owner: the shard; NULL: flow control is not obeyed */
 	struct urn_shard *const *sibling; /* shards of this adapter by engine; NULL entries */
 	struct urn_neigh *neigh;       /* the adapter's neighbours */
 	uint32_t neigh_gen;            /* generation seen last */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An adapter that obeys flow control: frames of a priority that its peer has paused stay with the
- * transport, which makes no more of them when its list is full. Each engine keeps the pauses by its own
- * clock; the engine that receives one tells the others by their rings.
+ * transport, which makes no more of them when its list is full. Each engine keeps the pauses by its
+ * own clock; the engine that receives one tells the others by their rings.
  *
  * The pauses come from the network, which is not trusted: one that never ends is given up after the
  * watchdog's time, and further ones are ignored as long as they come.

@@ -14,8 +14,8 @@
 struct urn_obey_config {
 	bool on; /* obey; else frames of MAC control are dropped like other unknown ones */
 	/*
-	 * ns; a priority that has frames and is paused for so long without a gap goes on, and ignores
-	 * pauses until none has come for restore_ns. 0: URN_OBEY_NS
+	 * ns; a priority that has frames and is paused for so long without a gap goes on, and
+	 * ignores pauses until none has come for restore_ns. 0: URN_OBEY_NS
 	 */
 	uint64_t watchdog_ns, restore_ns;
 	struct urn_classify_map map; /* priorities of the frames that the adapter sends */
@@ -26,7 +26,8 @@ struct urn_obey;
 struct urn_pfc;
 struct rte_mbuf;
 
-/* Make the state of an adapter's shard. bps: bits a second of its port; 0: 10 Gb/s. NULL: no memory */
+/* Make the state of an adapter's shard. bps: bits a second of its port; 0: 10 Gb/s. NULL: no memory
+ */
 struct urn_obey *urn_obey_create(const struct urn_obey_config *cfg, uint64_t bps);
 /* NULL is allowed. */
 void urn_obey_destroy(struct urn_obey *o);
@@ -38,7 +39,8 @@ void urn_obey_destroy(struct urn_obey *o);
 unsigned int urn_shard_take_control(struct urn_shard *s, struct rte_mbuf **m, unsigned int n);
 /* Obey a message on this shard. */
 void urn_shard_obey(struct urn_shard *s, const struct urn_pfc *pfc);
-/* Frames of tp->tx that may be sent now; those that may not are moved behind them, in their order. */
+/* Frames of tp->tx that may be sent now; those that may not are moved behind them, in their order.
+ */
 unsigned int urn_shard_may_send(struct urn_shard *s);
 
 #endif

@@ -137,9 +137,18 @@ queue_state(const struct queue_view *q)
 	return q->account.stopped ? "stops its sender" : "flows";
 }
 
-/* Report the queues that have ever held a frame or stopped a sender, or all. */
+/* Fields of a port beside its counters and those of queues, and fields of a queue. */
+enum { FIELDS_OF_PORT = 9, FIELDS_OF_QUEUE = 6 };
+
+_Static_assert(FIELDS_OF_PORT + URN_SWITCH_COUNTER_COUNT + URN_FABRIC_COUNTER_COUNT +
+			       2 * URN_IMPAIR_COUNTER_COUNT +
+			       URN_SWQ_PRIORITIES * (URN_SWQ_COUNTER_COUNT + FIELDS_OF_QUEUE) <=
+		       256,
+	       "an object of DPDK's telemetry has no more fields");
+
+/* Report the queues that have ever held a frame or stopped a sender. */
 static void
-queues(const struct plug_view *p, bool all, struct urn_report_sink *s)
+queues(const struct plug_view *p, struct urn_report_sink *s)
 {
 	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
 		const struct queue_view *q = &p->queue[k];
@@ -153,7 +162,7 @@ queues(const struct plug_view *p, bool all, struct urn_report_sink *s)
 			     {"account_peak", q->account.peak}};
 		char key[40];
 
-		if (!all && q->peak == 0 && q->account.peak == 0 && !q->account.paused)
+		if (q->peak == 0 && q->account.peak == 0 && !q->account.paused)
 			continue;
 		snprintf(key, sizeof(key), "queue%u_state", k);
 		s->str(s, key, queue_state(q));
@@ -199,7 +208,7 @@ one_plug(const struct look *l, const struct plug_view *p, const struct urn_repor
 		s->u64(s, "engine", l->sw->engine);
 		s->u64(s, "switch_addresses", l->addresses);
 		s->u64(s, "switch_queued", l->queued);
-		queues(p, q->all, s);
+		queues(p, s);
 		counters(p, q->all, s);
 	} else {
 		s->u64(s, "rx_packets", p->c.v[URN_SWITCH_RX_PACKETS]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Accounts: bytes of an input's frames that wait at outputs. An output's share of an input's bytes is
- * in no account, so that the frames for an output that is full stop the input only when they are
+ * Accounts: bytes of an input's frames that wait at outputs. An output's share of an input's bytes
+ * is in no account, so that the frames for an output that is full stop the input only when they are
  * more than the share. A frame carries the number of its input in its packet's `port`, so a queue
  * needs no room for the number.
  */
@@ -94,8 +94,8 @@ urn_lossless_charge(struct urn_lossless_port *out, unsigned int priority, struct
 }
 
 void
-urn_lossless_release(struct urn_lossless_port *out, unsigned int priority,
-		     const struct rte_mbuf *m, uint64_t progress)
+urn_lossless_release(struct urn_lossless_port *out, unsigned int priority, const struct rte_mbuf *m,
+		     uint64_t progress)
 {
 	struct urn_lossless *ll = out->ll;
 	uint8_t bit = (uint8_t)(1u << priority);

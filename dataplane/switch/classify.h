@@ -23,8 +23,8 @@ struct urn_classify_map {
 };
 
 /*
- * Set the usual map: a code point is its own priority, a DSCP has that of its class selector, which is
- * its upper three bits (RFC 2474, 4.2.2), and other frames have priority 0.
+ * Set the usual map: a code point is its own priority, a DSCP has that of its class selector, which
+ * is its upper three bits (RFC 2474, 4.2.2), and other frames have priority 0.
  */
 void urn_classify_preset(struct urn_classify_map *map);
 

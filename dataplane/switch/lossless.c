@@ -9,7 +9,8 @@
 
 #define KB 1024u
 #define MS 1000000ull
-#define DEFAULT_BPS 10000000000ull /* speed of a port that has none: for the time of quanta only */
+#define DEFAULT_BPS 10000000000ull /* speed of a port that has none: for the time of quanta only \
+				    */
 /* Bytes that one burst of an input brings at most: frames of path MTU 4096 with all headers. */
 #define BURST_BYTES (URN_SWITCH_BURST * 4400u)
 

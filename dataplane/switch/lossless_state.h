@@ -18,23 +18,24 @@ struct urn_lossless_level {
 	/* The port's part as an output. */
 	uint64_t until;	   /* ns: end of the pause that a peer asked for; valid while `asked` */
 	uint64_t progress; /* ns: when a frame went last, or the first of those that wait came */
-	uint64_t restore;  /* ns: end of the time in which pauses are ignored; valid while `restoring` */
+	uint64_t restore;  /* ns: end of the time in which pauses are ignored; valid while
+			      `restoring` */
 };
 
 /* A port of a lossless switch. */
 struct urn_lossless_port {
-	struct urn_lossless *ll;  /* the switch's */
-	struct urn_swq *queue;	  /* the port's */
-	uint8_t stop;		  /* bit p: the account of the input is full: its sender is to stop */
-	uint8_t full;		  /* bit p: even a credit is more than there is room for */
-	uint8_t told;		  /* bit p: the peer was told to stop by the last frame sent */
-	uint8_t asked;		  /* bit p: the peer asked for a pause that has not ended */
-	uint8_t restoring;	  /* bit p: the watchdog dropped frames; pauses are ignored */
-	uint16_t given;		  /* frames given to the wire since the last output */
-	uint64_t quantum;	  /* ns of a quantum of flow control, << 16 */
-	uint64_t refresh_at;	  /* ns: when the peer is told again; valid while `told` */
-	uint8_t mac[6];		  /* source of frames of flow control */
-	bool credits;		  /* the input can leave frames with their sender, in this process */
+	struct urn_lossless *ll; /* the switch's */
+	struct urn_swq *queue;	 /* the port's */
+	uint8_t stop;	     /* bit p: the account of the input is full: its sender is to stop */
+	uint8_t full;	     /* bit p: even a credit is more than there is room for */
+	uint8_t told;	     /* bit p: the peer was told to stop by the last frame sent */
+	uint8_t asked;	     /* bit p: the peer asked for a pause that has not ended */
+	uint8_t restoring;   /* bit p: the watchdog dropped frames; pauses are ignored */
+	uint16_t given;	     /* frames given to the wire since the last output */
+	uint64_t quantum;    /* ns of a quantum of flow control, << 16 */
+	uint64_t refresh_at; /* ns: when the peer is told again; valid while `told` */
+	uint8_t mac[6];	     /* source of frames of flow control */
+	bool credits;	     /* the input can leave frames with their sender, in this process */
 	uint32_t (*held)[URN_SWITCH_MAX_PORTS]; /* bytes that wait here, by priority and input */
 	struct urn_lossless_level level[URN_SWQ_PRIORITIES];
 };
@@ -78,7 +79,8 @@ void urn_lossless_release(struct urn_lossless_port *out, unsigned int priority,
 
 /* ---- pause.c: pauses and the watchdog */
 
-/* Take the frames of MAC control out of a burst that came in at a port. returns: frames that are left in m */
+/* Take the frames of MAC control out of a burst that came in at a port. returns: frames that are
+ * left in m */
 unsigned int urn_lossless_control(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m,
 				  unsigned int n, uint64_t now);
 /* Pause the priorities of a port that peers have stopped, and let the others go on. */

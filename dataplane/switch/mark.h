@@ -11,6 +11,10 @@
  *     0 ┼────┬─────────┬──────────► bytes that wait
  *          kmin      kmax
  *
+ * A frame is marked when it leaves the queue, by the bytes that wait there at that time: the mark
+ * of a frame that comes into the queue would reach its sender only after the whole queue, and that
+ * delay makes rates swing (Zhu et al., "ECN or Delay", CoNEXT 2016).
+ *
  * Only frames whose sender says that its transport obeys marks (ECT) can be marked; the others
  * stay as they are. Random decisions come from the seed alone: the n-th frame's fate is a function
  * of the seed, n, and the bytes that wait.
@@ -44,9 +48,9 @@ struct urn_mark_config {
 };
 
 /* X(index, "name", "description") */
-#define URN_MARK_COUNTERS(X)                                                         \
-	X(MARKED, "ecn_marked", "frames that had to wait and got a congestion mark") \
-	X(UNABLE, "ecn_unable",                                                      \
+#define URN_MARK_COUNTERS(X)                                                                \
+	X(MARKED, "ecn_marked", "frames that had to wait, and left with a congestion mark") \
+	X(UNABLE, "ecn_unable",                                                             \
 	  "frames that would have got a congestion mark, and whose sender obeys none")
 
 enum urn_mark_counter {
@@ -85,7 +89,7 @@ int urn_mark_check(const struct urn_mark_config *cfg, char *why, size_t len);
  */
 void urn_mark_init(struct urn_mark *k, const struct urn_mark_config *cfg, unsigned int number);
 /*
- * Mark a frame, or not. m: a frame in memory of the switch's own, which joined the queue; bytes:
+ * Mark a frame, or not. m: a frame in memory of the switch's own, which leaves the queue; bytes:
  * the bytes that wait there, this frame included
  */
 void urn_mark_waiting(struct urn_mark *k, struct rte_mbuf *m, uint64_t bytes);

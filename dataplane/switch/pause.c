@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pauses of a lossless switch, both ways. A port that is an input tells its peer to stop when an
- * account is full, tells again before the pause runs out, and lets it go on. A port that is an output
- * sends nothing of a priority that its peer has paused, or whose account at the other end of a link is
- * full. The watchdog ends a stop that lasts too long, whatever its reason:
+ * account is full, tells again before the pause runs out, and lets it go on. A port that is an
+ * output sends nothing of a priority that its peer has paused, or whose account at the other end of
+ * a link is full. The watchdog ends a stop that lasts too long, whatever its reason:
  *
  *    FLOWS ── frames wait, none went for watchdog_ns: drop them ──► RESTORING (pauses are ignored)
  *      ▲                                                                │
@@ -14,9 +14,16 @@
 #include "switch/pfc.h"
 #include "switch/switch_state.h"
 
-#define EACH_BIT(i, bits) \
-	for (unsigned int rest_ = (bits), i; rest_ && (i = (unsigned int)__builtin_ctz(rest_), true); \
-	     rest_ &= rest_ - 1)
+/* Take the lowest bit, number *i, out of a set. returns: false: the set is empty */
+static inline bool
+take_bit(unsigned int *set, unsigned int *i)
+{
+	if (*set == 0)
+		return false;
+	*i = (unsigned int)__builtin_ctz(*set);
+	*set &= *set - 1;
+	return true;
+}
 
 static inline uint64_t *
 counters(const struct urn_lossless_port *p, unsigned int priority)
@@ -51,8 +58,7 @@ take_message(struct urn_switch_port *p, const struct urn_pfc *pfc, uint64_t now)
 {
 	struct urn_lossless_port *l = p->ll;
 
-	EACH_BIT(i, pfc->enable)
-	{
+	for (unsigned int i, set = pfc->enable; take_bit(&set, &i);) {
 		bool pause = pfc->quanta[i] != 0;
 
 		counters(l, i)[pause ? URN_SWQ_C_PAUSE_RX : URN_SWQ_C_RESUME_RX]++;
@@ -96,8 +102,7 @@ urn_lossless_obey(struct urn_switch_port *p, uint64_t now)
 	struct urn_lossless_port *l = p->ll;
 	unsigned int stop;
 
-	EACH_BIT(i, l->asked)
-	{
+	for (unsigned int i, set = l->asked; take_bit(&set, &i);) {
 		if (l->level[i].until > now)
 			continue;
 		l->asked &= (uint8_t) ~(1u << i);
@@ -109,8 +114,7 @@ urn_lossless_obey(struct urn_switch_port *p, uint64_t now)
 	stop &= l->ll->cfg.priorities & ~(unsigned int)l->restoring;
 	if (likely(stop == p->queue.paused))
 		return;
-	EACH_BIT(i, stop ^ p->queue.paused)
-	{
+	for (unsigned int i, set = stop ^ p->queue.paused; take_bit(&set, &i);) {
 		urn_swq_pause(&p->queue, i, stop & 1u << i);
 	}
 }
@@ -155,15 +159,13 @@ watch(struct urn_switch_port *p, uint64_t now)
 	/* The wire's time belongs to the frame that it sends, however long that takes. */
 	uint64_t wire = urn_impair_wire_free(p->impair[URN_SWITCH_OUT]), due = UINT64_MAX;
 
-	EACH_BIT(i, l->restoring)
-	{
+	for (unsigned int i, set = l->restoring; take_bit(&set, &i);) {
 		if (now >= l->level[i].restore) {
 			l->restoring &= (uint8_t) ~(1u << i);
 			l->level[i].progress = RTE_MAX(l->level[i].progress, now);
 		}
 	}
-	EACH_BIT(i, p->queue.waiting & l->ll->cfg.priorities & ~(unsigned int)l->restoring)
-	{
+	for (unsigned int i, set = p->queue.waiting & l->ll->cfg.priorities & ~(unsigned int)l->restoring; take_bit(&set, &i);) {
 		uint64_t end = RTE_MAX(l->level[i].progress, wire) + l->ll->cfg.watchdog_ns;
 
 		if (now >= end)
@@ -171,8 +173,7 @@ watch(struct urn_switch_port *p, uint64_t now)
 		else
 			due = RTE_MIN(due, end);
 	}
-	EACH_BIT(i, l->restoring)
-	{
+	for (unsigned int i, set = l->restoring; take_bit(&set, &i);) {
 		due = RTE_MIN(due, l->level[i].restore);
 	}
 	return due;
@@ -180,7 +181,8 @@ watch(struct urn_switch_port *p, uint64_t now)
 
 /* ---- the input's side */
 
-/* Send the peer a message: stop[i] for each priority of `stop`, go on for others that it was told of. */
+/* Send the peer a message: stop[i] for each priority of `stop`, go on for others that it was told
+ * of. */
 static void
 send_message(struct urn_switch *sw, struct urn_switch_port *p, uint8_t stop, uint64_t now)
 {
@@ -188,8 +190,7 @@ send_message(struct urn_switch *sw, struct urn_switch_port *p, uint8_t stop, uin
 	struct rte_mbuf *m = sw->copies ? rte_pktmbuf_alloc(sw->copies) : NULL;
 	struct urn_pfc pfc = {.enable = stop | l->told};
 
-	EACH_BIT(i, stop)
-	{
+	for (unsigned int i, set = stop; take_bit(&set, &i);) {
 		pfc.quanta[i] = URN_PFC_LONGEST;
 	}
 	if (!m || urn_pfc_write(m, l->mac, &pfc) != 0) {
@@ -198,8 +199,7 @@ send_message(struct urn_switch *sw, struct urn_switch_port *p, uint8_t stop, uin
 		sw->ll->dirty = true; /* again in the next run */
 		return;
 	}
-	EACH_BIT(i, pfc.enable)
-	{
+	for (unsigned int i, set = pfc.enable; take_bit(&set, &i);) {
 		counters(l, i)[stop & 1u << i ? URN_SWQ_C_PAUSE_TX : URN_SWQ_C_RESUME_TX]++;
 	}
 	l->told = stop;
@@ -246,8 +246,7 @@ urn_lossless_next(const struct urn_switch *sw)
 	for (uint16_t i = 0; i < sw->ports; i++) {
 		const struct urn_switch_port *p = sw->port[i];
 
-		EACH_BIT(k, p->ll->asked & p->queue.waiting)
-		{
+		for (unsigned int k, set = p->ll->asked & p->queue.waiting; take_bit(&set, &k);) {
 			next = RTE_MIN(next, p->ll->level[k].until);
 		}
 	}

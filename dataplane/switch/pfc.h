@@ -19,16 +19,16 @@
 #include <rte_mbuf.h>
 
 #define URN_PFC_PRIORITIES 8u
-#define URN_PFC_BYTES 60u	   /* bytes of a frame that is sent, without FCS */
-#define URN_PFC_LEAST 34u	   /* bytes of the shortest frame that can be read */
-#define URN_PFC_LONGEST 0xffffu	   /* quanta */
-#define URN_PFC_QUANTUM_BITS 512u  /* bits that a quantum is as long as */
-#define URN_PFC_ETHERTYPE 0x8808u  /* MAC control */
+#define URN_PFC_BYTES 60u	  /* bytes of a frame that is sent, without FCS */
+#define URN_PFC_LEAST 34u	  /* bytes of the shortest frame that can be read */
+#define URN_PFC_LONGEST 0xffffu	  /* quanta */
+#define URN_PFC_QUANTUM_BITS 512u /* bits that a quantum is as long as */
+#define URN_PFC_ETHERTYPE 0x8808u /* MAC control */
 #define URN_PFC_OPCODE 0x0101u
 
 /* A message of flow control. */
 struct urn_pfc {
-	uint8_t enable;			      /* bit p: the frame says something about priority p */
+	uint8_t enable;			     /* bit p: the frame says something about priority p */
 	uint16_t quanta[URN_PFC_PRIORITIES]; /* by priority; valid where enabled; 0: go on */
 };
 
@@ -47,7 +47,8 @@ urn_pfc_is_control(const struct rte_mbuf *m)
  * vector that names more than eight priorities
  */
 int urn_pfc_read(const struct rte_mbuf *m, struct urn_pfc *pfc);
-/* Write a message into an empty packet. source: the sender's MAC address. returns: 0, or -ENOBUFS: the packet has no room */
+/* Write a message into an empty packet. source: the sender's MAC address. returns: 0, or -ENOBUFS:
+ * the packet has no room */
 int urn_pfc_write(struct rte_mbuf *m, const uint8_t source[6], const struct urn_pfc *pfc);
 
 /* ns of a quantum at a speed, << 16. bps: bits a second, not 0 */

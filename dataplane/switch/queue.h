@@ -142,7 +142,8 @@ void urn_swq_refuse(struct urn_swq *q, unsigned int priority);
  * *since: ns, the time at which it came. returns: NULL: none may go
  */
 struct rte_mbuf *urn_swq_take(struct urn_swq *q, uint64_t *since);
-/* Take the first frame of a priority (below URN_SWQ_PRIORITIES), paused or not; like urn_swq_take(). */
+/* Take the first frame of a priority (below URN_SWQ_PRIORITIES), paused or not; like
+ * urn_swq_take(). */
 struct rte_mbuf *urn_swq_take_of(struct urn_swq *q, unsigned int priority, uint64_t *since);
 /* The priority whose frame urn_swq_take() takes. A frame is ready. */
 static inline unsigned int

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Static routes of a switch by target node: the port behind which an IP address (a GID) is. Used for
- * frames to a MAC address that the table of addresses (fdb.h) does not know, which otherwise are
- * flooded. A look-up takes O(1), and no memory is taken after creation. Addresses are 16 bytes in
- * network order, IPv4 as ::ffff:a.b.c.d.
+ * Static routes of a switch by target node: the port behind which an IP address (a GID) is. Used
+ * for frames to a MAC address that the table of addresses (fdb.h) does not know, which otherwise
+ * are flooded. A look-up takes O(1), and no memory is taken after creation. Addresses are 16 bytes
+ * in network order, IPv4 as ::ffff:a.b.c.d.
  */
 #ifndef URN_SWITCH_ROUTE_H
 #define URN_SWITCH_ROUTE_H
@@ -17,8 +17,8 @@
 struct urn_route; /* a table of routes */
 
 /*
- * max: routes, 1 to URN_ROUTE_MAX; seed: the hash's. returns: an empty table, or NULL: bad max, or no
- * memory
+ * max: routes, 1 to URN_ROUTE_MAX; seed: the hash's. returns: an empty table, or NULL: bad max, or
+ * no memory
  */
 struct urn_route *urn_route_create(uint32_t max, uint32_t seed);
 /* NULL is allowed. */

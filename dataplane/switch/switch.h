@@ -19,8 +19,8 @@
  *     urn_switch_output() for each port that is not a link
  *     ... again, at the latest at urn_switch_next()
  *
- * VLAN tags are carried, and looked at only for the priority of a frame. Linked switches form a tree:
- * urn_switch_link() refuses a loop. All switches of a tree belong to one thread.
+ * VLAN tags are carried, and looked at only for the priority of a frame. Linked switches form a
+ * tree: urn_switch_link() refuses a loop. All switches of a tree belong to one thread.
  */
 #ifndef URN_SWITCH_SWITCH_H
 #define URN_SWITCH_SWITCH_H
@@ -97,7 +97,8 @@ struct urn_switch_config {
 	 */
 	struct urn_mark_config mark;
 	uint32_t routes;	    /* most routes by IP address; 0: none */
-	struct urn_lossless_config lossless; /* priorities 0: the switch is lossy, without priorities */
+	struct urn_lossless_config
+		lossless; /* priorities 0: the switch is lossy, without priorities */
 };
 
 /* returns: NULL when the tables cannot be made, or the numbers of marks (urn_mark_check()) or of
@@ -128,7 +129,8 @@ struct urn_switch_port_config {
 	 */
 	struct urn_swq_bound bound[URN_SWQ_PRIORITIES];
 	/* The fields from here on are for a lossless switch. */
-	uint64_t speed; /* bits a second, for quanta; 0: the rate of impair[URN_SWITCH_OUT], or 10 Gb/s */
+	uint64_t speed; /* bits a second, for quanta; 0: the rate of impair[URN_SWITCH_OUT], or 10
+			   Gb/s */
 	uint8_t mac[6]; /* source of frames of flow control; all 0: one of our own making */
 	bool credits;	/* frames can stay with their sender: urn_switch_takes() is asked before */
 };
@@ -154,8 +156,9 @@ struct urn_impair *urn_switch_impair(struct urn_switch *sw, uint16_t port, enum 
  */
 void urn_switch_hold(struct urn_switch *sw, uint16_t port, bool hold);
 /*
- * Pause a priority (below URN_SWQ_PRIORITIES) of a port from `now` (ns) on, or let it go on. A lossless
- * switch does so itself, by frames of flow control and credits; its watchdog ends this pause, too.
+ * Pause a priority (below URN_SWQ_PRIORITIES) of a port from `now` (ns) on, or let it go on. A
+ * lossless switch does so itself, by frames of flow control and credits; its watchdog ends this
+ * pause, too.
  */
 void urn_switch_pause(struct urn_switch *sw, uint16_t port, unsigned int priority, bool pause,
 		      uint64_t now);
@@ -170,15 +173,17 @@ const struct urn_mark *urn_switch_marks(const struct urn_switch *sw, uint16_t po
 bool urn_switch_takes(const struct urn_switch *sw, uint16_t port);
 /* State of a port and priority of a lossless switch, for reports. */
 struct urn_switch_account {
-	uint64_t bytes, peak; /* bytes of frames that came in here and wait at outputs; most so far */
-	bool stopped;	      /* the sender is to stop */
-	bool paused;	      /* the peer, or a full account at the other end of a link, stops this output */
-	bool restoring;	      /* the watchdog dropped frames; pauses are ignored */
+	uint64_t bytes,
+		peak; /* bytes of frames that came in here and wait at outputs; most so far */
+	bool stopped; /* the sender is to stop */
+	bool paused; /* the peer, or a full account at the other end of a link, stops this output */
+	bool restoring; /* the watchdog dropped frames; pauses are ignored */
 };
 /* returns: false, and all zero: the switch is lossy, or there is no such port or priority */
 bool urn_switch_account(const struct urn_switch *sw, uint16_t port, unsigned int priority,
 			struct urn_switch_account *out);
-/* Put an IP address (16 bytes; IPv4 as ::ffff:a.b.c.d) behind a port. returns: 0, -EINVAL (no such port), -ENOSPC */
+/* Put an IP address (16 bytes; IPv4 as ::ffff:a.b.c.d) behind a port. returns: 0, -EINVAL (no such
+ * port), -ENOSPC */
 int urn_switch_route(struct urn_switch *sw, const uint8_t gid[16], uint16_t port);
 const struct urn_switch_counters *urn_switch_counters(const struct urn_switch *sw, uint16_t port);
 /* The table of addresses: to set static ones, and to list it. */

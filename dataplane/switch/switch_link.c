@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Links between switches, which make a tree: frames to unknown addresses would circulate in a loop. */
+/* Links between switches, which make a tree: frames to unknown addresses would circulate in a loop.
+ */
 #include "switch/switch_state.h"
 
 #include <errno.h>

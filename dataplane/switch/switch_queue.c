@@ -47,8 +47,10 @@ urn_switch_port_drain(struct urn_switch_port *p, uint64_t now)
 		urn_lossless_obey(p, now);
 	while (!p->held && urn_swq_ready(&p->queue) && !wire_is_busy(p, now) && may_give(p)) {
 		unsigned int priority = urn_swq_first(&p->queue);
+		uint64_t bytes = p->queue.level[priority].bytes;
 		struct rte_mbuf *m = urn_swq_take(&p->queue, &since);
 
+		urn_mark_frame(&p->mark, m, bytes);
 		if (p->ll)
 			urn_lossless_release(p->ll, priority, m, now);
 		to_wire(p, m, RTE_MAX(since, p->resumed));
@@ -56,12 +58,11 @@ urn_switch_port_drain(struct urn_switch_port *p, uint64_t now)
 	p->waits = p->held || p->sorts || p->queue.paused || p->queue.frames;
 }
 
-/* A frame waits now: mark it if its queue is long, and note it in the account of its input. */
+/* A frame waits now: note it in the account of its input. */
 static void
 queued(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uint64_t now)
 {
 	p->waits = true;
-	urn_mark_frame(&p->mark, m, p->queue.level[priority].bytes);
 	if (p->ll)
 		urn_lossless_charge(p->ll, priority, m, now);
 }

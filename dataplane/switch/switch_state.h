@@ -17,7 +17,7 @@ struct urn_switch_port {
 	bool held;  /* the device takes no frames */
 	uint64_t resumed; /* ns: when a pause last ended; frames that waited go no earlier */
 	uint64_t sent;    /* ns: time of the frame that the queues gave the wire last */
-	bool sorts;	/* frames have priorities of their own: there is a classifier, or ll */
+	bool sorts;	  /* frames have priorities of their own: there is a classifier, or ll */
 	unsigned int (*classify)(const struct rte_mbuf *m); /* the configuration's; NULL: all 0 */
 	struct urn_lossless_port *ll; /* the port's part in a lossless switch; owner; NULL: lossy */
 	uint32_t max_frame;
@@ -41,8 +41,8 @@ struct urn_switch {
 	struct urn_fdb *fdb;
 	struct rte_mempool *copies;
 	struct urn_mark_config mark;   /* for all ports; each has a seed of its own */
-	struct urn_lossless *ll; /* owner; NULL: no priority is lossless */
-	struct urn_route *routes; /* by IP address; owner; NULL: none */
+	struct urn_lossless *ll;       /* owner; NULL: no priority is lossless */
+	struct urn_route *routes;      /* by IP address; owner; NULL: none */
 	struct urn_switch_batch batch; /* the present call's */
 	uint64_t tend_at;	       /* ns: when the table is tended next */
 	struct urn_switch *from,

@@ -50,6 +50,19 @@ urn_ack_ask(struct urn_psn_cursor *cur)
 	cur->since_ack = URN_ACK_EVERY;
 }
 
+/*
+ * A paced sender waits after n packets more: the last of them is to ask, so that the wait for the
+ * pace is not taken for silence of the peer. n: from 1 to URN_ACK_EVERY. Not while the newest
+ * packet has asked and is outstanding: nothing may be sent now, and that packet must not seem
+ * unasked.
+ */
+static inline void
+urn_ack_ask_within(struct urn_psn_tx *tx, uint32_t n)
+{
+	if ((tx->cur.since_ack || tx->una == tx->next) && tx->cur.since_ack < URN_ACK_EVERY - n)
+		tx->cur.since_ack = (uint8_t)(URN_ACK_EVERY - n);
+}
+
 /* The packet that asked for an acknowledgement may never go out: another is to ask. */
 static inline void
 urn_ack_ask_undone(struct urn_psn_cursor *cur)

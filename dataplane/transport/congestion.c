@@ -53,6 +53,7 @@ static void
 set_pace(struct urn_congestion *g)
 {
 	g->ns_byte = ((uint64_t)NS << 16) / g->d.rate;
+	g->burst = g->d.rate * URN_PACE_CREDIT / NS;
 }
 
 /* Bring the rate up to date. */
@@ -270,6 +271,20 @@ void
 urn_congestion_sent(struct urn_tp *tp, struct urn_qp *qp, uint32_t bytes)
 {
 	urn_congestion_sent_source(tp, &qp->congestion, bytes);
+}
+
+unsigned int
+urn_congestion_frames(const struct urn_tp *tp, const uint16_t *slot, uint32_t bytes,
+		      unsigned int budget)
+{
+	const struct urn_congestion *g = &tp->congestion[*slot];
+	unsigned int n = 1;
+
+	if (!*slot || !g->paced)
+		return budget;
+	while (n < URN_PACED_FRAMES && n < budget && (n + 1) * bytes <= g->burst)
+		n++;
+	return n;
 }
 
 uint64_t

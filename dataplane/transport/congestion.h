@@ -34,6 +34,7 @@ struct urn_congestion {
 	struct urn_dcqcn d;   /* our rate; valid while paced */
 	struct urn_pace pace; /* not_before: when data goes out again; valid while paced. The timer ends that wait */
 	uint64_t ns_byte;     /* ns a byte takes at our rate, 16 fractional bits; valid while paced */
+	uint64_t burst;       /* bytes that go out in a turn, at least a frame; valid while paced */
 	uint64_t told_at;     /* ns: when the last CNP was sent; 0: never */
 	uint64_t slowed_at;   /* ns: when a CNP or an echo last slowed the source down; 0: never */
 	uint16_t *slot; /* the owner's index of this state, set to 0 with the end of the state;
@@ -77,6 +78,9 @@ void urn_congestion_echoed(struct urn_tp *tp, struct urn_source *source, uint16_
 bool urn_congestion_open_source(struct urn_tp *tp, uint16_t *slot);
 /* The source made frames with so many bytes; nothing is noted without a state. */
 void urn_congestion_sent_source(struct urn_tp *tp, const uint16_t *slot, uint32_t bytes);
+/* Frames of so many bytes that the source sends in a turn: its rate for as long as timers come late. */
+unsigned int urn_congestion_frames(const struct urn_tp *tp, const uint16_t *slot, uint32_t bytes,
+				   unsigned int budget);
 /* The source ends, or its slot moves: forget its state, if it has one. */
 void urn_congestion_end_source(struct urn_tp *tp, uint16_t *slot);
 /* Rate of a source, as urn_congestion_rate() */

@@ -4,53 +4,57 @@
 enum {
 	ONE = 1 << 8,	   /* a packet, in units of struct urn_delay.window */
 	CUT = ONE * 4 / 5, /* share of the excess by which the window falls (Swift's beta 0.8) */
+	FIRST = 2, /* packets in flight at first: the first ones of many senders come together */
 };
 
-void
-urn_delay_init(struct urn_delay *d, uint64_t limit, uint32_t window)
+uint32_t
+urn_delay_first(uint64_t limit, uint32_t window)
 {
-	*d = (struct urn_delay){.limit = limit, .found = UINT64_MAX, .window = window * ONE};
+	return limit && window > FIRST ? FIRST : window;
 }
 
-/* Learn the way's own round trip. returns: true when the packet was the only one in flight */
-static bool
+void
+urn_delay_init(struct urn_delay *d, uint64_t limit)
+{
+	*d = (struct urn_delay){.limit = limit, .window = FIRST * ONE};
+}
+
+/* Learn the smallest round trip; that of a way that became longer, too. */
+static void
 find_base(struct urn_delay *d, uint64_t rtt, uint64_t now)
 {
-	bool alone = d->alone;
-
-	if (rtt < d->found)
-		d->found = rtt;
-	if (!d->base)
-		d->until = now + URN_DELAY_PERIOD_NS;
-	if (!d->base || rtt < d->base)
-		d->base = rtt;
-	if (alone) {
-		d->base = d->found;
-		d->found = UINT64_MAX;
+	if (!d->base) {
+		d->base = d->found = rtt;
 		d->until = now + URN_DELAY_PERIOD_NS;
 	}
-	d->alone = !alone && now >= d->until;
-	return alone;
+	if (now >= d->until) {
+		d->base = d->found;
+		d->found = rtt;
+		d->until = now + URN_DELAY_PERIOD_NS;
+	}
+	d->found = rtt < d->found ? rtt : d->found;
+	d->base = rtt < d->base ? rtt : d->base;
 }
 
 uint32_t
 urn_delay_measured(struct urn_delay *d, uint64_t rtt, uint64_t now, uint32_t most)
 {
-	uint64_t due;
+	uint64_t due = d->limit;
 
-	if (find_base(d, rtt, now))
-		return d->window / ONE;
-	due = d->base + d->limit;
-	if (rtt <= due) {
-		d->window += ONE;
-	} else {
-		uint64_t excess = (rtt - due) * CUT / rtt; /* below ONE: due is above 0 */
+	find_base(d, rtt, now);
+	if (d->base > URN_DELAY_FAR * d->limit)
+		due += d->base;
+	if (rtt > due) {
+		uint64_t excess = (rtt - due) * CUT / rtt;
 
 		d->window -= (uint32_t)(d->window * (excess < ONE / 2 ? excess : ONE / 2) / ONE);
+		d->above = true;
+	} else {
+		d->window += d->above ? ONE : d->window;
 	}
 	if (d->window > most * ONE)
 		d->window = most * ONE;
 	if (d->window < ONE)
 		d->window = ONE;
-	return d->alone ? 1 : d->window / ONE;
+	return d->window / ONE;
 }

@@ -296,11 +296,7 @@ gather(struct urn_tp *tp, struct urn_flow *f)
 		urn_flow_sched(tp, f);
 		return;
 	}
-	if (f->flags & URN_FLOWF_GATHERS)
-		return;
-	f->flags |= URN_FLOWF_GATHERS;
-	f->gathered_next = tp->gathered;
-	tp->gathered = f;
+	urn_flow_gather(tp, f);
 }
 
 uint8_t

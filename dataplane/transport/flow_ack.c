@@ -165,11 +165,14 @@ read_ack(struct rte_mbuf *m, const struct urn_flow *f, struct ack *a)
 	return urn_psn_diff(a->expected, f->tx.una) <= (int32_t)urn_psn_tx_out(&f->tx);
 }
 
+/* True when an acknowledgement says that a packet came. One that was overtaken says nothing about PSNs behind its window. */
 static bool
 came(const struct ack *a, uint32_t psn)
 {
-	return urn_psn_diff(psn, a->expected) < 0 ||
-	       ((a->flags & URN_FLOW_ACK_HOLES) && a->bitmap[psn % URN_FLOW_WINDOW / 8] >> (psn % 8) & 1);
+	int32_t ahead = urn_psn_diff(psn, a->expected);
+
+	return ahead < 0 || ((a->flags & URN_FLOW_ACK_HOLES) && ahead < URN_FLOW_WINDOW &&
+			     a->bitmap[psn % URN_FLOW_WINDOW / 8] >> (psn % 8) & 1);
 }
 
 /* Codes of the messages of a packet. NULL: none was refused */

@@ -73,6 +73,7 @@ enum urn_flow_flag {
 	URN_FLOWF_MAC = 1 << 3,    /* tmpl has the node's MAC address */
 	URN_FLOWF_RX = 1 << 4,     /* made by a packet that came: counts in urn_flows.rx */
 	URN_FLOWF_TX = 1 << 5,     /* tmpl, tx and tx_epoch are made */
+	URN_FLOWF_ACK_LATE = 1 << 7, /* the acknowledgement let data go first, in the turn before */
 	URN_FLOWF_GATHERS = 1 << 6,  /* in the list urn_tp.gathered; gathered_next is valid */
 };
 
@@ -197,6 +198,8 @@ void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all
 
 /* ---- flow_tx.c */
 
+/* Serve a flow when all sources of this turn have been served. */
+void urn_flow_gather(struct urn_tp *tp, struct urn_flow *f);
 /* Let flows send what they got from the sources that were served in this turn. */
 void urn_flows_send(struct urn_tp *tp);
 /* Serve a flow; urn_source_ops.serve. */

@@ -69,12 +69,15 @@ forget_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t una)
 		tp->flows->spare = r;
 }
 
-/* True when one more packet with refusals can be noted. */
+/*
+ * True when the refusals of packet `psn` can be noted. The last place is kept for the first packet that has not
+ * come: with its acknowledgement the sender moves on, and places get free.
+ */
 static bool
-refusals_room(struct urn_tp *tp, const struct urn_flow *f)
+refusals_room(struct urn_tp *tp, const struct urn_flow *f, uint32_t psn)
 {
 	if (f->refusals)
-		return f->refusals->n < URN_FLOW_REFUSED_MAX;
+		return f->refusals->n < URN_FLOW_REFUSED_MAX - (psn != f->expected);
 	if (!tp->flows->spare)
 		tp->flows->spare = malloc(sizeof(struct urn_flow_refusals)); /* after the spare was taken */
 	return tp->flows->spare != NULL;
@@ -200,8 +203,9 @@ take_part(struct urn_tp *tp, struct urn_flow *f, struct data *d, const struct ur
 		h = first_part(tp, f, d, s, &code);
 	if (!h)
 		return code;
+	/* One part with the code is enough: the sender answers the message after all its parts. */
 	if (h->code)
-		return h->code;
+		return URN_MSG_DONE;
 	/* Parts of one id that belong to different messages: their sender mixes them up. */
 	if (h->len != rte_be_to_cpu_32(s->len) || h->qid != rte_be_to_cpu_64(s->qid) || h->got + bytes > h->len)
 		return URN_MSG_BUSY;
@@ -338,7 +342,7 @@ take_data(struct urn_tp *tp, struct urn_flow *f, struct data *d, struct rte_mbuf
 		owe_ack(tp, f, m);
 		return URN_C_FLOW_DUPLICATES;
 	}
-	if (unlikely(!refusals_room(tp, f)))
+	if (unlikely(!refusals_room(tp, f, psn)))
 		return URN_C_FLOW_DROP_ROOM;
 	take_segments(tp, f, d, psn);
 	bit_flip(f, psn);

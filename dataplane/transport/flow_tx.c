@@ -326,17 +326,49 @@ send_data(struct urn_tp *tp, struct urn_flow *f)
 	return f->lost != 0;
 }
 
+void
+urn_flow_gather(struct urn_tp *tp, struct urn_flow *f)
+{
+	if (f->flags & URN_FLOWF_GATHERS)
+		return;
+	f->flags |= URN_FLOWF_GATHERS;
+	f->gathered_next = tp->gathered;
+	tp->gathered = f;
+}
+
+/*
+ * An acknowledgement is owed. Data goes first: a program that answers a message waits for the answer's way, and
+ * the sender of the message for both. sent: the flow sent data in this share of the turn. returns: true when
+ * there is nothing more to do now
+ */
+static bool
+acknowledge(struct urn_tp *tp, struct urn_flow *f, bool sent)
+{
+	if (tp->gathers) {
+		urn_flow_gather(tp, f);
+		return true;
+	}
+	if (sent && !(f->flags & URN_FLOWF_ACK_LATE)) {
+		f->flags |= URN_FLOWF_ACK_LATE;
+		return false;
+	}
+	f->flags &= (uint16_t)~URN_FLOWF_ACK_LATE;
+	return urn_flow_tell(tp, f);
+}
+
 bool
 urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 {
 	struct urn_flow *f = urn_flow_of(src);
+	uint32_t sent_no = f->sent_no;
+	bool more = false;
 
 	f->gathered_n = 0;
-	if ((f->flags & URN_FLOWF_ACK) && !urn_flow_tell(tp, f))
-		return true;
-	if (!(f->flags & URN_FLOWF_TX) || (!has_new(f) && !f->lost) || !reachable(tp, f))
-		return false;
-	return send_data(tp, f);
+	if ((f->flags & URN_FLOWF_TX) && (has_new(f) || f->lost) && reachable(tp, f))
+		more = send_data(tp, f);
+	if ((f->flags & URN_FLOWF_ACK) && !acknowledge(tp, f, f->sent_no != sent_no))
+		more = true;
+	return more;
 }
 
 void

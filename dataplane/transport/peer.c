@@ -51,8 +51,8 @@ urn_peers_init(struct urn_peers *ps, uint32_t window, uint64_t delay_limit, uint
 	if (!ps->at[0])
 		return ENOMEM;
 	ps->at[0]->distance = URN_PEER_DISTANCE;
-	ps->at[0]->window = window;
-	urn_delay_init(&ps->at[0]->delay, delay_limit, window);
+	ps->at[0]->window = urn_delay_first(delay_limit, window);
+	urn_delay_init(&ps->at[0]->delay, delay_limit);
 	return 0;
 }
 
@@ -110,8 +110,8 @@ make(struct urn_peers *ps, const uint8_t gid[16])
 	}
 	memcpy(p->gid, gid, 16);
 	p->distance = URN_PEER_DISTANCE;
-	p->window = ps->window;
-	urn_delay_init(&p->delay, ps->delay_limit, ps->window);
+	p->window = urn_delay_first(ps->delay_limit, ps->window);
+	urn_delay_init(&p->delay, ps->delay_limit);
 	ps->at[i] = p;
 	urn_hash_put(bucket_of(ps, gid), i, &ps->next[i]);
 	return i;

@@ -177,6 +177,7 @@ transmit_now(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 static __attribute__((noinline)) bool
 transmit_paced(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
+	unsigned int frames;
 	uint64_t built;
 	bool more;
 
@@ -187,7 +188,10 @@ transmit_paced(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		return !qp->rec_pending && !(qp->flags & URN_QPF_PARTS) && urn_resp_owes(qp) &&
 		       urn_resp_tx(tp, qp, 1);
 	built = tp->built;
-	more = transmit_now(tp, qp, budget < URN_PACED_FRAMES ? budget : URN_PACED_FRAMES);
+	frames = urn_congestion_frames(tp, &qp->congestion, qp->mtu, budget);
+	if (frames < budget)
+		urn_ack_ask_within(&qp->tx, frames);
+	more = transmit_now(tp, qp, frames);
 	urn_congestion_sent(tp, qp, (uint32_t)(tp->built - built));
 	return more;
 }

@@ -240,6 +240,7 @@ COUNTERS = (("dataplane/counters_*.h", "doc/reference/counters.md", "Counters"),
             ("dataplane/switch/switch.h", "doc/reference/urnic-switch.md", "Counters of a port"),
             ("dataplane/switch/impair.h", "doc/reference/urnic-switch.md", "Counters of an impairment"),
             ("dataplane/switch/queue.h", "doc/reference/urnic-switch.md", "Counters of a queue"),
+            ("dataplane/switch/mark.h", "doc/reference/urnic-switch.md", "Counters of marks"),
             ("dataplane/switch/fabric.h", "doc/reference/urnic-switch.md", "Counters of a device"))
 
 # Pages of programs, each named after its program: their tables have the options of --help.

@@ -205,6 +205,9 @@ put_wire(struct flow_net *n, struct rte_mbuf *m, unsigned int to)
 {
 	uint64_t more = chance(n, n->late) ? urn_rnd_next(&n->seed) % 50000 : 0;
 
+	if (rte_pktmbuf_mtod(m, uint8_t *)[42] == URN_FLOW_ACK && chance(n, n->late_acks))
+		more = urn_rnd_next(&n->seed) % 1000000;
+
 	if (n->wire_n == FLOW_NET_WIRE) {
 		rte_pktmbuf_free(m);
 		return;

@@ -59,6 +59,7 @@ struct flow_net {
 	uint64_t now;
 	uint64_t seed;
 	uint32_t lose, twice, late;   /* percent of frames lost; doubled; delayed */
+	uint32_t late_acks;           /* percent of acknowledgements that take up to 1 ms */
 	uint32_t lose_opcode;         /* frames with this opcode are lost; 0: none */
 	bool cut;                     /* all frames are lost */
 	bool mark;                    /* all data frames get a mark of congestion */

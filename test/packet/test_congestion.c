@@ -206,6 +206,41 @@ acks_are_not_paced(void **state)
 	probe_close(&p);
 }
 
+/*
+ * A paced QP asks for an acknowledgement before it waits, with one of two packets at least: its own
+ * wait is no silence of the peer, and no probe follows.
+ */
+static void
+asks_before_it_waits(void **state)
+{
+	struct probe p;
+	bool asked = true;
+
+	(void)state;
+	open_line(&p,
+		  &(struct probe_config){.timeout = 14, .selective = true, .rto_floor = 4000000});
+	for (int i = 0; i < 64; i++)
+		put_cnp(&p), probe_turn(&p, 1);
+	for (int i = 0; i < 16; i++)
+		probe_post(&p, URN_WR_SEND, 0, 0, LEN, 0, 100 + i);
+	for (int i = 0, n = 0; n < 16; i++) {
+		assert_in_range(i, 0, 100000);
+		probe_turn(&p, 10 * US);
+		for (; p.looked < p.seen_n; p.looked++, n++) {
+			const struct frame *f = &p.seen[p.looked % PROBE_SEEN];
+
+			assert_int_equal(f->psn, SQ(n)); /* none is sent again */
+			assert_true(f->ack || asked);
+			asked = f->ack;
+			if (f->ack)
+				probe_ack(&p, f->psn, SYN_ACK, (uint32_t)n + 1);
+		}
+	}
+	expect_count(&p, PROBES, 0);
+	p.scq_seen = p.scq.prod;
+	probe_close(&p);
+}
+
 /* READ responses are data: a notification slows them down, too. */
 static void
 responses_are_paced(void **state)
@@ -363,10 +398,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_the_sender),    cmocka_unit_test(can_be_marked),
-		cmocka_unit_test(slows_down),	       cmocka_unit_test(acks_are_not_paced),
-		cmocka_unit_test(responses_are_paced), cmocka_unit_test(only_its_own),
-		cmocka_unit_test(pool_is_bounded),     cmocka_unit_test(other_source_is_paced),
+		cmocka_unit_test(tells_the_sender),
+		cmocka_unit_test(can_be_marked),
+		cmocka_unit_test(slows_down),
+		cmocka_unit_test(acks_are_not_paced),
+		cmocka_unit_test(asks_before_it_waits),
+		cmocka_unit_test(responses_are_paced),
+		cmocka_unit_test(only_its_own),
+		cmocka_unit_test(pool_is_bounded),
+		cmocka_unit_test(other_source_is_paced),
 	};
 
 	return cmocka_run_group_tests_name("congestion", tests, NULL, NULL);

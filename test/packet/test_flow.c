@@ -170,6 +170,31 @@ bad_wires(void **state)
 	}
 }
 
+/* DB-7: an acknowledgement that was overtaken by hundreds of packets acknowledges none of these. */
+static void
+overtaken_acks(void **state)
+{
+	static struct flow_sent s[8];
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct flow_net *n = net(2, seed);
+
+		n->lose = 20;
+		n->late_acks = 30;
+		for (unsigned int i = 0; i < RTE_DIM(s); i++)
+			assert_int_equal(flow_send(n, 0, 1, flow_qid(i), 300000, i + 1, &s[i]), URN_MSG_PENDING);
+		for (unsigned int i = 0; i < RTE_DIM(s); i++)
+			flow_net_until(n, &s[i], 20000 * MS);
+		exactly_once(n, 1, s, RTE_DIM(s));
+		for (unsigned int i = 0; i < RTE_DIM(s); i++) {
+			assert_int_equal(s[i].code, URN_MSG_DONE);
+			flow_sent_free(&s[i]);
+		}
+		net_end(n);
+	}
+}
+
 /* Several short messages share a packet, and an acknowledgement serves many packets. */
 static void
 packets_are_shared(void **state)
@@ -216,6 +241,48 @@ refusals(void **state)
 		flow_sent_free(&s[0]);
 		flow_sent_free(&s[1]);
 	}
+	net_end(n);
+}
+
+/* DB-5: more packets with refusals than a receiver remembers, and holes between them: each message has its code all the same. */
+static void
+many_refusals(void **state)
+{
+	static struct flow_sent s[URN_FLOW_WAITING];
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct flow_net *n = net(2, seed);
+
+		n->node[1].refuse[0] = URN_MSG_TOO_LONG;
+		n->lose = 30;
+		for (unsigned int i = 0; i < RTE_DIM(s); i++)
+			flow_send(n, 0, 1, flow_qid(0), 900, i + 1, &s[i]);
+		for (unsigned int i = 0; i < RTE_DIM(s); i++) {
+			flow_net_until(n, &s[i], 3000 * MS);
+			assert_int_equal(s[i].code, URN_MSG_TOO_LONG);
+			flow_sent_free(&s[i]);
+		}
+		assert_int_equal(n->node[1].got_n, 0);
+		net_end(n);
+	}
+}
+
+/* A long message that is refused needs one place among the refusals, however many of its parts are on their way. */
+static void
+long_refusal(void **state)
+{
+	struct flow_net *n = net(2, 1);
+	struct flow_sent s;
+
+	(void)state;
+	n->node[1].admit = URN_MSG_TOO_LONG;
+	flow_send(n, 0, 1, flow_qid(0), URN_MSG_MAX, 1, &s);
+	flow_net_until(n, &s, 1000 * MS);
+	assert_int_equal(s.code, URN_MSG_TOO_LONG);
+	assert_int_equal(count(n, 1, URN_C_FLOW_REFUSED_RX), 1);
+	assert_int_equal(count(n, 1, URN_C_FLOW_DROP_ROOM), 0);
+	flow_sent_free(&s);
 	net_end(n);
 }
 
@@ -543,6 +610,9 @@ main(void)
 		cmocka_unit_test(bad_wires),
 		cmocka_unit_test(packets_are_shared),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(overtaken_acks),
+		cmocka_unit_test(many_refusals),
+		cmocka_unit_test(long_refusal),
 		cmocka_unit_test(full_queue_holds_nobody),
 		cmocka_unit_test(unreachable),
 		cmocka_unit_test(no_such_node),

@@ -306,6 +306,7 @@ ring(struct ms_node *n, struct ms_box *b, unsigned int place, uint32_t to)
 	m->qid = l->qid;
 	if (ms_one_in(w, w->plan.bad_in))
 		spoil(w, m, l);
+	m->bad |= m->len > URN_MSG_MAX;
 	choose_policy(w, m, l);
 	m->rung = w->now;
 	m->refused = t->regs ? atomic_load(&t->regs->rstat.refused) : t->refused;

@@ -50,6 +50,13 @@ mail_in(const struct ms_world *w, const uint8_t *data, uint32_t len)
 
 /* ---- a message came */
 
+/* True when an entry names this box as its source. */
+static bool
+is_from(const struct ms_world *w, const struct ms_box *b, const struct urn_abi_msg_entry *e)
+{
+	return memcmp(w->node[b->node].gid, e->node, 16) == 0 && e->qid == (b->name ? URN_MSG_NAME(b->name) : b->qid);
+}
+
 /* True when the entry is of a box that scribbles: its bytes may be anything. */
 static bool
 is_scribbled(const struct ms_world *w, const struct urn_abi_msg_entry *e)
@@ -57,8 +64,7 @@ is_scribbled(const struct ms_world *w, const struct urn_abi_msg_entry *e)
 	for (uint32_t i = 0; i < w->boxes; i++) {
 		const struct ms_box *b = &w->box[i];
 
-		if (b->scribbles && memcmp(w->node[b->node].gid, e->node, 16) == 0 &&
-		    (b->qid == e->qid || (b->name && URN_MSG_NAME(b->name) == e->qid)))
+		if (b->scribbles && is_from(w, b, e))
 			return true;
 	}
 	return false;
@@ -93,9 +99,10 @@ ms_judge_entry(struct ms_world *w, struct ms_box *b, const uint8_t *entry)
 	memcpy(&e, entry, sizeof(e));
 	if (e.len > b->entry_size - sizeof(e) || e.flags)
 		ms_fail(w, "box %u: an entry of %u bytes, flags %u", b->id, e.len, e.flags);
-	if (w->plan.scribble_in && is_scribbled(w, &e))
-		return;
 	mail = mail_in(w, data, e.len);
+	/* A box that scribbles may send on a mail that came to it. */
+	if (w->plan.scribble_in && (mail == UINT32_MAX || !is_from(w, &w->box[w->mail[mail].from], &e)) && is_scribbled(w, &e))
+		return;
 	if (mail == UINT32_MAX)
 		ms_fail(w, "box %u: a message that nobody sent", b->id);
 	m = &w->mail[mail];
@@ -104,8 +111,7 @@ ms_judge_entry(struct ms_world *w, struct ms_box *b, const uint8_t *entry)
 		ms_fail(w, "mail %u came torn to box %u: %u bytes of %u", mail, b->id, e.len, m->len);
 	if (!is_addressed(w, b, m) || !is_permitted(b, from))
 		ms_fail(w, "mail %u to box %d came to box %u", mail, (int)m->to, b->id);
-	if (memcmp(e.node, w->node[from->node].gid, 16) != 0 ||
-	    e.qid != (from->name ? URN_MSG_NAME(from->name) : from->qid))
+	if (!is_from(w, from, &e))
 		ms_fail(w, "mail %u came from another box than %u: queue %llx", mail, m->from, (unsigned long long)e.qid);
 	if (m->came++)
 		ms_fail(w, "mail %u came twice", mail);
@@ -165,7 +171,7 @@ some_box(const struct ms_world *w, const struct ms_mail *m, bool (*fits)(const s
 	for (uint32_t i = 0; i < w->boxes; i++) {
 		const struct ms_box *b = &w->box[i];
 
-		if (b->closed >= m->rung && is_addressed(w, b, m) && (b->scribbles || fits(w, b, m)))
+		if (b->closed >= m->rung && is_addressed(w, b, m) && fits(w, b, m))
 			return true;
 	}
 	return false;
@@ -177,20 +183,20 @@ was_full(const struct ms_world *w, const struct ms_box *b, const struct ms_mail 
 	uint64_t refused = b->regs ? atomic_load(&b->regs->rstat.refused) : b->refused;
 
 	(void)w;
-	return b->receives && (b->id != m->to || refused > m->refused);
+	return b->scribbles || (b->receives && (b->id != m->to || refused > m->refused));
 }
 
 static bool
 was_short(const struct ms_world *w, const struct ms_box *b, const struct ms_mail *m)
 {
 	(void)w;
-	return b->receives && m->len > b->entry_size - sizeof(struct urn_abi_msg_entry);
+	return b->scribbles || (b->receives && m->len > b->entry_size - sizeof(struct urn_abi_msg_entry));
 }
 
 static bool
 was_closed_to(const struct ms_world *w, const struct ms_box *b, const struct ms_mail *m)
 {
-	return b->receives && !is_permitted(b, &w->box[m->from]);
+	return b->scribbles || (b->receives && !is_permitted(b, &w->box[m->from]));
 }
 
 /* True when the box was there all the time, and takes messages. */
@@ -198,7 +204,7 @@ static bool
 was_there(const struct ms_world *w, const struct ms_box *b, const struct ms_mail *m)
 {
 	/* The dataplane takes the first configuration soon after the set was opened. */
-	return b->receives && b->opened + MS_MS < m->rung && b->closed > w->now;
+	return !b->scribbles && b->receives && b->opened + MS_MS < m->rung && b->closed > w->now;
 }
 
 /* The node of an address; NULL: there is none. */

@@ -96,10 +96,10 @@ make_restart(struct ms_plan *p, struct sim_rng *r)
 {
 	usual(p, r);
 	p->restart_gap = sim_between(r, 1, 100) * MS_MS;
-	p->think = sim_between(r, 1, 3000) * 1000;
+	p->think = sim_one_in(r, 3) ? 100000000 : sim_between(r, 1, 3000) * 1000;
 	if (sim_one_in(r, 2))
 		lossy_wires(p, r);
-	if (sim_one_in(r, 3))
+	if (sim_one_in(r, 2))
 		p->cut_gap = sim_between(r, 1, 100) * MS_MS;
 	if (sim_one_in(r, 3))
 		p->close_gap = sim_between(r, 500000, 50000000);

@@ -152,7 +152,7 @@ restart_one(struct ms_world *w)
 	ms_trace(w, "node %u goes down", n->id);
 	ms_node_stop(n);
 	w->stats.restarts++;
-	n->up_at = w->now + 5 * MS_MS + ms_upto(w, ms_one_in(w, 4) ? 3 * MS_S : 200 * MS_MS);
+	n->up_at = w->now + 5 * MS_MS + ms_upto(w, ms_one_in(w, 8) ? 6 * MS_S : 200 * MS_MS);
 }
 
 static void
@@ -302,6 +302,17 @@ close_world(struct ms_world *w)
 	w->box = NULL;
 }
 
+/* Print the counters of all nodes, for whoever looks for a fault. */
+static void
+trace_counters(struct ms_world *w)
+{
+	for (unsigned int i = 0; w->trace && i < w->plan.nodes; i++)
+		for (unsigned int c = 0; w->node[i].tp && c < URN_COUNTER_COUNT; c++)
+			if (w->node[i].tp->c.v[c])
+				ms_trace(w, "node %u: %s %llu", i, urn_counter_name(c),
+					 (unsigned long long)w->node[i].tp->c.v[c]);
+}
+
 bool
 ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FILE *trace)
 {
@@ -310,8 +321,10 @@ ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FILE *tr
 	w->trace = trace;
 	w->why[0] = '\0';
 	memset(&w->stats, 0, sizeof(w->stats));
-	if (setjmp(w->failed))
-		return false; /* memory of the run is not freed: what was wrong may be in it */
+	if (setjmp(w->failed)) {
+		trace_counters(w); /* memory of the run is not freed: the fault may be in it */
+		return false;
+	}
 	open_world(w);
 	run_until(w, w->start + w->plan.span, is_sent);
 	end_run(w);

@@ -143,17 +143,19 @@ static void
 lossless(void **state)
 {
 	static const char *const wrong[] = {
-		"--lossless 8", "--lossless", "--dscp 8:1", "--dscp 3:64", "--dscp 3", "--pcp 1:8",
-		"--pcp :1", "--xon 300k --lossless 3", "--share 1k", "--watchdog 0", "--route b,10.0.0.1",
-		"--route a,10.0.0", "--route a"};
+		"--lossless 8", "--lossless",	"--dscp 8:1",	      "--dscp 3:64",
+		"--dscp 3",	"--pcp 1:8",	"--pcp :1",	      "--xon 300k --lossless 3",
+		"--share 1k",	"--watchdog 0", "--route b,10.0.0.1", "--route a,10.0.0",
+		"--route a"};
 	const struct urn_lossless_config *l = &o.every.sw.lossless;
 	char line[128];
 
 	(void)state;
-	assert_int_equal(parse("--port tap:a --lossless 3,5-6 --dscp 3:26,48-49 --pcp 5:2 --share 16k "
-			       "--xoff 100k --xon 90k --headroom 0 --queue 1M --watchdog 100ms "
-			       "--restore 1 --no-pfc --route a,10.0.0.7 --route a,fe80::5"),
-			 SW_RUN);
+	assert_int_equal(
+		parse("--port tap:a --lossless 3,5-6 --dscp 3:26,48-49 --pcp 5:2 --share 16k "
+		      "--xoff 100k --xon 90k --headroom 0 --queue 1M --watchdog 100ms "
+		      "--restore 1 --no-pfc --route a,10.0.0.7 --route a,fe80::5"),
+		SW_RUN);
 	assert_int_equal(l->priorities, 0x68);
 	assert_int_equal(l->map.dscp[26], 3);
 	assert_int_equal(l->map.dscp[49], 3);
@@ -214,8 +216,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_fit), cmocka_unit_test(switches_and_links),
 		cmocka_unit_test(bounds_hold),	cmocka_unit_test(devices),
-		cmocka_unit_test(lossless),
-		cmocka_unit_test(schema),
+		cmocka_unit_test(lossless),	cmocka_unit_test(schema),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,9 +98,9 @@ lossless(void **state)
 		 "4: route x = 10.0.0.7, 10.0.0.x: give IP addresses, such as 10.0.0.1, fe80::1\n"},
 		{SWITCH "route x = 10.0.0.7, 10.0.0.7\n",
 		 "4: an address has a route to x already; leave one out\n"},
-		{SWITCH "route y = 10.0.0.7\n",
-		 "4: nothing called y is plugged into switch w; give the name of a port, adapter or "
-		 "switch that is\n"},
+		{SWITCH "route y = 10.0.0.7\n", "4: nothing called y is plugged into switch w; "
+						"give the name of a port, adapter or "
+						"switch that is\n"},
 	};
 	struct urn_config *c = config_good(SWITCH "lossless = 0,3\ndscp 3 = 26, 40-41\npcp 0 = 7\n"
 						  "queue = 64k\nroute x = 10.0.0.7 fe80::1\n"
@@ -245,9 +245,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plugs),     cmocka_unit_test(impairments),
-		cmocka_unit_test(lossless),
-		cmocka_unit_test(engines),   cmocka_unit_test(bad_plugs),
-		cmocka_unit_test(bad_links), cmocka_unit_test(bad_words),
+		cmocka_unit_test(lossless),  cmocka_unit_test(engines),
+		cmocka_unit_test(bad_plugs), cmocka_unit_test(bad_links),
+		cmocka_unit_test(bad_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,8 @@
 #define MS 1000000ull
 #define BPS 10000000000ull
 
-/* Two engines of an adapter, each with a queue of the port; transports without anything but a list. */
+/* Two engines of an adapter, each with a queue of the port; transports without anything but a list.
+ */
 static struct {
 	struct urn_engine *engine[2];
 	struct urn_shard shard[2];
@@ -41,8 +42,11 @@ setup(void **state)
 		assert_non_null(t.tp[i]);
 		t.tp[i]->now = MS;
 		t.sibling[i] = s;
-		*s = (struct urn_shard){.engine = t.engine[i], .tp = t.tp[i], .sibling = t.sibling,
-					.queue = (int)i, .obey = urn_obey_create(&cfg, BPS)};
+		*s = (struct urn_shard){.engine = t.engine[i],
+					.tp = t.tp[i],
+					.sibling = t.sibling,
+					.queue = (int)i,
+					.obey = urn_obey_create(&cfg, BPS)};
 		assert_non_null(s->obey);
 	}
 	return 0;
@@ -98,7 +102,8 @@ receive(unsigned int engine, unsigned int priority, uint16_t quanta)
 
 #define COUNT(engine, id) t.tp[engine]->c.v[URN_C_##id]
 
-/* Only frames of the priority that is paused wait, in their order, and only as long as the quanta last. */
+/* Only frames of the priority that is paused wait, in their order, and only as long as the quanta
+ * last. */
 static void
 by_priority(void **state)
 {

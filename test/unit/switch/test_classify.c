@@ -55,7 +55,8 @@ test_fields(void **state)
 				 dscp >> 3);
 	}
 	for (unsigned int pcp = 0; pcp < 8; pcp++) {
-		/* A tagged frame has the tag's priority, whatever its DSCP; drop eligible or not. */
+		/* A tagged frame has the tag's priority, whatever its DSCP; drop eligible or not.
+		 */
 		assert_int_equal(PRIORITY(&map, 0x81, 0x00, (uint8_t)(pcp << 5 | 0x1f), 1, 0x08, 0,
 					  0x45, 0xff),
 				 pcp);

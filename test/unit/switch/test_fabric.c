@@ -146,8 +146,9 @@ fabric_crosses(void *arg)
 }
 
 /*
- * A host that knows no flow control sends to one that takes a frame a poll. Credits leave the frames
- * in the sender's ring, so that none is lost, and the switch holds no more than its accounts may.
+ * A host that knows no flow control sends to one that takes a frame a poll. Credits leave the
+ * frames in the sender's ring, so that none is lost, and the switch holds no more than its accounts
+ * may.
  */
 static void
 fabric_lossless(void *arg)
@@ -183,8 +184,8 @@ fabric_lossless(void *arg)
 	check(count(&b, 0, URN_FABRIC_RX_HELD) > 0);
 	check(urn_switch_account(b.sw, 0, 0, &a) && a.bytes == 0 && a.peak > cfg.xoff &&
 	      a.peak <= cfg.share + cfg.xoff + cfg.headroom);
-	check(urn_impair_counters(urn_switch_impair(b.sw, 1, URN_SWITCH_OUT))->v[URN_IMPAIR_QUEUE] ==
-	      0);
+	check(urn_impair_counters(urn_switch_impair(b.sw, 1, URN_SWITCH_OUT))
+		      ->v[URN_IMPAIR_QUEUE] == 0);
 	bench_close(&b);
 }
 

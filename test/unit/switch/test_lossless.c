@@ -30,7 +30,8 @@ account(const struct bench *b, uint16_t port)
 	return a;
 }
 
-/* 16 senders into one port at their full rates: no frame is lost, none is late, memory is bounded. */
+/* 16 senders into one port at their full rates: no frame is lost, none is late, memory is bounded.
+ */
 static void
 test_incast(void **state)
 {
@@ -65,7 +66,8 @@ test_incast(void **state)
 	bench_close(&b);
 }
 
-/* The same senders in a priority that is not lossless: frames are dropped at the bound, none is paused. */
+/* The same senders in a priority that is not lossless: frames are dropped at the bound, none is
+ * paused. */
 static void
 test_lossy_priority(void **state)
 {
@@ -161,7 +163,8 @@ test_refresh(void **state)
 		assert_true(b.st[1].until[BENCH_PRIORITY] > b.now);
 		assert_true(urn_switch_next(b.sw) <= told + last);
 		if (b.st[1].frames_pfc != seen) {
-			assert_in_range(b.now - told, last / 2 - BENCH_STEP, last / 2 + 3 * BENCH_STEP);
+			assert_in_range(b.now - told, last / 2 - BENCH_STEP,
+					last / 2 + 3 * BENCH_STEP);
 			told = b.now;
 			seen = b.st[1].frames_pfc;
 		}
@@ -254,8 +257,8 @@ test_malformed(void **state)
 		f[12] = 0x88;
 		f[13] = 0x08;
 		f[14] = 1;
-		f[15] = i == 1 ? 2 : 1;	      /* an opcode that does not exist */
-		f[16] = i == 2;		      /* a ninth priority */
+		f[15] = i == 1 ? 2 : 1;	     /* an opcode that does not exist */
+		f[16] = i == 2;		     /* a ninth priority */
 		f[5] = i == 3 ? 0x42 : f[5]; /* not the address of MAC control */
 		bench_input(&b, 0, m);
 	}
@@ -308,8 +311,8 @@ test_port_down(void **state)
 }
 
 /*
- * A sender inside the process that knows no flow control: credits alone keep its frames with it. The
- * limit leaves room for the burst that the last credit lets in.
+ * A sender inside the process that knows no flow control: credits alone keep its frames with it.
+ * The limit leaves room for the burst that the last credit lets in.
  */
 static void
 test_credits(void **state)
@@ -372,10 +375,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_incast),	 TEST(test_lossy_priority), TEST(test_account),
-		TEST(test_refresh),	 TEST(test_obey),	    TEST(test_pause_of_lossy),
-		TEST(test_malformed),	 TEST(test_not_configured), TEST(test_port_down),
-		TEST(test_credits),	 TEST(test_no_packet),
+		TEST(test_incast),    TEST(test_lossy_priority), TEST(test_account),
+		TEST(test_refresh),   TEST(test_obey),		 TEST(test_pause_of_lossy),
+		TEST(test_malformed), TEST(test_not_configured), TEST(test_port_down),
+		TEST(test_credits),   TEST(test_no_packet),
 	};
 
 	return cmocka_run_group_tests_name("switch_lossless", tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stops that never end by themselves: a full output, a pause storm, a ring of switches; and chains. */
+/* Stops that never end by themselves: a full output, a pause storm, a ring of switches; and chains.
+ */
 #include "lossless_bench.h"
 
 #define MS 1000000ull
@@ -25,8 +26,8 @@ teardown(void **state)
 
 /*
  * Eight stations send to eight others by turns, each with a window of 3 frames to a receiver, which
- * is less than a share. Receiver 0 is paused for ever: its frames wait, and the other seven get all that
- * their wires carry.
+ * is less than a share. Receiver 0 is paused for ever: its frames wait, and the other seven get all
+ * that their wires carry.
  */
 static void
 test_full_output(void **state)
@@ -54,7 +55,8 @@ test_full_output(void **state)
 		}
 		bench_step(&b);
 	}
-	/* All eight wires of the senders carry frames for seven receivers; those go on at full rate. */
+	/* All eight wires of the senders carry frames for seven receivers; those go on at full
+	 * rate. */
 	for (unsigned int i = 1; i < N; i++)
 		assert_in_range(b.st[i].came, STEPS - 50, STEPS);
 	assert_int_equal(b.st[0].came, 0);
@@ -65,8 +67,8 @@ test_full_output(void **state)
 }
 
 /*
- * Senders without windows fill their accounts with frames for the output that is full, and stop. The
- * watchdog ends this for all of them, once.
+ * Senders without windows fill their accounts with frames for the output that is full, and stop.
+ * The watchdog ends this for all of them, once.
  */
 static void
 test_full_output_no_window(void **state)
@@ -101,7 +103,8 @@ test_full_output_no_window(void **state)
 	bench_close(&b);
 }
 
-/* The watchdog: not early, with a counter for each frame, and lossless again when the storm is over. */
+/* The watchdog: not early, with a counter for each frame, and lossless again when the storm is
+ * over. */
 static void
 test_watchdog(void **state)
 {
@@ -175,7 +178,8 @@ test_watchdog_held(void **state)
 	bench_close(&b);
 }
 
-/* A slow wire makes progress: a frame that takes longer than the watchdog's time is none of its business. */
+/* A slow wire makes progress: a frame that takes longer than the watchdog's time is none of its
+ * business. */
 static void
 test_watchdog_slow(void **state)
 {
@@ -200,7 +204,8 @@ test_watchdog_slow(void **state)
 
 /* ---- several switches */
 
-/* Move frames from a port of one switch to a port of another, as a wire outside the process does. */
+/* Move frames from a port of one switch to a port of another, as a wire outside the process does.
+ */
 static void
 wire(struct urn_switch *from, uint16_t out, struct urn_switch *to, uint16_t in, uint64_t now)
 {
@@ -239,78 +244,108 @@ lost(struct urn_switch *sw)
 	uint64_t n = 0;
 
 	for (uint16_t i = 0; i < (uint16_t)urn_switch_ports(sw); i++)
-		n += urn_impair_counters(urn_switch_impair(sw, i, URN_SWITCH_OUT))->v[URN_IMPAIR_QUEUE];
+		n += urn_impair_counters(urn_switch_impair(sw, i, URN_SWITCH_OUT))
+			     ->v[URN_IMPAIR_QUEUE];
 	return n;
 }
 
+/* Take the frames for a station behind a port; a pause of the station ends at *until (ns). */
+static void
+to_station(struct urn_switch *sw, uint16_t port, struct bench *b, unsigned int station,
+	   uint64_t *until)
+{
+	struct rte_mbuf *m;
+	struct urn_pfc pfc;
+
+	while (urn_switch_output(sw, port, &m, 1, b->now)) {
+		if (urn_pfc_is_control(m)) {
+			assert_int_equal(urn_pfc_read(m, &pfc), 0);
+			*until = b->now +
+				 urn_pfc_ns(pfc.quanta[BENCH_PRIORITY], urn_pfc_quantum(BENCH_BPS));
+		}
+		bench_take(b, station, m);
+	}
+}
+
+enum { CHAIN = 3, SENDERS = 8 };
+
+/* Three switches in a chain: ports 0 lead back, ports 1 to the receiver; links or wires between. */
+static void
+make_chain(struct urn_switch **sw, const struct urn_lossless_config *cfg, bool links)
+{
+	uint64_t between = links ? 0 : 2 * BENCH_BPS;
+
+	for (unsigned int i = 0; i < CHAIN; i++) {
+		sw[i] = make_switch(cfg);
+		bench_add_port(sw[i], between, false);
+		bench_add_port(sw[i], i == CHAIN - 1 ? BENCH_BPS : between, false);
+		bench_fix(sw[i], 0, 1);
+		if (i > 0 && links)
+			assert_int_equal(urn_switch_link(sw[i - 1], 1, sw[i], 0), 0);
+	}
+	for (unsigned int i = 1; i <= SENDERS; i++)
+		assert_int_equal(bench_add_port(sw[0], 0, false), i + 1);
+}
+
+/* All that a step moves: from the senders, between switches, to the receiver, back to the senders. */
+static void
+step_chain(struct urn_switch **sw, struct bench *b, bool links, uint64_t *until, uint32_t *number)
+{
+	uint64_t none = 0;
+
+	for (unsigned int i = 1; i <= SENDERS; i++) {
+		struct rte_mbuf *m;
+
+		if (until[i] > b->now)
+			continue;
+		m = bench_frame(0, i, BENCH_DSCP, ++number[i]);
+		urn_switch_input(sw[0], (uint16_t)(i + 1), &m, 1, b->now);
+	}
+	for (unsigned int i = 0; i + 1 < CHAIN && !links; i++) {
+		wire(sw[i], 1, sw[i + 1], 0, b->now);
+		wire(sw[i + 1], 0, sw[i], 1, b->now);
+	}
+	urn_switch_run_all(sw, CHAIN, b->now);
+	to_station(sw[CHAIN - 1], 1, b, 0, &none);
+	for (unsigned int i = 1; i <= SENDERS; i++)
+		to_station(sw[0], (uint16_t)(i + 1), b, i, &until[i]);
+}
+
 /*
- * Three switches in a chain, with links inside the process or wires outside: eight senders at one
- * end, a receiver at the other. The last link is the bottleneck; back-pressure crosses all of them.
+ * Eight senders at one end of a chain, a receiver at the other. The last wire is the bottleneck;
+ * back-pressure crosses all switches, and none loses a frame.
  */
 static void
 chain(bool links)
 {
-	enum { SENDERS = 8, STEPS = 10000 };
+	enum { STEPS = 10000 };
 	struct urn_lossless_config cfg = bench_config();
-	struct urn_switch *sw[3];
-	struct bench b = {0}; /* the receiver's account, as station 0 */
-	uint64_t until[SENDERS + 1] = {0}, waiting = 0;
+	struct urn_switch *sw[CHAIN];
+	struct bench b = {0}; /* the receiver is station 0 */
+	uint64_t until[SENDERS + 1] = {0}, most = 0;
 	uint32_t number[SENDERS + 1] = {0};
-	struct rte_mbuf *m;
 
 	/* A link carries a burst at once, as there is no rate between. */
 	cfg.headroom = 3 * URN_SWITCH_BURST * BENCH_LEN;
-	for (unsigned int i = 0; i < 3; i++) {
-		sw[i] = make_switch(&cfg);
-		assert_int_equal(bench_add_port(sw[i], links ? 0 : 2 * BENCH_BPS, false), 0);
-		assert_int_equal(bench_add_port(sw[i], i == 2 ? BENCH_BPS : links ? 0 : 2 * BENCH_BPS, false),
-				 1);
-		bench_fix(sw[i], 0, 1);
-	}
-	for (unsigned int i = 1; i <= SENDERS; i++)
-		assert_int_equal(bench_add_port(sw[0], 0, false), i + 1);
-	if (links) {
-		assert_int_equal(urn_switch_link(sw[0], 1, sw[1], 0), 0);
-		assert_int_equal(urn_switch_link(sw[1], 1, sw[2], 0), 0);
-	}
+	make_chain(sw, &cfg, links);
 	for (unsigned int t = 0; t < STEPS; t++, b.now += BENCH_STEP) {
-		for (unsigned int i = 1; i <= SENDERS; i++) {
-			if (until[i] > b.now)
-				continue;
-			m = bench_frame(0, i, BENCH_DSCP, ++number[i]);
-			urn_switch_input(sw[0], (uint16_t)(i + 1), &m, 1, b.now);
-		}
-		for (unsigned int i = 0; i < 2 && !links; i++) {
-			wire(sw[i], 1, sw[i + 1], 0, b.now);
-			wire(sw[i + 1], 0, sw[i], 1, b.now);
-		}
-		urn_switch_run_all(sw, 3, b.now);
-		while (urn_switch_output(sw[2], 1, &m, 1, b.now))
-			bench_take(&b, 0, m);
-		for (unsigned int i = 1; i <= SENDERS; i++) {
-			struct urn_pfc pfc;
+		uint64_t waiting = 0;
 
-			while (urn_switch_output(sw[0], (uint16_t)(i + 1), &m, 1, b.now)) {
-				assert_int_equal(urn_pfc_read(m, &pfc), 0);
-				until[i] = b.now + urn_pfc_ns(pfc.quanta[BENCH_PRIORITY],
-							      urn_pfc_quantum(BENCH_BPS));
-				rte_pktmbuf_free(m);
-			}
-		}
-		waiting = RTE_MAX(waiting, bench_waiting(sw[0]) + bench_waiting(sw[1]) +
-						   bench_waiting(sw[2]));
+		step_chain(sw, &b, links, until, number);
+		for (unsigned int i = 0; i < CHAIN; i++)
+			waiting += bench_waiting(sw[i]);
+		most = RTE_MAX(most, waiting);
 	}
 	assert_in_range(b.st[0].came, STEPS - 20, STEPS);
-	for (unsigned int i = 0; i < 3; i++) {
+	/* Credits need no frames of flow control between switches. */
+	assert_int_equal(count(sw[2], URN_SWQ_C_PAUSE_TX) == 0, links);
+	assert_true(most < (SENDERS + 2) * (uint64_t)(cfg.share + cfg.xoff + cfg.headroom));
+	for (unsigned int i = 0; i < CHAIN; i++) {
 		assert_int_equal(lost(sw[i]), 0);
 		assert_int_equal(count(sw[i], URN_SWQ_C_WATCHDOG), 0);
 		assert_true(count(sw[i], URN_SWQ_C_XOFFS) > 0);
-	}
-	/* Credits need no frames of flow control between switches. */
-	assert_int_equal(count(sw[2], URN_SWQ_C_PAUSE_TX) == 0, links);
-	assert_true(waiting < (SENDERS + 2) * (uint64_t)(cfg.share + cfg.xoff + cfg.headroom));
-	for (unsigned int i = 0; i < 3; i++)
 		urn_switch_destroy(sw[i]);
+	}
 }
 
 static void
@@ -327,72 +362,75 @@ test_chain_wires(void **state)
 	chain(false);
 }
 
+enum { RING = 3, STATION = 0, NEXT = 1, BEFORE = 2 };
+
+/* All that a step of a ring moves. sends: stations send, twice as fast as a wire carries. */
+static void
+step_ring(struct urn_switch **sw, struct bench *b, bool sends, uint64_t *until, uint32_t *number)
+{
+	for (unsigned int i = 0; i < RING; i++) {
+		/* Stations come before links: the worst order for the flows that cross. */
+		for (unsigned int k = 0; k < 2 && until[i] <= b->now && sends; k++) {
+			struct rte_mbuf *m =
+				bench_frame((i + 2) % RING, i, BENCH_DSCP, ++number[i]);
+
+			urn_switch_input(sw[i], STATION, &m, 1, b->now);
+		}
+		urn_switch_run(sw[i], b->now);
+	}
+	for (unsigned int i = 0; i < RING; i++) {
+		wire(sw[i], NEXT, sw[(i + 1) % RING], BEFORE, b->now);
+		wire(sw[(i + 1) % RING], BEFORE, sw[i], NEXT, b->now);
+		to_station(sw[i], STATION, b, i, &until[i]);
+	}
+}
+
 /*
- * Three switches in a ring, each with a station that sends two hops on, to the station of the switch
- * after next: every link carries two flows, each of which waits for the next link. Accounts get full all
- * around, and nothing moves any more: a deadlock. The watchdog ends it.
+ * Three switches in a ring, each with a station that sends two hops on, to the station of the
+ * switch after next: every link carries two flows, each of which waits for the next link. Accounts
+ * get full all around, and nothing moves any more: a deadlock. The watchdog ends it.
  */
 static void
 test_ring(void **state)
 {
-	enum { N = 3, STEPS = 60000, STATION = 0, NEXT = 1, BEFORE = 2 };
+	enum { STEPS = 60000 };
 	struct urn_lossless_config cfg = bench_config();
-	struct urn_switch *sw[N];
+	struct urn_switch *sw[RING];
 	struct bench b = {0};
-	uint64_t stood = 0, longest = 0, until[N] = {0}, fired = 0;
-	uint32_t number[N] = {0}, came = 0;
-	struct rte_mbuf *m;
+	uint64_t stood = 0, longest = 0, until[RING] = {0}, fired = 0;
+	uint32_t number[RING] = {0}, came = 0;
 
 	(void)state;
-	cfg.watchdog_ns = 5 * MS;
-	cfg.restore_ns = 5 * MS;
-	for (unsigned int i = 0; i < N; i++) {
+	cfg.watchdog_ns = cfg.restore_ns = 5 * MS;
+	for (unsigned int i = 0; i < RING; i++) {
 		sw[i] = make_switch(&cfg);
 		for (unsigned int k = 0; k < 3; k++)
 			bench_add_port(sw[i], BENCH_BPS, false);
 		bench_fix(sw[i], i, STATION);
-		bench_fix(sw[i], (i + 1) % N, NEXT);
-		bench_fix(sw[i], (i + 2) % N, NEXT);
+		bench_fix(sw[i], (i + 1) % RING, NEXT);
+		bench_fix(sw[i], (i + 2) % RING, NEXT);
 	}
 	for (unsigned int t = 0; t < STEPS; t++, b.now += BENCH_STEP) {
-		for (unsigned int i = 0; i < N; i++) {
-			/* Twice the wire's rate, for a while: stations before links. */
-			for (unsigned int k = 0; k < 2 && until[i] <= b.now && t < STEPS / 2; k++) {
-				m = bench_frame((i + 2) % N, i, BENCH_DSCP, ++number[i]);
-				urn_switch_input(sw[i], STATION, &m, 1, b.now);
-			}
-			urn_switch_run(sw[i], b.now);
-		}
-		for (unsigned int i = 0; i < N; i++) {
-			wire(sw[i], NEXT, sw[(i + 1) % N], BEFORE, b.now);
-			wire(sw[(i + 1) % N], BEFORE, sw[i], NEXT, b.now);
-			while (urn_switch_output(sw[i], STATION, &m, 1, b.now)) {
-				struct urn_pfc pfc;
+		uint32_t now = 0;
 
-				if (urn_pfc_is_control(m)) {
-					assert_int_equal(urn_pfc_read(m, &pfc), 0);
-					until[i] = b.now + urn_pfc_ns(pfc.quanta[BENCH_PRIORITY],
-								      urn_pfc_quantum(BENCH_BPS));
-				}
-				bench_take(&b, i, m);
-			}
-		}
-		stood = b.st[0].came + b.st[1].came + b.st[2].came == came ? stood + BENCH_STEP : 0;
-		came = b.st[0].came + b.st[1].came + b.st[2].came;
+		step_ring(sw, &b, t < STEPS / 2, until, number);
+		for (unsigned int i = 0; i < RING; i++)
+			now += b.st[i].came;
+		stood = now == came ? stood + BENCH_STEP : 0;
+		came = now;
 		longest = t < STEPS / 2 ? RTE_MAX(longest, stood) : longest;
 	}
-	for (unsigned int i = 0; i < N; i++)
+	/* All is empty in the end. */
+	for (unsigned int i = 0; i < RING; i++) {
 		fired += count(sw[i], URN_SWQ_C_WATCHDOG);
+		assert_int_equal(bench_waiting(sw[i]), 0);
+		urn_switch_destroy(sw[i]);
+	}
 	/* The deadlock was there, and it lasted no longer than the bound. */
 	print_message("%u frames came, %u times the watchdog, longest stop %.1f ms\n", came,
 		      (unsigned int)fired, (double)longest / 1e6);
 	assert_true(fired > 0);
 	assert_true(longest <= cfg.watchdog_ns + MS);
-	/* All is empty in the end. */
-	for (unsigned int i = 0; i < N; i++) {
-		assert_int_equal(bench_waiting(sw[i]), 0);
-		urn_switch_destroy(sw[i]);
-	}
 	assert_true(came > STEPS / 10);
 }
 

@@ -193,7 +193,9 @@ wrong_ones_are_refused(void **state)
 	assert_int_equal(urn_mark_check(&(struct urn_mark_config){.kmin = 5}, NULL, 0), 0);
 }
 
-/* Frames that wait for a port of a switch are marked there, the first ones are not; IPv4 and IPv6.
+/*
+ * Frames that leave a long queue of a switch are marked, IPv4 and IPv6; those that leave a short
+ * one, or did not wait, are not.
  */
 static void
 in_a_switch(void **state)
@@ -213,7 +215,7 @@ in_a_switch(void **state)
 	assert_int_equal(
 		urn_fdb_set(urn_switch_fdb(sw), urn_mac((const uint8_t[6]){2, 0, 0, 0, 0, 2}), 1),
 		0);
-	for (int i = 0; i < 32; i++) { /* the first is sent, ten wait without a mark */
+	for (int i = 0; i < 32; i++) { /* the first is sent; the last ten leave a short queue */
 		struct rte_mbuf *m = packet(i & 1, URN_ECN_ECT0, 1, 2);
 
 		urn_switch_input(sw, 0, &m, 1, 1000);
@@ -225,7 +227,7 @@ in_a_switch(void **state)
 		while (urn_switch_output(sw, 1, &m, 1, now)) {
 			bool ce = codepoint(m, out & 1) == URN_ECN_CE;
 
-			assert_int_equal(ce, out >= 11);
+			assert_int_equal(ce, out >= 1 && out < 22);
 			marked += ce;
 			out++;
 			rte_pktmbuf_free(m);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of priority-based flow control (IEEE 802.1Qbb, 802.3 annex 31D): written, read, refused. */
+/* Frames of priority-based flow control (IEEE 802.1Qbb, 802.3 annex 31D): written, read, refused.
+ */
 #include "frames.h"
 
 #include "switch/pfc.h"
@@ -23,8 +24,8 @@ static void
 test_bytes(void **state)
 {
 	static const uint8_t expect[URN_PFC_BYTES] = {
-		0x01, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 9, 0x88, 0x08, 0x01, 0x01, 0x00, 0x88,
-		0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0x12, 0x34};
+		0x01, 0x80, 0xc2, 0, 0, 1, 2, 0,    0,	  0, 0, 9, 0x88, 0x08, 0x01, 0x01, 0x00,
+		0x88, 0,    0,	  0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0,	 0,    0,    0x12, 0x34};
 	struct urn_pfc pfc = {.enable = 0x88, .quanta = {[1] = 7, [3] = 0xffff, [7] = 0x1234}};
 	struct rte_mbuf *m = make(&pfc);
 	struct urn_pfc back;

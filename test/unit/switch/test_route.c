@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Routes by target node: look-up, replacement, bounds; frames to unknown MAC addresses take them. */
+/* Routes by target node: look-up, replacement, bounds; frames to unknown MAC addresses take them.
+ */
 #include "frames.h"
 
 #include "switch/route.h"
@@ -43,7 +44,8 @@ test_table(void **state)
 	assert_null(urn_route_create(URN_ROUTE_MAX + 1, 1));
 }
 
-/* A frame between hosts whose MAC addresses nobody knows, to an IPv4 address; a tag in front or not. */
+/* A frame between hosts whose MAC addresses nobody knows, to an IPv4 address; a tag in front or
+ * not. */
 static struct rte_mbuf *
 frame_to(uint32_t node, bool tagged)
 {
@@ -77,7 +79,8 @@ count(struct urn_switch *sw, uint16_t port)
 static void
 test_switch(void **state)
 {
-	struct urn_switch_config cfg = {.copies = test_eal_pool(), .routes = 8, .no_learning = true};
+	struct urn_switch_config cfg = {
+		.copies = test_eal_pool(), .routes = 8, .no_learning = true};
 	struct urn_switch *sw = urn_switch_create(&cfg);
 	struct urn_switch_port_config port = {0};
 	struct rte_mbuf *m;

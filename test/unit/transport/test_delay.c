@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-enum { US = 1000, MOST = 256, LIMIT = 50 * US, BASE = 20 * US };
+enum { US = 1000, MOST = 256, LIMIT = 50 * US, SHORT = 20 * US };
 
 static struct urn_delay d;
 static uint64_t now;
@@ -20,7 +20,7 @@ setup(void **state)
 {
 	(void)state;
 	now = 1000000;
-	urn_delay_init(&d, LIMIT, MOST);
+	urn_delay_init(&d, LIMIT);
 	return 0;
 }
 
@@ -31,76 +31,83 @@ took(uint64_t rtt)
 	return urn_delay_measured(&d, rtt, now += rtt, MOST);
 }
 
-/* Below the limit the window grows a packet in a round trip, up to the most; above the limit it
- * falls. */
+/* The window doubles until the first excess; then it grows a packet in a round trip, and falls by
+ * the excess. */
 static void
 grows_and_falls(void **state)
 {
-	uint32_t w;
+	uint32_t w = urn_delay_first(LIMIT, MOST);
 
 	(void)state;
-	assert_int_equal(took(BASE), MOST);
-	for (w = MOST; took(2000 * US) < w;
-	     w = d.window >> 8) /* far above: by half each time, down to 1 */
-		assert_true((d.window >> 8) >= w / 2 || w == 1);
-	assert_int_equal(d.window >> 8, 1);
+	assert_in_range(w, 1, MOST / 8);
+	assert_int_equal(urn_delay_first(0, MOST), MOST);
+	for (; w < MOST; w *= 2)
+		assert_int_equal(took(LIMIT), 2 * w);
+	assert_int_equal(took(SHORT), MOST);
+	for (w = MOST; w > 1; w /= 2) /* far above: by half each time, down to 1 */
+		assert_int_equal(took(100 * LIMIT), w / 2);
+	assert_int_equal(took(100 * LIMIT), 1);
 	for (w = 1; w < MOST; w++)
-		assert_int_equal(took(BASE + LIMIT), w + 1);
-	assert_int_equal(took(BASE), MOST);
-	w = took(BASE + LIMIT + LIMIT / 10); /* a little above: a little less */
+		assert_int_equal(took(LIMIT), w + 1);
+	assert_int_equal(took(SHORT), MOST);
+	w = took(LIMIT + LIMIT / 10); /* a little above: a little less */
 	assert_in_range(w, MOST * 9 / 10, MOST - 1);
 }
 
-/* One bottleneck, which N windows share: the queue stays near the limit, and nobody starves. */
+/* One bottleneck, at which windows begin one after the other: the queue stays near the limit, with
+ * equal shares. */
 static void
 queue_is_bounded(void **state)
 {
-	enum { N = 8, PACKET = 3 * US };
+	enum { N = 8, PACKET = US, ROUNDS = 4000, GAP = 100 };
 	struct urn_delay e[N];
-	uint32_t w[N], all;
-	uint64_t rtt, longest = 0;
+	uint32_t w[N] = {0}, all;
+	uint64_t rtt, longest = 0, sum[N] = {0};
 
 	(void)state;
-	for (int i = 0; i < N; i++) {
-		urn_delay_init(&e[i], LIMIT, MOST);
-		w[i] = MOST;
-		(void)urn_delay_measured(&e[i], BASE, now, MOST);
-	}
-	for (int round = 0; round < 2000; round++) {
+	for (int i = 0; i < N; i++)
+		urn_delay_init(&e[i], LIMIT);
+	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = all = 0; i < N; i++)
 			all += w[i];
-		rtt = BASE + (all * PACKET > BASE ? all * PACKET - BASE : 0);
+		rtt = SHORT + (all * PACKET > SHORT ? all * PACKET - SHORT : 0);
 		now += rtt;
-		for (int i = 0; i < N; i++)
+		for (int i = 0; i < N && i * GAP <= round; i++)
 			w[i] = urn_delay_measured(&e[i], rtt + (uint64_t)((round * 7 + i) % 5) * US,
 						  now, MOST);
-		if (round > 100 && rtt > longest)
+		if (round > N * GAP + 100 && rtt > longest)
 			longest = rtt;
+		for (int i = 0; round > ROUNDS / 2 && i < N; i++)
+			sum[i] += w[i];
 	}
-	assert_true(longest < BASE + LIMIT + N * PACKET + 8 * US);
-	for (int i = 0; i < N; i++)
-		assert_in_range(w[i], 1, MOST / 8);
+	assert_true(longest < LIMIT + N * PACKET + 8 * US);
+	for (int i = 1; i < N; i++)
+		assert_in_range(sum[i], sum[0] * 2 / 3, sum[0] * 3 / 2);
 }
 
-/* A way that becomes longer is found out after two periods: its own time is not taken for a queue.
- */
+/* A way that is much longer than the limit has the limit on top of its own time, after two periods
+ * at most. */
 static void
-longer_way(void **state)
+long_way(void **state)
 {
-	uint32_t least = MOST;
+	uint64_t far = (URN_DELAY_FAR + 1) * LIMIT;
+	uint32_t w = 0;
 
 	(void)state;
-	(void)took(BASE);
-	while (now < 2 * URN_DELAY_PERIOD_NS + 20000000) {
-		uint32_t w = took(10 * LIMIT);
-
-		least = w < least ? w : least;
-	}
-	assert_int_equal(least, 1);
-	assert_int_equal(d.base, 10 * LIMIT);
+	assert_true(took(SHORT) > 1);
+	for (int i = 0; i < 20; i++)
+		w = took(far);
+	assert_int_equal(w, 1);
+	while (now < 2 * URN_DELAY_PERIOD_NS + 20000000)
+		w = took(far);
 	for (int i = 0; i < MOST; i++)
-		(void)took(10 * LIMIT);
-	assert_int_equal(d.window >> 8, MOST);
+		w = took(far);
+	assert_int_equal(w, MOST);
+	assert_true(took(far + 2 * LIMIT) < MOST);
+	urn_delay_init(&d, LIMIT); /* long from the start */
+	for (int i = 0; i < 10; i++)
+		w = took(far);
+	assert_int_equal(w, MOST);
 }
 
 /* A peer without a limit has the window that its rate needs; with one, no more than the delay
@@ -123,7 +130,7 @@ of_a_peer(void **state)
 		p = ps[on].at[i];
 		now = 1000000;
 		for (int k = 0; k < 40; k++) {
-			uint64_t rtt = k ? 500 * US : BASE;
+			uint64_t rtt = k ? 4 * LIMIT : SHORT;
 
 			p->timed_at = now;
 			p->timed_delivered = p->delivered;
@@ -145,7 +152,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(grows_and_falls, setup),
 		cmocka_unit_test_setup(queue_is_bounded, setup),
-		cmocka_unit_test_setup(longer_way, setup),
+		cmocka_unit_test_setup(long_way, setup),
 		cmocka_unit_test_setup(of_a_peer, setup),
 	};
 
