@@ -95,7 +95,7 @@ urn_ctl_msg_open(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	o.cfg.regs = (void *)(c->area.base + off);
 	o.cfg.arena = (uint32_t)req->msg_open.arena;
 	o.cfg.channel = urn_ctl_channel_use(c, req->msg_open.channel_fd);
-	urn_engine_call(o.cs->shard->engine, open_set, &o);
+	urn_engine_call(urn_adapter_shard(a, vector)->engine, open_set, &o);
 	if (o.rc != 0) {
 		urn_ctl_channel_leave(c, o.cfg.channel);
 		urn_area_free(&c->area, off, bytes);
@@ -116,20 +116,25 @@ urn_ctl_msg_open(struct urn_client *c, const struct urn_abi_req *req, struct urn
 
 /* ---- bind */
 
-/* Find the client's set with a handle; no set goes away while the adapter's lock is held. returns:
- * 0 or EINVAL */
-static int
+/*
+ * Find the client's set with a handle; no set goes away while the adapter's lock is held.
+ * returns: true when the set is there
+ */
+static bool
 find(const struct urn_client *c, uint32_t handle, struct urn_abi_rep *rep, struct set_view *v)
 {
 	uint32_t engine = URN_MSG_HANDLE_ENGINE(handle);
+	const struct urn_tp_share *share;
 
 	v->shard = engine < URN_ABI_MAX_ENGINES ? c->adapter->shard[engine] : NULL;
 	v->set = v->shard ? urn_msg_set_at(v->shard->msg, URN_MSG_HANDLE_SLOT(handle)) : NULL;
-	if (!v->set || urn_client_of(urn_share_client(urn_msg_source(v->set)->share)) != c)
-		return urn_ctl_fail(rep, EINVAL, "%s: no register set %u", c->adapter->cfg.name,
-				    handle);
-	v->cs = urn_client_shard_of(urn_msg_source(v->set)->share);
-	return 0;
+	share = v->set ? urn_msg_source(v->set)->share : NULL;
+	if (!share || urn_client_of(urn_share_client(share)) != c) {
+		urn_ctl_fail(rep, EINVAL, "%s: no register set %u", c->adapter->cfg.name, handle);
+		return false;
+	}
+	v->cs = urn_client_shard_of(share);
+	return true;
 }
 
 struct binding {
@@ -185,10 +190,11 @@ urn_ctl_msg_bind(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	struct urn_adapter *a = c->adapter;
 	struct binding b = {0};
 	struct set_view v;
-	int rc = find(c, req->handle, rep, &v);
+	int rc;
 
-	if (rc == 0)
-		rc = check_bind(c, req, rep, &b);
+	if (!find(c, req->handle, rep, &v))
+		return EINVAL;
+	rc = check_bind(c, req, rep, &b);
 	if (rc != 0)
 		return rc;
 	if (v.shard != urn_adapter_shard(a, 0))
@@ -230,10 +236,9 @@ urn_ctl_msg_close(struct urn_client *c, const struct urn_abi_req *req, struct ur
 {
 	struct urn_msg_view is;
 	struct set_view v;
-	int rc = find(c, req->handle, rep, &v);
 
-	if (rc != 0)
-		return rc;
+	if (!find(c, req->handle, rep, &v))
+		return EINVAL;
 	urn_msg_look(v.shard->msg, v.set, &is);
 	urn_engine_call(v.shard->engine, close_set, &v);
 	c->msg_sets--;
