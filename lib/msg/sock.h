@@ -57,8 +57,8 @@ struct urn_sock {
 /* ---- the sockets of a device (sock_table.c) */
 
 /*
- * Register the handlers of fork(), once. fork() calls the handler before the child's making in the opposite order, so
- * folders above register theirs after this call: their locks are taken first.
+ * Register the handlers of fork(), once. fork() calls the handler before the child's making in the
+ * opposite order, so folders above register theirs after this call: their locks are taken first.
  */
 void urn_socks_forks(void);
 /* The device for new sockets of this process, opened at the first call. NULL with errno and text

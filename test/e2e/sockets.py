@@ -587,6 +587,29 @@ for data in [b"x"] * 50 + [b"end"]:
         p.terminate()
         self.assertIn("query[A] www.example.test from 10.0.0.2", p.communicate(timeout=SECONDS)[1])
 
+    def test_v6(self):
+        """IPv6, and IPv4 as mapped addresses, by one AF_INET6 socket."""
+        self.assertEqual(self.stop(self.nicd)[0], 0)
+        self.nicd, _ = self.start(a0="ipv6 = fd00:7::1", b0="ipv6 = fd00:7::2")
+        self.pair("""
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.bind(("::", 729))
+say("ready")
+for want in ("fd00:7::2", "::ffff:10.0.0.2"):
+    data, who = s.recvfrom(10)
+    assert who[0] == want, who
+    s.sendto(data, who)
+""", """
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+for to in ("fd00:7::1", "::ffff:10.0.0.1"):
+    s.sendto(b"six", (to, 729))
+    data, who = s.recvfrom(10)
+    assert (data, who[:2]) == (b"six", (to, 729)), (data, who)
+s.connect(("fd00:7::1", 999))
+assert s.getsockname()[0] == "fd00:7::2", s.getsockname()
+fails(lambda: s.send(b"x"), errno.ECONNREFUSED)
+""")
+
     def test_run(self):
         """urnic-run: usage, exit codes, and the library behind which others stay."""
         def run(*args, **env):
