@@ -662,5 +662,5 @@ fails(lambda: udp(A, 728), errno.EADDRNOTAVAIL)
 
 
 if __name__ == "__main__":
-    urnicd_common.Nicd.NICD, RUN, urnicd_common.Nicd.CONFIG = sys.argv[1:4]
+    urnicd_common.Nicd.NICD, RUN, urnicd_common.Nicd.CONFIG = map(os.path.abspath, sys.argv[1:4])
     unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=2)
