@@ -70,6 +70,7 @@ urn_sock_drop(struct urn_sock *s)
 {
 	int fd = urn_sock_fd(s);
 
+	urn_sock_flush(s);
 	if (urn_socks_let_go(s)) {
 		urn_sock_end(s);
 		urn_socks_free(s);

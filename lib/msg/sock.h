@@ -100,6 +100,8 @@ bool urn_sock_own(struct urn_sock *s, const uint8_t gid[16]);
  */
 int urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struct urn_addr *to,
 		  bool wait);
+/* Wait until datagrams that were sent without a wait are answered, 100 ms at most: their sender is about to end. */
+void urn_sock_flush(struct urn_sock *s);
 /* True when a datagram can be sent without a wait. */
 bool urn_sock_writable(struct urn_sock *s);
 

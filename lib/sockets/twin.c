@@ -145,6 +145,23 @@ urn_twin_close(int fd)
 	urn_twin_put(t);
 }
 
+/* The process ends without closing its sockets: datagrams that are under way get there all the
+ * same. */
+__attribute__((destructor)) static void
+urn_twin_flush(void)
+{
+	int fd;
+
+	for (fd = 0; fd < URN_TWIN_FDS && !urn_real_stranger(); fd++) {
+		struct urn_twin *t = urn_twin_get(fd);
+		struct urn_sock *s = t != NULL ? atomic_load(&t->sock) : NULL;
+
+		if (s != NULL)
+			urn_sock_flush(s);
+		urn_twin_put(t);
+	}
+}
+
 /* ---- epoll: the urnic socket's descriptor stands beside the program's, with the same data */
 
 /* The urnic side of an entry. */
