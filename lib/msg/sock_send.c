@@ -9,6 +9,7 @@
 /*
  * Microseconds that the dataplane tries for at a full queue: a sender that waits, unless
  * SO_SNDTIMEO says less or more, and one that does not wait, which keeps an outlet busy meanwhile.
+ * The longest wait for answers when a socket is closed.
  */
 enum {
 	URN_SOCK_TRY_US = 1000000,
