@@ -81,9 +81,15 @@ urn_msg_fork_child(void)
 }
 
 static void
-urn_msg_forks(void)
+urn_msg_fork_register(void)
 {
 	(void)pthread_atfork(urn_msg_fork_hold, urn_msg_fork_parent, urn_msg_fork_child);
+}
+
+void
+urn_msg_dev_forks(void)
+{
+	(void)pthread_once(&urn_msg_once, urn_msg_fork_register);
 }
 
 /* ---- calls */
@@ -176,7 +182,7 @@ urn_msg_read_gids(struct urn_msg_dev *dev)
 static void
 urn_msg_enlist(struct urn_msg_dev *dev)
 {
-	(void)pthread_once(&urn_msg_once, urn_msg_forks);
+	urn_msg_dev_forks();
 	pthread_mutex_lock(&urn_msg_list_lock);
 	dev->next = urn_msg_list;
 	dev->at = &urn_msg_list;

@@ -42,6 +42,9 @@ bool urn_msg_mutex_take(pthread_mutex_t *m);
 /* Try to take such a mutex. returns: true: taken */
 bool urn_msg_mutex_try(pthread_mutex_t *m);
 
+/* Register the handlers of fork(), once; those that are registered later take their locks earlier.
+ */
+void urn_msg_dev_forks(void);
 /* A control call, like urn_dev_call(), serialised between processes. */
 int urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req,
 		     struct urn_abi_rep *rep);

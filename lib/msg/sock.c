@@ -70,6 +70,7 @@ urn_sock_drop(struct urn_sock *s)
 {
 	int fd = urn_sock_fd(s);
 
+	urn_sock_flush(s);
 	if (urn_socks_let_go(s)) {
 		urn_sock_end(s);
 		urn_socks_free(s);
@@ -145,6 +146,19 @@ urn_sock_bind(struct urn_sock *s, const struct urn_addr *a)
 	return err;
 }
 
+/* The adapter's address that datagrams to a family come from: the last one. gid: stays when there
+ * is none */
+static void
+urn_sock_self(struct urn_sock *s, bool v4, uint8_t gid[16])
+{
+	uint8_t own[16];
+	uint32_t i;
+
+	for (i = 0; urn_msg_dev_gid(urn_socks_dev(s->socks), i, own) == 0; i++)
+		if (urn_addr_is_v4(own) == v4 && !urn_addr_is_any(own))
+			memcpy(gid, own, sizeof(own));
+}
+
 int
 urn_sock_connect(struct urn_sock *s, const struct urn_addr *a)
 {
@@ -161,7 +175,7 @@ urn_sock_connect(struct urn_sock *s, const struct urn_addr *a)
 			s->connected = 1;
 			/* The own node by its wildcard address, like UDP. */
 			if (urn_addr_is_any(a->gid))
-				(void)urn_msg_dev_gid(urn_socks_dev(s->socks), 0, s->peer.gid);
+				urn_sock_self(s, s->family == AF_INET, s->peer.gid);
 		}
 	}
 	atomic_store(&s->error, 0);
@@ -172,18 +186,12 @@ urn_sock_connect(struct urn_sock *s, const struct urn_addr *a)
 void
 urn_sock_name(struct urn_sock *s, struct urn_addr *a)
 {
-	uint8_t own[16];
-	uint32_t i;
-
 	(void)urn_msg_mutex_take(&s->lock);
 	memset(a, 0, sizeof(*a));
 	if (s->bound)
 		*a = s->local;
 	/* A connected socket names the address that it sends from. */
-	for (i = 0; s->connected && urn_addr_is_any(a->gid) &&
-		    urn_msg_dev_gid(urn_socks_dev(s->socks), i, own) == 0;
-	     i++)
-		if (urn_addr_is_v4(own) == urn_addr_is_v4(s->peer.gid) && !urn_addr_is_any(own))
-			memcpy(a->gid, own, sizeof(a->gid));
+	if (s->connected && urn_addr_is_any(a->gid))
+		urn_sock_self(s, urn_addr_is_v4(s->peer.gid), a->gid);
 	pthread_mutex_unlock(&s->lock);
 }

@@ -56,6 +56,11 @@ struct urn_sock {
 
 /* ---- the sockets of a device (sock_table.c) */
 
+/*
+ * Register the handlers of fork(), once. fork() calls the handler before the child's making in the
+ * opposite order, so folders above register theirs after this call: their locks are taken first.
+ */
+void urn_socks_forks(void);
 /* The device for new sockets of this process, opened at the first call. NULL with errno and text
  * set */
 struct urn_socks *urn_socks_get(void);
@@ -95,6 +100,8 @@ bool urn_sock_own(struct urn_sock *s, const uint8_t gid[16]);
  */
 int urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struct urn_addr *to,
 		  bool wait);
+/* Wait until datagrams that were sent without a wait are answered, 100 ms at most: their sender is about to end. */
+void urn_sock_flush(struct urn_sock *s);
 /* True when a datagram can be sent without a wait. */
 bool urn_sock_writable(struct urn_sock *s);
 

@@ -25,9 +25,9 @@ urn_sock_scan(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent)
 			continue;
 		if (fds[i].events & (POLLIN | POLLRDNORM) &&
 		    urn_sock_next_len(s) + urn_sock_readable(s) > 0)
-			got |= fds[i].events & (POLLIN | POLLRDNORM);
+			got = (short)(got | (fds[i].events & (POLLIN | POLLRDNORM)));
 		if (fds[i].events & (POLLOUT | POLLWRNORM) && urn_sock_writable(s))
-			got |= fds[i].events & (POLLOUT | POLLWRNORM);
+			got = (short)(got | (fds[i].events & (POLLOUT | POLLWRNORM)));
 		if (atomic_load(&s->error) != 0 ||
 		    urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE)
 			got |= POLLERR;

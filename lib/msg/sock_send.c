@@ -9,8 +9,14 @@
 /*
  * Microseconds that the dataplane tries for at a full queue: a sender that waits, unless
  * SO_SNDTIMEO says less or more, and one that does not wait, which keeps an outlet busy meanwhile.
+ * The longest wait for answers when a socket is closed.
  */
-enum { URN_SOCK_TRY_US = 1000000, URN_SOCK_TRY_ASYNC_US = 10000, URN_SOCK_RETRY_US = 100 };
+enum {
+	URN_SOCK_TRY_US = 1000000,
+	URN_SOCK_TRY_ASYNC_US = 10000,
+	URN_SOCK_RETRY_US = 100,
+	URN_SOCK_FLUSH_US = 100000
+};
 
 /* The errno value of an answer. returns: 0: DONE, or nothing was sent yet */
 static int
@@ -103,6 +109,22 @@ urn_sock_outlet_take(struct urn_sock *s, bool wait)
 		pthread_mutex_unlock(&l->lock);
 	}
 	return NULL;
+}
+
+void
+urn_sock_flush(struct urn_sock *s)
+{
+	uint32_t k;
+
+	for (k = 0; k < URN_PORT_OUTLETS; k++) {
+		struct urn_outlet *l = &s->outlet[k];
+
+		if (!l->open || !urn_msg_mutex_try(&l->lock))
+			continue;
+		if (l->flying)
+			(void)urn_msg_set_wait(&l->set, URN_SOCK_FLUSH_US);
+		pthread_mutex_unlock(&l->lock);
+	}
 }
 
 bool

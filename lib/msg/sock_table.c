@@ -97,9 +97,16 @@ urn_socks_fork_child(void)
 }
 
 static void
+urn_socks_fork_register(void)
+{
+	urn_msg_dev_forks();
+	(void)pthread_atfork(urn_socks_fork_hold, urn_socks_fork_parent, urn_socks_fork_child);
+}
+
+void
 urn_socks_forks(void)
 {
-	(void)pthread_atfork(urn_socks_fork_hold, urn_socks_fork_parent, urn_socks_fork_child);
+	(void)pthread_once(&urn_socks_once, urn_socks_fork_register);
 }
 
 /* ---- tables */
@@ -121,7 +128,7 @@ urn_socks_make(struct urn_msg_dev *dev)
 		urn_fail(ENOMEM, "no memory for sockets");
 		return NULL;
 	}
-	(void)pthread_once(&urn_socks_once, urn_socks_forks);
+	urn_socks_forks();
 	t->dev = dev;
 	t->shared = shared;
 	t->lock_fd = fd;

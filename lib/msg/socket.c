@@ -90,7 +90,7 @@ urn_socket_addr(const struct urn_sock *s, struct urn_addr *a, const struct socka
 {
 	int err = urn_addr_get(a, sa, len);
 
-	return err == 0 && sa->sa_family != s->family ? EAFNOSUPPORT : err;
+	return err == 0 && sa != NULL && sa->sa_family != s->family ? EAFNOSUPPORT : err;
 }
 
 int

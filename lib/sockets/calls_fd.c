@@ -93,8 +93,6 @@ fcntl(int fd, int cmd, ...)
 	return urn_call_fcntl(fd, cmd, arg);
 }
 
-int fcntl64(int fd, int cmd, ...);
-
 URN_CALL int
 fcntl64(int fd, int cmd, ...)
 {

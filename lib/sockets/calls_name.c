@@ -11,7 +11,11 @@ socket(int domain, int type, int protocol)
 {
 	int fd = urn_real()->socket(domain, type, protocol);
 
-	if (fd >= 0 && !urn_real_stranger() && (domain == AF_INET || domain == AF_INET6) &&
+	if (fd < 0 || urn_real_stranger())
+		return fd;
+	/* The descriptor may have been closed by fclose(), which the library does not see. */
+	urn_twin_close(fd);
+	if ((domain == AF_INET || domain == AF_INET6) &&
 	    (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_DGRAM &&
 	    (protocol == 0 || protocol == IPPROTO_UDP))
 		urn_twin_add(fd, domain, (type & SOCK_NONBLOCK) != 0);
@@ -213,8 +217,9 @@ setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 		atomic_store(&t->info4, on);
 	if (t != NULL && err == 0 && level == IPPROTO_IPV6 && option == IPV6_RECVPKTINFO)
 		atomic_store(&t->info6, on);
-	if (t != NULL && err == 0 && level == SOL_SOCKET && option == SO_SNDTIMEO &&
-	    len >= (socklen_t)sizeof(struct timeval) && atomic_load(&t->sock) != NULL) {
+	if (t != NULL && err == 0 && value != NULL && level == SOL_SOCKET &&
+	    option == SO_SNDTIMEO && len >= (socklen_t)sizeof(struct timeval) &&
+	    atomic_load(&t->sock) != NULL) {
 		struct timeval tv;
 
 		memcpy(&tv, value, sizeof(tv));

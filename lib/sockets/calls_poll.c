@@ -9,6 +9,11 @@
 
 #include "abi/clock.h"
 
+#ifndef __clang__
+/* In the C library's prototypes poll() only writes to its descriptors. */
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 /* returns: for `end`; ts: NULL: never; a time that makes no sense is left to the kernel: ~0 */
 static uint64_t
 urn_call_end(const struct timespec *ts)
@@ -62,7 +67,7 @@ urn_select_ask(struct pollfd *fds, int n, fd_set *const set[3])
 
 		for (k = 0; k < 3; k++)
 			if (set[k] != NULL && FD_ISSET(fd, set[k]))
-				events |= urn_select_kinds[k].ask;
+				events = (short)(events | urn_select_kinds[k].ask);
 		if (events != 0)
 			fds[count++] = (struct pollfd){.fd = fd, .events = events};
 	}

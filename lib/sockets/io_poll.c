@@ -5,6 +5,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* True when the socket's dataplane is gone, and all datagrams that came before have been read. */
+static bool
+urn_twin_is_dead(const struct urn_sock *s)
+{
+	return s != NULL && urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE &&
+	       !urn_sock_readable(s);
+}
+
 /* Take references to the twins, for the time of a poll. */
 static void
 urn_twin_poll_take(struct urn_twin **twin, struct urn_poll_ent *ent, const struct pollfd *fds,
@@ -15,9 +23,7 @@ urn_twin_poll_take(struct urn_twin **twin, struct urn_poll_ent *ent, const struc
 	for (i = 0; i < n; i++) {
 		twin[i] = urn_twin_get(fds[i].fd);
 		ent[i].sock = twin[i] != NULL ? atomic_load(&twin[i]->sock) : NULL;
-		if (ent[i].sock != NULL &&
-		    urn_dev_gone(&urn_socks_dev(ent[i].sock->socks)->dev) != URN_DEV_THERE &&
-		    urn_twin_revive(twin[i], ent[i].sock))
+		if (urn_twin_is_dead(ent[i].sock) && urn_twin_revive(twin[i], ent[i].sock))
 			ent[i].sock = atomic_load(&twin[i]->sock);
 		ent[i].kernel = ent[i].sock == NULL || atomic_load(&twin[i]->kernel);
 	}
@@ -27,7 +33,7 @@ int
 urn_twin_poll(struct pollfd *fds, nfds_t n, uint64_t end, const sigset_t *mask)
 {
 	enum { FEW = 32 };
-	struct urn_poll_ent few[FEW], *ent = few;
+	struct urn_poll_ent few[FEW] = {{0}}, *ent = few;
 	struct urn_twin *few_twins[FEW], **twin = few_twins;
 	int got = -1, err = ENOMEM;
 	nfds_t i;

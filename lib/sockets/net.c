@@ -163,3 +163,21 @@ urn_net_own(const struct urn_addr *a)
 			return true;
 	return false;
 }
+
+void
+urn_net_fork_hold(void)
+{
+	pthread_mutex_lock(&urn_net_lock);
+}
+
+void
+urn_net_fork_parent(void)
+{
+	pthread_mutex_unlock(&urn_net_lock);
+}
+
+void
+urn_net_fork_child(void)
+{
+	pthread_mutex_init(&urn_net_lock, NULL);
+}

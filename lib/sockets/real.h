@@ -59,7 +59,7 @@
 /* clang-format on */
 
 struct urn_real {
-#define X(ret, name, params) ret(*name) params;
+#define X(ret, name, params) ret(*name) params; // NOLINT(bugprone-macro-parentheses)
 	URN_REAL_LIST(X)
 #undef X
 };

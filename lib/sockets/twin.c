@@ -21,6 +21,7 @@ static void
 urn_twin_fork_hold(void)
 {
 	pthread_mutex_lock(&urn_twin_make_lock);
+	urn_net_fork_hold();
 	pthread_mutex_lock(&urn_twin_lock);
 }
 
@@ -28,6 +29,7 @@ static void
 urn_twin_fork_parent(void)
 {
 	pthread_mutex_unlock(&urn_twin_lock);
+	urn_net_fork_parent();
 	pthread_mutex_unlock(&urn_twin_make_lock);
 }
 
@@ -35,6 +37,7 @@ static void
 urn_twin_fork_child(void)
 {
 	urn_real_settle();
+	urn_net_fork_child();
 	pthread_mutex_init(&urn_twin_lock, NULL);
 	pthread_mutex_init(&urn_twin_make_lock, NULL);
 }
@@ -42,6 +45,7 @@ urn_twin_fork_child(void)
 static void
 urn_twin_forks(void)
 {
+	urn_socks_forks();
 	(void)pthread_atfork(urn_twin_fork_hold, urn_twin_fork_parent, urn_twin_fork_child);
 }
 
@@ -139,6 +143,23 @@ urn_twin_close(int fd)
 	t = atomic_exchange(&urn_twin_table[fd], NULL);
 	pthread_mutex_unlock(&urn_twin_lock);
 	urn_twin_put(t);
+}
+
+/* The process ends without closing its sockets: datagrams that are under way get there all the
+ * same. */
+__attribute__((destructor)) static void
+urn_twin_flush(void)
+{
+	int fd;
+
+	for (fd = 0; fd < URN_TWIN_FDS && !urn_real_stranger(); fd++) {
+		struct urn_twin *t = urn_twin_get(fd);
+		struct urn_sock *s = t != NULL ? atomic_load(&t->sock) : NULL;
+
+		if (s != NULL)
+			urn_sock_flush(s);
+		urn_twin_put(t);
+	}
 }
 
 /* ---- epoll: the urnic socket's descriptor stands beside the program's, with the same data */

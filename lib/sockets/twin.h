@@ -63,6 +63,10 @@ int urn_twin_epoll(struct urn_twin *t, int epfd, int op, int fd, struct epoll_ev
 
 /* True when an address is that of a urnic node: the kernel has no way there. */
 bool urn_net_has(const struct urn_addr *a);
+/* For fork(): no thread is within these while a child is made. */
+void urn_net_fork_hold(void);
+void urn_net_fork_parent(void);
+void urn_net_fork_child(void);
 /* True when an address is the adapter's own. */
 bool urn_net_own(const struct urn_addr *a);
 

@@ -51,7 +51,8 @@ def ask(data, port):
     while time.time() < end:
         try:
             s.sendto(data, (A, port))
-            assert s.recv(10) == data
+            while s.recv(10) != data: # the answer to one before
+                pass
             return
         except OSError: # of which TimeoutError is one
             time.sleep(0.02)
@@ -339,6 +340,30 @@ if pid == 0:
 assert os.waitpid(pid, 0)[1] == 0
 """))
 
+    def test_fork_threads(self):
+        """A fork() while other threads make, use and close sockets harms neither side."""
+        self.done(self.python("a", """
+stop = False
+def work():
+    while not stop:
+        with udp() as s, udp(A) as t:
+            s.sendto(b"x", t.getsockname())
+            assert t.recv(10) == b"x"
+all = [threading.Thread(target=work) for i in range(3)]
+for x in all:
+    x.start()
+for i in range(30):
+    pid = os.fork()
+    if pid == 0:
+        with udp() as s, udp(A) as t:
+            s.sendto(b"x", t.getsockname())
+            os._exit(0 if t.recv(10) == b"x" else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+stop = True
+for x in all:
+    x.join()
+"""))
+
     def test_daemon(self):
         """A server that goes to the background by fork() keeps its port and serves; datagrams of that moment may be lost."""
         p = self.python("a", """
@@ -355,6 +380,8 @@ say("served")
         self.line(p, "child")
         self.done(self.python("b", ASK + """
 ask(b"x", 717)
+time.sleep(1) # the old queue has gone by now
+ask(b"y", 717)
 s.sendto(b"end", (A, 717))
 """))
         self.assertIn("served", p.communicate(timeout=SECONDS)[0])
@@ -560,6 +587,66 @@ for data in [b"x"] * 50 + [b"end"]:
         p.terminate()
         self.assertIn("query[A] www.example.test from 10.0.0.2", p.communicate(timeout=SECONDS)[1])
 
+    def test_v6(self):
+        """IPv6, and IPv4 as mapped addresses, by one AF_INET6 socket."""
+        self.assertEqual(self.stop(self.nicd)[0], 0)
+        self.nicd, _ = self.start(a0="ipv6 = fd00:7::1", b0="ipv6 = fd00:7::2")
+        self.pair("""
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.bind(("::", 729))
+say("ready")
+for want in ("fd00:7::2", "::ffff:10.0.0.2"):
+    data, who = s.recvfrom(10)
+    assert who[0] == want, who
+    s.sendto(data, who)
+""", """
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+for to in ("fd00:7::1", "::ffff:10.0.0.1"):
+    s.sendto(b"six", (to, 729))
+    data, who = s.recvfrom(10)
+    assert (data, who[:2]) == (b"six", (to, 729)), (data, who)
+s.connect(("fd00:7::1", 999))
+assert s.getsockname()[0] == "fd00:7::2", s.getsockname()
+fails(lambda: s.send(b"x"), errno.ECONNREFUSED)
+""")
+
+    def test_run(self):
+        """urnic-run: usage, exit codes, and the library behind which others stay."""
+        def run(*args, **env):
+            p = subprocess.run([RUN, *args], capture_output=True, text=True, env={**self.env, **env}, timeout=SECONDS, check=False)
+            return p.returncode, p.stdout, p.stderr
+        self.assertEqual(run("--sockets", "sh", "-c", "exit 7")[0], 7)
+        self.assertEqual(run("--sockets", "/nowhere/program")[0], 127)
+        self.assertEqual(run("--sockets", "/etc/passwd")[0], 126)
+        for wrong in ((), ("--sockets",), ("true",), ("--bogus", "true")):
+            code, _, err = run(*wrong)
+            self.assertEqual(code, 2)
+            self.assertIn("urnic-run", err)
+        code, _, err = run("--sockets", "--library", "/nowhere.so", "true")
+        self.assertEqual((code, "/nowhere.so" in err), (1, True))
+        code, out, _ = run("--sockets", "-s", "S", "-n", "N", "--net", "1.2.3.0/24", "env", LD_PRELOAD="libm.so.6")
+        self.assertEqual(code, 0)
+        self.assertIn("URNIC_SOCKET=S\n", out)
+        self.assertIn("URNIC_NODE=N\n", out)
+        self.assertIn("URNIC_SOCKETS_NET=1.2.3.0/24\n", out)
+        self.assertRegex(out, r"LD_PRELOAD=/\S*liburnic-sockets.so:libm.so.6\n")
+        self.assertIn("--net", run("--help")[1])
+        self.assertRegex(run("--version")[1], r"^urnic-run \d")
+
+    def test_net(self):
+        """URNIC_SOCKETS_NET says which addresses are urnic's, and takes all others from it."""
+        self.done(self.python("a", """
+s = udp()
+fails(lambda: s.sendto(b"x", (B, 999)), errno.ECONNREFUSED)
+fails(lambda: s.sendto(b"x", ("10.0.7.2", 999)), errno.EHOSTUNREACH)
+""", URNIC_SOCKETS_NET="10.0.0.0/16"))
+        p = self.python("a", """
+fails(lambda: udp(A, 728), errno.EADDRNOTAVAIL)
+""", URNIC_SOCKETS_NET="10.0.7.0/24,nonsense")
+        _, err = p.communicate(timeout=SECONDS)
+        self.assertEqual(p.returncode, 0, err)
+        self.assertIn("'nonsense' is no network", err)
+
     def test_sockperf(self):
         server = self.on("a", "sockperf", "server", "-i", "10.0.0.1", "-p", "7054")
         self.line(server, "sockperf")
@@ -575,5 +662,5 @@ for data in [b"x"] * 50 + [b"end"]:
 
 
 if __name__ == "__main__":
-    urnicd_common.Nicd.NICD, RUN, urnicd_common.Nicd.CONFIG = sys.argv[1:4]
+    urnicd_common.Nicd.NICD, RUN, urnicd_common.Nicd.CONFIG = map(os.path.abspath, sys.argv[1:4])
     unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=2)

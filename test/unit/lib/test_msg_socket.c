@@ -263,6 +263,24 @@ dont_wait(void **state)
 	assert_int_equal(e, ECONNREFUSED);
 }
 
+/* A close waits for datagrams that are under way. */
+static void
+close_flushes(void **state)
+{
+	struct rig *r = *state;
+	char buf[4];
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		int c = urn_socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+
+		assert_int_equal(urn_sendto(c, "x", 1, 0, (struct sockaddr *)&r->to, sizeof(r->to)),
+				 1);
+		assert_int_equal(urn_close(c), 0);
+		assert_int_equal(urn_recvfrom(r->b, buf, 4, MSG_DONTWAIT, NULL, NULL), 1);
+	}
+}
+
 /* A connected socket takes datagrams of its peer only. */
 static void
 connected(void **state)
@@ -455,6 +473,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(dont_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(close_flushes, setup, teardown),
 		cmocka_unit_test_setup_teardown(connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(polls, setup, teardown),
