@@ -311,7 +311,7 @@ struct urn_abi_req {
 			uint32_t comp_vector; /* picks the engine; with URN_MSG_OPEN_NAMED it is the adapter's first */
 			uint32_t flags;       /* enum urn_msg_open_flag */
 			uint64_t arena;       /* bytes wanted, at most URN_MSG_ARENA_MAX */
-			int32_t channel_fd;   /* as in create_cq: URN_EVENT_MSG is written there; -1: none */
+			int32_t channel_fd;   /* like that of create_cq: URN_EVENT_MSG is written there; -1: none */
 			uint32_t rsvd;
 			uint64_t cookie;      /* handed back in struct urn_abi_event */
 		} msg_open;

@@ -39,8 +39,8 @@ struct world {
 		struct urn_abi_msg_set *regs;
 		uint32_t head, seq;
 	} s[SETS];
-	uint64_t epoch;     /* of the data that came from the node last, network order */
-	uint32_t una, psn;  /* of that data */
+	uint64_t epoch;     /* epoch of the data that came from the node last, network order */
+	uint32_t una, psn;  /* PSNs of that data */
 	uint64_t peer_epoch;
 	uint32_t peer_psn;
 };
@@ -191,7 +191,7 @@ scribble(struct world *w, struct fuzz_in *in, unsigned int i)
 
 /* ---- the wire */
 
-/* Look at a frame of the node: what it sends is remembered for answers. */
+/* Look at a frame of the node; its data is remembered for answers. */
 static void
 sent(struct world *w, struct rte_mbuf *m)
 {

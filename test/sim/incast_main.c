@@ -12,7 +12,7 @@
 
 enum { EXIT_USAGE = 2 };
 
-struct options {
+struct incast_options {
 	struct incast_config c;
 	const char *plot;
 	bool json, no_marks, no_dcqcn;
@@ -21,7 +21,7 @@ struct options {
 static int
 take_rate(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
-	struct options *o = to;
+	struct incast_options *o = to;
 
 	if (urn_text_parse_rate(arg, &o->c.rate_bps) == 0 && o->c.rate_bps >= 100000000 &&
 	    o->c.rate_bps <= 400000000000)
@@ -30,14 +30,14 @@ take_rate(const struct urn_option *row, const char *arg, void *to, struct urn_er
 	return -1;
 }
 
-#define O(field) offsetof(struct options, field)
+#define O(field) offsetof(struct incast_options, field)
 static const struct urn_option rows[] = {
 	{"senders", "N", "nodes that send, 1 to 64 (16)", urn_take_u32, O(c.senders), .min = 1,
 	 .max = INCAST_SENDERS},
 	{"rate", "R", "bits a second of each port (10G)", take_rate},
 	{"delay", "T", "of each wire, one way (1us)", urn_take_time, O(c.delay_ns),
 	 .max = 10000000},
-	URN_OPTION_MTU(struct options, c.mtu, "1024"),
+	URN_OPTION_MTU(struct incast_options, c.mtu, "1024"),
 	{"window", "N", "packets in flight of a sender, at most (256)", urn_take_u32, O(c.window),
 	 .min = 1, .max = 1024},
 	{"queue", "N", "frames that may wait for a port (512)", urn_take_u32, O(c.queue), .min = 1,
@@ -57,7 +57,7 @@ static const struct urn_option rows[] = {
 	 urn_take_text, O(plot)},
 	{"sample", "T", "from line to line (50us)", urn_take_time, O(c.sample_ns), .min = 1000,
 	 .max = 1000000000},
-	URN_OPTION_JSON(struct options, json),
+	URN_OPTION_JSON(struct incast_options, json),
 };
 
 static const struct urn_options table = {rows, RTE_DIM(rows), 20, "--help"};
@@ -101,7 +101,7 @@ print_text(const struct incast_config *c, const struct incast_result *r)
 
 /* returns: as urn_options_parse(); the configuration is complete with RUN */
 static enum urn_options_rc
-parse(int argc, char **argv, struct options *o)
+parse(int argc, char **argv, struct incast_options *o)
 {
 	struct urn_err err;
 	uint64_t given;
@@ -127,7 +127,7 @@ int
 main(int argc, char **argv)
 {
 	struct incast_result r;
-	struct options o;
+	struct incast_options o;
 
 	switch (parse(argc, argv, &o)) {
 	case URN_OPTIONS_HELP:

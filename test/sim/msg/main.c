@@ -21,7 +21,7 @@ struct options {
 };
 
 /* Totals of a worker, written to a pipe in one piece. */
-struct totals {
+struct ms_totals {
 	uint64_t seeds, failed;
 	struct ms_stats stats;
 };
@@ -61,7 +61,7 @@ take_scenario(const struct urn_option *row, const char *arg, void *to, struct ur
 #define O(field) offsetof(struct options, field)
 static const struct urn_option rows[] = {
 	SEEDS_OPTION(struct options, seeds),
-	{"scenario", "NAME", "what to run, or all (all); --list has the names", take_scenario},
+	{"scenario", "NAME", "scenario to run, or all (all); --list has the names", take_scenario},
 	{"trace", NULL, "print all that happens", urn_take_flag, O(trace)},
 	SEEDS_OPTION_KEEP_GOING(struct options, keep_going),
 	SEEDS_OPTION_JOBS(struct options, jobs),
@@ -105,7 +105,7 @@ parse(int argc, char **argv, struct options *o)
 }
 
 static void
-add(struct totals *t, const struct totals *more)
+add(struct ms_totals *t, const struct ms_totals *more)
 {
 	uint64_t *to = (uint64_t *)t;
 	const uint64_t *from = (const uint64_t *)more;
@@ -118,10 +118,10 @@ add(struct totals *t, const struct totals *more)
 }
 
 static void
-run_seed(struct ms_world *w, const struct options *o, const struct ms_scenario *sc, uint64_t seed, struct totals *t)
+run_seed(struct ms_world *w, const struct options *o, const struct ms_scenario *sc, uint64_t seed, struct ms_totals *t)
 {
 	bool ok = ms_run(w, sc, seed, o->trace ? stdout : NULL);
-	struct totals one = {.seeds = 1, .failed = !ok, .stats = w->stats};
+	struct ms_totals one = {.seeds = 1, .failed = !ok, .stats = w->stats};
 
 	add(t, &one);
 	if (ok)
@@ -134,7 +134,7 @@ run_seed(struct ms_world *w, const struct options *o, const struct ms_scenario *
 
 /* Run the seeds of one worker. */
 static int
-work(const struct options *o, unsigned int worker, struct totals *t)
+work(const struct options *o, unsigned int worker, struct ms_totals *t)
 {
 	struct ms_world *w = ms_world_new("urnic-msg-sim");
 
@@ -155,9 +155,9 @@ out:
 }
 
 static int
-run_jobs(const struct options *o, struct totals *t)
+run_jobs(const struct options *o, struct ms_totals *t)
 {
-	struct totals one;
+	struct ms_totals one;
 	int fd[2], bad = 0, status;
 
 	if (o->jobs == 1)
@@ -188,7 +188,7 @@ run_jobs(const struct options *o, struct totals *t)
 }
 
 static void
-print(const struct options *o, const struct totals *t, double seconds)
+print(const struct options *o, const struct ms_totals *t, double seconds)
 {
 	const struct ms_stats *s = &t->stats;
 
@@ -208,7 +208,7 @@ print(const struct options *o, const struct totals *t, double seconds)
 int
 main(int argc, char **argv)
 {
-	struct totals t = {0};
+	struct ms_totals t = {0};
 	struct timespec from, to;
 	struct options o;
 	int rc = parse(argc, argv, &o);

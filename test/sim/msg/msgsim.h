@@ -51,13 +51,13 @@ struct ms_plan {
 	uint32_t messages;        /* to be sent, all together */
 	uint32_t mtu;             /* bytes */
 	uint64_t rate;            /* bits a second of each wire */
-	double drop, dup, reorder; /* of each direction of a node's wire */
+	double drop, dup, reorder; /* rates of each direction of a node's wire */
 	uint64_t delay, jitter;   /* ns of a node's wire */
 	uint32_t queue;           /* frames that wait at a port of a lossy switch */
 	uint32_t len_max;         /* bytes of a usual message */
 	uint32_t long_in;         /* messages that are longer, up to long_max */
 	uint32_t long_max;
-	uint32_t entries;         /* of a ring, at most */
+	uint32_t entries;         /* entries of a ring, at most */
 	uint64_t think;           /* ns between two messages of a box, at most */
 	uint64_t read_gap;        /* ns between two looks of a reader, at most */
 	uint32_t slow_in;         /* readers that look much less often */
@@ -67,7 +67,7 @@ struct ms_plan {
 	uint32_t permit_in;       /* queues that take messages of some nodes only */
 	uint32_t scribble_in;     /* boxes that scribble over their registers */
 	uint64_t close_gap, restart_gap, cut_gap; /* ns between two of these faults on average; 0: none */
-	double most_p99;          /* of the times of all answers, in times that the wire needs for one message of each node; 0: not judged */
+	double most_p99;          /* 99th percentile of the times of all answers, in times that the wire needs for one message of each node; 0: not judged */
 	uint64_t span;            /* ns after which no message is sent any more */
 	uint64_t bound;           /* ns from a doorbell to its answer, without the tries of a retry policy */
 };
@@ -88,7 +88,7 @@ struct ms_mail {
 	uint64_t qid;         /* target queue */
 	uint32_t len, seq;
 	uint16_t retries;
-	uint8_t kinds;        /* of the retry policy */
+	uint8_t kinds;        /* kinds of the retry policy */
 	uint8_t code;         /* answer; 0: none yet */
 	bool bad;             /* a doorbell that makes no sense */
 	bool orphan;          /* its box ended before the answer */
@@ -102,7 +102,7 @@ struct ms_mail {
 struct ms_box {
 	struct urn_msg_rset *set;      /* NULL: closed */
 	struct urn_abi_msg_set *regs; /* owner; NULL after it was closed */
-	struct urn_tp_share *share;   /* of its client */
+	struct urn_tp_share *share;   /* share of its client */
 	uint32_t id, node;            /* index of the box; of its node */
 	uint32_t arena, ring, buffer; /* bytes; offset of the ring; bytes of the send buffer before it */
 	uint64_t qid;
@@ -159,7 +159,7 @@ struct ms_world {
 	struct ms_plan plan;
 	const struct ms_scenario *sc;
 	uint64_t seed, now, start;
-	struct sim_rng rng;           /* of programs */
+	struct sim_rng rng;           /* choices of programs */
 	struct ms_node node[MS_NODES];
 	struct urn_switch *sw[MS_SWITCHES];
 	uint16_t next[MS_SWITCHES], before[MS_SWITCHES]; /* ports of a ring of switches */
@@ -178,7 +178,7 @@ struct ms_world {
 	jmp_buf failed;
 	char why[MS_WHY];
 	struct rte_mempool *pool;
-	uint32_t starts;              /* of nodes, so far */
+	uint32_t starts;              /* starts of nodes, so far */
 };
 
 /* ---- world.c */
@@ -234,7 +234,7 @@ ms_node_wake(struct ms_node *n, uint64_t at)
 
 /* Open a box in a free place of a node. */
 void ms_box_open(struct ms_node *n, unsigned int place);
-/* Close a box: what is in its ring is judged before. place: where it is */
+/* Close a box; messages in its ring are judged before. place: of the box among those of its node */
 void ms_box_close(struct ms_node *n, unsigned int place);
 /* Let the programs of a node do what is due. */
 void ms_boxes_step(struct ms_node *n);

@@ -11,7 +11,7 @@
 #define MS 1000000ull
 enum { DEPTH = 32 }; /* entries of a ring, which holds one frame less */
 
-struct bench {
+struct fabric_bench {
 	struct urn_fabric *f;
 	struct urn_switch *sw;
 	struct urn_port *host[2], *plug[2];
@@ -31,7 +31,7 @@ copies_make(void)
 
 /* One switch with two ports, each a short ring to a host. lossless: NULL: no priority is */
 static void
-bench_open_as(struct bench *b, const struct urn_lossless_config *lossless)
+bench_open_as(struct fabric_bench *b, const struct urn_lossless_config *lossless)
 {
 	struct urn_switch_port_config port = {.credits = true};
 	struct urn_switch_config sw = {0};
@@ -64,13 +64,13 @@ bench_open_as(struct bench *b, const struct urn_lossless_config *lossless)
 }
 
 static void
-bench_open(struct bench *b)
+bench_open(struct fabric_bench *b)
 {
 	bench_open_as(b, NULL);
 }
 
 static void
-bench_close(struct bench *b)
+bench_close(struct fabric_bench *b)
 {
 	urn_fabric_destroy(b->f);
 	check(rte_mempool_in_use_count(b->copies) == 0);
@@ -83,14 +83,14 @@ bench_close(struct bench *b)
 }
 
 static uint64_t
-count(const struct bench *b, uint16_t port, enum urn_fabric_counter c)
+count(const struct fabric_bench *b, uint16_t port, enum urn_fabric_counter c)
 {
 	return urn_fabric_counters(b->f, b->sw, port)->v[c];
 }
 
 /* Send numbered broadcasts from host 0; the test holds references to half of them. */
 static void
-send_numbers(struct bench *b, uint32_t first, uint32_t n, struct rte_mbuf **shared)
+send_numbers(struct fabric_bench *b, uint32_t first, uint32_t n, struct rte_mbuf **shared)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = frame_make(b->host[0], 100, first + i);
@@ -106,7 +106,7 @@ send_numbers(struct bench *b, uint32_t first, uint32_t n, struct rte_mbuf **shar
 
 /* Receive at most max frames at host 1; they come in order from *next on. */
 static unsigned int
-receive_numbers(struct bench *b, uint32_t *next, unsigned int max)
+receive_numbers(struct fabric_bench *b, uint32_t *next, unsigned int max)
 {
 	struct rte_mbuf *m;
 	unsigned int n = 0;
@@ -124,7 +124,7 @@ receive_numbers(struct bench *b, uint32_t *next, unsigned int max)
 static void
 fabric_crosses(void *arg)
 {
-	struct bench b;
+	struct fabric_bench b;
 	uint32_t next = 0;
 
 	(void)arg;
@@ -157,7 +157,7 @@ fabric_lossless(void *arg)
 	struct urn_lossless_config cfg = {.priorities = 1};
 	struct urn_switch_account a;
 	uint32_t sent = 0, next = 0;
-	struct bench b;
+	struct fabric_bench b;
 
 	(void)arg;
 	urn_lossless_preset(&cfg);
@@ -194,7 +194,7 @@ static void
 fabric_partial(void *arg)
 {
 	struct rte_mbuf *shared[100];
-	struct bench b;
+	struct fabric_bench b;
 	uint32_t next = 0, sent = 0, got = 0;
 	uint64_t now = 0;
 
@@ -225,7 +225,7 @@ fabric_partial(void *arg)
 static void
 fabric_stuck(void *arg)
 {
-	struct bench b;
+	struct fabric_bench b;
 	uint32_t next = 0;
 
 	(void)arg;
@@ -260,7 +260,7 @@ fabric_stuck(void *arg)
 static void
 fabric_slow(void *arg)
 {
-	struct bench b;
+	struct fabric_bench b;
 	uint32_t next = 0;
 
 	(void)arg;
@@ -284,7 +284,7 @@ static void
 fabric_link(void *arg)
 {
 	struct urn_err err = {""};
-	struct bench b;
+	struct fabric_bench b;
 
 	(void)arg;
 	bench_open(&b);
@@ -306,7 +306,7 @@ fabric_plugs(void *arg)
 {
 	struct urn_switch_port_config port = {0};
 	struct urn_switch *other = urn_switch_create(&(struct urn_switch_config){.name = "b"});
-	struct bench b;
+	struct fabric_bench b;
 
 	(void)arg;
 	bench_open(&b);
