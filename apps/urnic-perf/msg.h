@@ -42,8 +42,8 @@ struct msg_end {
 		port[PERF_NODES_MAX]; /* A of msg_incast: one a node; else the first only */
 	struct msg_sender *sender;    /* sets that send; owner */
 	uint32_t senders;
-	uint64_t done;     /* messages that were answered DONE, of all senders */
-	uint64_t rung_at;  /* msg_lat, A: TSC when the doorbell was rung last */
+	uint64_t done;		      /* messages that were answered DONE, of all senders */
+	uint64_t rung_at;	      /* msg_lat, A: TSC when the doorbell was rung last */
 	uint32_t pending;	      /* senders whose message is on its way */
 	uint32_t next;		      /* sender to look at next; msg_lat: the one that sends next */
 	struct urn_regset queue;      /* receive queue, B's, and in msg_lat A's; else not open */

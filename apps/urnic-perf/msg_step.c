@@ -277,11 +277,13 @@ static void
 take_all_answers(struct msg_end *e)
 {
 	for (uint32_t i = 0; i < e->senders && e->pending > 0; i++) {
-		uint8_t code = e->sender[i].pending ? take_answer(e, &e->sender[i]) : (uint8_t)URN_MSG_DONE;
+		uint8_t code = e->sender[i].pending ? take_answer(e, &e->sender[i])
+						    : (uint8_t)URN_MSG_DONE;
 
 		if (code != URN_MSG_PENDING && code != URN_MSG_DONE)
-			run_fail(e->side.run, "%s: node %c's message failed: %s", perf_op_name(e->side.o->op),
-				 'A' + (int)e->side.index, urn_msg_code_text(code));
+			run_fail(e->side.run, "%s: node %c's message failed: %s",
+				 perf_op_name(e->side.o->op), 'A' + (int)e->side.index,
+				 urn_msg_code_text(code));
 	}
 }
 

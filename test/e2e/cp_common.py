@@ -243,7 +243,7 @@ def verbs_only(test):
 
 
 def once(test):
-    """Mark a test that moves gigabytes to test how urnic-cp treats files: it runs only embedded and without
+    """Mark a test that moves gigabytes to test how urnic-cp treats files: it runs only embedded, over verbs and without
     sanitizers, because files are treated the same otherwise. With URNIC_TEST_ALL in the environment, or given by
     name, the test always runs."""
     test.once = True
@@ -265,7 +265,7 @@ def run_all(namespace):
                 over and hasattr(namespace[name], "verbs_only")):
             continue
         place = Place(program, urnicd, over)
-        if (hasattr(namespace[name], "once") and (urnicd or place.sanitized) and name not in rest and
+        if (hasattr(namespace[name], "once") and (urnicd or over or place.sanitized) and name not in rest and
                 not os.environ.get("URNIC_TEST_ALL")):
             place.close()
             continue

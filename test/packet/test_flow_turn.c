@@ -64,7 +64,7 @@ sources_share_packets(void **state)
 	for (unsigned int i = 0; i < 24; i++)
 		schedule(&t[i], n, 0, 1, &share);
 	flow_net_run(n, FLOW_NET_STEP);
-	assert_int_equal(count(n, 0, URN_C_FLOW_TX), 3); /* MTU 1024 has room for 10 messages */
+	assert_int_equal(count(n, 0, URN_C_FLOW_TX), 3); /* packets of at most 10 messages in MTU 1024 */
 	for (unsigned int i = 0; i < 24; i++)
 		flow_net_until(n, &t[i].s, MS);
 	assert_int_equal(n->node[1].got_n, 24);
