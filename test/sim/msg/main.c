@@ -61,7 +61,7 @@ take_scenario(const struct urn_option *row, const char *arg, void *to, struct ur
 #define O(field) offsetof(struct options, field)
 static const struct urn_option rows[] = {
 	SEEDS_OPTION(struct options, seeds),
-	{"scenario", "NAME", "what to run, or all (all); --list has the names", take_scenario},
+	{"scenario", "NAME", "scenario to run, or all (all); --list has the names", take_scenario},
 	{"trace", NULL, "print all that happens", urn_take_flag, O(trace)},
 	SEEDS_OPTION_KEEP_GOING(struct options, keep_going),
 	SEEDS_OPTION_JOBS(struct options, jobs),
