@@ -402,6 +402,7 @@ close_world(struct world *w)
 	for (unsigned int i = 0; i < SETS; i++)
 		if (i >= SCRIBBLED)
 			close_set(w, i);
+	w->neigh = -2; /* an address that is looked up for ever would leave messages without an answer */
 	for (unsigned int i = 0; i < 12 * 20; i++) /* each of 16 tries may take 3 s */
 		turn(w, 268435456);
 	for (unsigned int i = 0; i < SCRIBBLED; i++) {

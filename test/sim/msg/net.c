@@ -150,6 +150,12 @@ count_port(struct ms_world *w, struct urn_switch *sw, uint16_t port)
 		w->stats.lost += c[k];
 	w->stats.lost += q[URN_SWQ_C_DROP_FRAMES] + q[URN_SWQ_C_DROP_BYTES] + q[URN_SWQ_C_DROP_MEMORY] +
 			 q[URN_SWQ_C_DROP_HEADROOM] + q[URN_SWQ_C_DROP_WATCHDOG];
+	for (unsigned int k = URN_SWITCH_DROP_RUNT; k <= URN_SWITCH_DROP_COPY; k++)
+		if (c[k])
+			ms_trace(w, "%s port %u: %s %llu", urn_switch_name(sw), port, urn_switch_counter_name(k), (unsigned long long)c[k]);
+	for (unsigned int k = 0; k < URN_SWQ_COUNTER_COUNT; k++)
+		if (q[k])
+			ms_trace(w, "%s port %u: %s %llu", urn_switch_name(sw), port, urn_swq_counter_name(k), (unsigned long long)q[k]);
 	w->stats.pauses += q[URN_SWQ_C_XOFFS];
 	w->stats.watchdogs += q[URN_SWQ_C_WATCHDOG];
 	for (unsigned int d = 0; d < 2; d++) {
