@@ -125,6 +125,12 @@ urn_take_text(const struct urn_option *row, const char *arg, void *to, struct ur
 }
 
 int
+urn_take_number(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
+{
+	return urn_opt_number(row->name, arg, row->min, row->max, field_of(row, to), err);
+}
+
+int
 urn_take_u32(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
 	return urn_opt_u32(row->name, arg, (uint32_t)row->min, (uint32_t)row->max,

@@ -68,6 +68,8 @@ int urn_take_flag(const struct urn_option *row, const char *arg, void *to,
 		  struct urn_err *err); /* bool */
 int urn_take_text(const struct urn_option *row, const char *arg, void *to,
 		  struct urn_err *err); /* const char *, of argv */
+int urn_take_number(const struct urn_option *row, const char *arg, void *to,
+		    struct urn_err *err); /* uint64_t */
 int urn_take_u32(const struct urn_option *row, const char *arg, void *to,
 		 struct urn_err *err); /* uint32_t */
 int urn_take_u8(const struct urn_option *row, const char *arg, void *to,

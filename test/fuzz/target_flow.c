@@ -35,7 +35,7 @@ struct world {
 	uint64_t now;
 	int neigh;
 	struct {
-		struct urn_msg_set *set;      /* NULL: closed */
+		struct urn_msg_rset *set;      /* NULL: closed */
 		struct urn_abi_msg_set *regs;
 		uint32_t head, seq;
 	} s[SETS];

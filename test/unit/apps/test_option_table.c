@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One table of options: a program of its own reads and explains them by rows alone.
+/* HOUSE programs, one table of options: a program of its own reads and explains them by rows alone.
  */
 #include "common/option_table.h"
 
