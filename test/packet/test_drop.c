@@ -251,8 +251,8 @@ opcodes(void **state)
 			known++;
 		} else if (op < 0x20) {
 			continue; /* reserved: refused (reserved_opcodes()) */
-		} else if (op == SACK) {
-			drop(&p, &f, DROP_SHORT); /* its headers are not there */
+		} else if (op >= SACK && op <= 0xc3) {
+			drop(&p, &f, DROP_SHORT); /* headers of SACKs and flows are not there */
 		} else {
 			drop(&p, &f, DROP_OPCODE); /* UC, RD, XRC, vendor's, unknown */
 		}
