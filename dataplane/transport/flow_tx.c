@@ -415,8 +415,11 @@ urn_flows_send(struct urn_tp *tp)
 
 		tp->gathered = f->gathered_next;
 		f->flags &= (uint16_t)~URN_FLOWF_GATHERS;
-		/* A flow in the schedule has its turn there, and a paced one at its time. */
-		if ((src->flags & URN_SOURCE_HELD) || !serve(tp, f))
+		/* A paced flow has its turn at its time. One that a source without room scheduled anew has its turn here. */
+		if (src->flags & URN_SOURCE_PARKED)
+			continue;
+		urn_sched_remove(&tp->sched, src);
+		if (!serve(tp, f))
 			continue;
 		/* The next turn comes in its order: frames of others might leave no room again and again. */
 		f->gathered_n = URN_FLOW_SEGMENTS;

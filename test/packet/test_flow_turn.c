@@ -74,6 +74,43 @@ sources_share_packets(void **state)
 	free(n);
 }
 
+/* A source that tries again in each turn while its flow has no room. */
+static bool
+talk_long(struct urn_tp *tp, struct urn_source *src)
+{
+	struct talker *t = (struct talker *)src;
+
+	(void)tp;
+	if (t->s.data)
+		flow_sent_free(&t->s);
+	return flow_send(t->n, t->from, t->to, flow_qid(1), 8000, 7, &t->s) == URN_MSG_BUSY;
+}
+
+static const struct urn_source_ops long_ops = {.serve = talk_long};
+
+/* Sources that find no room in a flow do not keep the flow from its turn. */
+static void
+tries_hold_nobody(void **state)
+{
+	struct flow_net *n = calloc(1, sizeof(*n));
+	struct urn_tp_share share = {0};
+	struct talker t[24];
+
+	(void)state;
+	assert_non_null(n);
+	flow_net_open(n, 2, 1);
+	for (unsigned int i = 0; i < 24; i++) {
+		schedule(&t[i], n, 0, 1, &share);
+		t[i].user.ops = &long_ops;
+	}
+	flow_net_run(n, 10 * MS);
+	assert_int_equal(n->node[1].got_n, 24);
+	for (unsigned int i = 0; i < 24; i++)
+		flow_sent_free(&t[i].s);
+	flow_net_close(n);
+	free(n);
+}
+
 /* An acknowledgement lets data go first, for one turn at most; without data it goes at once. */
 static void
 data_goes_first(void **state)
@@ -114,6 +151,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sources_share_packets),
+		cmocka_unit_test(tries_hold_nobody),
 		cmocka_unit_test(data_goes_first),
 	};
 
