@@ -45,7 +45,7 @@ forget(struct urn_tp *tp, struct urn_congestion *g)
 static bool
 is_done(const struct urn_tp *tp, const struct urn_congestion *g)
 {
-	return !g->paced && !g->owed && tp->now - g->told_at >= tp->dcqcn.cnp_ns;
+	return !g->paced && !g->owed && tp->now - g->cnp_at >= tp->dcqcn.cnp_ns;
 }
 
 /* Follow the rate, which changed. */
@@ -136,14 +136,14 @@ urn_congestion_marked(struct urn_tp *tp, struct urn_qp *qp)
 	if (!tp->dcqcn.line)
 		return;
 	g = get(tp, &qp->source, &qp->congestion);
-	if (!g || g->owed || (g->told_at && tp->now - g->told_at < tp->dcqcn.cnp_ns))
+	if (!g || g->owed || (g->cnp_at && tp->now - g->cnp_at < tp->dcqcn.cnp_ns))
 		return;
 	g->owed = true;
 	urn_tp_sched(tp, qp);
 }
 
 bool
-urn_congestion_tell(struct urn_tp *tp, struct urn_qp *qp)
+urn_congestion_send_cnp(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct urn_congestion *g = &tp->congestion[qp->congestion];
 	struct urn_txd *d;
@@ -162,7 +162,7 @@ urn_congestion_tell(struct urn_tp *tp, struct urn_qp *qp)
 	urn_tp_send(tp, d, qp, URN_ACT_TX_NOTICE, (qp->flags & URN_QPF_LOOP) != 0);
 	URN_COUNT(tp, TX_CNPS);
 	g->owed = false;
-	g->told_at = tp->now;
+	g->cnp_at = tp->now;
 	return true;
 }
 
@@ -213,7 +213,7 @@ urn_congestion_notified(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 void
-urn_congestion_echoed(struct urn_tp *tp, struct urn_source *source, uint16_t *slot,
+urn_congestion_reported(struct urn_tp *tp, struct urn_source *source, uint16_t *slot,
 		      uint64_t rate_now)
 {
 	struct urn_congestion *g;

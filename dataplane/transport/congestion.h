@@ -8,8 +8,8 @@
  *   sender    a CNP came: sends data slower, and rises again while none comes (dcqcn.h)
  *
  * Only sources that saw a mark or a CNP lately have a state, from a pool; the source's slot is the
- * index of that state. The others pay for the looks at a mark and at the slot. QPs are told by
- * CNPs; a source whose acknowledgements carry marks back calls urn_congestion_echoed() instead.
+ * index of that state. The others pay for the looks at a mark and at the slot. Senders of QPs learn of marks by
+ * CNPs; a source whose receiver reports marks in acknowledgements calls urn_congestion_reported() instead.
  */
 #ifndef URN_TRANSPORT_CONGESTION_H
 #define URN_TRANSPORT_CONGESTION_H
@@ -35,8 +35,8 @@ struct urn_congestion {
 	struct urn_pace pace; /* not_before: when data goes out again; valid while paced. The timer ends that wait */
 	uint64_t ns_byte;     /* ns a byte takes at our rate, 16 fractional bits; valid while paced */
 	uint64_t burst;	      /* bytes that go out in a turn, at least a frame; valid while paced */
-	uint64_t told_at;     /* ns: when the last CNP was sent; 0: never */
-	uint64_t slowed_at;   /* ns: when a CNP or an echo last slowed the source down; 0: never */
+	uint64_t cnp_at;      /* ns: when the last CNP was sent; 0: never */
+	uint64_t slowed_at;   /* ns: when a CNP or a report of marks last slowed the source down; 0: never */
 	uint16_t *slot; /* the owner's index of this state, set to 0 with the end of the state;
 			   NULL: not in use */
 	uint32_t next;        /* the pool's, while in the pool */
@@ -47,12 +47,12 @@ struct urn_congestion {
 /* Make the pool. returns: 0 or -1: no memory */
 int urn_congestion_init(struct urn_tp *tp);
 void urn_congestion_free(struct urn_tp *tp);
-/* A packet of the QP's peer came with a mark: the peer is to be told. */
+/* A marked packet came: the QP is a receiver that owes its sender a CNP. */
 void urn_congestion_marked(struct urn_tp *tp, struct urn_qp *qp);
-/* The QP's peer sent a CNP: slow down. */
+/* A CNP came: the QP is a sender that slows down. */
 void urn_congestion_notified(struct urn_tp *tp, struct urn_qp *qp);
 /* Send the CNP that a QP with a state may owe. returns: false: no room now; the QP is to be served again */
-bool urn_congestion_tell(struct urn_tp *tp, struct urn_qp *qp);
+bool urn_congestion_send_cnp(struct urn_tp *tp, struct urn_qp *qp);
 /*
  * True when a QP with a state may send data now. If not, the QP has a turn when it may. The state
  * ends here when it has nothing to say any more.
@@ -68,11 +68,11 @@ uint64_t urn_congestion_rate(const struct urn_tp *tp, const struct urn_qp *qp);
 /* ---- the same for a source of any kind; slot: the owner's, at the same place while it is not 0 */
 
 /*
- * An acknowledgement of the source's peer says that packets arrive with marks there: slow down as
- * by a CNP, once in the interval of CNPs, however many acknowledgements say so.
+ * The receiver's acknowledgement reports marks: the source is a sender that slows down as
+ * by a CNP, once in the interval of CNPs, whatever the number of reports.
  * rate_now: bytes a second that the source sends now; used if it is not paced yet
  */
-void urn_congestion_echoed(struct urn_tp *tp, struct urn_source *source, uint16_t *slot,
+void urn_congestion_reported(struct urn_tp *tp, struct urn_source *source, uint16_t *slot,
 			   uint64_t rate_now);
 /* True when the source may send data now; as urn_congestion_open(), also without a state. */
 bool urn_congestion_open_source(struct urn_tp *tp, uint16_t *slot);

@@ -340,7 +340,7 @@ urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 	f->tx_start = rte_be_to_cpu_32(h->start);
 	/* The rate before the packets in flight are counted down. */
 	if (unlikely(a.flags & URN_FLOW_ACK_MARKED) && tp->dcqcn.line)
-		urn_congestion_echoed(tp, &f->user.source, &f->congestion, rate_now(tp, f));
+		urn_congestion_reported(tp, &f->user.source, &f->congestion, rate_now(tp, f));
 	if (settle(tp, f, &a)) {
 		if (unlikely(a.flags & URN_FLOW_ACK_HOLES))
 			judge(tp, f, &a);

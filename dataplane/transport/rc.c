@@ -181,7 +181,7 @@ transmit_paced(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	uint64_t built;
 	bool more;
 
-	if (!urn_congestion_tell(tp, qp))
+	if (!urn_congestion_send_cnp(tp, qp))
 		return true;
 	if (!urn_congestion_open(tp, qp))
 		/* An acknowledgement is no data, but must not overtake responses that are. */

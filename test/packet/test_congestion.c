@@ -54,7 +54,7 @@ put_cnp(struct probe *p)
 
 /* A marked packet is answered by a notification: B, PSN 0, zeroes; one in 50 us, however many come. */
 static void
-tells_the_sender(void **state)
+slows_the_sender(void **state)
 {
 	const struct frame *f;
 	struct probe p;
@@ -368,21 +368,21 @@ other_source_is_paced(void **state)
 	t.user.source.share = &p.tp->nobodys;
 	assert_true(urn_congestion_open_source(p.tp, &t.slot));
 	for (int i = 0; i < 9; i++)
-		urn_congestion_echoed(p.tp, &t.user.source, &t.slot, LINE);
+		urn_congestion_reported(p.tp, &t.user.source, &t.slot, LINE);
 	assert_int_equal(t.slot != 0, 1);
 	rate = urn_congestion_rate_source(p.tp, &t.slot);
-	assert_in_range(rate, LINE / 2 - 1, LINE / 2); /* one cut, of nine echoes */
+	assert_in_range(rate, LINE / 2 - 1, LINE / 2); /* one cut, of nine reports */
 	urn_sched_add(&p.tp->sched, &t.user.source);
 	bytes = talks(&p, &t, 40);
 	assert_in_range(bytes, rate / 1000000 * 32, rate / 1000000 * 48 + 4 * LEN);
 	(void)talks(&p, &t, CNP_US);
 	rate = urn_congestion_rate_source(p.tp, &t.slot);
-	urn_congestion_echoed(p.tp, &t.user.source, &t.slot, LINE);
+	urn_congestion_reported(p.tp, &t.user.source, &t.slot, LINE);
 	assert_true(urn_congestion_rate_source(p.tp, &t.slot) < rate);
 	urn_congestion_end_source(p.tp, &t.slot);
 	assert_int_equal(t.slot, 0);
 	urn_sched_remove(&p.tp->sched, &t.user.source);
-	urn_congestion_echoed(p.tp, &t.user.source, &t.slot, 0); /* the least rate, not less */
+	urn_congestion_reported(p.tp, &t.user.source, &t.slot, 0); /* the least rate, not less */
 	assert_int_equal(urn_congestion_rate_source(p.tp, &t.slot), p.tp->dcqcn.least);
 	for (int i = 0; i < 40; i++)
 		probe_turn(&p, 100000000);
@@ -398,7 +398,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_the_sender),
+		cmocka_unit_test(slows_the_sender),
 		cmocka_unit_test(can_be_marked),
 		cmocka_unit_test(slows_down),
 		cmocka_unit_test(acks_are_not_paced),
