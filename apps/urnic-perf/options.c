@@ -246,16 +246,24 @@ default_depth(const struct perf_opts *o)
 	return pow2_floor(each < 128 ? each : 128);
 }
 
+/* Bytes of a message. lat: a latency is measured */
+static uint32_t
+default_size(const struct perf_opts *o, bool lat)
+{
+	if (perf_op_is_msg(o->op))
+		return 64;
+	if (lat || perf_op_is_atomic(o->op))
+		return 8;
+	return o->ud ? o->mtu : 65536;
+}
+
 static int
 fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *err)
 {
 	bool lat = perf_op_is_lat(o->op) || o->lat;
 
 	if (!g->size)
-		o->size = perf_op_is_msg(o->op)		    ? 64
-			  : lat || perf_op_is_atomic(o->op) ? 8
-			  : o->ud			    ? o->mtu
-							    : 65536;
+		o->size = default_size(o, lat);
 	if (!g->depth)
 		o->depth = lat ? 1 : default_depth(o);
 	if (!g->inl)
