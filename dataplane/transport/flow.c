@@ -34,22 +34,6 @@ urn_flows_init(struct urn_tp *tp)
 	return fl->bucket ? 0 : -1;
 }
 
-void
-urn_flows_free(struct urn_tp *tp)
-{
-	struct urn_flows *fl = tp->flows;
-
-	if (!fl)
-		return;
-	for (uint32_t i = 0; fl->bucket && i < URN_FLOW_BUCKETS; i++)
-		while (fl->bucket[i])
-			urn_flow_free(tp, fl->bucket[i]);
-	free(fl->spare);
-	free(fl->bucket);
-	free(fl);
-	tp->flows = NULL;
-}
-
 uint32_t
 urn_flow_count(const struct urn_tp *tp)
 {
@@ -127,15 +111,12 @@ urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t fl
 	return f;
 }
 
-void
-urn_flow_free(struct urn_tp *tp, struct urn_flow *f)
+/* Free a flow that is in no bucket any more. */
+static void
+destroy(struct urn_tp *tp, struct urn_flow *f)
 {
-	struct urn_flow **at = bucket_of(tp, f->gid, f->key);
 	struct urn_work *w;
 
-	while (*at != f)
-		at = &(*at)->hash_next;
-	*at = f->hash_next;
 	while ((w = f->tx.head)) {
 		urn_psn_tx_pop(&f->tx);
 		urn_flow_work_put(tp, w);
@@ -155,6 +136,36 @@ urn_flow_free(struct urn_tp *tp, struct urn_flow *f)
 	tp->flows->rx -= (f->flags & URN_FLOWF_RX) != 0;
 	__atomic_store_n(&tp->flows->n, tp->flows->n - 1, __ATOMIC_RELAXED);
 	free(f);
+}
+
+void
+urn_flow_free(struct urn_tp *tp, struct urn_flow *f)
+{
+	struct urn_flow **at = bucket_of(tp, f->gid, f->key);
+
+	while (*at != f)
+		at = &(*at)->hash_next;
+	*at = f->hash_next;
+	destroy(tp, f);
+}
+
+void
+urn_flows_free(struct urn_tp *tp)
+{
+	struct urn_flows *fl = tp->flows;
+	struct urn_flow *f;
+
+	if (!fl)
+		return;
+	for (uint32_t i = 0; fl->bucket && i < URN_FLOW_BUCKETS; i++)
+		while ((f = fl->bucket[i])) {
+			fl->bucket[i] = f->hash_next;
+			destroy(tp, f);
+		}
+	free(fl->spare);
+	free(fl->bucket);
+	free(fl);
+	tp->flows = NULL;
 }
 
 void

@@ -111,7 +111,7 @@ put_payload(const struct urn_work *w, uint8_t *at)
 		return;
 	}
 	for (unsigned int i = 0; i < w->flow.segs; i++) {
-		if (unlikely(w->flow.voids & 1u << i)) {
+		if (unlikely(!m || (w->flow.voids & 1u << i))) {
 			at = put_segment(at, NULL, 0, 0, URN_FLOW_VOID);
 			continue;
 		}
