@@ -278,7 +278,10 @@ take_part(struct urn_tp *tp, struct urn_flow *f, struct data *d, const struct ur
 	return code;
 }
 
-/* The sender let go of a message midway. Parts that were overtaken find the note that no more are taken. */
+/*
+ * The sender let go of a message midway. Parts that were overtaken find the note that no more are taken; one that was
+ * overtaken by URN_FLOW_WHOLES_FLOW notes begins a message that stalls.
+ */
 static void
 let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s)
 {
