@@ -30,6 +30,7 @@ urn_flows_init(struct urn_tp *tp)
 	fl->looped = RTE_BIT64(bit);
 	fl->bucket = calloc(URN_FLOW_BUCKETS, sizeof(struct urn_flow *));
 	fl->born = tp->now;
+	TAILQ_INIT(&fl->whole);
 	tp->flows = fl;
 	return fl->bucket ? 0 : -1;
 }
@@ -255,6 +256,7 @@ urn_flow_renew(struct urn_tp *tp, struct urn_flow *f)
 	f->tx_born = 0;
 	f->tx_at = tp->now;
 	f->out = f->lost = 0;
+	f->gone_n = 0; /* the node forgets messages of the epoch before */
 	urn_psn_tx_start(&f->tx, (uint32_t)f->tx_epoch & URN_PSN_MASK);
 	urn_psn_progress(&f->tx);
 	f->tx.early = 0;
@@ -414,7 +416,13 @@ urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 		if (w->flow.msg == m && w->flow.part) {
 			w->flow.msg = NULL;
 			w->flow.voids = 1;
+			w->flow.off = m->id;
 		}
+	}
+	/* All packets of parts may have come: one more says that no part follows. */
+	if (m->state == URN_FLOW_MSG_ACTIVE && m->sent) {
+		f->gone[f->gone_n++] = m->id;
+		urn_flow_sched(tp, f);
 	}
 	if (m->state == URN_FLOW_MSG_QUEUED || m->state == URN_FLOW_MSG_ACTIVE)
 		unqueue(tp, f, m);

@@ -346,7 +346,7 @@ urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 			judge(tp, f, &a);
 		progress(tp, f);
 	}
-	if (f->shorts.head || f->longs.head || f->active.head || f->lost)
+	if (urn_flow_has_new(f) || f->lost)
 		urn_flow_sched(tp, f);
 	urn_tp_done(tp, m);
 }

@@ -32,6 +32,7 @@ enum {
 	URN_FLOW_FRAMES = 16,          /* packets of a flow in a turn */
 	URN_FLOW_ACTIVE = 8,           /* long messages of a flow that are being sent at the same time */
 	URN_FLOW_WHOLES = 64,          /* messages of an engine that are being put together */
+	URN_FLOW_STALL_IDS = 65536,    /* ids up to a stalled message's that are refused: more than a flow sends meanwhile */
 	URN_FLOW_WHOLES_FLOW = 16,     /* ... of a flow, with those that were refused lately */
 	URN_FLOW_OWNERS = 16,          /* buckets of owners, for the bound of waiting messages */
 	URN_FLOW_WAITING = 128,        /* short messages of a bucket of owners that may wait in a flow */
@@ -49,7 +50,7 @@ enum {
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
 #define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
-#define URN_FLOW_STALL_NS 10000000000ull /* ns without a part after which a message is not put together any more */
+#define URN_FLOW_STALL_NS 10000000000ull /* ns without a part after which a message gives its place to another */
 
 /* Positions of a message in its flow; urn_flow_msg.state. */
 enum urn_flow_msg_state {
@@ -74,6 +75,7 @@ enum urn_flow_flag {
 	URN_FLOWF_RX = 1 << 4,     /* made by a packet that came: counts in urn_flows.rx */
 	URN_FLOWF_TX = 1 << 5,     /* tmpl, tx and tx_epoch are made */
 	URN_FLOWF_ACK_LATE = 1 << 7, /* the acknowledgement let data go first, in the turn before */
+	URN_FLOWF_STALLED = 1 << 8,  /* a message stalled and lost its place; stalled_id is valid */
 	URN_FLOWF_GATHERS = 1 << 6,  /* in the list urn_tp.gathered; gathered_next is valid */
 };
 
@@ -86,6 +88,8 @@ struct urn_flow_queue {
 /* A long message that is put together, or one that was refused lately. */
 struct urn_flow_whole {
 	SLIST_ENTRY(urn_flow_whole) link; /* in the flow's list, the newest first */
+	TAILQ_ENTRY(urn_flow_whole) turn; /* in urn_flows.whole; valid with code 0 */
+	struct urn_flow *flow; /* the flow that it came by */
 	uint64_t at;       /* ns: when the last part came */
 	uint64_t qid, src_qid;
 	uint32_t id;       /* number of the message, among those of the flow */
@@ -116,7 +120,8 @@ struct urn_flow {
 	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
-	uint32_t next_id;          /* id of the next long message */
+	uint32_t next_id;          /* id of the long message that was begun last */
+	uint32_t gone[URN_FLOW_ACTIVE]; /* ids of long messages that were let go midway: the node is to be told; gone_n are valid */
 	uint8_t waiting[URN_FLOW_OWNERS]; /* messages that were not sent, by bucket of their owners */
 
 	/* ---- receiving */
@@ -126,10 +131,12 @@ struct urn_flow {
 	struct urn_flow_refusals *refusals;    /* NULL: none */
 	SLIST_HEAD(, urn_flow_whole) wholes;
 	uint32_t expected;         /* first PSN that has not come */
+	uint32_t stalled_id;       /* the largest id of a message that lost its place; valid with URN_FLOWF_STALLED */
 
 	/* ---- both */
 	uint8_t key;               /* URN_FLOW_KEY_ bits */
 	uint8_t active_n;          /* messages in active */
+	uint8_t gone_n;            /* entries of gone; with the active messages that began, at most URN_FLOW_ACTIVE */
 	uint8_t ack_mac[6];        /* MAC address that the last data packet came from */
 	uint16_t flags;            /* enum urn_flow_flag */
 	uint16_t mac_gen;          /* urn_tp.mac_gen when the MAC was looked up; valid with URN_FLOWF_MAC */
@@ -148,6 +155,7 @@ struct urn_flows {
 	uint64_t born;             /* ns: start of this transport */
 	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
 	uint32_t wholes;           /* messages that are put together */
+	TAILQ_HEAD(, urn_flow_whole) whole; /* ... those, the one whose last part is the longest ago first */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
 	struct urn_flow_refusals *spare; /* taken when a message is refused; NULL: none now */
@@ -163,6 +171,13 @@ static inline struct urn_flow *
 urn_flow_of(struct urn_source *src)
 {
 	return (struct urn_flow *)src;
+}
+
+/* True when something is to be sent that was not sent before. */
+static inline bool
+urn_flow_has_new(const struct urn_flow *f)
+{
+	return f->shorts.head || f->active.head || f->longs.head || f->gone_n;
 }
 
 /* ---- flow.c */

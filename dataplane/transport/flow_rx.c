@@ -101,7 +101,10 @@ drop_whole(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_whole *h)
 {
 	SLIST_REMOVE(&f->wholes, h, urn_flow_whole, link);
 	f->wholes_n--;
-	tp->flows->wholes -= !h->code;
+	if (!h->code) {
+		TAILQ_REMOVE(&tp->flows->whole, h, turn);
+		tp->flows->wholes--;
+	}
 	free(h);
 }
 
@@ -117,6 +120,47 @@ urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f)
 		f->refusals = NULL;
 	}
 	memset(f->bitmap, 0, sizeof(f->bitmap));
+	f->flags &= (uint16_t)~URN_FLOWF_STALLED;
+}
+
+/* A message stalled, and gives its place away. Parts of it may come all the same: these are refused. */
+static void
+drop_stalled(struct urn_tp *tp, struct urn_flow_whole *h)
+{
+	struct urn_flow *f = h->flow;
+
+	if (!(f->flags & URN_FLOWF_STALLED) || (int32_t)(h->id - f->stalled_id) > 0)
+		f->stalled_id = h->id;
+	f->flags |= URN_FLOWF_STALLED;
+	drop_whole(tp, f, h);
+}
+
+/* True when a message without an entry may be one that lost its place: a part is missing then. */
+static bool
+may_have_stalled(const struct urn_flow *f, const struct urn_flow_seg *s)
+{
+	return unlikely(f->flags & URN_FLOWF_STALLED) &&
+	       f->stalled_id - rte_be_to_cpu_32(s->id) < URN_FLOW_STALL_IDS;
+}
+
+static bool
+is_stalled(const struct urn_tp *tp, const struct urn_flow_whole *h)
+{
+	return h && !h->code && tp->now - h->at > URN_FLOW_STALL_NS;
+}
+
+/* Make room among the messages of all flows. returns: true when there is room */
+static bool
+engine_room(struct urn_tp *tp)
+{
+	struct urn_flow_whole *h = TAILQ_FIRST(&tp->flows->whole);
+
+	if (likely(tp->flows->wholes < URN_FLOW_WHOLES))
+		return true;
+	if (!is_stalled(tp, h))
+		return false;
+	drop_stalled(tp, h);
+	return true;
 }
 
 /* Make room in the list of a flow: the oldest entry that is no message any more goes. returns: true when there is room */
@@ -128,11 +172,14 @@ wholes_room(struct urn_tp *tp, struct urn_flow *f)
 	if (f->wholes_n < URN_FLOW_WHOLES_FLOW)
 		return true;
 	SLIST_FOREACH(h, &f->wholes, link)
-		if (h->code || tp->now - h->at > URN_FLOW_STALL_NS)
+		if (h->code || is_stalled(tp, h))
 			old = h;
 	if (!old)
 		return false;
-	drop_whole(tp, f, old);
+	if (old->code)
+		drop_whole(tp, f, old);
+	else
+		drop_stalled(tp, old);
 	return true;
 }
 
@@ -149,6 +196,8 @@ new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s, u
 	if (!h)
 		return NULL;
 	*h = (struct urn_flow_whole){
+		.flow = f,
+		.at = tp->now,
 		.qid = rte_be_to_cpu_64(s->qid),
 		.src_qid = rte_be_to_cpu_64(s->src_qid),
 		.id = rte_be_to_cpu_32(s->id),
@@ -157,7 +206,10 @@ new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s, u
 	};
 	SLIST_INSERT_HEAD(&f->wholes, h, link);
 	f->wholes_n++;
-	tp->flows->wholes += !code;
+	if (!code) {
+		TAILQ_INSERT_TAIL(&tp->flows->whole, h, turn);
+		tp->flows->wholes++;
+	}
 	return h;
 }
 
@@ -168,10 +220,12 @@ first_part(struct urn_tp *tp, struct urn_flow *f, const struct data *d, const st
 {
 	struct urn_flow_whole *h = NULL;
 
-	*code = urn_flow_user(tp)->admit(tp, &d->from, rte_be_to_cpu_64(s->qid), rte_be_to_cpu_32(s->len));
+	*code = URN_MSG_BUSY;
+	if (!may_have_stalled(f, s))
+		*code = urn_flow_user(tp)->admit(tp, &d->from, rte_be_to_cpu_64(s->qid), rte_be_to_cpu_32(s->len));
 	if (*code == URN_MSG_DONE) {
 		*code = URN_MSG_BUSY;
-		if (tp->flows->wholes < URN_FLOW_WHOLES)
+		if (engine_room(tp))
 			h = new_whole(tp, f, s, 0);
 		if (h)
 			return h;
@@ -212,6 +266,8 @@ take_part(struct urn_tp *tp, struct urn_flow *f, struct data *d, const struct ur
 	memcpy(h->data + off, s + 1, bytes);
 	h->got += bytes;
 	h->at = tp->now;
+	TAILQ_REMOVE(&tp->flows->whole, h, turn);
+	TAILQ_INSERT_TAIL(&tp->flows->whole, h, turn);
 	if (h->got < h->len)
 		return URN_MSG_DONE;
 	d->from.qid = h->src_qid;
@@ -222,6 +278,22 @@ take_part(struct urn_tp *tp, struct urn_flow *f, struct data *d, const struct ur
 	return code;
 }
 
+/*
+ * The sender let go of a message midway. Parts that were overtaken find the note that no more are taken; one that was
+ * overtaken by URN_FLOW_WHOLES_FLOW notes begins a message that stalls.
+ */
+static void
+let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s)
+{
+	struct urn_flow_whole *h = find_whole(f, s);
+
+	if (h && h->code)
+		return;
+	if (h)
+		drop_whole(tp, f, h);
+	(void)new_whole(tp, f, s, URN_MSG_BUSY);
+}
+
 /* ---- a packet */
 
 static uint8_t
@@ -229,8 +301,11 @@ take_segment(struct urn_tp *tp, struct urn_flow *f, struct data *d, const struct
 {
 	uint8_t code;
 
-	if (unlikely(s->kind == URN_FLOW_VOID))
+	if (unlikely(s->kind == URN_FLOW_VOID)) {
+		if (s->id)
+			let_go(tp, f, s);
 		return URN_MSG_DONE;
+	}
 	d->from.qid = rte_be_to_cpu_64(s->src_qid);
 	if (s->kind == URN_FLOW_PART)
 		return take_part(tp, f, d, s);

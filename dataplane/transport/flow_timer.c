@@ -107,13 +107,13 @@ outstanding(struct urn_tp *tp, struct urn_flow *f)
 void
 urn_flow_due(struct urn_tp *tp, struct urn_flow *f)
 {
-	if (f->shorts.head || f->active.head || f->longs.head || f->lost)
+	if (urn_flow_has_new(f) || f->lost)
 		urn_flow_sched(tp, f); /* the MAC address may be known by now */
 	if (!urn_psn_tx_idle(&f->tx)) {
 		outstanding(tp, f);
 		return;
 	}
-	if (f->shorts.head || f->longs.head || f->active.head)
+	if (urn_flow_has_new(f))
 		return;
 	if (tp->now - f->tx_at >= URN_FLOW_AGE_NS && tp->now - f->rx_at >= URN_FLOW_AGE_NS &&
 	    !(f->flags & URN_FLOWF_ACK))

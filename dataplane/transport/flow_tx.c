@@ -58,14 +58,24 @@ put_segment(uint8_t *at, const struct urn_flow_msg *m, uint32_t off, uint32_t by
 
 	memset(s, 0, sizeof(*s));
 	s->kind = kind;
-	if (kind == URN_FLOW_VOID)
-		return at + sizeof(*s);
 	s->qid = rte_cpu_to_be_64(m->qid);
 	s->src_qid = rte_cpu_to_be_64(m->src_qid);
 	s->len = rte_cpu_to_be_32(m->len);
 	s->off = rte_cpu_to_be_32(off);
 	s->id = rte_cpu_to_be_32(m->id);
 	s->bytes = rte_cpu_to_be_16((uint16_t)bytes);
+	return at + sizeof(*s);
+}
+
+/* Write a void segment. id: of the long message whose part it was; 0: a whole message. returns: the place behind */
+static uint8_t *
+put_void(uint8_t *at, uint32_t id)
+{
+	struct urn_flow_seg *s = (struct urn_flow_seg *)at;
+
+	memset(s, 0, sizeof(*s));
+	s->kind = URN_FLOW_VOID;
+	s->id = rte_cpu_to_be_32(id);
 	return at + sizeof(*s);
 }
 
@@ -112,7 +122,7 @@ put_payload(const struct urn_work *w, uint8_t *at)
 	}
 	for (unsigned int i = 0; i < w->flow.segs; i++) {
 		if (unlikely(!m || (w->flow.voids & 1u << i))) {
-			at = put_segment(at, NULL, 0, 0, URN_FLOW_VOID);
+			at = put_void(at, w->flow.part ? w->flow.off : 0);
 			continue;
 		}
 		at = put_segment(at, m, 0, m->len, URN_FLOW_WHOLE);
@@ -223,20 +233,27 @@ activate(struct urn_flow *f)
 
 	while (f->active_n < URN_FLOW_ACTIVE && (m = f->longs.head)) {
 		urn_flow_take(&f->longs, m);
-		m->id = ++f->next_id;
+		f->next_id += f->next_id == UINT32_MAX ? 2 : 1; /* 0 is no id */
+		m->id = f->next_id;
 		urn_flow_put(&f->active, m, URN_FLOW_MSG_ACTIVE);
 		f->active_n++;
 	}
 }
 
-/* True when there is a message of which something is to be sent. */
-static bool
-has_new(const struct urn_flow *f)
+/* Make a packet that says of a long message, which was let go midway, that no part follows. */
+static void
+fill_gone(struct urn_flow *f, struct urn_work *w)
 {
-	return f->shorts.head || f->active.head || f->longs.head;
+	w->flow.part = 1;
+	w->flow.segs = 1;
+	w->flow.voids = 1;
+	w->flow.off = f->gone[--f->gone_n];
 }
 
-/* Make and send a new packet. Short messages and parts of long ones take turns. returns: false: no room */
+/*
+ * Make and send a new packet. Messages that were let go come first: no further one begins before the node can drop them,
+ * and so gone has room. Short messages and parts of long ones take turns. returns: false: no room
+ */
 static bool
 send_new(struct urn_tp *tp, struct urn_flow *f)
 {
@@ -248,7 +265,9 @@ send_new(struct urn_tp *tp, struct urn_flow *f)
 	if (unlikely(f->longs.head))
 		activate(f);
 	memset(&w->flow, 0, sizeof(w->flow));
-	if (f->active.head && (!f->shorts.head || f->sent_no & 1))
+	if (unlikely(f->gone_n))
+		fill_gone(f, w);
+	else if (f->active.head && (!f->shorts.head || f->sent_no & 1))
 		fill_part(tp, f, w);
 	else
 		fill_whole(tp, f, w);
@@ -337,7 +356,7 @@ send_data(struct urn_tp *tp, struct urn_flow *f)
 	}
 	if (unlikely(f->lost) && !send_lost(tp, f, &budget))
 		return true;
-	while (has_new(f) && window_open(tp, f)) {
+	while (urn_flow_has_new(f) && window_open(tp, f)) {
 		if (!budget-- || !urn_tp_tx_frames(tp) || !send_new(tp, f))
 			return true;
 	}
@@ -386,7 +405,7 @@ serve(struct urn_tp *tp, struct urn_flow *f)
 	bool more = false;
 
 	f->gathered_n = 0;
-	if ((f->flags & URN_FLOWF_TX) && (has_new(f) || f->lost) && reachable(tp, f))
+	if ((f->flags & URN_FLOWF_TX) && (urn_flow_has_new(f) || f->lost) && reachable(tp, f))
 		more = send_data(tp, f);
 	if ((f->flags & URN_FLOWF_ACK) && !acknowledge(tp, f, f->sent_no != sent_no))
 		more = true;

@@ -65,7 +65,7 @@ extern const struct urn_wr_info urn_wr_info[URN_WR_INFOS];
 /* A packet of a flow: one PSN, with several whole messages or a part of a long one (flow_priv.h). */
 struct urn_flow_packet {
 	struct urn_flow_msg *msg; /* its messages, in the order of their segments; NULL: all segments are void */
-	uint32_t off;          /* part: bytes of the message before it */
+	uint32_t off;          /* part: bytes of the message before it; without msg: id of the message it was a part of */
 	uint32_t bytes;        /* part: bytes of it; whole messages: bytes of all segments */
 	uint32_t sent_no;      /* number of its last transmission among those of the flow */
 	uint16_t voids;        /* bit i: segment i is void */

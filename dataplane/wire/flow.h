@@ -44,7 +44,7 @@ enum {
 enum urn_flow_kind {
 	URN_FLOW_WHOLE = 0, /* a message */
 	URN_FLOW_PART = 1,  /* a part of a message that is longer than a packet */
-	URN_FLOW_VOID = 2,  /* nothing any more: the sender let go of the message */
+	URN_FLOW_VOID = 2,  /* nothing any more: the sender let go of the message; an id names the long one whose parts are void */
 };
 
 struct urn_flow_seg {
@@ -52,7 +52,7 @@ struct urn_flow_seg {
 	uint64_t src_qid; /* source queue */
 	uint32_t len;     /* bytes of the message */
 	uint32_t off;     /* part: bytes of the message before this part */
-	uint32_t id;      /* part: number of the message among those of the flow */
+	uint32_t id;      /* part: number of the message among those of the flow, never 0; void: likewise; 0: of a whole message */
 	uint16_t bytes;   /* bytes that follow, without their padding */
 	uint8_t kind;     /* enum urn_flow_kind */
 	uint8_t rsvd;     /* sent as 0; ignored */
