@@ -402,9 +402,9 @@ test_link_burst(void **state)
 }
 
 /*
- * A link whose wires have a rate and a delay, behind which nothing goes on for 300 frames. The end of
- * the stop lets frames go at the wire's rate: those of the time of the stop are not sent all at once,
- * because frames that the wire delays are in no account yet.
+ * A link whose wires have a rate and a delay, behind which nothing goes on for 300 frames. The end
+ * of the stop lets frames go at the wire's rate: those of the time of the stop are not sent all at
+ * once, because frames that the wire delays are in no account yet.
  */
 static void
 test_link_after_stop(void **state)
@@ -531,10 +531,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_full_output),	  TEST(test_full_output_no_window),
-		TEST(test_watchdog),	  TEST(test_watchdog_held),
-		TEST(test_watchdog_slow), TEST(test_chain_links),
-		TEST(test_chain_wires),	  TEST(test_link_burst),
+		TEST(test_full_output),	    TEST(test_full_output_no_window),
+		TEST(test_watchdog),	    TEST(test_watchdog_held),
+		TEST(test_watchdog_slow),   TEST(test_chain_links),
+		TEST(test_chain_wires),	    TEST(test_link_burst),
 		TEST(test_link_after_stop), TEST(test_ring),
 	};
 
