@@ -30,6 +30,7 @@ struct urn_lossless_port {
 	uint8_t full;	     /* bit p: even a credit is more than there is room for */
 	uint8_t told;	     /* bit p: the peer was told to stop by the last frame sent */
 	uint8_t asked;	     /* bit p: the peer asked for a pause that has not ended */
+	uint8_t link_stop;   /* bit p: the other end of the link was full when looked at last */
 	uint8_t restoring;   /* bit p: the watchdog dropped frames; pauses are ignored */
 	uint16_t given;	     /* frames given to the wire since the last output */
 	uint64_t quantum;    /* ns of a quantum of flow control, << 16 */

@@ -96,11 +96,19 @@ urn_lossless_control(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, 
 	return left;
 }
 
+/* Priorities (bit p) whose account at the other end of a port's link is full. */
+static inline uint8_t
+link_stop(const struct urn_switch_port *p)
+{
+	return p->other && p->other->ll ? p->other->port[p->other_port]->ll->stop : 0;
+}
+
 void
 urn_lossless_obey(struct urn_switch_port *p, uint64_t now)
 {
 	struct urn_lossless_port *l = p->ll;
 	unsigned int stop;
+	uint8_t link;
 
 	for (unsigned int i, set = l->asked; take_bit(&set, &i);) {
 		if (l->level[i].until > now)
@@ -108,9 +116,12 @@ urn_lossless_obey(struct urn_switch_port *p, uint64_t now)
 		l->asked &= (uint8_t) ~(1u << i);
 		p->resumed = RTE_MAX(p->resumed, l->level[i].until);
 	}
-	stop = l->asked;
-	if (p->other && p->other->ll)
-		stop |= p->other->port[p->other_port]->ll->stop;
+	link = link_stop(p);
+	/* Frames of a stopped link were not sent meanwhile: they do not make up for the time. */
+	if (unlikely(l->link_stop & ~link))
+		p->resumed = RTE_MAX(p->resumed, now);
+	l->link_stop = link;
+	stop = l->asked | link;
 	stop &= l->ll->cfg.priorities & ~(unsigned int)l->restoring;
 	if (likely(stop == p->queue.paused))
 		return;

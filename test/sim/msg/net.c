@@ -10,10 +10,10 @@
 #include "msgsim.h"
 
 #include "switch/pfc.h"
-#include "wire/ecn.h"
 
 enum {
-	MARK_AT = 30000, /* bytes that wait at a node's port, above which frames are marked */
+	MARK_SOME = 5000, /* bytes that wait at a port, above which some frames are marked */
+	MARK_ALL = 30000, /* ... and above which all are */
 };
 
 static void
@@ -67,6 +67,8 @@ make_switch(struct ms_world *w)
 	struct urn_switch_config c = {.name = "switch", .copies = w->pool, .fdb.max = 256, .no_learning = true};
 	struct urn_switch *sw;
 
+	if (w->plan.dcqcn)
+		c.mark = (struct urn_mark_config){.kmin = MARK_SOME, .kmax = MARK_ALL, .pmax = 0.1, .seed = w->seed};
 	if (w->plan.lossless) {
 		c.lossless.priorities = 1;
 		urn_lossless_preset(&c.lossless);
@@ -157,6 +159,7 @@ count_port(struct ms_world *w, struct urn_switch *sw, uint16_t port)
 		if (q[k])
 			ms_trace(w, "%s port %u: %s %llu", urn_switch_name(sw), port, urn_swq_counter_name(k), (unsigned long long)q[k]);
 	w->stats.pauses += q[URN_SWQ_C_XOFFS];
+	w->stats.marked += urn_switch_marks(sw, port)->c.v[URN_MARK_C_MARKED];
 	w->stats.watchdogs += q[URN_SWQ_C_WATCHDOG];
 	for (unsigned int d = 0; d < 2; d++) {
 		const uint64_t *i = urn_impair_counters(urn_switch_impair(sw, port, d))->v;
@@ -232,8 +235,6 @@ nic_receive(struct ms_node *n, struct rte_mbuf *m)
 		ms_node_wake(n, w->now);
 		return;
 	}
-	if (w->plan.dcqcn && urn_switch_queues(n->sw, n->port)->level[0].bytes > MARK_AT)
-		w->stats.marked += urn_ecn_mark(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	if (is_cut(n) || !n->tp)
 		rte_pktmbuf_free(m);
 	else

@@ -401,6 +401,58 @@ test_link_burst(void **state)
 		urn_switch_destroy(sw[i]);
 }
 
+/*
+ * A link whose wires have a rate and a delay, behind which nothing goes on for 300 frames. The end
+ * of the stop lets frames go at the wire's rate: those of the time of the stop are not sent all at
+ * once, because frames that the wire delays are in no account yet.
+ */
+static void
+test_link_after_stop(void **state)
+{
+	enum { STOP = 300, STEPS = 3000, DELAY = 4 * BENCH_STEP };
+	struct urn_switch_port_config far = {.speed = BENCH_BPS};
+	struct urn_lossless_config cfg = bench_config();
+	struct bench b = {0}; /* the receiver is station 0 */
+	struct urn_switch *sw[2];
+	uint64_t none = 0;
+
+	(void)state;
+	cfg.headroom = 2 * URN_SWITCH_BURST * BENCH_LEN;
+	far.impair[URN_SWITCH_IN].delay_ns = DELAY;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct urn_lossless_config own = cfg;
+
+		/* The sender keeps to no flow control: the first switch has room for all. */
+		own.headroom = i ? cfg.headroom : (STOP + 1) * BENCH_LEN;
+		sw[i] = make_switch(&own);
+		if (i)
+			assert_int_equal(urn_switch_add_port(sw[i], &far), 0);
+		else
+			bench_add_port(sw[i], 0, false);
+		bench_add_port(sw[i], BENCH_BPS, false);
+		bench_fix(sw[i], 0, 1);
+	}
+	assert_int_equal(urn_switch_link(sw[0], 1, sw[1], 0), 0);
+	urn_switch_pause(sw[1], 1, BENCH_PRIORITY, true, 0);
+	for (uint32_t t = 0; t < STEPS; t++, b.now += BENCH_STEP) {
+		struct rte_mbuf *m = bench_frame(0, 1, BENCH_DSCP, t + 1);
+
+		if (t < STOP)
+			urn_switch_input(sw[0], 0, &m, 1, b.now);
+		else
+			rte_pktmbuf_free(m);
+		if (t == STOP)
+			urn_switch_pause(sw[1], 1, BENCH_PRIORITY, false, b.now);
+		urn_switch_run_all(sw, 2, b.now);
+		to_station(sw[1], 1, &b, 0, &none);
+	}
+	assert_int_equal(count(sw[1], URN_SWQ_C_DROP_HEADROOM), 0);
+	assert_int_equal(lost(sw[0]) + lost(sw[1]), 0);
+	assert_int_equal(b.st[0].came, STOP);
+	for (unsigned int i = 0; i < 2; i++)
+		urn_switch_destroy(sw[i]);
+}
+
 enum { RING = 3, STATION = 0, NEXT = 1, BEFORE = 2 };
 
 /* All that a step of a ring moves. sends: stations send, twice as fast as a wire carries. */
@@ -479,11 +531,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_full_output),	  TEST(test_full_output_no_window),
-		TEST(test_watchdog),	  TEST(test_watchdog_held),
-		TEST(test_watchdog_slow), TEST(test_chain_links),
-		TEST(test_chain_wires),	  TEST(test_link_burst),
-		TEST(test_ring),
+		TEST(test_full_output),	    TEST(test_full_output_no_window),
+		TEST(test_watchdog),	    TEST(test_watchdog_held),
+		TEST(test_watchdog_slow),   TEST(test_chain_links),
+		TEST(test_chain_wires),	    TEST(test_link_burst),
+		TEST(test_link_after_stop), TEST(test_ring),
 	};
 
 	return cmocka_run_group_tests_name("switch_lossless_stop", tests, NULL, NULL);
