@@ -115,14 +115,18 @@ put_payload(const struct urn_work *w, uint8_t *at)
 {
 	const struct urn_flow_msg *m = w->flow.msg;
 
-	if (w->flow.part && m) {
+	if (w->flow.part && !m) {
+		put_void(at, w->flow.off);
+		return;
+	}
+	if (w->flow.part) {
 		at = put_segment(at, m, w->flow.off, w->flow.bytes, URN_FLOW_PART);
 		put_bytes(at, m->data + w->flow.off, w->flow.bytes);
 		return;
 	}
 	for (unsigned int i = 0; i < w->flow.segs; i++) {
 		if (unlikely(!m || (w->flow.voids & 1u << i))) {
-			at = put_void(at, w->flow.part ? w->flow.off : 0);
+			at = put_void(at, 0);
 			continue;
 		}
 		at = put_segment(at, m, 0, m->len, URN_FLOW_WHOLE);

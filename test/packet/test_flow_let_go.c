@@ -34,7 +34,7 @@ wholes(const struct flow_net *n, unsigned int node)
 	return n->node[node].tp->flows->wholes;
 }
 
-/* Node 0 sends nothing from now on, until it is let; what it sent is acknowledged. */
+/* held: node 0 sends nothing new from now on, and its packets in flight are acknowledged. Else it goes on. */
 static void
 hold(struct flow_net *n, bool held)
 {
