@@ -217,7 +217,7 @@ connect_qp(uint8_t gid_index, unsigned int mtu, uint8_t timeout)
 		.max_dest_rd_atomic = READS,
 		.min_rnr_timer = 12,
 		.timeout = timeout,
-		.retry_cnt = 7,
+		.retry_cnt = 6, /* with 7, soft-RoCE repeats without end, also when a bad wire lost the last NAK */
 		.rnr_retry = 7,
 		.ah_attr = {.is_global = 1, .port_num = 1,
 			    .grh = {.sgid_index = gid_index, .hop_limit = 64}},
