@@ -91,7 +91,7 @@ trap 'rm -f "$result"' EXIT
 
 # one SCENARIO A..B: run one scenario over these seeds.
 one() {
-	local line status=0 pid told= run=("$sim" --scenario "$1" "${options[@]}")
+	local line status=0 pid told="" run=("$sim" --scenario "$1" "${options[@]}")
 
 	[[ $1 != msg:* ]] || run=("$msg_sim" --scenario "${1#msg:}")
 	# setsid keeps Ctrl-C of the terminal from the simulation: only this script receives Ctrl-C, and passes it on once.

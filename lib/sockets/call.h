@@ -3,10 +3,12 @@
 #ifndef URN_SOCKETS_CALL_H
 #define URN_SOCKETS_CALL_H
 
+// NOLINTBEGIN(clang-diagnostic-reserved-macro-identifier): both names are the C library's
 /* The C library's checked inline functions would define these names, too. */
 #undef _FORTIFY_SOURCE
 /* The macro would make fcntl() another name of fcntl64(). */
 #undef _FILE_OFFSET_BITS
+// NOLINTEND(clang-diagnostic-reserved-macro-identifier)
 
 #include "sockets/twin.h"
 

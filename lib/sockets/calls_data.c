@@ -222,7 +222,7 @@ syscall(long number, ...)
 
 /* ---- the names that programs with -D_FORTIFY_SOURCE call */
 
-// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 ssize_t __recv_chk(int fd, void *data, size_t room, size_t size, int flags);
 ssize_t __recvfrom_chk(int fd, void *restrict data, size_t room, size_t size, int flags,
 		       struct sockaddr *restrict from, socklen_t *restrict from_len);
@@ -257,4 +257,4 @@ __read_chk(int fd, void *data, size_t room, size_t size)
 	urn_call_check(room, size);
 	return read(fd, data, room);
 }
-// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)

@@ -172,7 +172,7 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return err;
 }
 
-// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
 		size_t size);
@@ -193,4 +193,4 @@ __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const 
 		abort();
 	return ppoll(fds, n, timeout, mask);
 }
-// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)

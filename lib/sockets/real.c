@@ -115,7 +115,7 @@ urn_hide_all(struct msghdr *msg)
 /* ---- calls of the library itself (--wrap) */
 
 /* The linker makes these names. */
-// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_close(int fd);
 int __wrap_memfd_create(const char *name, unsigned int flags);
@@ -248,4 +248,4 @@ __wrap_fcntl64(int fd, int cmd, ...)
 	va_end(ap);
 	return urn_real()->fcntl(fd, cmd, arg);
 }
-// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
