@@ -185,6 +185,29 @@ flow_net_close(struct flow_net *n)
 	}
 }
 
+struct flow_net *
+flow_net_new(unsigned int nodes, uint64_t seed)
+{
+	struct flow_net *n = calloc(1, sizeof(*n));
+
+	assert_non_null(n);
+	flow_net_open(n, nodes, seed);
+	return n;
+}
+
+void
+flow_net_end(struct flow_net *n)
+{
+	flow_net_close(n);
+	free(n);
+}
+
+uint64_t
+flow_net_count(const struct flow_net *n, unsigned int node, enum urn_counter c)
+{
+	return n->node[node].tp->c.v[c];
+}
+
 void
 flow_net_restart(struct flow_net *n, unsigned int i)
 {

@@ -13,34 +13,11 @@
 
 #define MS 1000000ull
 
-static uint64_t
-count(const struct flow_net *n, unsigned int node, enum urn_counter c)
-{
-	return n->node[node].tp->c.v[c];
-}
-
-static struct flow_net *
-net(unsigned int nodes, uint64_t seed)
-{
-	struct flow_net *n = calloc(1, sizeof(*n));
-
-	assert_non_null(n);
-	flow_net_open(n, nodes, seed);
-	return n;
-}
-
-static void
-net_end(struct flow_net *n)
-{
-	flow_net_close(n);
-	free(n);
-}
-
 /* DB-3, DB-4, DB-6: the first message needs no handshake, and is DONE after it is in its queue. */
 static void
 first_message(void **state)
 {
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	struct flow_sent s;
 
 	(void)state;
@@ -57,7 +34,7 @@ first_message(void **state)
 	assert_memory_equal(n->node[1].got[0].node, n->node[0].gid, 16);
 	assert_false(n->node[1].got[0].own);
 	flow_sent_free(&s);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* DB-3: the own node is a valid target. */
@@ -65,7 +42,7 @@ static void
 own_node(void **state)
 {
 	static const uint32_t len[] = {0, 64, 5000};
-	struct flow_net *n = net(1, 1);
+	struct flow_net *n = flow_net_new(1, 1);
 	struct flow_sent s;
 
 	(void)state;
@@ -77,7 +54,7 @@ own_node(void **state)
 		flow_sent_free(&s);
 	}
 	assert_int_equal(n->frames, 0);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* Messages of any length up to 1 MiB arrive whole, also at the edges of a packet. */
@@ -85,7 +62,7 @@ static void
 lengths(void **state)
 {
 	static const uint32_t len[] = {0, 1, 3, 4, 991, 992, 993, 1024, 1984, 4096, 100001, URN_MSG_MAX};
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	struct flow_sent s;
 
 	(void)state;
@@ -101,7 +78,7 @@ lengths(void **state)
 	flow_send(n, 0, 1, flow_qid(0), 64, 1, &s);
 	s.m.len = URN_MSG_MAX + 1;
 	flow_sent_free(&s);
-	net_end(n);
+	flow_net_end(n);
 }
 
 enum { MANY = 400 };
@@ -155,7 +132,7 @@ bad_wires(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 12; seed++) {
-		struct flow_net *n = net(2, seed);
+		struct flow_net *n = flow_net_new(2, seed);
 
 		n->lose = seed % 3 * 5;
 		n->twice = seed % 2 * 10;
@@ -167,7 +144,7 @@ bad_wires(void **state)
 			flow_sent_free(&s[i]);
 		}
 		assert_int_equal(n->node[0].tp->nobodys.work, 0);
-		net_end(n);
+		flow_net_end(n);
 	}
 }
 
@@ -179,7 +156,7 @@ overtaken_acks(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 8; seed++) {
-		struct flow_net *n = net(2, seed);
+		struct flow_net *n = flow_net_new(2, seed);
 
 		n->lose = 20;
 		n->late_acks = 30;
@@ -192,7 +169,7 @@ overtaken_acks(void **state)
 			assert_int_equal(s[i].code, URN_MSG_DONE);
 			flow_sent_free(&s[i]);
 		}
-		net_end(n);
+		flow_net_end(n);
 	}
 }
 
@@ -201,7 +178,7 @@ static void
 packets_are_shared(void **state)
 {
 	static struct flow_sent s[100];
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 
 	(void)state;
 	for (unsigned int i = 0; i < 100; i++)
@@ -209,18 +186,18 @@ packets_are_shared(void **state)
 	for (unsigned int i = 0; i < 100; i++)
 		flow_net_until(n, &s[i], MS);
 	exactly_once(n, 1, s, 100);
-	assert_int_equal(count(n, 0, URN_C_FLOW_TX), 10); /* 10 of 96 bytes in each of MTU 1024 */
-	assert_int_equal(count(n, 1, URN_C_FLOW_ACKS_TX), 1);
+	assert_int_equal(flow_net_count(n, 0, URN_C_FLOW_TX), 10); /* 10 of 96 bytes in each of MTU 1024 */
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_ACKS_TX), 1);
 	for (unsigned int i = 0; i < 100; i++)
 		flow_sent_free(&s[i]);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* A node that does not answer: UNREACHABLE, and the code says that the message may be there. */
 static void
 unreachable(void **state)
 {
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	struct flow_sent s[3];
 
 	(void)state;
@@ -237,7 +214,7 @@ unreachable(void **state)
 	assert_int_equal(n->node[1].got_n, 1);
 	for (unsigned int i = 0; i < 3; i++)
 		flow_sent_free(&s[i]);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* Nobody has the address: NO SUCH NODE; an address of a family that we have none of: at once. */
@@ -245,7 +222,7 @@ static void
 no_such_node(void **state)
 {
 	static const uint8_t v6[16] = {0xfd, 1};
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	struct flow_sent s;
 
 	(void)state;
@@ -258,14 +235,14 @@ no_such_node(void **state)
 	assert_int_equal(s.code, URN_MSG_NO_NODE);
 	assert_int_equal(urn_flow_send(n->node[0].tp, v6, &s.m), URN_MSG_NO_NODE);
 	flow_sent_free(&s);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* DB-6: a flow that is idle ages out at both ends, and costs nothing then; the next message makes a new one. */
 static void
 ageing(void **state)
 {
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	struct flow_sent s;
 
 	(void)state;
@@ -284,14 +261,14 @@ ageing(void **state)
 		flow_sent_free(&s);
 	}
 	assert_int_equal(n->node[1].got_n, 2);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* The receiver restarts: a message that may have been delivered before fails so; later ones go to the new node. */
 static void
 receiver_restarts(void **state)
 {
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	struct flow_sent s[3];
 
 	(void)state;
@@ -312,7 +289,7 @@ receiver_restarts(void **state)
 	assert_int_equal(n->node[1].got_n, 3);
 	for (unsigned int i = 0; i < 3; i++)
 		flow_sent_free(&s[i]);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /*
@@ -322,7 +299,7 @@ receiver_restarts(void **state)
 static void
 receiver_restarts_unknown(void **state)
 {
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	struct flow_sent s[2];
 
 	(void)state;
@@ -341,14 +318,14 @@ receiver_restarts_unknown(void **state)
 	assert_int_equal(n->node[1].got_n, 2);
 	flow_sent_free(&s[0]);
 	flow_sent_free(&s[1]);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* The sender restarts: a later epoch is taken at once, and packets of the earlier one no more. */
 static void
 sender_restarts(void **state)
 {
-	struct flow_net *n = net(2, 3);
+	struct flow_net *n = flow_net_new(2, 3);
 	struct flow_sent s;
 
 	(void)state;
@@ -362,7 +339,7 @@ sender_restarts(void **state)
 		flow_sent_free(&s);
 		flow_net_restart(n, 0);
 	}
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* A user lets go of messages in any position: none is answered, the others are. */
@@ -373,7 +350,7 @@ forgotten(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		struct flow_net *n = net(2, seed);
+		struct flow_net *n = flow_net_new(2, seed);
 
 		n->lose = 10;
 		for (unsigned int i = 0; i < 60; i++) {
@@ -400,7 +377,7 @@ forgotten(void **state)
 			flow_sent_free(&s[i]);
 		}
 		assert_int_equal(n->node[0].tp->nobodys.work, 0);
-		net_end(n);
+		flow_net_end(n);
 	}
 }
 
@@ -410,7 +387,7 @@ owners_are_bounded(void **state)
 {
 	static struct flow_sent s[300], t;
 	static const int other = 1;
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	unsigned int taken = 0;
 
 	(void)state;
@@ -433,7 +410,7 @@ owners_are_bounded(void **state)
 	assert_int_equal(t.code, URN_MSG_DONE);
 	for (unsigned int i = 0; i < 300; i++)
 		flow_sent_free(&s[i]);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* Marks are echoed by acknowledgements, and slow the flow down (DCQCN); others stay fast. */
@@ -458,16 +435,16 @@ marks_slow_down(void **state)
 		took[i] = n->now - began;
 		flow_sent_free(&s);
 	}
-	assert_true(count(n, 1, URN_C_RX_MARKED) > 0);
+	assert_true(flow_net_count(n, 1, URN_C_RX_MARKED) > 0);
 	assert_true(took[1] > 2 * took[0]);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* Packets that make no sense, or name our own address as their source, are counted and change nothing. */
 static void
 hostile_packets(void **state)
 {
-	struct flow_net *n = net(2, 7);
+	struct flow_net *n = flow_net_new(2, 7);
 	struct flow_sent s;
 	uint64_t rnd = 99;
 
@@ -500,17 +477,17 @@ hostile_packets(void **state)
 		if (i % 64 == 0)
 			flow_net_run(n, 5 * FLOW_NET_STEP);
 	}
-	assert_true(count(n, 1, URN_C_FLOW_DROP_FORGED) > 0);
-	assert_true(count(n, 1, URN_C_FLOW_DROP_FORMAT) > 0);
+	assert_true(flow_net_count(n, 1, URN_C_FLOW_DROP_FORGED) > 0);
+	assert_true(flow_net_count(n, 1, URN_C_FLOW_DROP_FORMAT) > 0);
 	assert_int_equal(n->node[1].got_n, 1);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* The memory of flows is bounded: packets of ever more nodes make no more flows than half of what there may be. */
 static void
 flows_are_bounded(void **state)
 {
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	uint8_t gid[16];
 
 	(void)state;
@@ -520,10 +497,10 @@ flows_are_bounded(void **state)
 		(void)urn_flow_make(n->node[1].tp, gid, 0, URN_FLOWF_RX);
 	}
 	assert_int_equal(urn_flow_count(n->node[1].tp), URN_FLOWS_RX_MAX);
-	assert_int_equal(count(n, 1, URN_C_FLOW_NONE), 10);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_NONE), 10);
 	assert_true(sizeof(struct urn_flow) <= 512);
 	assert_non_null(urn_flow_make(n->node[1].tp, n->node[0].gid, 0, 0));
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* DB-6: an active flow costs at most 1 KiB of the heap, and nothing after it has aged out. */
@@ -532,7 +509,7 @@ memory_of_flows(void **state)
 {
 	enum { FLOWS = 1000, AGED_S = 70 };
 	static struct flow_sent s[FLOWS];
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	uint8_t gid[16];
 	size_t before, most;
 
@@ -558,7 +535,7 @@ memory_of_flows(void **state)
 	assert_int_equal(urn_flow_count(n->node[0].tp), 0);
 	/* The index of peers stays as long as it ever was: 16 bytes a peer. */
 	assert_true(mallinfo2().uordblks <= before + FLOWS * 16u);
-	net_end(n);
+	flow_net_end(n);
 }
 
 int

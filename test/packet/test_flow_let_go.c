@@ -10,23 +10,6 @@
 
 #define MS 1000000ull
 
-static struct flow_net *
-net(unsigned int nodes, uint64_t seed)
-{
-	struct flow_net *n = calloc(1, sizeof(*n));
-
-	assert_non_null(n);
-	flow_net_open(n, nodes, seed);
-	return n;
-}
-
-static void
-net_end(struct flow_net *n)
-{
-	flow_net_close(n);
-	free(n);
-}
-
 /* Messages that a node is putting together. */
 static uint32_t
 wholes(const struct flow_net *n, unsigned int node)
@@ -60,7 +43,7 @@ stop_midway(struct flow_net *n, struct flow_sent *s)
 static void
 nothing_in_flight(void **state)
 {
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	struct flow_sent s;
 
 	(void)state;
@@ -71,7 +54,7 @@ nothing_in_flight(void **state)
 	assert_int_equal(wholes(n, 1), 0);
 	assert_int_equal(n->node[1].got_n, 0);
 	assert_int_equal(n->node[0].tp->nobodys.work, 0);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /*
@@ -86,7 +69,7 @@ again_and_again(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 12; seed++) {
-		struct flow_net *n = net(3, seed);
+		struct flow_net *n = flow_net_new(3, seed);
 
 		n->lose = seed % 3 * 10;
 		n->late = seed % 4 * 20;
@@ -108,7 +91,7 @@ again_and_again(void **state)
 		flow_net_until(n, &other, 3000 * MS);
 		assert_int_equal(other.code, URN_MSG_DONE);
 		flow_sent_free(&other);
-		net_end(n);
+		flow_net_end(n);
 	}
 }
 
@@ -119,7 +102,7 @@ again_and_again(void **state)
 static void
 stalled(void **state)
 {
-	struct flow_net *n = net(3, 1);
+	struct flow_net *n = flow_net_new(3, 1);
 	struct flow_sent s, other;
 
 	(void)state;
@@ -144,7 +127,7 @@ stalled(void **state)
 	assert_int_equal(s.code, URN_MSG_DONE);
 	flow_sent_free(&s);
 	n->node[1].tp->flows->wholes -= URN_FLOW_WHOLES - 1;
-	net_end(n);
+	flow_net_end(n);
 }
 
 int

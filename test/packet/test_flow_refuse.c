@@ -10,36 +10,13 @@
 
 #define MS 1000000ull
 
-static uint64_t
-count(const struct flow_net *n, unsigned int node, enum urn_counter c)
-{
-	return n->node[node].tp->c.v[c];
-}
-
-static struct flow_net *
-net(unsigned int nodes, uint64_t seed)
-{
-	struct flow_net *n = calloc(1, sizeof(*n));
-
-	assert_non_null(n);
-	flow_net_open(n, nodes, seed);
-	return n;
-}
-
-static void
-net_end(struct flow_net *n)
-{
-	flow_net_close(n);
-	free(n);
-}
-
 /* DB-5: each refusal has its code; nothing is delivered; the code survives lost acknowledgements. */
 static void
 refusals(void **state)
 {
 	static const uint8_t code[] = {URN_MSG_QUEUE_FULL, URN_MSG_NO_QUEUE, URN_MSG_TOO_LONG,
 				       URN_MSG_NOT_PERMITTED, URN_MSG_BUSY};
-	struct flow_net *n = net(2, 5);
+	struct flow_net *n = flow_net_new(2, 5);
 	struct flow_sent s[2];
 
 	(void)state;
@@ -59,7 +36,7 @@ refusals(void **state)
 		flow_sent_free(&s[0]);
 		flow_sent_free(&s[1]);
 	}
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* DB-5: more packets with refusals than a receiver remembers, and holes between them: each message has its code all the same. */
@@ -70,7 +47,7 @@ many_refusals(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 8; seed++) {
-		struct flow_net *n = net(2, seed);
+		struct flow_net *n = flow_net_new(2, seed);
 
 		n->node[1].refuse[0] = URN_MSG_TOO_LONG;
 		n->lose = 30;
@@ -82,7 +59,7 @@ many_refusals(void **state)
 			flow_sent_free(&s[i]);
 		}
 		assert_int_equal(n->node[1].got_n, 0);
-		net_end(n);
+		flow_net_end(n);
 	}
 }
 
@@ -90,7 +67,7 @@ many_refusals(void **state)
 static void
 long_refusal(void **state)
 {
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 	struct flow_sent s;
 
 	(void)state;
@@ -98,10 +75,10 @@ long_refusal(void **state)
 	flow_send(n, 0, 1, flow_qid(0), URN_MSG_MAX, 1, &s);
 	flow_net_until(n, &s, 1000 * MS);
 	assert_int_equal(s.code, URN_MSG_TOO_LONG);
-	assert_int_equal(count(n, 1, URN_C_FLOW_REFUSED_RX), 1);
-	assert_int_equal(count(n, 1, URN_C_FLOW_DROP_ROOM), 0);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_REFUSED_RX), 1);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_DROP_ROOM), 0);
 	flow_sent_free(&s);
-	net_end(n);
+	flow_net_end(n);
 }
 
 /* DB-5: a full queue delays no message to another queue, however often it refuses. */
@@ -110,7 +87,7 @@ full_queue_holds_nobody(void **state)
 {
 	enum { OTHERS = 63 };
 	static struct flow_sent full[64], s[OTHERS];
-	struct flow_net *n = net(2, 1);
+	struct flow_net *n = flow_net_new(2, 1);
 
 	(void)state;
 	n->node[1].refuse[0] = URN_MSG_QUEUE_FULL;
@@ -134,7 +111,7 @@ full_queue_holds_nobody(void **state)
 		}
 	}
 	assert_int_equal(n->node[1].got_n, 50 * OTHERS);
-	net_end(n);
+	flow_net_end(n);
 }
 
 int

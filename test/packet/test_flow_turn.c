@@ -44,12 +44,6 @@ schedule(struct talker *t, struct flow_net *n, unsigned int from, unsigned int t
 	urn_sched_add(&n->node[from].tp->sched, &t->user.source);
 }
 
-static uint64_t
-count(const struct flow_net *n, unsigned int node, enum urn_counter c)
-{
-	return n->node[node].tp->c.v[c];
-}
-
 /* Messages that sources send in one turn go out in that turn, and share packets. */
 static void
 sources_share_packets(void **state)
@@ -64,7 +58,7 @@ sources_share_packets(void **state)
 	for (unsigned int i = 0; i < 24; i++)
 		schedule(&t[i], n, 0, 1, &share);
 	flow_net_run(n, FLOW_NET_STEP);
-	assert_int_equal(count(n, 0, URN_C_FLOW_TX), 3); /* packets of at most 10 messages in MTU 1024 */
+	assert_int_equal(flow_net_count(n, 0, URN_C_FLOW_TX), 3); /* packets of at most 10 messages in MTU 1024 */
 	for (unsigned int i = 0; i < 24; i++)
 		flow_net_until(n, &t[i].s, MS);
 	assert_int_equal(n->node[1].got_n, 24);
@@ -129,12 +123,12 @@ data_goes_first(void **state)
 	schedule(&answer, n, 1, 0, &share);
 	flow_net_run(n, FLOW_NET_STEP);
 	assert_int_equal(n->node[1].got_n, 1);
-	assert_int_equal(count(n, 1, URN_C_FLOW_TX), 1);
-	assert_int_equal(count(n, 1, URN_C_FLOW_ACKS_TX), 0);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_TX), 1);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_ACKS_TX), 0);
 	schedule(&more, n, 1, 0, &share);
 	flow_net_run(n, FLOW_NET_STEP);
-	assert_int_equal(count(n, 1, URN_C_FLOW_TX), 2);
-	assert_int_equal(count(n, 1, URN_C_FLOW_ACKS_TX), 1);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_TX), 2);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_ACKS_TX), 1);
 	flow_net_until(n, &ask.s, MS);
 	flow_net_until(n, &more.s, MS);
 	assert_int_equal(ask.s.code, URN_MSG_DONE);
