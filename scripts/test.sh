@@ -15,8 +15,9 @@
 #                  unless tests are named
 #   --all          run every test in full: every frame for every judge, every case
 #                  in every build. Without --sanitize, --clang and named tests the
-#                  fuzzers follow for a quarter of an hour (scripts/fuzz.sh), then
-#                  the tests with sanitizers, then the tests built by clang
+#                  linters follow (scripts/lint.sh), the fuzzers for a quarter of
+#                  an hour (scripts/fuzz.sh), then the tests with sanitizers, then
+#                  the tests built by clang
 #   --build-only   build, and run no test
 #   --clang        build with clang instead of the default compiler
 #   --no-install   install nothing; print the missing packages
@@ -121,14 +122,21 @@ again() {
 	fi
 }
 
-# The end of --all: run the fuzzers, which count as one test, then all tests in the other builds.
-fuzz_and_other_builds() {
-	say "fuzzers, $fuzz_seconds s"
-	if "$project/scripts/fuzz.sh" $fuzz_seconds --build "$build-fuzz" "${no_install[@]}"; then
+# Run a script of the project that counts as one test: one_test SCRIPT [OPTION...]
+one_test() {
+	if "$project/scripts/$1" "${@:2}"; then
 		passed=$((passed + 1))
 	else
 		failed=$((failed + 1))
 	fi
+}
+
+# The end of --all: run the linters and the fuzzers, then all tests in the other builds.
+lint_fuzz_and_other_builds() {
+	say "linters"
+	one_test lint.sh --build "$build"
+	say "fuzzers, $fuzz_seconds s"
+	one_test fuzz.sh $fuzz_seconds --build "$build-fuzz" "${no_install[@]}"
 	say "the tests with sanitizers"
 	again "$build-asan" --sanitize
 	say "the tests built by clang"
@@ -191,5 +199,5 @@ if [ $status -ne 0 ] && [ "$failed" -eq 0 ]; then
 	say "meson test ended with $status"
 	failed=1
 fi
-[ -z "$all" ] || [ -n "$compiler$sanitize" ] || [ ${#tests[@]} -gt 0 ] || fuzz_and_other_builds
+[ -z "$all" ] || [ -n "$compiler$sanitize" ] || [ ${#tests[@]} -gt 0 ] || lint_fuzz_and_other_builds
 finish "$passed" "$failed" "$skipped"

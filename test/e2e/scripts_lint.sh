@@ -33,6 +33,10 @@ expect "nothing found" 0 "nothing found"
 check "libraries are looked at" grep -q "clang-tidy .*dataplane/wire/parse.c" "$place/log"
 check "programs are looked at" grep -q "clang-tidy .*apps/urnic-cp/main.c" "$place/log"
 check "this script is looked at" grep -q "shellcheck .*test/e2e/scripts_lint.sh" "$place/log"
+check "all paths are followed" test -z "$(grep max-nodes "$place/log")"
+lint --quick
+expect "--quick" 0
+check "--quick bounds the paths" grep -q "clang-tidy .*--extra-arg=max-nodes=75000" "$place/log"
 lint "$project/dataplane/wire/icrc.c"
 expect "one file" 0
 check "and no other" test "$(grep -c '^clang-tidy' "$place/log")" -eq 1

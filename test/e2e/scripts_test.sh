@@ -65,7 +65,7 @@ expect "--all with --fast" 2 "leaves nothing out"
 # --all calls scripts of its own folder, which here is a copy with fakes.
 mkdir -p copy/scripts
 cp "$project"/scripts/{test,common}.sh copy/scripts
-for fake in fuzz setup; do
+for fake in fuzz lint setup; do
 	printf '#!/bin/bash\necho "%s.sh $*" >>log\n[ ! -e bad-%s ]\n' $fake $fake >copy/scripts/$fake.sh
 	chmod 755 copy/scripts/$fake.sh
 done
@@ -77,15 +77,20 @@ expect "--all" 0
 check "--all leaves nothing out" grep -q "^meson test -C b $everything" log
 check "tests are told of --all" grep -qx "all 1" log
 check "--all fuzzes" grep -qx "fuzz.sh 900 --build b-fuzz --no-install" log
+check "--all lints, and cuts no path short" grep -qx "lint.sh --build b" log
 check "--all runs all tests by clang" grep -q "^meson test -C b-clang $everything" log
 check "--all runs all tests with sanitizers" grep -q "^meson test -C b-asan ${everything/2/4}" log
 check "--all builds with sanitizers" grep -q "^meson setup b-asan .*b_sanitize=address,undefined" log
-check "last line of --all: $last" test "$last" = "4 passed, 0 failed"
+check "last line of --all: $last" test "$last" = "5 passed, 0 failed"
 touch bad-fuzz
 run --all
 expect "--all with a finding" 1
-check "last line of --all with a finding: $last" test "$last" = "3 passed, 1 failed"
+check "last line of --all with a finding: $last" test "$last" = "4 passed, 1 failed"
 rm bad-fuzz
+touch bad-lint
+run --all
+expect "--all with a finding of the linters" 1
+rm bad-lint
 touch bad-setup
 run --all
 expect "--all without packages" 1
