@@ -349,7 +349,8 @@ frame_read(const uint8_t *in, uint32_t len, const struct frame_addr *src,
 	f->no_m = !(p[1] >> 6 & 1);
 	f->pad = p[1] >> 4 & 3;
 	f->tver = p[1] & 15;
-	/* IBTA 17.2.8: a QP that migrates no path is in state Migrated. A congestion notification has M 0 (A17.9.3). */
+	/* IBTA 17.2.8: a QP that migrates no path is in state Migrated. A congestion notification
+	 * has M 0 (A17.9.3). */
 	if (f->no_m != (f->op == CNP))
 		return "MigReq";
 	p += 2;

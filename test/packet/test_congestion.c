@@ -53,7 +53,8 @@ put_cnp(struct probe *p)
 	probe_put(p, &f);
 }
 
-/* A marked packet is answered by a notification: B, M 0, PSN 0, zeroes; one in 50 us, however many come. */
+/* A marked packet is answered by a notification: B, M 0, PSN 0, zeroes; one in 50 us, however many
+ * come. */
 static void
 slows_the_sender(void **state)
 {
