@@ -94,7 +94,7 @@ def configuration(path, nodes, marks):
 
 
 class Views:
-    """What the telemetry of this runner's urnicd says of the wire to node b and of the senders' queue pairs."""
+    """Telemetry of this runner's urnicd: the wire to node b and of the senders' queue pairs."""
 
     def __init__(self, runner):
         paths = glob.glob(os.path.join(runner.dir, "urnic-rt-*", "dpdk", "*", "dpdk_telemetry.v2"))

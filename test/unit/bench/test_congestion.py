@@ -8,7 +8,7 @@ sys.path.insert(0, sys.argv.pop(1))
 import congestion # pylint: disable=wrong-import-position
 from runner import Failed # pylint: disable=wrong-import-position
 
-PORTS = 32 # of DPDK as Debian builds it
+PORTS = 32 # the limit of Debian's DPDK
 SENDERS = (2, 4, 8, 16)
 
 
