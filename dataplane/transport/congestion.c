@@ -156,6 +156,8 @@ urn_congestion_send_cnp(struct urn_tp *tp, struct urn_qp *qp)
 	d = urn_tp_frame(tp, &qp->tmpl, URN_CNP, 0, qp->dest_qpn, 0, 0, false, &bth);
 	if (!d)
 		return false;
+	bth[offsetof(struct urn_bth, flags)] &=
+		(uint8_t)~URN_BTH_M; /* M is 0 here (IBTA A17.9.3) */
 	bth[offsetof(struct urn_bth, dqpn)] = BECN;
 	memset(bth + sizeof(struct urn_bth), 0, urn_opcodes[URN_CNP].hdr_len - sizeof(struct urn_bth));
 	d->syndrome = 0;

@@ -108,7 +108,7 @@ urn_build_icrc(uint8_t *frame, uint32_t len, int ipv6, int on)
 
 /*
  * Write a BTH. flags: SE, M; pad: 0 to 3 bytes. A QP that migrates no path is in state Migrated and
- * reports that by M = 1 in every packet (IBTA 17.2.8): callers set URN_BTH_M.
+ * reports that by M = 1 in every packet but CNPs (IBTA 17.2.8, A17.9.3): callers set URN_BTH_M.
  */
 static inline void
 urn_build_bth(struct urn_bth *b, uint8_t opcode, uint8_t flags, uint8_t pad, uint32_t dqpn,

@@ -203,11 +203,14 @@ def congestion_of(urnic, runner, t, quick):
         [Plot("jain", "Fairness by senders", "senders", "Jain's index", logy=False),
          Plot("goodput", "Goodput of the port by senders", "senders", "% of its rate", logy=False),
          Plot("queue", "Bytes that wait, on average", "senders", "kB", logy=False),
+         Plot("queue_p99", "Bytes that wait, 99th percentile", "senders", "kB", logy=False),
          Plot("drops", "Frames dropped", "senders", "frames", logy=False)],
         "The first three series are simulated: ports of 10 Gbit/s, MTU 1024, a queue of 512 frames, "
         "published parameters. Over net_ring the receiver's wire has 1 Gbit/s, with MTU 4096; all "
-        "senders share the cores of this machine with the switch. congestion.png has the queue and "
-        "the rates over time, simulated, when gnuplot is there.")
+        "senders share the cores of this machine with the switch. There rates are what was acknowledged "
+        "in one window in which all send, and the queue is the switch's own account, looked at each 2 ms "
+        "at most. 16 senders are two programs on each of 8 nodes, because DPDK has 32 ports and a node on a switch "
+        "takes two. congestion.png has the queue and the rates over time, simulated, when gnuplot is there.")
 
 
 def messages(urnic, runner, t, quick):

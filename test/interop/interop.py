@@ -7,6 +7,7 @@ and IPv6, with all MTUs and the sizes at which the number of packets or the pad 
   rw        WRITE, READ, SEND and atomics, each side as the requester (rw.c)
   cm        connections by RDMA-CM, with the guest's ucmatose, each in both roles (cm.c)
   many      READs and WRITEs of 60,000 bytes, 16 outstanding, to a slow guest (many.c)
+  congested rw over a switch of urnic's that paces both directions and marks frames that wait
 
 then all once more over a wire that drops, duplicates, reorders and corrupts in both directions.
 
@@ -18,8 +19,8 @@ All frames that urnic sent, captured before the wire, are then judged one by one
 
 LOGS is a folder for the guest's console and a capture of each case that failed
 (of every case with --keep). PART picks the cases whose names contain it. many_urnic and
-many_guest lie beside RW_URNIC. `--many 20 --many-timeout 14 many`, on an idle
-machine, measures the figure of doc/inside/recovery.md for a slow peer.
+many_guest lie beside RW_URNIC, and urnic-switch in the folder beside URNIC_PINGPONG's.
+`--many 20 --many-timeout 14 many`, on an idle machine, measures the figure of doc/inside/recovery.md for a slow peer.
 
 The test runs in namespaces of its own: qemu, the guest and all interfaces are
 removed when the test ends, however it ends.
@@ -37,6 +38,7 @@ import time
 sys.dont_write_bytecode = True
 import guest
 import judge
+import marks
 from run import CLEAN, DEVICES, IP, RNR, Run, Wrong
 
 SKIPPED = 77
@@ -84,6 +86,7 @@ class Case:
     fault: str = ""
     size: int = 0
     iters: int = 0
+    ecn: int = 0 # the ECN field of what the guest sends
 
     @property
     def name(self):
@@ -154,12 +157,19 @@ class Rw(Run):
     def __init__(self, the_guest, options, case):
         super().__init__(the_guest, options.logs, case)
         there = "passive" if case.role == "active" else "active"
-        same = [str(case.mtu), TIMEOUT[bool(case.fault)], "4" if case.fault else "1"]
+        same = [str(case.mtu), TIMEOUT[bool(case.fault)], self.every()]
         self.command = [options.rw_urnic, case.role, guest.ADDRESS[4], "18516",
-                        "2" if case.ip == 6 else "1", *same, DEVICES[case.device], IP[case.ip],
+                        "2" if case.ip == 6 else "1", *same, "0", self.device(), IP[case.ip],
                         self.capture]
         self.script = " ".join(["/tmp/rw", there, guest.HOST[4], "18516",
-                                str(guest.GID[case.ip]), *same])
+                                str(guest.GID[case.ip]), *same, str(case.ecn)])
+
+    def every(self):
+        """One size in so many is used."""
+        return "4" if self.case.fault else "1"
+
+    def device(self):
+        return DEVICES[self.case.device]
 
     def judge(self):
         words = [line.split() for line in self.urnic_out.splitlines()]
@@ -174,6 +184,62 @@ class Rw(Run):
             raise Wrong("nobody was ever not ready to receive")
         if self.counters.get("nak_access", 0) != (self.case.role == "passive"):
             raise Wrong("the wrong key was not refused once")
+
+
+class Congested(Rw):
+    """The guest sets ECN 0 (its packets must not be marked), 2 (ECT: the switch marks them) or 3 (all are
+    marked). urnic sends ECT. The guest sends no CNP, and drops those that come."""
+    NAME = "congested"
+
+    def __init__(self, the_guest, options, case):
+        self.wire = marks.Wire(os.path.join(os.path.dirname(options.pingpong), "..", "urnic-switch",
+                                            "urnic-switch"), "urnveth0")
+        super().__init__(the_guest, options, case)
+
+    def every(self):
+        return "8" # 0, 257, 65535 bytes: rxe 6.1 may stall for 2 s after each 65 frames that waited
+
+    def device(self):
+        return self.wire.device
+
+    def go(self, before):
+        try:
+            self.wire.start()
+            super().go(before)
+        except marks.WireError as e:
+            raise Wrong(str(e)) from e
+        finally:
+            self.wire.remove()
+
+    def judge(self):
+        super().judge()
+        self.wire.stop()
+        sent, came, marked, faults = marks.look(self.capture)
+        ours, theirs = self.wire.marks("far", "ecn_marked"), self.wire.marks("near", "ecn_marked")
+        unable = self.wire.marks("near", "ecn_unable")
+        print(f"{self.case.name}: the switch marked {ours} frames of urnic's and {theirs} of the guest's, and would "
+              f"have marked {unable} more; urnic got {self.counters.get('rx_marked', 0)} marked packets and sent "
+              f"{sent} CNPs; the guest sent {came}", flush=True)
+        if faults:
+            raise Wrong(f"{len(faults)} CNPs are not as the standard has them: {faults[0]}")
+        if sent + self.capture_lost < self.counters.get("tx_cnp", 0):
+            raise Wrong(f"{self.counters['tx_cnp']} CNPs are counted as sent, and {sent} were captured")
+        if self.case.role == "active" and not ours:
+            raise Wrong("no frame of urnic's was marked")
+        self.judge_theirs(theirs, unable, marked, sent)
+
+    def judge_theirs(self, theirs, unable, marked, sent):
+        """Judge the guest's frames: theirs were marked by the switch, unable were not because they had no ECT,
+        marked came with a mark; sent: CNPs."""
+        if self.case.ecn == 0:
+            self.forbid(("rx_marked", "tx_cnp"))
+            if theirs or marked or not unable:
+                raise Wrong(f"{theirs} frames without ECT were marked, {marked} came so, and {unable} waited")
+        elif not self.counters.get("tx_cnp") or not self.counters.get("rx_marked"):
+            raise Wrong(f"{marked} frames came with a mark, and urnic sent {sent} CNPs")
+        elif self.counters["rx_marked"] > marked + self.capture_lost or (self.case.ecn == 2 and theirs < marked):
+            raise Wrong(f"the switch marked {theirs} frames of the guest's, {marked} came with a mark, and urnic counts "
+                        f"{self.counters['rx_marked']}")
 
 
 class Cm(Run):
@@ -279,6 +345,12 @@ def rw_cases(fault):
             yield Case(Rw, device, ip, role, mtu, fault)
 
 
+def congested_cases(fault):
+    ways = (("active", 4, 0), ("passive", 6, 0), ("passive", 4, 2), ("active", 6, 3))
+    for role, ip, ecn in ways if not fault else ():
+        yield Case(Congested, "switch", ip, role, 4096, fault, ecn=ecn)
+
+
 def cm_cases(fault):
     ways = (("tap", 4, 1024), ("tap", 6, 1024), ("af_packet", 4, 4096), ("af_packet", 6, 4096))
     for device, ip, mtu in ways if not fault else ways[:1] if fault in ("loss", "dup", "all") else ():
@@ -355,7 +427,7 @@ def run_all(the_guest, options, court):
     for fault, netem in FAULTS.items():
         the_guest.impair(netem)
         cases = itertools.chain(pingpong_cases(fault, options.one_in), rw_cases(fault), cm_cases(fault),
-                                many_cases(fault, options.many))
+                                many_cases(fault, options.many), congested_cases(fault))
         done, failed = run_cases(the_guest, options, cases, court)
         passed += len(done)
         failures += failed

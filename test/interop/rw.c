@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * usage: rw active HOST TCP-PORT GID-INDEX MTU TIMEOUT EVERY [...]
- *        rw passive - TCP-PORT GID-INDEX MTU TIMEOUT EVERY [...]
+ * usage: rw active HOST TCP-PORT GID-INDEX MTU TIMEOUT EVERY TCLASS [...]
+ *        rw passive - TCP-PORT GID-INDEX MTU TIMEOUT EVERY TCLASS [...]
  *
  * TIMEOUT is the code of the acknowledgement timeout, 4.096 us * 2^TIMEOUT. One size in EVERY is
- * used.
+ * used. TCLASS is the traffic class of the queue pair's packets, whose low two bits are the ECN
+ * field.
  *
  * Both sides go through the same list of steps. Before a step each fills its
  * buffer with a pattern that the other side knows too; the active side does one
@@ -202,13 +203,13 @@ make_objects(uint8_t gid_index)
 }
 
 static void
-connect_qp(uint8_t gid_index, unsigned int mtu, uint8_t timeout)
+connect_qp(uint8_t gid_index, unsigned int mtu, uint8_t timeout, uint8_t tclass)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags =
+			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 		.path_mtu = (enum ibv_mtu)(__builtin_ctz(mtu) - 7),
 		.dest_qp_num = be32toh(s.peer.qpn),
 		.rq_psn = be32toh(s.peer.psn),
@@ -217,10 +218,14 @@ connect_qp(uint8_t gid_index, unsigned int mtu, uint8_t timeout)
 		.max_dest_rd_atomic = READS,
 		.min_rnr_timer = 12,
 		.timeout = timeout,
-		.retry_cnt = 6, /* with 7, soft-RoCE repeats without end, also when a bad wire lost the last NAK */
+		.retry_cnt = 6, /* with 7, soft-RoCE repeats without end, also when a bad wire lost
+				   the last NAK */
 		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1, .port_num = 1,
-			    .grh = {.sgid_index = gid_index, .hop_limit = 64}},
+		.ah_attr = {.is_global = 1,
+			    .port_num = 1,
+			    .grh = {.sgid_index = gid_index,
+				    .hop_limit = 64,
+				    .traffic_class = tclass}},
 	};
 
 	memcpy(a.ah_attr.grh.dgid.raw, s.peer.gid, 16);
@@ -536,7 +541,7 @@ main(int argc, char **argv)
 	uint8_t gid_index;
 
 	if (argc < RW_ARGS)
-		rw_fail("wants active|passive HOST TCP-PORT GID-INDEX MTU TIMEOUT EVERY");
+		rw_fail("wants active|passive HOST TCP-PORT GID-INDEX MTU TIMEOUT EVERY TCLASS");
 	s.active = strcmp(argv[1], "active") == 0;
 	s.bad_wire = atoi(argv[7]) > 1; /* EVERY is above 1 only on a bad wire */
 	gid_index = (uint8_t)atoi(argv[4]);
@@ -546,7 +551,8 @@ main(int argc, char **argv)
 	tcp_open(argv[2], argv[3]);
 	tcp_send(&s.mine, sizeof(s.mine));
 	tcp_recv(&s.peer, sizeof(s.peer));
-	connect_qp(gid_index, (unsigned int)atoi(argv[5]), (uint8_t)atoi(argv[6]));
+	connect_qp(gid_index, (unsigned int)atoi(argv[5]), (uint8_t)atoi(argv[6]),
+		   (uint8_t)atoi(argv[8]));
 	in_step(0);
 	run_steps(atoi(argv[7]) > 0 ? (unsigned int)atoi(argv[7]) : 1);
 	printf("all steps done\n");

@@ -14,7 +14,7 @@
 #endif
 
 /* Number of arguments of rw.c itself; the arguments behind them are for rw_open(). */
-#define RW_ARGS 8
+#define RW_ARGS 9
 
 /*
  * Open a context. argv, n: the arguments behind those of rw.c. Ends the program when

@@ -349,8 +349,10 @@ frame_read(const uint8_t *in, uint32_t len, const struct frame_addr *src,
 	f->no_m = !(p[1] >> 6 & 1);
 	f->pad = p[1] >> 4 & 3;
 	f->tver = p[1] & 15;
-	if (f->no_m) /* IBTA 17.2.8: a QP that migrates no path is in state Migrated */
-		return "MigReq that is 0";
+	/* IBTA 17.2.8: a QP that migrates no path is in state Migrated. A congestion notification
+	 * has M 0 (A17.9.3). */
+	if (f->no_m != (f->op == CNP))
+		return "MigReq";
 	p += 2;
 	f->pkey = (uint16_t)get(&p, 2);
 	word = (uint32_t)get(&p, 4);

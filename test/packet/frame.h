@@ -40,7 +40,7 @@ struct frame_addr {
 struct frame {
 	uint8_t op;
 	bool ack, se;
-	bool no_m;          /* M bit clear; urnic sets it, like hardware that migrates no path */
+	bool no_m; /* M bit clear; urnic sets it but in CNPs, like hardware that migrates no path */
 	uint8_t tver;       /* 0 */
 	uint8_t ecn;	    /* low two bits of the IP header's traffic class */
 	uint8_t fb;	    /* F and B of the BTH, as they stand: 0x80, 0x40 */

@@ -49,10 +49,12 @@ put_cnp(struct probe *p)
 	struct frame f = frame_of(CNP, 0);
 
 	f.fb = 0x40;
+	f.no_m = true;
 	probe_put(p, &f);
 }
 
-/* A marked packet is answered by a notification: B, PSN 0, zeroes; one in 50 us, however many come. */
+/* A marked packet is answered by a notification: B, M 0, PSN 0, zeroes; one in 50 us, however many
+ * come. */
 static void
 slows_the_sender(void **state)
 {
@@ -68,6 +70,7 @@ slows_the_sender(void **state)
 		put_marked(&p, RQ(n = 0), 3);
 		f = expect_frame(&p, CNP, 0);
 		assert_int_equal(f->dqpn, p.q[0].peer_qpn);
+		assert_true(f->no_m);
 		assert_int_equal(f->orig, 0);
 		assert_int_equal(f->len, 0);
 		expect_aeth(&p, RQ(0), SYN_ACK, 1);
