@@ -18,8 +18,17 @@ import urnicd_common
 RUN = CALLS = None
 SECONDS = 60
 
-# The kernel's line and urnic's. None: no line
+# The kernel's line, and urnic's.
 KNOWN = {
+    # One socket has a port.
+    "reuse: SO_REUSEADDR of both: 0": "reuse: SO_REUSEADDR of both: -1 EADDRINUSE",
+    "reuse: SO_REUSEPORT of both: 0": "reuse: SO_REUSEPORT of both: -1 EADDRINUSE",
+    # A sender that waits is told at once.
+    "refused: wait: 1": "refused: wait: -1 ECONNREFUSED",
+    'refused: answer "": -1 ECONNREFUSED': 'refused: answer "": -1 EAGAIN',
+    # No datagram is put together by several calls.
+    "corked: more: 2": "corked: more: -1 EOPNOTSUPP",
+    'corked: one datagram "abcd": 4': 'corked: one datagram "cd": 2',
 }
 
 

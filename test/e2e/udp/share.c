@@ -46,6 +46,9 @@ struct reader {
 	int fd;
 	bool poll; /* waits in poll() */
 	const char *step;
+	char buf[16];
+	long n;
+	int err;
 	_Atomic bool back;
 };
 
@@ -55,10 +58,8 @@ read_on(void *arg)
 	struct reader *r = arg;
 	struct pollfd p = {.fd = r->fd, .events = POLLIN};
 
-	if (r->poll)
-		SAY(r->step, poll(&p, 1, 3000));
-	else
-		udp_got(r->step, r->fd, 10, 0);
+	r->n = r->poll ? poll(&p, 1, 3000) : recv(r->fd, r->buf, 10, 0);
+	r->err = errno;
 	r->back = true;
 	return NULL;
 }
@@ -87,6 +88,9 @@ ends(struct reader *r, const struct sockaddr_in *to)
 	if (!back && to != NULL)
 		(void)udp_to(t, "release", to);
 	pthread_join(r->thread, NULL);
+	errno = r->err;
+	udp_say(r->step, r->n);
+	udp_say(r->buf[0] ? r->buf : "no bytes", back);
 	return back;
 }
 
