@@ -38,13 +38,15 @@ urn_net_add(const uint8_t gid[16], unsigned int bits)
 
 /* Read one network, ADDRESS or ADDRESS/BITS. returns: true when it makes sense */
 static bool
-urn_net_read(char *word)
+urn_net_read(const char *text)
 {
 	uint8_t gid[16] = {[10] = 0xff, [11] = 0xff};
-	char *slash = strchr(word, '/'), *end;
+	char word[64], *slash, *end;
 	unsigned int bits = 128, most = 128;
 	unsigned long n;
 
+	snprintf(word, sizeof(word), "%s", text);
+	slash = strchr(word, '/');
 	if (slash != NULL)
 		*slash = '\0';
 	if (inet_pton(AF_INET, word, gid + 12) == 1)
