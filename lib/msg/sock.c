@@ -2,6 +2,8 @@
 /* Making, naming and ending sockets. */
 #include "msg/sock.h"
 
+#include "abi/clock.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -97,7 +99,7 @@ urn_sock_own(struct urn_sock *s, const uint8_t gid[16])
 static int
 urn_sock_bind_port(struct urn_sock *s, uint16_t *port)
 {
-	uint32_t name;
+	uint32_t name, start;
 	int err;
 
 	if (*port != 0) {
@@ -107,8 +109,14 @@ urn_sock_bind_port(struct urn_sock *s, uint16_t *port)
 			err = urn_msg_set_bind(&s->outlet[0].set, urn_addr_name(*port, 0));
 		return err;
 	}
-	err = urn_msg_set_bind_any(&s->outlet[0].set, urn_addr_name(URN_PORT_FIRST, 0),
+	/* A port that was closed a moment ago may still get answers: begin anywhere, like UDP. */
+	start = URN_PORT_FIRST +
+		(uint32_t)((urn_clock_ns() * 0x9e3779b97f4a7c15ull) >> 32) % (URN_PORT_END - URN_PORT_FIRST);
+	err = urn_msg_set_bind_any(&s->outlet[0].set, urn_addr_name((uint16_t)start, 0),
 				   urn_addr_name(URN_PORT_END, 0), &name);
+	if (err == EADDRINUSE && start > URN_PORT_FIRST)
+		err = urn_msg_set_bind_any(&s->outlet[0].set, urn_addr_name(URN_PORT_FIRST, 0),
+					   urn_addr_name((uint16_t)start, 0), &name);
 	if (err == 0)
 		*port = (uint16_t)name;
 	return err;
@@ -144,6 +152,27 @@ urn_sock_bind(struct urn_sock *s, const struct urn_addr *a)
 	err = s->bound && a == NULL ? 0 : urn_sock_bind_locked(s, a);
 	pthread_mutex_unlock(&s->lock);
 	return err;
+}
+
+void
+urn_sock_unbind(struct urn_sock *s)
+{
+	uint32_t k;
+
+	(void)urn_msg_mutex_take(&s->lock);
+	for (k = 0; s->bound && k < URN_PORT_OUTLETS; k++) {
+		struct urn_outlet *l = &s->outlet[k];
+
+		(void)urn_msg_mutex_take(&l->lock);
+		if (k == 0)
+			(void)urn_msg_set_bind(&l->set, 0);
+		else if (l->open)
+			urn_msg_set_fini(&l->set);
+		l->open &= k == 0;
+		pthread_mutex_unlock(&l->lock);
+	}
+	s->bound = 0;
+	pthread_mutex_unlock(&s->lock);
 }
 
 /* The adapter's address that datagrams to a family come from: the last one. gid: stays when there

@@ -42,7 +42,8 @@ struct urn_sock {
 	uint32_t used;		 /* 1: the slot is taken; under the lock of the table */
 	uint32_t index;		 /* the slot's */
 	int family;		 /* AF_INET or AF_INET6; constant */
-	uint32_t bound, connected;
+	uint32_t bound;
+	_Atomic uint32_t connected;
 	struct urn_addr local;		   /* valid with bound */
 	struct urn_addr peer;		   /* valid with connected */
 	uint64_t rcvtimeo_ns, sndtimeo_ns; /* 0: none */
@@ -84,6 +85,8 @@ void urn_sock_drop(struct urn_sock *s);
 /* End the socket's register sets; nobody has the socket any more. */
 void urn_sock_end(struct urn_sock *s);
 int urn_sock_bind(struct urn_sock *s, const struct urn_addr *a);
+/* The socket has no port any more. */
+void urn_sock_unbind(struct urn_sock *s);
 /* a: NULL: connected no more */
 int urn_sock_connect(struct urn_sock *s, const struct urn_addr *a);
 /* Write the socket's own address, as getsockname() does. */
@@ -102,6 +105,11 @@ int urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const s
 		  bool wait);
 /* Wait until datagrams that were sent without a wait are answered, 100 ms at most: their sender is about to end. */
 void urn_sock_flush(struct urn_sock *s);
+/*
+ * Look at the answers to datagrams whose sender did not wait. returns: true when the socket has a
+ * peer and some answer is still to come: the next call would tell an error
+ */
+bool urn_sock_expects(struct urn_sock *s);
 /* True when a datagram can be sent without a wait. */
 bool urn_sock_writable(struct urn_sock *s);
 
@@ -133,6 +141,11 @@ urn_sock_readable(const struct urn_sock *s)
  * returns: 0, EAGAIN: the time is over; EINTR; EIO: the dataplane is gone
  */
 int urn_sock_wait(struct urn_sock *s, uint64_t end, int other);
+/*
+ * True when a wait that a signal ended is to go on: all handlers of the process have SA_RESTART. Which
+ * signal it was, no call tells; so one handler without SA_RESTART ends waits for all signals.
+ */
+bool urn_sock_restarts(void);
 /* The descriptor of the socket's events. */
 static inline int
 urn_sock_fd(const struct urn_sock *s)
@@ -165,6 +178,8 @@ bool urn_sock_spin(const struct urn_poll_ent *ent, nfds_t n, uint64_t end);
 bool urn_sock_sleeper(struct urn_sock *s, bool comes);
 /* The time until `end`, as a bound for a sleep. returns: ts; NULL: there is no bound */
 const struct timespec *urn_sock_left(uint64_t end, struct timespec *ts);
+/* The shorter one of a bound for a sleep (NULL: none) and 1 ms: no descriptor will wake the sleeper. */
+const struct timespec *urn_sock_nap(const struct timespec *left);
 /* Time of urn_clock_ns() that lies so far ahead; ns: 0: at once, negative: never. returns: for
  * `end` */
 uint64_t urn_sock_end_of(int64_t ns);

@@ -28,6 +28,7 @@ urn_sock_scan(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent)
 			got = (short)(got | (fds[i].events & (POLLIN | POLLRDNORM)));
 		if (fds[i].events & (POLLOUT | POLLWRNORM) && urn_sock_writable(s))
 			got = (short)(got | (fds[i].events & (POLLOUT | POLLWRNORM)));
+		(void)urn_sock_expects(s);
 		if (atomic_load(&s->error) != 0 ||
 		    urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE)
 			got |= POLLERR;
@@ -98,15 +99,16 @@ urn_sock_sleepers(const struct pollfd *fds, nfds_t n, const struct urn_poll_ent 
 	return some;
 }
 
-/* True when some socket is polled for output and has no room: its answer makes no descriptor
- * readable. */
+/* True when some socket is polled for output and has no room, or has a datagram on its way to its
+ * peer: the answer makes no descriptor readable. */
 static bool
 urn_sock_stuffed(const struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent)
 {
 	nfds_t i;
 
 	for (i = 0; i < n; i++)
-		if (ent[i].sock != NULL && fds[i].events & (POLLOUT | POLLWRNORM))
+		if (ent[i].sock != NULL &&
+		    (fds[i].events & (POLLOUT | POLLWRNORM) || urn_sock_expects(ent[i].sock)))
 			return true;
 	return false;
 }
@@ -117,7 +119,7 @@ static int
 urn_sock_poll_round(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent,
 		    struct pollfd *all, uint64_t end, const sigset_t *mask)
 {
-	const struct timespec zero = {0}, nap = {.tv_nsec = 1000000};
+	const struct timespec zero = {0};
 	struct timespec ts;
 	const struct timespec *wait = urn_sock_left(end, &ts);
 	bool some = urn_sock_scan(fds, n, ent) > 0;
@@ -127,9 +129,8 @@ urn_sock_poll_round(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent
 		some = urn_sock_spin(ent, n, end);
 	/* The kernel's descriptors are looked at in any case. */
 	urn_sock_lay_out(all, fds, n, ent);
-	if (urn_sock_stuffed(fds, n, ent) &&
-	    (wait == NULL || wait->tv_sec > 0 || wait->tv_nsec > nap.tv_nsec))
-		wait = &nap;
+	if (urn_sock_stuffed(fds, n, ent))
+		wait = urn_sock_nap(wait);
 	some |= urn_sock_sleepers(fds, n, ent, true);
 	got = ppoll(all, 2 * n, some ? &zero : wait, mask);
 	err = errno;

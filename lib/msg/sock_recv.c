@@ -9,8 +9,9 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* Nanoseconds that a reader looks at the ring itself before it sleeps. */
-enum { URN_SOCK_SPIN_NS = 50000 };
+/* Nanoseconds that a reader looks at the ring itself before it sleeps, and of a sleep while an
+ * answer is to come. */
+enum { URN_SOCK_SPIN_NS = 50000, URN_SOCK_NAP_NS = 1000000 };
 
 /* Copy a datagram out. returns: bytes that found room */
 static size_t
@@ -72,6 +73,7 @@ urn_sock_recv(struct urn_sock *s, const struct iovec *iov, size_t n, bool peek,
 	struct urn_msg m;
 	int err = 0;
 
+	(void)urn_sock_expects(s);
 	(void)urn_msg_mutex_take(&s->lock);
 	if (atomic_load(&s->error) != 0)
 		err = (int)atomic_exchange(&s->error, 0);
@@ -138,6 +140,14 @@ urn_sock_left(uint64_t end, struct timespec *ts)
 	return ts;
 }
 
+const struct timespec *
+urn_sock_nap(const struct timespec *left)
+{
+	static const struct timespec nap = {.tv_nsec = URN_SOCK_NAP_NS};
+
+	return left == NULL || left->tv_sec > 0 || left->tv_nsec > nap.tv_nsec ? &nap : left;
+}
+
 bool
 urn_sock_spin(const struct urn_poll_ent *ent, nfds_t n, uint64_t end)
 {
@@ -179,21 +189,46 @@ urn_sock_sleeper(struct urn_sock *s, bool comes)
 	return some;
 }
 
+bool
+urn_sock_restarts(void)
+{
+	struct sigaction sa;
+	int sig;
+
+	for (sig = 1; sig < NSIG; sig++) {
+		/* The C library refuses to tell of its own signals. */
+		if (sigaction(sig, NULL, &sa) != 0)
+			continue;
+		if (!(sa.sa_flags & SA_SIGINFO) && (sa.sa_handler == SIG_DFL || sa.sa_handler == SIG_IGN))
+			continue;
+		if (!(sa.sa_flags & SA_RESTART))
+			return false;
+	}
+	return true;
+}
+
 int
 urn_sock_wait(struct urn_sock *s, uint64_t end, int other)
 {
 	const struct urn_poll_ent ent = {.sock = s};
 	struct pollfd p[2] = {{.fd = urn_sock_fd(s), .events = POLLIN},
 			      {.fd = other, .events = POLLIN}};
+	const struct timespec *left;
 	struct timespec ts;
 	int n = 1, err = 0;
+	bool answer;
 
 	if (urn_sock_spin(&ent, 1, end))
 		return 0;
 	if (end != 0 && urn_clock_ns() >= end)
 		return EAGAIN;
+	/* An answer to a datagram makes no descriptor readable. */
+	answer = urn_sock_expects(s);
+	if (atomic_load(&s->error) != 0)
+		return 0;
 	if (!urn_sock_sleeper(s, true)) {
-		n = ppoll(p, 2, urn_sock_left(end, &ts), NULL);
+		left = urn_sock_left(end, &ts);
+		n = ppoll(p, 2, answer ? urn_sock_nap(left) : left, NULL);
 		err = n < 0 ? errno : 0;
 	}
 	(void)urn_sock_sleeper(s, false);
@@ -201,5 +236,5 @@ urn_sock_wait(struct urn_sock *s, uint64_t end, int other)
 		urn_msg_dev_gone(urn_socks_dev(s->socks));
 		return urn_sock_readable(s) ? 0 : EIO;
 	}
-	return n == 0 ? EAGAIN : err;
+	return n == 0 && !answer ? EAGAIN : err;
 }

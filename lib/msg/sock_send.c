@@ -128,6 +128,23 @@ urn_sock_flush(struct urn_sock *s)
 }
 
 bool
+urn_sock_expects(struct urn_sock *s)
+{
+	bool some = false;
+	uint32_t k;
+
+	for (k = 0; k < URN_PORT_OUTLETS && atomic_load(&s->connected); k++) {
+		struct urn_outlet *l = &s->outlet[k];
+
+		if (!l->open || !l->flying || !urn_msg_mutex_try(&l->lock))
+			continue;
+		some |= !urn_outlet_settle(s, l);
+		pthread_mutex_unlock(&l->lock);
+	}
+	return some;
+}
+
+bool
 urn_sock_writable(struct urn_sock *s)
 {
 	bool free = false;
@@ -232,6 +249,7 @@ urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struc
 
 	if (err == 0)
 		err = urn_sock_target(s, to, &target);
+	(void)urn_sock_expects(s);
 	if (err == 0)
 		err = (int)atomic_exchange(&s->error, 0);
 	if (err == 0 && !s->bound)

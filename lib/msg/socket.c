@@ -202,7 +202,7 @@ urn_socket_recv(struct urn_sock *s, const struct iovec *iov, size_t n, int flags
 
 	while ((err = urn_sock_recv(s, iov, n, (flags & MSG_PEEK) != 0, got)) == EAGAIN && wait) {
 		err = urn_sock_wait(s, end, -1);
-		if (err != 0)
+		if (err != 0 && !(err == EINTR && end == 0 && urn_sock_restarts()))
 			return err;
 	}
 	if (err == EAGAIN && urn_sock_show(s) != 0)

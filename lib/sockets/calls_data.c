@@ -2,10 +2,26 @@
 /* Calls in the C library's place that send and receive. */
 #include "sockets/call.h"
 
+#include "abi/clock.h"
+
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* True when a vector has bytes. The kernel refuses numbers of parts that make no sense, and moves no
+ * datagram for a vector without bytes. */
+static bool
+urn_call_bytes(const struct iovec *iov, int count)
+{
+	int i;
+
+	for (i = 0; count <= IOV_MAX && i < count; i++)
+		if (iov[i].iov_len > 0)
+			return true;
+	return false;
+}
 
 /* ---- sending */
 
@@ -35,7 +51,8 @@ sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *t
 	};
 	ssize_t n;
 
-	return urn_call_send(fd, &msg, flags, &n)
+	/* An address without a length is none that sendmsg() knows. */
+	return (to == NULL || to_len != 0) && urn_call_send(fd, &msg, flags, &n)
 		       ? n
 		       : urn_real()->sendto(fd, data, len, flags, to, to_len);
 }
@@ -94,7 +111,8 @@ writev(int fd, const struct iovec *iov, int count)
 			     .msg_iovlen = count > 0 ? (size_t)count : 0};
 	ssize_t n;
 
-	return urn_call_send(fd, &msg, 0, &n) ? n : urn_real()->writev(fd, iov, count);
+	return urn_call_bytes(iov, count) && urn_call_send(fd, &msg, 0, &n) ? n
+								     : urn_real()->writev(fd, iov, count);
 }
 
 /* ---- receiving */
@@ -105,9 +123,11 @@ static bool
 urn_call_recv(int fd, struct msghdr *msg, int flags, ssize_t *n)
 {
 	struct urn_twin *t = urn_twin_get(fd);
-	bool urnic =
-		t != NULL && atomic_load(&t->sock) != NULL && !(flags & (MSG_ERRQUEUE | MSG_OOB));
+	bool urnic;
 
+	if (!(flags & MSG_DONTWAIT))
+		urn_twin_early(t);
+	urnic = t != NULL && atomic_load(&t->sock) != NULL && !(flags & (MSG_ERRQUEUE | MSG_OOB));
 	if (urnic)
 		*n = urn_twin_recv(t, fd, msg, flags);
 	urn_twin_put(t);
@@ -152,19 +172,19 @@ recvmsg(int fd, struct msghdr *msg, int flags)
 	return urn_call_recv(fd, msg, flags, &n) ? n : urn_real()->recvmsg(fd, msg, flags);
 }
 
-URN_CALL int
-recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count, int flags, struct timespec *timeout)
+/* Receive several datagrams, until a time if there is one; the time is looked at behind each. */
+static int
+urn_call_recv_many(int fd, struct mmsghdr *msgs, unsigned int count, int flags, uint64_t end)
 {
 	unsigned int i;
 
 	for (i = 0; i < count; i++) {
 		ssize_t n;
 
-		if (!urn_call_recv(fd, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE, &n)) {
-			if (i == 0)
-				return urn_real()->recvmmsg(fd, msgs, count, flags, timeout);
+		if (i > 0 && end != 0 && urn_clock_ns() >= end)
 			break;
-		}
+		if (!urn_call_recv(fd, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE, &n))
+			n = urn_real()->recvmsg(fd, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
 		if (n < 0)
 			break;
 		msgs[i].msg_len = (unsigned int)n;
@@ -174,6 +194,29 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count, int flags, struct tim
 	return i > 0 || count == 0 ? (int)i : -1;
 }
 
+URN_CALL int
+recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count, int flags, struct timespec *timeout)
+{
+	struct urn_twin *t = urn_twin_get(fd);
+	bool urnic = t != NULL && atomic_load(&t->sock) != NULL;
+	uint64_t end = 0, now;
+	int got;
+
+	urn_twin_put(t);
+	if (!urnic || (timeout != NULL && (timeout->tv_sec < 0 || timeout->tv_nsec < 0 ||
+					   timeout->tv_nsec >= 1000000000)))
+		return urn_real()->recvmmsg(fd, msgs, count, flags, timeout);
+	if (timeout != NULL && timeout->tv_sec < 1000000000)
+		end = urn_sock_end_of((int64_t)timeout->tv_sec * 1000000000 + timeout->tv_nsec);
+	got = urn_call_recv_many(fd, msgs, count, flags, end);
+	if (got > 0 && end != 0) {
+		now = urn_clock_ns();
+		now = end > now ? end - now : 0;
+		*timeout = (struct timespec){(time_t)(now / 1000000000), (long)(now % 1000000000)};
+	}
+	return got;
+}
+
 URN_CALL ssize_t
 read(int fd, void *data, size_t room)
 {
@@ -181,7 +224,8 @@ read(int fd, void *data, size_t room)
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 
-	return urn_call_recv(fd, &msg, 0, &n) ? n : urn_real()->read(fd, data, room);
+	/* A read of nothing takes no datagram away, by the kernel. */
+	return room > 0 && urn_call_recv(fd, &msg, 0, &n) ? n : urn_real()->read(fd, data, room);
 }
 
 URN_CALL ssize_t
@@ -191,7 +235,7 @@ readv(int fd, const struct iovec *iov, int count)
 			     .msg_iovlen = count > 0 ? (size_t)count : 0};
 	ssize_t n;
 
-	return urn_call_recv(fd, &msg, 0, &n) ? n : urn_real()->readv(fd, iov, count);
+	return urn_call_bytes(iov, count) && urn_call_recv(fd, &msg, 0, &n) ? n : urn_real()->readv(fd, iov, count);
 }
 
 /*

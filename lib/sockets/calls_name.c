@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <string.h>
+#include <sys/time.h>
 
 URN_CALL int
 socket(int domain, int type, int protocol)
@@ -45,32 +47,85 @@ urn_bind_picked(struct urn_twin *t, int fd, struct urn_addr *a)
 		urn_twin_unmake(t);
 }
 
+/* True when an option of the kernel's socket is on. */
+static bool
+urn_bind_option(int fd, int level, int option)
+{
+	int on = 0;
+	socklen_t len = sizeof(on);
+
+	return urn_real()->getsockopt(fd, level, option, &on, &len) == 0 && on != 0;
+}
+
+/* The urnic socket gives up what bind() has done. made: bind() has made it */
+static void
+urn_bind_undo(struct urn_twin *t, bool made)
+{
+	struct urn_sock *s = atomic_load(&t->sock);
+
+	if (made)
+		urn_twin_unmake(t);
+	else if (s != NULL)
+		urn_sock_unbind(s);
+}
+
+/* Bind the urnic socket to a port of any address. returns: 0, or an errno value */
+static int
+urn_bind_any_urnic(struct urn_twin *t, int fd, const struct urn_addr *a)
+{
+	int err;
+
+	atomic_store(&t->v6only, t->family == AF_INET6 && urn_bind_option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
+	if (a->port == 0)
+		return 0; /* the kernel picks it */
+	err = urn_bind_urnic(t, a);
+	if (err == EADDRINUSE && t->family == AF_INET && urn_twin_yield(a->port))
+		err = urn_bind_urnic(t, a);
+	return err;
+}
+
 /* Bind both sockets to any address. returns: 0, or -1 with errno */
 static int
 urn_bind_any(struct urn_twin *t, int fd, const struct sockaddr *addr, socklen_t len,
 	     struct urn_addr *a)
 {
-	int err = a->port != 0 && atomic_load(&t->sock) == NULL ? urn_bind_urnic(t, a) : 0;
+	bool made = atomic_load(&t->sock) == NULL;
+	int err = urn_bind_any_urnic(t, fd, a);
 
-	/* A server has an IPv6 socket beside the IPv4 socket that has the port: on urnic the first
+	/* A server has an IPv6 socket beside the IPv4 socket that has the port: on urnic the latter
 	 * has all datagrams. */
 	if (err == EADDRINUSE && t->family == AF_INET) {
-		urn_twin_unmake(t);
+		if (made)
+			urn_twin_unmake(t);
 		errno = err;
 		return -1;
 	}
-	if (err != 0) /* no dataplane: the kernel's socket is all there is */
+	if (err != 0 && made) /* no dataplane: the kernel's socket is all there is */
 		urn_twin_unmake(t);
 	if (urn_real()->bind(fd, addr, len) != 0) {
-		err = errno;
-		urn_twin_unmake(t);
-		errno = err;
+		int why = errno;
+
+		if (err == 0 && a->port != 0)
+			urn_bind_undo(t, made);
+		errno = why;
 		return -1;
 	}
 	atomic_store(&t->kernel, true);
 	if (a->port == 0)
 		urn_bind_picked(t, fd, a);
 	return 0;
+}
+
+/* Bind the urnic socket to an own address of the node. returns: 0, or -1 with errno */
+static int
+urn_bind_own(struct urn_twin *t, const struct urn_addr *a)
+{
+	int err = urn_bind_urnic(t, a);
+
+	if (err == EADDRINUSE && t->family == AF_INET && urn_twin_yield(a->port))
+		err = urn_bind_urnic(t, a);
+	errno = err;
+	return err == 0 ? 0 : -1;
 }
 
 URN_CALL int
@@ -82,13 +137,10 @@ bind(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (t == NULL)
 		return urn_real()->bind(fd, addr, len);
-	if (urn_addr_get(&a, addr, len) != 0) {
-		err = urn_real()->bind(fd, addr, len);
-	} else if (urn_addr_is_any(a.gid)) {
+	if (urn_addr_get(&a, addr, len) == 0 && addr->sa_family == t->family && urn_addr_is_any(a.gid)) {
 		err = urn_bind_any(t, fd, addr, len, &a);
-	} else if (urn_net_own(&a)) {
-		errno = urn_bind_urnic(t, &a);
-		err = errno == 0 ? 0 : -1;
+	} else if (urn_addr_get(&a, addr, len) == 0 && addr->sa_family == t->family && urn_net_own(&a)) {
+		err = urn_bind_own(t, &a);
 	} else {
 		err = urn_real()->bind(fd, addr, len);
 		if (err == 0)
@@ -112,7 +164,6 @@ urn_connect_urnic(struct urn_twin *t, int fd, const struct urn_addr *a)
 	/* A connected kernel socket would go on to take its peer's datagrams. */
 	(void)urn_real()->connect(fd, &(struct sockaddr){.sa_family = AF_UNSPEC},
 				  sizeof(struct sockaddr));
-	atomic_store(&t->to_urnic, true);
 	return 0;
 }
 
@@ -121,14 +172,12 @@ static int
 urn_connect_kernel(struct urn_twin *t, int fd, const struct sockaddr *addr, socklen_t len)
 {
 	struct urn_sock *s = atomic_load(&t->sock);
-	bool was = atomic_load(&t->to_urnic);
 	int err = urn_real()->connect(fd, addr, len);
 
 	if (err != 0)
 		return err;
-	if (was && s != NULL)
+	if (s != NULL && atomic_load(&s->connected))
 		(void)urn_sock_connect(s, NULL);
-	atomic_store(&t->to_urnic, false);
 	if (addr->sa_family != AF_UNSPEC)
 		atomic_store(&t->kernel, true);
 	return 0;
@@ -143,7 +192,7 @@ connect(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (t == NULL)
 		return urn_real()->connect(fd, addr, len);
-	err = urn_addr_get(&a, addr, len) == 0 && urn_net_has(&a)
+	err = urn_twin_target(t, &a, addr, len)
 		      ? urn_connect_urnic(t, fd, &a)
 		      : urn_connect_kernel(t, fd, addr, len);
 	urn_twin_put(t);
@@ -162,7 +211,7 @@ getsockname(int fd, struct sockaddr *restrict addr, socklen_t *restrict len)
 		urn_sock_name(s, &a);
 	/* A socket that the kernel knows too has the kernel's name, unless its peer is a urnic
 	 * node. */
-	if (s == NULL || a.port == 0 || (atomic_load(&t->kernel) && !atomic_load(&t->to_urnic)))
+	if (s == NULL || a.port == 0 || (atomic_load(&t->kernel) && !urn_twin_to_urnic(t)))
 		err = urn_real()->getsockname(fd, addr, len);
 	else
 		urn_addr_put(&a, t->family, addr, len);
@@ -174,7 +223,7 @@ URN_CALL int
 getpeername(int fd, struct sockaddr *restrict addr, socklen_t *restrict len)
 {
 	struct urn_twin *t = urn_twin_get(fd);
-	struct urn_sock *s = t != NULL && atomic_load(&t->to_urnic) ? atomic_load(&t->sock) : NULL;
+	struct urn_sock *s = t != NULL && urn_twin_to_urnic(t) ? atomic_load(&t->sock) : NULL;
 	int err = 0;
 
 	if (s == NULL)
@@ -194,7 +243,7 @@ getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restr
 
 	if (err == 0 && s != NULL && level == SOL_SOCKET && option == SO_ERROR &&
 	    *len == (socklen_t)sizeof(v)) {
-		(void)urn_sock_writable(s); /* looks at answers */
+		(void)urn_sock_expects(s); /* looks at answers */
 		v = (int)atomic_exchange(&s->error, 0);
 		if (v != 0)
 			memcpy(value, &v, sizeof(v));
@@ -203,29 +252,40 @@ getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restr
 	return err;
 }
 
+/* Keep in mind an option that the kernel's socket has taken, and that urnic minds, too. */
+static void
+urn_option_note(struct urn_twin *t, int level, int option, const void *value, socklen_t len)
+{
+	struct urn_sock *s = atomic_load(&t->sock);
+	struct timeval tv;
+	int v = 0;
+
+	memcpy(&v, value, len < (socklen_t)sizeof(v) ? len : (socklen_t)sizeof(v));
+	if (level == IPPROTO_IP && option == IP_PKTINFO)
+		atomic_store(&t->info4, v != 0);
+	else if (level == IPPROTO_IPV6 && option == IPV6_RECVPKTINFO)
+		atomic_store(&t->info6, v != 0);
+	else if (level == IPPROTO_UDP && option == UDP_SEGMENT)
+		atomic_store(&t->segment, (uint32_t)v);
+	else if (level == IPPROTO_UDP && option == UDP_CORK)
+		atomic_store(&t->cork, v != 0);
+	else if (level == SOL_SOCKET && option == SO_SNDTIMEO && len >= (socklen_t)sizeof(tv)) {
+		memcpy(&tv, value, sizeof(tv));
+		atomic_store(&t->sndtimeo_ns,
+			     (uint64_t)tv.tv_sec * 1000000000u + (uint64_t)tv.tv_usec * 1000u);
+		if (s != NULL)
+			s->sndtimeo_ns = atomic_load(&t->sndtimeo_ns);
+	}
+}
+
 URN_CALL int
 setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 {
 	struct urn_twin *t = urn_twin_get(fd);
 	int err = urn_real()->setsockopt(fd, level, option, value, len);
-	bool on = false;
-	size_t i;
 
-	for (i = 0; value != NULL && i < len; i++)
-		on |= ((const char *)value)[i] != 0;
-	if (t != NULL && err == 0 && level == IPPROTO_IP && option == IP_PKTINFO)
-		atomic_store(&t->info4, on);
-	if (t != NULL && err == 0 && level == IPPROTO_IPV6 && option == IPV6_RECVPKTINFO)
-		atomic_store(&t->info6, on);
-	if (t != NULL && err == 0 && value != NULL && level == SOL_SOCKET &&
-	    option == SO_SNDTIMEO && len >= (socklen_t)sizeof(struct timeval) &&
-	    atomic_load(&t->sock) != NULL) {
-		struct timeval tv;
-
-		memcpy(&tv, value, sizeof(tv));
-		atomic_load(&t->sock)->sndtimeo_ns =
-			(uint64_t)tv.tv_sec * 1000000000u + (uint64_t)tv.tv_usec * 1000u;
-	}
+	if (t != NULL && err == 0 && value != NULL)
+		urn_option_note(t, level, option, value, len);
 	urn_twin_put(t);
 	return err;
 }
@@ -233,9 +293,21 @@ setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 URN_CALL int
 shutdown(int fd, int how)
 {
+	static const uint32_t bits[] = {
+		[SHUT_RD] = URN_TWIN_SHUT_RD,
+		[SHUT_WR] = URN_TWIN_SHUT_WR,
+		[SHUT_RDWR] = URN_TWIN_SHUT_RD | URN_TWIN_SHUT_WR,
+	};
 	struct urn_twin *t = urn_twin_get(fd);
-	int err = t != NULL && atomic_load(&t->to_urnic) ? 0 : urn_real()->shutdown(fd, how);
+	int err;
 
+	if (t != NULL && how >= SHUT_RD && how <= SHUT_RDWR)
+		atomic_fetch_or(&t->shut, bits[how]);
+	/* The kernel's socket wakes those who wait. Without a peer the answer is ENOTCONN, and the
+	 * socket is shut down all the same. */
+	err = urn_real()->shutdown(fd, how);
+	if (err != 0 && errno == ENOTCONN && t != NULL && urn_twin_to_urnic(t))
+		err = 0;
 	urn_twin_put(t);
 	return err;
 }

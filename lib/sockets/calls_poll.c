@@ -159,6 +159,8 @@ pselect(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict pri,
 	return urn_select(fds, count, set, urn_call_end(timeout), mask);
 }
 
+/* ---- epoll */
+
 URN_CALL int
 epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
@@ -167,9 +169,30 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 
 	if (t == NULL)
 		return urn_real()->epoll_ctl(epfd, op, fd, event);
-	err = urn_twin_epoll(t, epfd, op, fd, event);
+	err = urn_epoll_ctl(t, epfd, op, fd, event);
 	urn_twin_put(t);
 	return err;
+}
+
+URN_CALL int
+epoll_wait(int epfd, struct epoll_event *events, int room, int timeout)
+{
+	return urn_epoll_told(epfd, events, urn_real()->epoll_wait(epfd, events, room, timeout));
+}
+
+URN_CALL int
+epoll_pwait(int epfd, struct epoll_event *events, int room, int timeout, const sigset_t *mask)
+{
+	return urn_epoll_told(epfd, events,
+			      urn_real()->epoll_pwait(epfd, events, room, timeout, mask));
+}
+
+URN_CALL int
+epoll_pwait2(int epfd, struct epoll_event *events, int room, const struct timespec *timeout,
+	     const sigset_t *mask)
+{
+	return urn_epoll_told(epfd, events,
+			      urn_real()->epoll_pwait2(epfd, events, room, timeout, mask));
 }
 
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)

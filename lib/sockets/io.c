@@ -5,7 +5,10 @@
 #include "abi/clock.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
@@ -87,29 +90,96 @@ urn_twin_send_urnic(struct urn_twin *t, struct urn_sock *s, const struct msghdr 
 	}
 }
 
+/* Bytes of all parts. */
+static size_t
+urn_twin_length(const struct msghdr *msg)
+{
+	size_t i, len = 0;
+
+	for (i = 0; i < msg->msg_iovlen; i++)
+		len += msg->msg_iov[i].iov_len;
+	return len;
+}
+
+/* Bytes of each datagram that a buffer is cut in (UDP_SEGMENT); 0: one datagram. */
+static size_t
+urn_twin_segment(const struct urn_twin *t, const struct msghdr *msg)
+{
+	struct cmsghdr *c;
+	uint16_t size;
+
+	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR((struct msghdr *)(uintptr_t)msg, c))
+		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_SEGMENT &&
+		    c->cmsg_len == CMSG_LEN(sizeof(size))) {
+			memcpy(&size, CMSG_DATA(c), sizeof(size));
+			return size;
+		}
+	return atomic_load(&t->segment);
+}
+
+/* Send a buffer as datagrams of some bytes each. returns: 0, or the errno value of the first that failed */
+static int
+urn_twin_send_cut(struct urn_twin *t, const struct msghdr *msg, const struct urn_addr *to, bool wait,
+		  size_t segment)
+{
+	size_t i, at = 0, len = urn_twin_length(msg);
+	uint8_t *all = len <= URN_SOCK_DATAGRAM ? malloc(len) : NULL;
+	int err = 0;
+
+	if (all == NULL)
+		return len <= URN_SOCK_DATAGRAM ? ENOBUFS : EMSGSIZE;
+	for (i = 0; i < msg->msg_iovlen; i++) {
+		if (msg->msg_iov[i].iov_len > 0)
+			memcpy(all + at, msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
+		at += msg->msg_iov[i].iov_len;
+	}
+	for (at = 0; at < len && err == 0; at += segment) {
+		struct iovec iov = {all + at, len - at < segment ? len - at : segment};
+		struct msghdr part = {.msg_iov = &iov, .msg_iovlen = 1};
+
+		err = urn_twin_send_urnic(t, atomic_load(&t->sock), &part, to, wait);
+	}
+	free(all);
+	return err;
+}
+
+/* Send to a urnic node. to: NULL: to the peer; returns: as sendmsg() */
+static ssize_t
+urn_twin_send_node(struct urn_twin *t, struct urn_sock *s, const struct msghdr *msg, int flags,
+		   const struct urn_addr *to)
+{
+	size_t segment, len;
+	bool wait = !urn_twin_nonblock(t, flags);
+	int err;
+
+	if (msg->msg_iovlen > IOV_MAX)
+		return urn_twin_ret(EMSGSIZE);
+
+	/* Datagrams that are put together by several calls are not known here. */
+	if (flags & (MSG_OOB | MSG_MORE) || atomic_load(&t->cork))
+		return urn_twin_ret(EOPNOTSUPP);
+	if (atomic_load(&t->shut) & URN_TWIN_SHUT_WR)
+		return urn_twin_ret(EPIPE);
+	len = urn_twin_length(msg);
+	segment = urn_twin_segment(t, msg);
+	err = segment != 0 && len > segment ? urn_twin_send_cut(t, msg, to, wait, segment)
+					    : urn_twin_send_urnic(t, s, msg, to, wait);
+	return err != 0 ? urn_twin_ret(err) : (ssize_t)len;
+}
+
 ssize_t
 urn_twin_send(struct urn_twin *t, int fd, const struct msghdr *msg, int flags)
 {
-	struct urn_sock *s = atomic_load(&t->sock);
 	struct urn_addr to;
+	struct urn_sock *s;
 	bool named = msg->msg_name != NULL && msg->msg_namelen > 0;
-	ssize_t len = 0;
-	size_t i;
-	int err;
 
-	if (named ? urn_addr_get(&to, msg->msg_name, msg->msg_namelen) != 0 || !urn_net_has(&to)
-		  : !atomic_load(&t->to_urnic))
+	if (named ? !urn_twin_target(t, &to, msg->msg_name, msg->msg_namelen) : !urn_twin_to_urnic(t))
 		return urn_twin_send_kernel(t, fd, msg, flags);
-	if (s == NULL)
-		s = urn_twin_sock(t);
+	s = urn_twin_sock(t);
 	if (s == NULL)
 		return urn_twin_send_kernel(t, fd, msg, flags);
-	err = urn_twin_send_urnic(t, s, msg, named ? &to : NULL, !urn_twin_nonblock(t, flags));
-	if (err != 0)
-		return urn_twin_ret(err);
-	for (i = 0; i < msg->msg_iovlen; i++)
-		len += (ssize_t)msg->msg_iov[i].iov_len;
-	return len;
+	return urn_twin_send_node(t, s, msg, flags, named ? &to : NULL);
 }
 
 /* ---- receiving */
@@ -181,7 +251,7 @@ urn_twin_look(struct urn_twin *t, struct urn_sock *s, int fd, struct msghdr *msg
 
 	if (err == 0)
 		return urn_twin_fill(t, s, msg, flags, &got);
-	if (err == EAGAIN && atomic_load(&t->kernel))
+	if (err == EAGAIN && atomic_load(&t->kernel) && urn_twin_has(t, fd))
 		return urn_real()->recvmsg(fd, msg, flags | MSG_DONTWAIT);
 	return urn_twin_ret(err);
 }
@@ -199,41 +269,68 @@ urn_twin_again(struct urn_twin *t, struct urn_sock *dead, bool wait, uint64_t en
 	return true;
 }
 
+/* A call that receives, while it waits. */
+struct urn_twin_wait {
+	bool wait, timed; /* timed: `end` is valid */
+	uint64_t end;	  /* for urn_sock_wait() */
+};
+
+/*
+ * Nothing is there: sleep until something may be. The kernel's socket wakes the sleeper, too, with a
+ * datagram or by shutdown(). returns: 0, or an errno value; ESHUTDOWN: nothing will come
+ */
+static int
+urn_twin_sleep(struct urn_twin *t, struct urn_sock *s, int fd, struct urn_twin_wait *w)
+{
+	int err;
+
+	if (!w->wait)
+		return urn_sock_show(s) == 0 ? EWOULDBLOCK : EIO;
+	if (!w->timed)
+		w->end = urn_twin_timeout(fd, SO_RCVTIMEO);
+	w->timed = true;
+	if (atomic_load(&t->shut) & URN_TWIN_SHUT_RD)
+		return ESHUTDOWN;
+	err = urn_sock_wait(s, w->end, urn_twin_has(t, fd) ? fd : -1);
+	return err == EINTR && w->end == 0 && urn_sock_restarts() ? 0 : err;
+}
+
+/* The answer of a call whose socket was shut down. */
+static ssize_t
+urn_twin_shut(struct msghdr *msg)
+{
+	msg->msg_namelen = 0;
+	msg->msg_controllen = 0;
+	msg->msg_flags = 0;
+	return 0;
+}
+
 ssize_t
 urn_twin_recv(struct urn_twin *t, int fd, struct msghdr *msg, int flags)
 {
+	struct urn_twin_wait w = {.wait = !urn_twin_nonblock(t, flags)};
 	struct urn_sock *s = atomic_load(&t->sock);
-	ssize_t n = urn_twin_look(t, s, fd, msg, flags);
-	bool wait, timed = false;
-	uint64_t end = 0;
+	bool last = false;
+	ssize_t n;
 	int err;
 
-	if (n >= 0 || (errno != EAGAIN && errno != EIO))
-		return n;
-	err = errno;
-	wait = !urn_twin_nonblock(t, flags);
 	for (;;) {
-		if (err == EAGAIN && !wait)
-			err = urn_sock_show(s) == 0 ? EWOULDBLOCK : EIO;
-		else if (err == EAGAIN) {
-			end = timed ? end : urn_twin_timeout(fd, SO_RCVTIMEO);
-			timed = true;
-			err = urn_sock_wait(s, end, atomic_load(&t->kernel) ? fd : -1);
-		}
+		n = urn_twin_look(t, s, fd, msg, flags);
+		if (n >= 0 || (errno != EAGAIN && errno != EIO) || (last && errno == EAGAIN))
+			return n;
+		err = errno == EAGAIN ? urn_twin_sleep(t, s, fd, &w) : EIO;
 		if (err == EIO) {
-			if (!urn_twin_again(t, s, wait, end))
-				return urn_twin_ret(wait && errno == EINTR ? EINTR : EAGAIN);
+			if (!urn_twin_again(t, s, w.wait, w.end))
+				return urn_twin_ret(w.wait && errno == EINTR ? EINTR : EAGAIN);
 			s = atomic_load(&t->sock);
 			err = 0;
+			/* A reader that does not wait looks at the new socket once. */
+			last = !w.wait;
 		}
+		if (err == ESHUTDOWN)
+			return urn_twin_shut(msg);
 		if (err != 0)
 			return urn_twin_ret(err);
-		n = urn_twin_look(t, s, fd, msg, flags);
-		if (n >= 0 || (errno != EAGAIN && errno != EIO))
-			return n;
-		err = errno;
-		if (!wait && err == EAGAIN)
-			return n;
 	}
 }
 
@@ -248,6 +345,8 @@ urn_twin_among(const struct pollfd *fds, nfds_t n)
 	for (i = 0; i < n && !among; i++) {
 		struct urn_twin *t = urn_twin_get(fds[i].fd);
 
+		if (fds[i].events & (POLLIN | POLLRDNORM))
+			urn_twin_early(t);
 		among = t != NULL && atomic_load(&t->sock) != NULL;
 		urn_twin_put(t);
 	}

@@ -25,7 +25,8 @@ urn_twin_poll_take(struct urn_twin **twin, struct urn_poll_ent *ent, const struc
 		ent[i].sock = twin[i] != NULL ? atomic_load(&twin[i]->sock) : NULL;
 		if (urn_twin_is_dead(ent[i].sock) && urn_twin_revive(twin[i], ent[i].sock))
 			ent[i].sock = atomic_load(&twin[i]->sock);
-		ent[i].kernel = ent[i].sock == NULL || atomic_load(&twin[i]->kernel);
+		/* The kernel's socket tells of its own datagrams, and of shutdown(). */
+		ent[i].kernel = 1;
 	}
 }
 

@@ -38,13 +38,15 @@ urn_net_add(const uint8_t gid[16], unsigned int bits)
 
 /* Read one network, ADDRESS or ADDRESS/BITS. returns: true when it makes sense */
 static bool
-urn_net_read(char *word)
+urn_net_read(const char *text)
 {
 	uint8_t gid[16] = {[10] = 0xff, [11] = 0xff};
-	char *slash = strchr(word, '/'), *end;
+	char word[64], *slash, *end;
 	unsigned int bits = 128, most = 128;
 	unsigned long n;
 
+	snprintf(word, sizeof(word), "%s", text);
+	slash = strchr(word, '/');
 	if (slash != NULL)
 		*slash = '\0';
 	if (inet_pton(AF_INET, word, gid + 12) == 1)
@@ -132,6 +134,31 @@ urn_net_never(const uint8_t gid[16])
 	return gid[0] == 0xff || memcmp(gid, loop, 16) == 0 || urn_addr_is_any(gid);
 }
 
+/* True when the address is the broadcast address of an IPv4 network. */
+static bool
+urn_net_broadcast(const struct urn_net *net, const uint8_t gid[16])
+{
+	unsigned int bit = net->bits;
+
+	if (!urn_addr_is_v4(net->gid) || bit > 126)
+		return false;
+	while (bit < 128 && gid[bit / 8] >> (7 - bit % 8) & 1)
+		bit++;
+	return bit == 128;
+}
+
+bool
+urn_net_some(void)
+{
+	bool some;
+
+	pthread_mutex_lock(&urn_net_lock);
+	urn_net_learn();
+	some = urn_nets_n != 0;
+	pthread_mutex_unlock(&urn_net_lock);
+	return some;
+}
+
 bool
 urn_net_has(const struct urn_addr *a)
 {
@@ -143,9 +170,21 @@ urn_net_has(const struct urn_addr *a)
 	pthread_mutex_lock(&urn_net_lock);
 	urn_net_learn();
 	for (i = 0; i < urn_nets_n && !has; i++)
-		has = urn_net_same(a->gid, urn_nets[i].gid, urn_nets[i].bits);
+		has = urn_net_same(a->gid, urn_nets[i].gid, urn_nets[i].bits) &&
+		      !urn_net_broadcast(&urn_nets[i], a->gid);
 	pthread_mutex_unlock(&urn_net_lock);
 	return has;
+}
+
+bool
+urn_twin_target(const struct urn_twin *t, struct urn_addr *a, const struct sockaddr *sa, socklen_t len)
+{
+	if (urn_addr_get(a, sa, len) != 0)
+		return false;
+	/* An IPv6 socket takes addresses of both families. */
+	if (t->family == AF_INET && sa->sa_family != AF_INET)
+		return false;
+	return !(atomic_load(&t->v6only) && urn_addr_is_v4(a->gid)) && urn_net_has(a);
 }
 
 bool

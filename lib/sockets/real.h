@@ -48,6 +48,9 @@
 	X(int, select, (int, fd_set *, fd_set *, fd_set *, struct timeval *)) \
 	X(int, pselect, (int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *)) \
 	X(int, epoll_ctl, (int, int, int, struct epoll_event *)) \
+	X(int, epoll_wait, (int, struct epoll_event *, int, int)) \
+	X(int, epoll_pwait, (int, struct epoll_event *, int, int, const sigset_t *)) \
+	X(int, epoll_pwait2, (int, struct epoll_event *, int, const struct timespec *, const sigset_t *)) \
 	X(int, ioctl, (int, unsigned long, ...)) \
 	X(int, fcntl, (int, int, ...)) \
 	X(int, close, (int)) \

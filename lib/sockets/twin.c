@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Twins, their descriptors, and the epolls that these are in. */
+/* Twins, their descriptors, and the making of urnic sockets. */
 #include "sockets/twin.h"
 
 #include "abi/clock.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* urn_twin_lock protects the table, and refs and epolls of twins. */
+/* urn_twin_lock protects the table, refs of twins, and entries of epolls. */
 static pthread_mutex_t urn_twin_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_twin *_Atomic urn_twin_table[URN_TWIN_FDS];
 /* urn_twin_make_lock protects the making of urnic sockets. */
@@ -51,6 +51,24 @@ urn_twin_forks(void)
 
 /* ---- descriptors */
 
+void
+urn_twin_hold(void)
+{
+	pthread_mutex_lock(&urn_twin_lock);
+}
+
+void
+urn_twin_release(void)
+{
+	pthread_mutex_unlock(&urn_twin_lock);
+}
+
+bool
+urn_twin_has(const struct urn_twin *t, int fd)
+{
+	return fd >= 0 && fd < URN_TWIN_FDS && atomic_load(&urn_twin_table[fd]) == t;
+}
+
 struct urn_twin *
 urn_twin_get(int fd)
 {
@@ -82,12 +100,7 @@ urn_twin_put(struct urn_twin *t)
 	s = atomic_load(&t->sock);
 	if (s != NULL)
 		urn_sock_drop(s);
-	while (t->epolls != NULL) {
-		struct urn_twin_epoll *e = t->epolls;
-
-		t->epolls = e->next;
-		free(e);
-	}
+	urn_epoll_let_go(t);
 	free(t);
 }
 
@@ -137,6 +150,7 @@ urn_twin_close(int fd)
 {
 	struct urn_twin *t = NULL;
 
+	urn_epoll_closed(fd);
 	if (fd < 0 || fd >= URN_TWIN_FDS || atomic_load(&urn_twin_table[fd]) == NULL)
 		return;
 	pthread_mutex_lock(&urn_twin_lock);
@@ -162,91 +176,6 @@ urn_twin_flush(void)
 	}
 }
 
-/* ---- epoll: the urnic socket's descriptor stands beside the program's, with the same data */
-
-/* The urnic side of an entry. */
-static int
-urn_twin_epoll_ctl(const struct urn_twin_epoll *e, struct urn_sock *s, int op)
-{
-	struct epoll_event event = e->event;
-
-	event.events &= EPOLLIN | EPOLLRDNORM | EPOLLET | EPOLLONESHOT;
-	return urn_real()->epoll_ctl(e->epfd, op, urn_sock_fd(s), &event);
-}
-
-/* All epolls of a twin get its new urnic socket. */
-static void
-urn_twin_epoll_all(struct urn_twin *t, struct urn_sock *s)
-{
-	struct urn_twin_epoll *e;
-
-	pthread_mutex_lock(&urn_twin_lock);
-	for (e = t->epolls; e != NULL; e = e->next)
-		(void)urn_twin_epoll_ctl(e, s, EPOLL_CTL_ADD);
-	pthread_mutex_unlock(&urn_twin_lock);
-	if (t->epolls != NULL)
-		(void)urn_sock_show(s);
-}
-
-/* Find or make the entry of a descriptor in an epoll. The lock is held. */
-static struct urn_twin_epoll **
-urn_twin_epoll_find(struct urn_twin *t, int epfd, int fd)
-{
-	struct urn_twin_epoll **at = &t->epolls;
-
-	while (*at != NULL && ((*at)->epfd != epfd || (*at)->fd != fd))
-		at = &(*at)->next;
-	return at;
-}
-
-/* Keep the program's entry in mind, and do the same for the urnic socket. The lock is held. */
-static void
-urn_twin_epoll_note(struct urn_twin *t, int epfd, int op, int fd, const struct epoll_event *event)
-{
-	struct urn_twin_epoll **at = urn_twin_epoll_find(t, epfd, fd), *e = *at;
-	struct urn_sock *s = atomic_load(&t->sock);
-
-	if (op == EPOLL_CTL_DEL) {
-		if (e == NULL)
-			return;
-		if (s != NULL)
-			(void)urn_twin_epoll_ctl(e, s, op);
-		*at = e->next;
-		free(e);
-		return;
-	}
-	if (e == NULL) {
-		e = *at = calloc(1, sizeof(*e));
-		if (e == NULL)
-			return;
-		e->epfd = epfd;
-		e->fd = fd;
-		op = EPOLL_CTL_ADD;
-	}
-	e->event = *event;
-	if (s == NULL)
-		return;
-	if (urn_twin_epoll_ctl(e, s, op) != 0 && errno == EEXIST)
-		(void)urn_twin_epoll_ctl(e, s, EPOLL_CTL_MOD);
-}
-
-int
-urn_twin_epoll(struct urn_twin *t, int epfd, int op, int fd, struct epoll_event *event)
-{
-	struct urn_sock *s;
-	int err = urn_real()->epoll_ctl(epfd, op, fd, event);
-
-	if (err != 0)
-		return err;
-	pthread_mutex_lock(&urn_twin_lock);
-	urn_twin_epoll_note(t, epfd, op, fd, event);
-	pthread_mutex_unlock(&urn_twin_lock);
-	s = atomic_load(&t->sock);
-	if (s != NULL && op != EPOLL_CTL_DEL)
-		(void)urn_sock_show(s);
-	return 0;
-}
-
 /* ---- urnic sockets */
 
 struct urn_sock *
@@ -261,12 +190,39 @@ urn_twin_sock(struct urn_twin *t)
 	s = atomic_load(&t->sock);
 	err = s != NULL ? 0 : urn_sock_make(&s, t->family);
 	if (err == 0 && atomic_load(&t->sock) == NULL) {
-		urn_twin_epoll_all(t, s);
+		s->sndtimeo_ns = atomic_load(&t->sndtimeo_ns);
+		urn_epoll_put_in(t, s);
 		atomic_store(&t->sock, s);
 	}
 	pthread_mutex_unlock(&urn_twin_make_lock);
 	errno = err;
 	return err == 0 ? s : NULL;
+}
+
+void
+urn_twin_early(struct urn_twin *t)
+{
+	if (t != NULL && atomic_load(&t->sock) == NULL && !atomic_load(&t->kernel) && urn_net_some())
+		(void)urn_twin_sock(t);
+}
+
+bool
+urn_twin_yield(uint16_t port)
+{
+	bool some = false;
+	int fd;
+
+	for (fd = 0; fd < URN_TWIN_FDS; fd++) {
+		struct urn_twin *t = urn_twin_get(fd);
+		struct urn_sock *s = t != NULL && atomic_load(&t->v6only) ? atomic_load(&t->sock) : NULL;
+
+		if (s != NULL && s->bound && s->local.port == port && urn_addr_is_any(s->local.gid)) {
+			urn_sock_unbind(s);
+			some = true;
+		}
+		urn_twin_put(t);
+	}
+	return some;
 }
 
 void
@@ -295,7 +251,8 @@ urn_twin_revive(struct urn_twin *t, struct urn_sock *dead)
 	if (err == 0 && dead->connected)
 		err = urn_sock_connect(s, &dead->peer);
 	if (err == 0) {
-		urn_twin_epoll_all(t, s);
+		s->sndtimeo_ns = atomic_load(&t->sndtimeo_ns);
+		urn_epoll_put_in(t, s);
 		atomic_store(&t->sock, s);
 		/* Another thread may look at the dead one still: only the descriptor goes, the
 		 * memory stays. */

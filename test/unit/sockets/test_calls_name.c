@@ -1,0 +1,2 @@
+#include "rig.h"
+int main(void) { return 0; }

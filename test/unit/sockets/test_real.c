@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The C library's own functions, and descriptors that the program does not see (DB-11). */
+#include "rig.h"
+
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
+int __wrap_socket(int domain, int type, int protocol);
+int __wrap_close(int fd);
+int __wrap_memfd_create(const char *name, unsigned int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
+
+/* The table has the C library's functions, not those that stand in their place. */
+static void
+functions(void **state)
+{
+	const struct urn_real *real = urn_real();
+
+	(void)state;
+#define X(ret, name, params) assert_true(real->name != NULL && (void *)real->name != (void *)name);
+	URN_REAL_LIST(X)
+#undef X
+}
+
+/* Descriptors that the library makes for itself lie high and are hidden. */
+static void
+hidden(void **state)
+{
+	int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0), memory = __wrap_memfd_create("x", 0);
+
+	(void)state;
+	assert_true(fd >= 128 && memory >= 128);
+	assert_true(urn_real_hidden(fd) && urn_real_hidden(memory));
+	assert_false(urn_real_hidden(0) || urn_real_hidden(-1) || urn_real_hidden(1 << 20));
+	assert_int_equal(urn_real_next_hidden(fd), fd);
+	assert_int_equal(urn_real_next_hidden(-5), urn_real_next_hidden(3));
+	assert_true(urn_real_next_hidden(3) <= fd);
+	assert_int_equal(urn_real_next_hidden(65536), -1);
+	FAILS(close(fd), EBADF); /* the program can't close it */
+	assert_int_equal(__wrap_close(memory), 0);
+	assert_false(urn_real_hidden(memory));
+	assert_int_equal(__wrap_close(fd), 0);
+	assert_false(urn_real_hidden(fd));
+	FAILS(urn_real()->fcntl(fd, F_GETFD), EBADF);
+}
+
+/* Descriptors that come with the dataplane's messages are hidden, too. */
+static void
+passed(void **state)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {"x", 1};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
+			   .msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	int way[2], fd = 0;
+	char buf[4];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, way), 0);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(way[0], &m, 0), 1);
+	iov = (struct iovec){buf, sizeof(buf)};
+	m.msg_controllen = sizeof(control.bytes);
+	assert_int_equal(__wrap_recvmsg(way[1], &m, MSG_CMSG_CLOEXEC), 1);
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
+	assert_true(fd >= 128);
+	assert_true(urn_real_hidden(fd));
+	assert_int_equal(urn_real()->fcntl(fd, F_GETFD), FD_CLOEXEC);
+	FAILS(close(fd), EBADF); /* the program can't close it */
+	close(way[0]);
+	close(way[1]);
+}
+
+static void
+settled(struct rig *r)
+{
+	(void)r;
+	CHILD_CHECK(!urn_real_stranger());
+}
+
+/* A child of vfork() runs in its parent's memory, a child of fork() in its own. */
+static void
+strangers(void **state)
+{
+	struct rig *r = *state;
+	static volatile int was;
+	int status;
+	pid_t pid;
+
+	assert_false(urn_real_stranger());
+	rig_in_child(settled, r);
+	was = -1;
+	pid = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+	if (pid == 0) {
+		was = urn_real_stranger();
+		(void)close(r->s); // NOLINT(clang-analyzer-unix.Vfork): closes the child's only
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(was, 1);
+	assert_false(urn_real_stranger());
+	rig_send(r, "still there");
+	rig_gets(r->s, "still there");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions),
+		cmocka_unit_test(hidden),
+		cmocka_unit_test(passed),
+		cmocka_unit_test_setup_teardown(strangers, rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
