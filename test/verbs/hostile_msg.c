@@ -37,7 +37,8 @@ hostile_msg_connect(struct hostile_page *page, const char *path)
 	struct urn_msg_dev *dev;
 
 	alarm(LIFE_S);
-	/* Another user, who may use the socket all the same: files are looked up for root until the process is attached. */
+	/* Another user, who may use the socket all the same: files are looked up for root until the
+	 * process is attached. */
 	HOSTILE_HOLD(page, !root || (seteuid(NOBODY) == 0 && setfsuid(0) >= 0));
 	dev = urn_msg_dev_connect(path, "a");
 	HOSTILE_HOLD(page, dev != NULL);
@@ -48,7 +49,8 @@ hostile_msg_connect(struct hostile_page *page, const char *path)
 struct hostile_page *
 hostile_page_new(void)
 {
-	void *p = mmap(NULL, sizeof(struct hostile_page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, sizeof(struct hostile_page), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(p, MAP_FAILED);
 	return p;
@@ -75,8 +77,8 @@ is_alive(const struct hostile_page *page, pid_t pid)
 	int status = 0;
 
 	if (waitpid(pid, &status, WNOHANG) != 0)
-		fail_msg("the hostile process ended with status 0x%x: its check in line %u", (unsigned int)status,
-			 page->line);
+		fail_msg("the hostile process ended with status 0x%x: its check in line %u",
+			 (unsigned int)status, page->line);
 }
 
 void

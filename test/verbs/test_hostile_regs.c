@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bad input to register sets, one kind a test (doorbell.md DB-1, DB-2, DB-5, DB-7): a process of another user does it
- * again and again, and checks the codes that it gets. Meanwhile a pair of sets on its node, and another over the wire,
- * have to deliver a number of messages, whose bytes are checked. Each kind raises its counters. The process is killed in
- * the midst of it, and all that it had is given back. Progress is a number of messages, never a time.
+ * Bad input to register sets, one kind a test (doorbell.md DB-1, DB-2, DB-5, DB-7): a process of
+ * another user does it again and again, and checks the codes that it gets. Meanwhile a pair of sets
+ * on its node, and another over the wire, have to deliver a number of messages, whose bytes are
+ * checked. Each kind raises its counters. The process is killed in the midst of it, and all that it
+ * had is given back. Progress is a number of messages, never a time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,13 +24,13 @@
 enum {
 	SIZE = HOSTILE_SIZE,
 	ENTRIES = HOSTILE_ENTRIES,
-	ENTRY = 320,                   /* bytes of an entry that holds SIZE bytes: a multiple of 64 */
-	LONGEST = ENTRY - 32,          /* bytes of the longest message of such an entry */
+	ENTRY = 320,	      /* bytes of an entry that holds SIZE bytes: a multiple of 64 */
+	LONGEST = ENTRY - 32, /* bytes of the longest message of such an entry */
 	ARENA = SIZE + ENTRIES * ENTRY, /* bytes of a set's arena: the send buffer, then the ring */
-	MESSAGES = 200,                /* messages that each good pair delivers */
-	GUARD = 0xc5,                  /* each byte of an arena where nobody writes */
-	CROWD = 256,                   /* sets that name nodes that do not exist */
-	LONGS = 8,                     /* sets that are closed with long messages under way */
+	MESSAGES = 200,			/* messages that each good pair delivers */
+	GUARD = 0xc5,			/* each byte of an arena where nobody writes */
+	CROWD = 256,			/* sets that name nodes that do not exist */
+	LONGS = 8,			/* sets that are closed with long messages under way */
 };
 
 /* ---- the hostile process */
@@ -43,7 +44,8 @@ static uint8_t own[16]; /* the node */
 static struct urn_register_set *
 open_set(struct urn_msg_dev *dev, uint32_t send_size)
 {
-	const struct urn_msg_attr attr = {.send_size = send_size, .recv_size = SIZE, .entries = ENTRIES};
+	const struct urn_msg_attr attr = {
+		.send_size = send_size, .recv_size = SIZE, .entries = ENTRIES};
 	struct urn_register_set *s = urn_msg_set_create(dev, &attr);
 
 	HOLD(s != NULL);
@@ -53,7 +55,8 @@ open_set(struct urn_msg_dev *dev, uint32_t send_size)
 
 /* Write a doorbell without asking whether it makes sense. returns: its number */
 static uint32_t
-ring_doorbell(struct urn_register_set *s, uint64_t addr, uint32_t size, const uint8_t node[16], uint64_t qid)
+ring_doorbell(struct urn_register_set *s, uint64_t addr, uint32_t size, const uint8_t node[16],
+	      uint64_t qid)
 {
 	struct urn_abi_msg_send *l = &s->regs->send;
 	uint32_t seq = atomic_load(&l->seq) + 1;
@@ -152,7 +155,18 @@ static const uint8_t node_of[][16] = {
 	[ABSENT] = {[10] = 0xff, 0xff, 10, 0, 0, 77},
 };
 
-enum target { QUEUE, GUARDED, ZERO, NO_GENERATION, RESERVED, LONG_NAME, NO_NAME, NO_SLOT, BEFORE, NO_ENGINE };
+enum target {
+	QUEUE,
+	GUARDED,
+	ZERO,
+	NO_GENERATION,
+	RESERVED,
+	LONG_NAME,
+	NO_NAME,
+	NO_SLOT,
+	BEFORE,
+	NO_ENGINE
+};
 
 static uint64_t
 qid_of(enum target t)
@@ -201,7 +215,8 @@ static const struct {
 	/* The arena's last bytes, and nothing behind them, are a message. */
 	{ARENA - 16, 16, OWN, QUEUE, URN_MSG_DONE},
 	{ARENA, 0, OWN, QUEUE, URN_MSG_DONE},
-	/* Sizes: 0 is a message; more than the arena, than any message, than the entry; around 2^32. */
+	/* Sizes: 0 is a message; more than the arena, than any message, than the entry; around
+	   2^32. */
 	{0, 0, OWN, QUEUE, URN_MSG_DONE},
 	{0, ARENA + 1, OWN, QUEUE, URN_MSG_BAD_DOORBELL},
 	{0, URN_MSG_MAX, OWN, QUEUE, URN_MSG_BAD_DOORBELL},
@@ -226,7 +241,7 @@ static const struct {
 	{0, SIZE, OWN, NO_NAME, URN_MSG_NO_QUEUE},
 	{0, SIZE, OWN, NO_SLOT, URN_MSG_NO_QUEUE},
 	{0, SIZE, OWN, BEFORE, URN_MSG_NO_QUEUE},
-	{0, SIZE, OWN, NO_ENGINE, URN_MSG_NO_QUEUE},
+	{0, SIZE, OWN, NO_ENGINE, URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE},
 	{0, SIZE, OWN, GUARDED, URN_MSG_NOT_PERMITTED},
 };
 
@@ -241,7 +256,7 @@ bad_doorbells(struct hostile_page *p, const char *path)
 			uint8_t code;
 
 			/* Nobody answers for seconds: once is enough. */
-			if (bells[i].node == ABSENT && page->rounds)
+			if ((bells[i].node == ABSENT || bells[i].to == NO_ENGINE) && page->rounds)
 				continue;
 			code = bell(from, bells[i].addr, bells[i].size, node, qid_of(bells[i].to));
 			if (code != bells[i].code)
@@ -255,8 +270,9 @@ bad_doorbells(struct hostile_page *p, const char *path)
 static void
 bad_heads(struct hostile_page *p, const char *path)
 {
-	static const uint32_t jump[] = {1, ENTRIES, ENTRIES + 1, 1u << 31, (1u << 31) + 1, INT32_MAX,
-					-(ENTRIES + 1u), -(2u * ENTRIES), -(1u << 20)};
+	static const uint32_t jump[] = {
+		1,	   ENTRIES,	    ENTRIES + 1,     1u << 31,	 (1u << 31) + 1,
+		INT32_MAX, -(ENTRIES + 1u), -(2u * ENTRIES), -(1u << 20)};
 
 	(void)p;
 	prepare(path);
@@ -268,7 +284,8 @@ bad_heads(struct hostile_page *p, const char *path)
 			HOLD(send_one() == URN_MSG_QUEUE_FULL);
 			HOLD(state_of(queue) == URN_MSGQ_BAD_HEAD);
 			HOLD(tail_of(queue) == tail);
-			set_head(queue, tail - ENTRIES); /* backwards, to a head that a full ring can have */
+			set_head(queue, tail - ENTRIES); /* backwards, to a head that a full ring
+							    can have */
 			HOLD(send_one() == URN_MSG_QUEUE_FULL);
 			set_head(queue, tail);
 			HOLD(send_one() == URN_MSG_DONE);
@@ -281,7 +298,8 @@ bad_heads(struct hostile_page *p, const char *path)
 
 /* ---- a ring that is reconfigured while it is busy */
 
-/* Rings that can't be: entries and entry sizes, then places outside the arena, over its end and over another set's. */
+/* Rings that can't be: entries and entry sizes, then places outside the arena, over its end and
+ * over another set's. */
 static const struct {
 	uint64_t base;
 	uint32_t entries, entry_size;
@@ -330,7 +348,8 @@ while_full(void)
 	HOLD(configure(queue, SIZE, ENTRIES / 2, ENTRY) == URN_MSGQ_IN_USE);
 	HOLD(configure(queue, SIZE, ENTRIES, ENTRY - 64) == URN_MSGQ_IN_USE);
 	for (unsigned int i = 0; i < RTE_DIM(rings); i++)
-		HOLD(configure(queue, rings[i].base, rings[i].entries, rings[i].entry_size) == URN_MSGQ_BAD_RING);
+		HOLD(configure(queue, rings[i].base, rings[i].entries, rings[i].entry_size) ==
+		     URN_MSGQ_BAD_RING);
 	HOLD(tail_of(queue) == tail);
 	HOLD(memcmp(before, queue->arena, ARENA) == 0);
 	/* A smaller ring, taken before the waiting message or after it. */
@@ -351,11 +370,12 @@ bad_rings(struct hostile_page *p, const char *path)
 	prepare(path);
 	for (;; page->rounds++) {
 		while_full();
-		/* Nothing is in the ring; other sets are not touched by rings that would reach them. */
+		/* Nothing is in the ring; other sets are not touched by rings that would reach
+		 * them. */
 		set_head(queue, tail_of(queue));
 		for (unsigned int i = 0; i < RTE_DIM(rings); i++) {
-			HOLD(configure(queue, rings[i].base, rings[i].entries, rings[i].entry_size) ==
-			     URN_MSGQ_BAD_RING);
+			HOLD(configure(queue, rings[i].base, rings[i].entries,
+				       rings[i].entry_size) == URN_MSGQ_BAD_RING);
 			(void)send_one();
 			set_head(queue, tail_of(queue));
 		}
@@ -395,14 +415,17 @@ rung_pending(struct hostile_page *p, const char *path)
 		l->retry_kinds = URN_MSG_RETRY_QUEUE_FULL;
 		first = ring_doorbell(other, 0, 100, own, queue->qid);
 		last = first;
-		while (atomic_load(&other->regs->sstat.answer) != URN_MSG_ANSWER(first, URN_MSG_PENDING))
+		while (atomic_load(&other->regs->sstat.answer) !=
+		       URN_MSG_ANSWER(first, URN_MSG_PENDING))
 			sched_yield();
 		/* The line changes under the message that it named, and the doorbell rings. */
 		for (unsigned int i = 0; i < 8; i++) {
-			last = ring_doorbell(other, UINT64_MAX - i, UINT32_MAX - i, node_of[i % 6 + 1], i);
+			last = ring_doorbell(other, UINT64_MAX - i, UINT32_MAX - i,
+					     node_of[i % 6 + 1], i);
 			HOLD(send_one() == URN_MSG_QUEUE_FULL);
 		}
-		HOLD(atomic_load(&other->regs->sstat.answer) == URN_MSG_ANSWER(first, URN_MSG_PENDING));
+		HOLD(atomic_load(&other->regs->sstat.answer) ==
+		     URN_MSG_ANSWER(first, URN_MSG_PENDING));
 		tail = tail_of(queue);
 		set_head(queue, tail - ENTRIES + 1);
 		do {
@@ -410,7 +433,8 @@ rung_pending(struct hostile_page *p, const char *path)
 			a = atomic_load_explicit(&other->regs->sstat.answer, memory_order_acquire);
 		} while (urn_msg_answer_code(a) == URN_MSG_PENDING);
 		/* The message that was pending; perhaps already the line that was refused. */
-		HOLD(a == URN_MSG_ANSWER(first, URN_MSG_DONE) || a == URN_MSG_ANSWER(last, URN_MSG_BAD_DOORBELL));
+		HOLD(a == URN_MSG_ANSWER(first, URN_MSG_DONE) ||
+		     a == URN_MSG_ANSWER(last, URN_MSG_BAD_DOORBELL));
 		HOLD(tail_of(queue) == tail + 1);
 		set_head(queue, tail + 1);
 		/* The same line is taken now that nothing is pending. */
@@ -450,8 +474,8 @@ closing(struct hostile_page *p, const char *path)
 	for (;; page->rounds++) {
 		for (unsigned int i = 0; i < LONGS; i++) {
 			s[i] = open_set(dev, i % 2 ? HOSTILE_LONG : SIZE);
-			ring_doorbell(s[i], 0, i % 2 ? HOSTILE_LONG - page->rounds % 1000 : SIZE, p->far.node,
-				      p->far.qid);
+			ring_doorbell(s[i], 0, i % 2 ? HOSTILE_LONG - page->rounds % 1000 : SIZE,
+				      p->far.node, p->far.qid);
 		}
 		reopen_queue(dev);
 		for (unsigned int i = 0; i < LONGS; i++) {
@@ -487,7 +511,8 @@ nobodies(struct hostile_page *p, const char *path)
 
 /* ---- the others, who must not notice */
 
-/* Good sets: a pair on node a, a queue on node b, one there for hostile messages, and one that permits nobody. */
+/* Good sets: a pair on node a, a queue on node b, one there for hostile messages, and one that
+ * permits nobody. */
 struct good {
 	struct urn_msg_dev *dev[2];
 	struct urn_register_set *from, *near, *far, *sink, *guard;
@@ -498,7 +523,8 @@ struct good {
 static struct urn_register_set *
 good_set(struct urn_msg_dev *dev, uint32_t send_size, uint32_t recv_size, bool guarded)
 {
-	struct urn_msg_attr attr = {.send_size = send_size, .recv_size = recv_size, .entries = ENTRIES};
+	struct urn_msg_attr attr = {
+		.send_size = send_size, .recv_size = recv_size, .entries = ENTRIES};
 	struct urn_register_set *s;
 
 	if (guarded) {
@@ -527,7 +553,8 @@ good_open(struct good *g, const struct rig *r, struct hostile_page *p)
 	assert_int_equal(urn_msg_dev_gid(g->dev[1], 1, g->to_far.node), 0);
 	g->to_near.qid = urn_msg_set_qid(g->near);
 	g->to_far.qid = urn_msg_set_qid(g->far);
-	/* Clients share room in a flow by the hash of their address (flow.c): with bad luck, these two. */
+	/* Clients share room in a flow by the hash of their address (flow.c): with bad luck, these
+	 * two. */
 	g->to_far.retries = UINT16_MAX;
 	g->to_far.retry_kinds = URN_MSG_RETRY_BUSY;
 	memset(g->guard->arena, GUARD, ARENA);
@@ -551,7 +578,8 @@ good_close(struct good *g)
 
 /* A message of the good sets arrives once, with its bytes. */
 static void
-good_message(struct good *g, struct urn_register_set *to, const struct urn_msg_to *where, uint32_t len)
+good_message(struct good *g, struct urn_register_set *to, const struct urn_msg_to *where,
+	     uint32_t len)
 {
 	uint8_t bytes[20000], code = 0;
 	struct urn_msg m;
@@ -605,8 +633,9 @@ good_guard(const struct good *g)
 /* A kind of bad input. */
 struct kind {
 	void (*body)(struct hostile_page *p, const char *path);
-	uint32_t rounds;           /* rounds at least, while the good sets work */
-	enum urn_counter rises[8]; /* counters of node a, each by one a round at least; 0: the end */
+	uint32_t rounds; /* rounds at least, while the good sets work */
+	enum urn_counter
+		rises[8]; /* counters of node a, each by one a round at least; 0: the end */
 };
 
 /* The pair and the hostile process work at the same time: each has something to show for it. */
@@ -646,9 +675,11 @@ attack(void **state, const struct kind *k)
 static void
 test_doorbells(void **state)
 {
-	static const struct kind k = {bad_doorbells, 20,
-				      {URN_C_MSG_BAD_DOORBELL, URN_C_MSG_NO_NODE, URN_C_MSG_NO_QUEUE,
-				       URN_C_MSG_TOO_LONG, URN_C_MSG_NOT_PERMITTED, URN_C_DROP_MSG_PERMIT}};
+	static const struct kind k = {bad_doorbells,
+				      20,
+				      {URN_C_MSG_BAD_DOORBELL, URN_C_MSG_NO_NODE,
+				       URN_C_MSG_NO_QUEUE, URN_C_MSG_TOO_LONG,
+				       URN_C_MSG_NOT_PERMITTED, URN_C_DROP_MSG_PERMIT}};
 
 	attack(state, &k);
 }
@@ -675,7 +706,8 @@ test_rings(void **state)
 static void
 test_rung_pending(void **state)
 {
-	static const struct kind k = {rung_pending, 50, {URN_C_MSG_RUNG_PENDING, URN_C_MSG_RETRIES}};
+	static const struct kind k = {
+		rung_pending, 50, {URN_C_MSG_RUNG_PENDING, URN_C_MSG_RETRIES}};
 
 	attack(state, &k);
 }
@@ -704,8 +736,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_doorbells), cmocka_unit_test(test_heads),	  cmocka_unit_test(test_rings),
-		cmocka_unit_test(test_rung_pending), cmocka_unit_test(test_closing), cmocka_unit_test(test_nobodies),
+		cmocka_unit_test(test_doorbells), cmocka_unit_test(test_heads),
+		cmocka_unit_test(test_rings),	  cmocka_unit_test(test_rung_pending),
+		cmocka_unit_test(test_closing),	  cmocka_unit_test(test_nobodies),
 	};
 
 	return cmocka_run_group_tests_name("hostile_regs", tests, hostile_setup, hostile_teardown);

@@ -168,7 +168,8 @@ no_node_is_bad_doorbell(void **state)
 		atomic_store(&l->seq, 7 + i);
 		rig_ring(0);
 		rig_turn(1 + i);
-		assert_int_equal(rig_code(0), nodes[i].good ? URN_MSG_PENDING : URN_MSG_BAD_DOORBELL);
+		assert_int_equal(rig_code(0),
+				 nodes[i].good ? URN_MSG_PENDING : URN_MSG_BAD_DOORBELL);
 		assert_int_equal(rig_answered_seq(0), 7 + i);
 		if (nodes[i].good)
 			rig_answer(0, URN_MSG_DONE);
