@@ -101,7 +101,7 @@ hostile_msg_kill(struct hostile_page *page, const struct rig *r, pid_t pid, uint
 	assert_int_equal(hostile_clients(r, n), n);
 }
 
-/* ---- what the dataplane has */
+/* ---- amounts */
 
 struct looking {
 	const struct urn_tp *tp;
