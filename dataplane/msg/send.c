@@ -99,14 +99,23 @@ is_qid(uint64_t qid)
 	       qid == URN_MSG_QID(qid >> 32, urn_msg_qid_engine(qid), urn_msg_qid_slot(qid));
 }
 
+/* True when one node can have this address: not zero, and no group of IPv6 or IPv4, nor beyond. */
+static bool
+is_node(const uint8_t gid[16])
+{
+	static const uint8_t none[16], v4[12] = {[10] = 0xff, 0xff};
+
+	if (memcmp(gid, v4, sizeof(v4)) == 0)
+		return gid[12] < 224;
+	return gid[0] != 0xff && memcmp(gid, none, sizeof(none)) != 0;
+}
+
 /* True when the fields of a send line make sense for a set. */
 static bool
 is_sane(const struct urn_msg_rset *s, const struct urn_abi_msg_send *l)
 {
-	static const uint8_t none[16];
-
 	return l->size <= URN_MSG_MAX && l->addr <= s->arena && l->size <= s->arena - l->addr &&
-	       memcmp(l->node, none, sizeof(none)) != 0 && is_qid(l->qid);
+	       is_node(l->node) && is_qid(l->qid);
 }
 
 /* Microseconds between tries, by the client's word. */

@@ -7,10 +7,12 @@
 
 #include "control/objects.h"
 #include "report/capture.h"
+#include "report/report.h"
 #include "server/server.h"
 #include "switch/fabric.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_version.h>
@@ -190,6 +192,54 @@ adapters(const struct urn_dp *dp, FILE *out)
 	}
 }
 
+/* ---- register sets of messages, all of an adapter together: their number is the programs' choice
+ */
+
+static const struct {
+	const char *name, *text;
+	size_t offset; /* in struct urn_report_msg_totals */
+} msg_gauges[] = {
+	{"msg_sets", "register sets now", offsetof(struct urn_report_msg_totals, sets)},
+	{"msg_sets_pending", "register sets whose message is on its way now",
+	 offsetof(struct urn_report_msg_totals, pending)},
+	{"msg_queues", "receive queues of messages now",
+	 offsetof(struct urn_report_msg_totals, queues)},
+	{"msg_queue_bytes", "bytes of the rings of receive queues now",
+	 offsetof(struct urn_report_msg_totals, ring_bytes)},
+	{"msg_waiting", "messages in receive queues now, by their readers' word",
+	 offsetof(struct urn_report_msg_totals, waiting)},
+	{"msg_waiting_bytes", "bytes of the ring entries that hold these messages",
+	 offsetof(struct urn_report_msg_totals, waiting_bytes)},
+	{"flows", "flows of messages to and from nodes now",
+	 offsetof(struct urn_report_msg_totals, flows)},
+};
+
+/* Gauges of one adapter after the other would split families: all adapters are looked at first. */
+static void
+messages(const struct urn_dp *dp, FILE *out)
+{
+	struct urn_report_msg_totals *t = calloc(dp->adapters_n + 1, sizeof(*t));
+	struct urn_err err;
+
+	if (t == NULL)
+		return; /* the page lacks these families, as it would lack all without memory */
+	for (unsigned int i = 0; i < dp->adapters_n; i++)
+		t[i].busy = urn_report_msg_totals(dp->adapter[i], &t[i], &err) != 0;
+	for (unsigned int k = 0; k < RTE_DIM(msg_gauges); k++) {
+		family(out, GAUGE, "urnic_adapter_", msg_gauges[k].name, msg_gauges[k].text);
+		for (unsigned int i = 0; i < dp->adapters_n; i++) {
+			uint64_t v;
+
+			if (t[i].busy)
+				continue;
+			memcpy(&v, (const char *)&t[i] + msg_gauges[k].offset, sizeof(v));
+			adapter_labels(dp->adapter[i], msg_gauges[k].name, "", out);
+			value(out, v);
+		}
+	}
+	free(t);
+}
+
 /* ---- ports */
 
 static const struct {
@@ -367,6 +417,7 @@ urn_prometheus_text(const struct urn_metrics_source *src, FILE *out)
 	captures(src->captures, out);
 	engines(src->dp, out);
 	adapters(src->dp, out);
+	messages(src->dp, out);
 	ports(src, out);
 	switches(src, out);
 }

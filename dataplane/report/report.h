@@ -123,6 +123,25 @@ struct urn_adapter;
 int urn_report_lock(struct urn_adapter *a, struct urn_err *err);
 void urn_report_unlock(struct urn_adapter *a);
 
+/* Register sets of an adapter, all together. */
+struct urn_report_msg_totals {
+	uint64_t sets;		/* register sets */
+	uint64_t pending;	/* ... whose message is on its way */
+	uint64_t queues;	/* ... that have a receive queue */
+	uint64_t ring_bytes;	/* bytes of the rings of those */
+	uint64_t waiting;	/* messages in them, by the heads that clients wrote */
+	uint64_t waiting_bytes; /* bytes of the entries of these messages */
+	uint64_t flows;		/* flows of all engines */
+	bool busy;		/* the caller's; false */
+};
+/*
+ * Sum up the register sets of an adapter, some of them under its lock at a time: sets that come and
+ * go meanwhile are counted or not. From a thread that polls no engine. returns: 0, or -1 with *err
+ * like urn_report_lock()
+ */
+int urn_report_msg_totals(struct urn_adapter *a, struct urn_report_msg_totals *t,
+			  struct urn_err *err);
+
 /*
  * End the connection of a remote client, like a hang-up of its own: all its objects are
  * taken back. returns: 0, or -1 with *err: there is no client with that id

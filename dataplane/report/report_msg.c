@@ -96,3 +96,59 @@ urn_report_msgs(const struct urn_report_source *src, struct urn_report_query *q,
 
 	return report_adapters_walk(&w, err, adapter_sets);
 }
+
+/* ---- totals */
+
+enum { TOTAL_STEP = 4096 }; /* slots looked at under the adapter's lock at a time */
+
+/* Add a set to the totals. */
+static void
+add_set(struct urn_report_msg_totals *t, const struct urn_msg_view *v)
+{
+	uint32_t waiting = v->entries ? report_fill(v->tail, v->head, v->entries - 1) : 0;
+
+	t->sets++;
+	t->pending += v->code == URN_MSG_PENDING;
+	t->queues += v->entries != 0;
+	t->ring_bytes += (uint64_t)v->entries * v->entry_size;
+	t->waiting += waiting;
+	t->waiting_bytes += (uint64_t)waiting * v->entry_size;
+}
+
+/* Add the sets of some slots from *slot on. returns: false: there are no more */
+static bool
+add_slots(struct urn_report_msg_totals *t, const struct urn_msg_regs *r, uint32_t *slot)
+{
+	uint32_t n = urn_msg_slots(r), end = n - *slot < TOTAL_STEP ? n : *slot + TOTAL_STEP;
+
+	for (; *slot < end; (*slot)++) {
+		const struct urn_msg_rset *set = urn_msg_set_at(r, *slot);
+		struct urn_msg_view v;
+
+		if (set == NULL)
+			continue;
+		urn_msg_look(r, set, &v);
+		add_set(t, &v);
+	}
+	return *slot < n;
+}
+
+int
+urn_report_msg_totals(struct urn_adapter *a, struct urn_report_msg_totals *t, struct urn_err *err)
+{
+	*t = (struct urn_report_msg_totals){0};
+	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++) {
+		uint32_t slot = 0;
+		bool more = a->shard[e] != NULL;
+
+		if (more)
+			t->flows += urn_flow_count(a->shard[e]->tp);
+		while (more) {
+			if (urn_report_lock(a, err) != 0)
+				return -1;
+			more = add_slots(t, a->shard[e]->msg, &slot);
+			urn_report_unlock(a);
+		}
+	}
+	return 0;
+}

@@ -301,11 +301,14 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid, uint8_t *code)
 	}
 	to |= (uint8_t)(own << URN_FLOW_KEY_OWN_SHIFT);
 	f = urn_flow_find(tp, gid, to);
-	if (!f)
-		f = urn_flow_make(tp, gid, to, 0);
 	if (!f) {
-		*code = URN_MSG_BUSY;
-		return NULL;
+		f = urn_flow_make(tp, gid, to, 0);
+		if (!f) {
+			*code = URN_MSG_BUSY;
+			return NULL;
+		}
+		/* The message may be let go of before anything else starts the timer. */
+		urn_flow_age(tp, f);
 	}
 	if (!(f->flags & URN_FLOWF_TX))
 		make_tx(tp, f);

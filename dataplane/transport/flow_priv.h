@@ -49,6 +49,7 @@ enum {
 
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
 #define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
+#define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
 #define URN_FLOW_STALL_NS 10000000000ull /* ns without a part after which a message gives its place to another */
 

@@ -29,10 +29,19 @@ urn_flow_arm(struct urn_tp *tp, struct urn_flow *f)
 	look_later(tp, f);
 }
 
+/* True when the node accepted nothing of this life of the sending end and sent nothing: the flow
+ * knows nothing. */
+static bool
+is_unanswered(const struct urn_flow *f)
+{
+	return !f->tx_start && !f->rx_epoch;
+}
+
 void
 urn_flow_age(struct urn_tp *tp, struct urn_flow *f)
 {
-	urn_wheel_start(&tp->wheel, &f->tx.timer, tp->now + URN_FLOW_RENEW_NS);
+	urn_wheel_start(&tp->wheel, &f->tx.timer,
+			tp->now + (is_unanswered(f) ? URN_FLOW_NOBODY_NS : URN_FLOW_RENEW_NS));
 }
 
 /* All packets in flight count as lost. */
@@ -115,8 +124,9 @@ urn_flow_due(struct urn_tp *tp, struct urn_flow *f)
 	}
 	if (urn_flow_has_new(f))
 		return;
-	if (tp->now - f->tx_at >= URN_FLOW_AGE_NS && tp->now - f->rx_at >= URN_FLOW_AGE_NS &&
-	    !(f->flags & URN_FLOWF_ACK))
+	if (!(f->flags & URN_FLOWF_ACK) &&
+	    (is_unanswered(f) ||
+	     (tp->now - f->tx_at >= URN_FLOW_AGE_NS && tp->now - f->rx_at >= URN_FLOW_AGE_NS)))
 		urn_flow_free(tp, f);
 	else
 		urn_flow_age(tp, f);

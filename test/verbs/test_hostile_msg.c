@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process that writes rubbish over its register sets and arenas, rings all doorbells, fills another client's queue
- * and is killed with all of that in flight (doorbell.md DB-1, DB-5, DB-7). Nothing here depends on time.
+ * A process with 1,024 register sets that writes rubbish over them and their arenas, rings all
+ * doorbells, fills another client's queue and is killed with all of that in flight (doorbell.md
+ * DB-1, DB-5, DB-7). Nothing here depends on time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,47 +10,31 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "hostile.h"
-#include "msg/set.h"
+#include "hostile_msg.h"
 
-#include "control/adapter.h"
-#include "control/objects.h"
-#include "msg/msg.h"
-
-#include <signal.h>
 #include <string.h>
-#include <sys/fsuid.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { SETS = 200, ENTRIES = 8, SIZE = 256, MESSAGES = 300, NOBODY = 65534 };
+enum { SETS = 1024, ENTRIES = HOSTILE_ENTRIES, SIZE = HOSTILE_SIZE, MESSAGES = 300 };
 
-/* Target of the hostile process. */
-struct target {
-	struct urn_msg_to to;
-};
-
-/* Send from each set to the victim's queue. Ends the process unless the queue takes ENTRIES messages and no more. */
+/* Send from each set to the victim's queue: the queue takes ENTRIES messages and no more. */
 static void
-fill_queue(struct urn_register_set **s, const struct target *t)
+fill_queue(struct hostile_page *p, struct urn_register_set **s)
 {
 	uint8_t bytes[SIZE], code;
 	unsigned int done = 0, full = 0;
 
-	memset(bytes, 0x5a, sizeof(bytes));
+	memset(bytes, HOSTILE_BYTE, sizeof(bytes));
 	for (unsigned int i = 0; i < SETS; i++) {
-		if (urn_msg_set_send_wait(s[i], &t->to, bytes, SIZE, -1, &code) != 0)
-			_exit(3);
+		HOSTILE_HOLD(p, urn_msg_set_send_wait(s[i], &p->near, bytes, SIZE, -1, &code) == 0);
 		done += code == URN_MSG_DONE;
 		full += code == URN_MSG_QUEUE_FULL;
 	}
-	if (done != ENTRIES || full != SETS - ENTRIES)
-		_exit(4);
+	HOSTILE_HOLD(p, done == ENTRIES && full == SETS - ENTRIES);
 }
 
 /* Write rubbish over a set, and ring a doorbell, of whoever. */
 static void
-scribble(struct urn_register_set *s, uint32_t *rnd, const struct target *t)
+scribble(struct urn_register_set *s, uint32_t *rnd, const struct urn_msg_to *to)
 {
 	uint8_t *at = (uint8_t *)s->regs;
 	size_t bytes = sizeof(*s->regs) + SIZE;
@@ -59,42 +44,56 @@ scribble(struct urn_register_set *s, uint32_t *rnd, const struct target *t)
 		((volatile uint8_t *)at)[(*rnd >> 8) % bytes] = (uint8_t)(*rnd >> 4);
 	}
 	if (*rnd & 0x10000) { /* a sound target, so that messages get that far */
-		memcpy(s->regs->send.node, t->to.node, 16);
-		s->regs->send.qid = t->to.qid;
+		memcpy(s->regs->send.node, to->node, 16);
+		s->regs->send.qid = to->qid;
 		s->regs->send.size = (*rnd >> 17) % SIZE;
 		s->regs->send.addr = 0;
 	}
 	atomic_fetch_add(&s->regs->send.seq, 1);
-	urn_dev_ring(&s->dev->dev, s->engine, *rnd & 0x20000 ? s->db : (*rnd >> 18) % 1024);
+	urn_dev_ring(&s->dev->dev, s->engine, *rnd & 0x20000 ? s->db : (*rnd >> 18) % 4096);
 }
 
 static void
-attacker(const char *path, int in, int say)
+attacker(struct hostile_page *p, const char *path)
 {
 	const struct urn_msg_attr attr = {.send_size = SIZE, .recv_size = SIZE, .entries = ENTRIES};
 	struct urn_register_set *s[SETS];
-	struct urn_msg_dev *dev;
-	struct target t;
-	bool root = geteuid() == 0;
+	struct urn_msg_dev *dev = hostile_msg_connect(p, path);
 	uint32_t rnd = 1;
 
-	alarm(300);
-	/* Another user, who may use the socket all the same: files are looked up for root until the process is attached. */
-	if (root && (seteuid(NOBODY) != 0 || setfsuid(0) < 0))
-		_exit(1);
-	if (read(in, &t, sizeof(t)) != (ssize_t)sizeof(t) || !(dev = urn_msg_dev_connect(path, "a")))
-		_exit(2);
-	if (root && (seteuid(0) != 0 || setuid(NOBODY) != 0))
-		_exit(1);
-	for (unsigned int i = 0; i < SETS; i++)
-		if (!(s[i] = urn_msg_set_create(dev, &attr)))
-			_exit(5);
-	fill_queue(s, &t);
-	for (uint32_t n = 0;; n++) {
-		if (n == 20 * SETS && write(say, "", 1) != 1)
-			_exit(6);
-		scribble(s[n % SETS], &rnd, &t);
+	for (unsigned int i = 0; i < SETS; i++) {
+		s[i] = urn_msg_set_create(dev, &attr);
+		HOSTILE_HOLD(p, s[i] != NULL);
 	}
+	fill_queue(p, s);
+	for (uint32_t n = 0;; n++) {
+		if (n % SETS == 0)
+			p->rounds++;
+		scribble(s[n % SETS], &rnd, &p->near);
+	}
+}
+
+/*
+ * Take the messages of a queue. A hostile one may be there, because scribbled numbers of queues hit
+ * this one now and then. returns: how many were the sender's of the pair, with the bytes of message
+ * n
+ */
+static unsigned int
+take(struct urn_register_set *to, const struct urn_register_set *from, uint32_t n)
+{
+	uint8_t bytes[SIZE];
+	unsigned int found = 0;
+	struct urn_msg m;
+
+	memset(bytes, (int)n, sizeof(bytes));
+	for (; urn_msg_set_poll(to, &m); urn_msg_set_release(to)) {
+		if (m.qid != urn_msg_set_qid(from))
+			continue;
+		assert_int_equal(m.len, SIZE);
+		assert_memory_equal(m.data, bytes, SIZE);
+		found++;
+	}
+	return found;
 }
 
 /* A message of the victim's between its own sets arrives once, with its bytes. */
@@ -102,28 +101,33 @@ static void
 one_message(struct urn_register_set *from, struct urn_register_set *to, const struct urn_msg_to *where, uint32_t n)
 {
 	uint8_t bytes[SIZE], code = 0;
-	struct urn_msg m;
 
 	memset(bytes, (int)n, sizeof(bytes));
-	assert_int_equal(urn_msg_set_send_wait(from, where, bytes, SIZE, -1, &code), 0);
+	do {
+		assert_int_equal(take(to, from, n), 0);
+		assert_int_equal(urn_msg_set_send_wait(from, where, bytes, SIZE, -1, &code), 0);
+	} while (code == URN_MSG_QUEUE_FULL);
 	assert_int_equal(code, URN_MSG_DONE);
-	assert_int_equal(urn_msg_set_waiting(to), 1);
-	assert_int_equal(urn_msg_set_poll(to, &m), 1);
-	assert_int_equal(m.len, SIZE);
-	assert_true(m.qid == urn_msg_set_qid(from));
-	assert_memory_equal(m.data, bytes, SIZE);
-	urn_msg_set_release(to);
+	assert_int_equal(take(to, from, n), 1);
 }
 
-static uint32_t
-sets_of(const struct rig *r)
+/* The queue that was filled holds what the hostile process sent then, and nothing else. */
+static void
+check_full(struct urn_register_set *full)
 {
-	const struct urn_adapter *a = r->dp->adapter[0];
-	uint32_t n = 0;
+	uint8_t bytes[SIZE];
+	struct urn_msg m;
 
-	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++)
-		n += a->shard[e] ? urn_msg_count(a->shard[e]->msg) : 0;
-	return n;
+	for (unsigned int i = 0; i < SIZE; i++)
+		assert_int_equal(full->arena[i], 0xc5);
+	memset(bytes, HOSTILE_BYTE, sizeof(bytes));
+	assert_int_equal(urn_msg_set_waiting(full), ENTRIES);
+	for (unsigned int i = 0; i < ENTRIES; i++) {
+		assert_int_equal(urn_msg_set_poll(full, &m), 1);
+		assert_int_equal(m.len, SIZE);
+		assert_memory_equal(m.data, bytes, SIZE);
+		urn_msg_set_release(full);
+	}
 }
 
 static void
@@ -131,59 +135,41 @@ test_scribbler(void **state)
 {
 	const struct urn_msg_attr attr = {.send_size = SIZE, .recv_size = SIZE, .entries = ENTRIES};
 	struct urn_register_set *from, *to, *full;
+	struct hostile_page *page = hostile_page_new();
+	struct hostile_have before, mine;
 	struct rig *r = *state;
-	int in[2], say[2], status;
 	struct urn_msg_dev *dev;
-	struct target t = {0};
-	struct urn_msg m;
+	struct urn_msg_to t = {0};
 	pid_t pid;
-	char c;
 
-	assert_int_equal(pipe(in) | pipe(say), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		close(say[0]);
-		attacker(r->path, in[0], say[1]);
-	}
-	close(say[1]);
+	hostile_have(r, &before);
 	dev = urn_msg_dev_connect(r->path, "a");
 	assert_non_null(dev);
 	assert_non_null(from = urn_msg_set_create(dev, &attr));
 	assert_non_null(to = urn_msg_set_create(dev, &attr));
 	assert_non_null(full = urn_msg_set_create(dev, &attr));
-	assert_int_equal(urn_msg_dev_gid(dev, 1, t.to.node), 0);
-	t.to.qid = urn_msg_set_qid(full);
-	assert_int_equal(write(in[1], &t, sizeof(t)), sizeof(t));
-	if (read(say[0], &c, 1) != 1) {
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		fail_msg("the hostile process ended with status 0x%x", (unsigned int)status);
-	}
+	assert_int_equal(urn_msg_dev_gid(dev, 1, t.node), 0);
+	t.qid = urn_msg_set_qid(full);
+	page->near = t;
 	memset(full->arena, 0xc5, SIZE); /* the send buffer: nobody writes there */
-	t.to.qid = urn_msg_set_qid(to);
+	hostile_have(r, &mine);
+	assert_int_equal(mine.sets, 3);
+	pid = hostile_msg_start(r, page, attacker);
+	hostile_msg_wait(page, pid, 20);
+	t.qid = urn_msg_set_qid(to);
 	for (uint32_t n = 0; n < MESSAGES; n++)
-		one_message(from, to, &t.to, n);
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(hostile_clients(r, 3), 3);
-	assert_int_equal(sets_of(r), 3);
-	one_message(from, to, &t.to, 7);
-	for (unsigned int i = 0; i < SIZE; i++)
-		assert_int_equal(full->arena[i], 0xc5);
-	assert_int_equal(urn_msg_set_waiting(full), ENTRIES);
-	for (unsigned int i = 0; i < ENTRIES; i++) {
-		assert_int_equal(urn_msg_set_poll(full, &m), 1);
-		assert_int_equal(m.len, SIZE);
-		for (unsigned int k = 0; k < SIZE; k++)
-			assert_int_equal(((const uint8_t *)m.data)[k], 0x5a);
-		urn_msg_set_release(full);
-	}
+		one_message(from, to, &t, n);
+	hostile_msg_wait(page, pid, 60);
+	hostile_msg_kill(page, r, pid, 3);
+	hostile_have_again(r, &mine);
+	one_message(from, to, &t, 7);
+	check_full(full);
 	urn_msg_set_destroy(from);
 	urn_msg_set_destroy(to);
 	urn_msg_set_destroy(full);
 	urn_msg_dev_close(dev);
 	assert_int_equal(hostile_clients(r, 2), 2);
-	assert_int_equal(sets_of(r), 0);
+	hostile_have_again(r, &before);
 	hostile_others_go_on(r);
 }
 

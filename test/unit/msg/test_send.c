@@ -141,20 +141,39 @@ nonsense_is_bad_doorbell(void **state)
 	rig_answer(0, URN_MSG_DONE);
 }
 
-/* DB-5: no node is no target. */
+/* DB-5: no node is no target, nor is a group of nodes, which nobody would answer for. */
 static void
 no_node_is_bad_doorbell(void **state)
 {
+	static const struct {
+		uint8_t node[16];
+		bool good;
+	} nodes[] = {
+		{{0}, false},
+		{{0xff, 2, [15] = 1}, false},
+		{{[10] = 0xff, 0xff, 224, 0, 0, 1}, false},
+		{{[10] = 0xff, 0xff, 239, 1, 2, 3}, false},
+		{{[10] = 0xff, 0xff, 255, 255, 255, 255}, false},
+		{{[10] = 0xff, 0xff, 223, 255, 255, 255}, true},
+		{{[12] = 224}, true}, /* no IPv4 address */
+		{{0xfe, 0x80, [15] = 1}, true},
+	};
 	struct urn_abi_msg_send *l = &rig_regs(0)->send;
 
 	(void)state;
 	rig_open(0, -1, 0);
 	l->qid = QID;
-	atomic_store(&l->seq, 7);
-	rig_ring(0);
-	rig_turn(1);
-	assert_int_equal(rig_code(0), URN_MSG_BAD_DOORBELL);
-	assert_int_equal(rig_answered_seq(0), 7);
+	for (unsigned int i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+		memcpy(l->node, nodes[i].node, 16);
+		atomic_store(&l->seq, 7 + i);
+		rig_ring(0);
+		rig_turn(1 + i);
+		assert_int_equal(rig_code(0),
+				 nodes[i].good ? URN_MSG_PENDING : URN_MSG_BAD_DOORBELL);
+		assert_int_equal(rig_answered_seq(0), 7 + i);
+		if (nodes[i].good)
+			rig_answer(0, URN_MSG_DONE);
+	}
 }
 
 /* A client that scribbles over its line after the doorbell was taken changes nothing. */

@@ -181,6 +181,8 @@ families(void *arg)
 	check(read_all(text_of(&n)) > URN_COUNTER_COUNT + URN_SWITCH_COUNTER_COUNT + URN_IMPAIR_COUNTER_COUNT);
 	check(strstr(n.text, "\nurnic_build_info{version=\"" URN_VERSION "\",dpdk=\"DPDK ") != NULL);
 	has(&n, "urnic_adapter_qps{adapter=\"b0\",node=\"m\"} 0");
+	has(&n, "urnic_adapter_msg_sets{adapter=\"a0\",node=\"n\"} 0");
+	has(&n, "urnic_adapter_flows{adapter=\"b0\",node=\"m\"} 0");
 	has(&n, "urnic_port_up{port=\"p0\"} 1");
 	has(&n, "urnic_switch_up{switch=\"wire\",port=\"y\"} 1");
 	has(&n, "urnic_switch_impair_popped_total{switch=\"wire\",port=\"y\",direction=\"out\"} 0");

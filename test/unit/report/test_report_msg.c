@@ -192,6 +192,41 @@ clients_have_sets(void **state)
 	has("\"flows\":0");
 }
 
+/* All sets of an adapter in one sum, whatever heads their clients write; a message for a node that
+ * is looked for. */
+static void
+totals(void **state)
+{
+	static const uint8_t node[16] = {[10] = 0xff, 0xff, 10, 0, 0, 9};
+	struct urn_abi_msg_set *r = (void *)((uint8_t *)channel->area + set[0].msg.off);
+	struct urn_abi_msg_set *sender = (void *)((uint8_t *)channel->area + set[2].msg.off);
+	struct urn_client *c = channel->ctx;
+	struct urn_report_msg_totals t;
+	struct urn_err err;
+
+	(void)state;
+	atomic_store(&r->ctrl.head, 77);
+	assert_int_equal(urn_report_msg_totals(dp->adapter[0], &t, &err), 0);
+	assert_int_equal(t.sets, SETS);
+	assert_int_equal(t.queues, 1);
+	assert_int_equal(t.ring_bytes, 4 * 128);
+	assert_int_equal(t.waiting, 4);
+	assert_int_equal(t.waiting_bytes, 4 * 128);
+	assert_int_equal(t.pending, 0);
+	assert_int_equal(t.flows, 0);
+	atomic_store(&r->ctrl.head, UINT32_MAX); /* one message before the tail */
+	memcpy(sender->send.node, node, 16);
+	sender->send.qid = URN_MSG_NAME(3);
+	atomic_store(&sender->send.seq, 1);
+	(void)urn_abi_db_ring((void *)((uint8_t *)channel->area + c->db_off[0]), set[2].msg.db);
+	urn_engine_turn(dp->engine[0], urn_engine_now(dp->engine[0]));
+	assert_int_equal(urn_report_msg_totals(dp->adapter[0], &t, &err), 0);
+	assert_int_equal(t.waiting, 1);
+	assert_int_equal(t.waiting_bytes, 128);
+	assert_int_equal(t.pending, 1);
+	assert_int_equal(t.flows, 1);
+}
+
 int
 main(void)
 {
@@ -199,6 +234,7 @@ main(void)
 		cmocka_unit_test(each_set_once),
 		cmocka_unit_test(queue_and_answer),
 		cmocka_unit_test(clients_have_sets),
+		cmocka_unit_test(totals),
 	};
 
 	return cmocka_run_group_tests_name("msg", tests, setup, teardown);
