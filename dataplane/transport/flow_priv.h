@@ -124,7 +124,7 @@ struct urn_flow {
 	uint64_t tx_epoch;
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
 	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
-	struct urn_flow_queue active; /* long messages that are being sent, in the order of their next parts */
+	struct urn_flow_queue active; /* long messages that are being sent, the oldest first */
 	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
