@@ -4,6 +4,7 @@
  * node.
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
+ *   flow_held.c   messages that wait: as many as an owner may have, and those beyond
  *   flow_tx.c     packets of messages, first and repeated
  *   flow_rx.c     data that came: order, refusals
  *   flow_whole.c  parts of long messages that came, and the buffers that they are put together in
@@ -58,6 +59,7 @@ enum {
 
 /* Positions of a message in its flow; urn_flow_msg.state. */
 enum urn_flow_msg_state {
+	URN_FLOW_MSG_HELD,   /* in urn_flow.held; pprev is valid */
 	URN_FLOW_MSG_QUEUED, /* in shorts or longs; pprev is valid */
 	URN_FLOW_MSG_ACTIVE, /* in active; pprev is valid */
 	URN_FLOW_MSG_SENT,   /* whole, in a packet; work is valid */
@@ -87,6 +89,12 @@ enum urn_flow_flag {
 struct urn_flow_queue {
 	struct urn_flow_msg *head;
 	struct urn_flow_msg **tail; /* link behind the last one */
+};
+
+/* Messages whose owners have as many waiting in the flow as they may. */
+struct urn_flow_held {
+	struct urn_flow_queue of[URN_FLOW_OWNERS]; /* by bucket of the owner */
+	uint32_t n;                                /* messages in all; not 0 */
 };
 
 /* A long message that is put together, or one that was refused lately. */
@@ -125,6 +133,7 @@ struct urn_flow {
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
 	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
 	struct urn_flow_queue active; /* long messages that are being sent, the oldest first */
+	struct urn_flow_held *held; /* owner; NULL: no message is held */
 	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
@@ -171,6 +180,7 @@ struct urn_flows {
 	uint32_t kept_bytes;       /* bytes of messages that those have room for, at most URN_FLOW_KEPT_BYTES */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
+	struct urn_flow_held *spare_held; /* taken when a flow holds messages; NULL: none now */
 	struct urn_flow_refusals *spare; /* taken when a message is refused; NULL: none now */
 };
 
@@ -184,6 +194,13 @@ static inline struct urn_flow *
 urn_flow_of(struct urn_source *src)
 {
 	return (struct urn_flow *)src;
+}
+
+static inline void
+urn_flow_queue_init(struct urn_flow_queue *q)
+{
+	q->head = NULL;
+	q->tail = &q->head;
 }
 
 /* True when something is to be sent that was not sent before. */
@@ -215,8 +232,6 @@ void urn_flow_free(struct urn_tp *tp, struct urn_flow *f);
 void urn_flow_sched(struct urn_tp *tp, struct urn_flow *f);
 void urn_flow_put(struct urn_flow_queue *q, struct urn_flow_msg *m, enum urn_flow_msg_state state);
 void urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m);
-/* A message leaves the queue of those not sent. */
-void urn_flow_not_waiting(struct urn_flow *f, const struct urn_flow_msg *m);
 /* Give the answer to the user. */
 void urn_flow_answer(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code);
 /* Begin a new epoch; no packet is under way. */
@@ -226,6 +241,17 @@ void urn_flow_renew(struct urn_tp *tp, struct urn_flow *f);
  * flow begins a new epoch.
  */
 void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all);
+
+/* ---- flow_held.c */
+
+/* Put a message into its queue, or hold it. returns: false: no memory */
+bool urn_flow_queue(const struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m);
+/* Take a message that was not sent, or not whole, out of its queue. */
+void urn_flow_unqueue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m);
+/* A message has left the queue of those not sent: messages of its owner that are held may move up. */
+void urn_flow_not_waiting(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_msg *m);
+/* Any message that is held; NULL: none is. */
+struct urn_flow_msg *urn_flow_first_held(const struct urn_flow *f);
 
 /* ---- flow_tx.c */
 

@@ -196,7 +196,7 @@ fill_whole(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 	while ((m = f->shorts.head) && seg_bytes(m) <= room && w->flow.segs < URN_FLOW_SEGMENTS) {
 		room -= seg_bytes(m);
 		urn_flow_take(&f->shorts, m);
-		urn_flow_not_waiting(f, m);
+		urn_flow_not_waiting(tp, f, m);
 		m->state = URN_FLOW_MSG_SENT;
 		m->work = w;
 		m->sent = m->len;
@@ -244,7 +244,7 @@ fill_part(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 	urn_flow_take(&f->active, m);
 	m->state = URN_FLOW_MSG_PARTS;
 	f->active_n--;
-	urn_flow_not_waiting(f, m);
+	urn_flow_not_waiting(tp, f, m);
 }
 
 /* Let more long messages take turns. */
