@@ -2,6 +2,7 @@
 /* Flows: making, finding, forgetting; messages in and out of a flow. */
 #include "transport/flow_priv.h"
 
+#include "base/rnd.h"
 #include "wire/ecn.h"
 
 #include <stdlib.h>
@@ -30,6 +31,7 @@ urn_flows_init(struct urn_tp *tp)
 	fl->looped = RTE_BIT64(bit);
 	fl->bucket = calloc(URN_FLOW_BUCKETS, sizeof(struct urn_flow *));
 	fl->born = tp->now;
+	fl->secret = urn_rnd_at((uint64_t)tp->cfg.hash_seed << 32 | tp->cfg.hash_seed, 0);
 	TAILQ_INIT(&fl->whole);
 	tp->flows = fl;
 	return fl->bucket ? 0 : -1;
@@ -72,13 +74,6 @@ urn_flow_find(struct urn_tp *tp, const uint8_t gid[16], uint8_t key)
 	return f;
 }
 
-static void
-queue_init(struct urn_flow_queue *q)
-{
-	q->head = NULL;
-	q->tail = &q->head;
-}
-
 struct urn_flow *
 urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t flags)
 {
@@ -101,9 +96,9 @@ urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t fl
 	f->tx.timer.kind = URN_TIMER_FLOW;
 	f->tx.timeout = URN_FLOW_TIMEOUT;
 	f->tx.retry_cnt = URN_FLOW_RETRIES;
-	queue_init(&f->shorts);
-	queue_init(&f->longs);
-	queue_init(&f->active);
+	urn_flow_queue_init(&f->shorts);
+	urn_flow_queue_init(&f->longs);
+	urn_flow_queue_init(&f->active);
 	SLIST_INIT(&f->wholes);
 	f->hash_next = *bucket;
 	*bucket = f;
@@ -123,6 +118,7 @@ destroy(struct urn_tp *tp, struct urn_flow *f)
 		urn_flow_work_put(tp, w);
 	}
 	urn_flow_forget_rx(tp, f);
+	free(f->held);
 	urn_congestion_end_source(tp, &f->congestion);
 	urn_wheel_stop(&tp->wheel, &f->tx.timer);
 	urn_sched_remove(&tp->sched, &f->user.source);
@@ -163,6 +159,8 @@ urn_flows_free(struct urn_tp *tp)
 			fl->bucket[i] = f->hash_next;
 			destroy(tp, f);
 		}
+	urn_flows_free_kept(fl);
+	free(fl->spare_held);
 	free(fl->spare);
 	free(fl->bucket);
 	free(fl);
@@ -195,36 +193,6 @@ urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m)
 		m->next->pprev = m->pprev;
 	else
 		q->tail = m->pprev;
-}
-
-/* True when a message does not fit a packet. */
-static bool
-is_long(const struct urn_tp *tp, const struct urn_flow_msg *m)
-{
-	return sizeof(struct urn_flow_seg) + urn_flow_pad(m->len) > tp->cfg.mtu;
-}
-
-/* Owners share a bound by bucket: an owner's waiting messages delay those of others by that much. */
-static uint8_t *
-waiting_of(struct urn_flow *f, const struct urn_flow_msg *m)
-{
-	uint64_t h = (uint64_t)(uintptr_t)m->owner * 0x9e3779b97f4a7c15u;
-
-	return &f->waiting[h >> 60];
-}
-_Static_assert(URN_FLOW_OWNERS == 16, "four bits of a hash");
-_Static_assert(URN_FLOW_WAITING <= UINT8_MAX, "urn_flow.waiting");
-
-static uint8_t
-weight_of(const struct urn_flow_msg *m)
-{
-	return m->len > URN_FLOW_MTU_MIN ? URN_FLOW_WAITING_LONG : 1;
-}
-
-void
-urn_flow_not_waiting(struct urn_flow *f, const struct urn_flow_msg *m)
-{
-	*waiting_of(f, m) = (uint8_t)(*waiting_of(f, m) - weight_of(m));
 }
 
 /* ---- sending */
@@ -335,7 +303,7 @@ gather(struct urn_tp *tp, struct urn_flow *f)
 uint8_t
 urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 {
-	uint8_t code = URN_MSG_BUSY, *waiting;
+	uint8_t code = URN_MSG_BUSY;
 	struct urn_flow *f;
 
 	if (unlikely(!tp->flows || m->len > URN_MSG_MAX))
@@ -345,17 +313,14 @@ urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 		return code;
 	if (unlikely(tp->now - f->tx_at > URN_FLOW_RENEW_NS) && urn_psn_tx_idle(&f->tx))
 		urn_flow_renew(tp, f);
-	waiting = waiting_of(f, m);
-	if (*waiting + weight_of(m) > URN_FLOW_WAITING) {
-		urn_flow_sched(tp, f);
-		return URN_MSG_BUSY;
-	}
-	*waiting = (uint8_t)(*waiting + weight_of(m));
-	m->flow = f;
 	m->sent = 0;
 	m->out = 0;
 	m->code = 0;
-	urn_flow_put(is_long(tp, m) ? &f->longs : &f->shorts, m, URN_FLOW_MSG_QUEUED);
+	if (unlikely(!urn_flow_queue(tp, f, m))) {
+		urn_flow_sched(tp, f);
+		return URN_MSG_BUSY;
+	}
+	m->flow = f;
 	gather(tp, f);
 	return URN_MSG_PENDING;
 }
@@ -389,19 +354,6 @@ void_segment(struct urn_work *w, const struct urn_flow_msg *m)
 	}
 }
 
-/* Take a message that was not sent, or not whole, out of its queue. */
-static void
-unqueue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m)
-{
-	if (m->state == URN_FLOW_MSG_ACTIVE) {
-		urn_flow_take(&f->active, m);
-		f->active_n--;
-	} else {
-		urn_flow_take(is_long(tp, m) ? &f->longs : &f->shorts, m);
-	}
-	urn_flow_not_waiting(f, m);
-}
-
 void
 urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 {
@@ -427,8 +379,8 @@ urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 		f->gone[f->gone_n++] = m->id;
 		urn_flow_sched(tp, f);
 	}
-	if (m->state == URN_FLOW_MSG_QUEUED || m->state == URN_FLOW_MSG_ACTIVE)
-		unqueue(tp, f, m);
+	if (m->state == URN_FLOW_MSG_HELD || m->state == URN_FLOW_MSG_QUEUED || m->state == URN_FLOW_MSG_ACTIVE)
+		urn_flow_unqueue(tp, f, m);
 }
 
 /* ---- a flow fails */
@@ -483,7 +435,7 @@ drop_queue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_queue *q, bool
 		next = m->next;
 		if (!all && !m->sent)
 			continue;
-		unqueue(tp, f, m);
+		urn_flow_unqueue(tp, f, m);
 		doom(doomed, m);
 	}
 }
@@ -493,6 +445,10 @@ urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all)
 {
 	struct urn_flow_msg *doomed = NULL, *m;
 
+	while (all && (m = urn_flow_first_held(f))) { /* before others go: held ones would move up */
+		urn_flow_unqueue(tp, f, m);
+		doom(&doomed, m);
+	}
 	drop_packets(tp, f, &doomed);
 	drop_queue(tp, f, &f->active, all, &doomed);
 	if (all) {

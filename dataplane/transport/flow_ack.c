@@ -218,7 +218,7 @@ part_acked(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m, uint8_
 	if (m->code && m->state == URN_FLOW_MSG_ACTIVE) { /* no further part is sent */
 		urn_flow_take(&f->active, m);
 		f->active_n--;
-		urn_flow_not_waiting(f, m);
+		urn_flow_not_waiting(tp, f, m);
 		m->state = URN_FLOW_MSG_PARTS;
 	}
 	if (m->state == URN_FLOW_MSG_PARTS && !m->out)

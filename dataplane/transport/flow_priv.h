@@ -4,8 +4,10 @@
  * node.
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
+ *   flow_held.c   messages that wait: as many as an owner may have, and those beyond
  *   flow_tx.c     packets of messages, first and repeated
- *   flow_rx.c     data that came: order, parts, refusals
+ *   flow_rx.c     data that came: order, refusals
+ *   flow_whole.c  parts of long messages that came, and the buffers that they are put together in
  *   flow_ack.c    acknowledgements and resets, both ways
  *   flow_timer.c  repeats, giving up, ageing
  *
@@ -34,6 +36,8 @@ enum {
 	URN_FLOW_WHOLES = 64,          /* messages of an engine that are being put together */
 	URN_FLOW_STALL_IDS = 65536,    /* ids up to a stalled message's that are refused: more than a flow sends meanwhile */
 	URN_FLOW_WHOLES_FLOW = 16,     /* ... of a flow, with those that were refused lately */
+	URN_FLOW_KINDS = 9,            /* sizes of the buffers for these: 0 for a note, 8 KiB, 16 KiB, ... 1 MiB */
+	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
 	URN_FLOW_OWNERS = 16,          /* buckets of owners, for the bound of waiting messages */
 	URN_FLOW_WAITING = 128,        /* short messages of a bucket of owners that may wait in a flow */
 	URN_FLOW_WAITING_LONG = 16,    /* short messages that a long one counts as */
@@ -52,9 +56,11 @@ enum {
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
 #define URN_FLOW_STALL_NS 10000000000ull /* ns without a part after which a message gives its place to another */
+#define URN_FLOW_KEEP_NS 10000000000ull  /* ns without a long message after which buffers go back to the system */
 
 /* Positions of a message in its flow; urn_flow_msg.state. */
 enum urn_flow_msg_state {
+	URN_FLOW_MSG_HELD,   /* in urn_flow.held; pprev is valid */
 	URN_FLOW_MSG_QUEUED, /* in shorts or longs; pprev is valid */
 	URN_FLOW_MSG_ACTIVE, /* in active; pprev is valid */
 	URN_FLOW_MSG_SENT,   /* whole, in a packet; work is valid */
@@ -86,18 +92,28 @@ struct urn_flow_queue {
 	struct urn_flow_msg **tail; /* link behind the last one */
 };
 
+/* Messages whose owners have as many waiting in the flow as they may. */
+struct urn_flow_held {
+	struct urn_flow_queue of[URN_FLOW_OWNERS]; /* by bucket of the owner */
+	uint32_t n;                                /* messages in all; not 0 */
+};
+
 /* A long message that is put together, or one that was refused lately. */
 struct urn_flow_whole {
-	SLIST_ENTRY(urn_flow_whole) link; /* in the flow's list, the newest first */
+	SLIST_ENTRY(urn_flow_whole) link; /* in the flow's list, the newest first; or in urn_flows.kept */
 	TAILQ_ENTRY(urn_flow_whole) turn; /* in urn_flows.whole; valid with code 0 */
 	struct urn_flow *flow; /* the flow that it came by */
 	uint64_t at;       /* ns: when the last part came */
 	uint64_t qid, src_qid;
 	uint32_t id;       /* number of the message, among those of the flow */
 	uint32_t len, got; /* bytes of the message; bytes that came */
+	uint64_t edges;    /* ends of the parts that came, less their beginnings: sum of secret numbers (flow_whole.c) */
 	uint8_t code;      /* 0: being put together; else the code that its parts are refused with */
-	uint8_t data[];    /* len bytes; none with a code */
+	uint8_t kind;      /* of the buffer, which this struct begins; the same for its life */
+	uint8_t data[] __attribute__((aligned(64))); /* room for len bytes, or for more; none with kind 0 */
 };
+
+SLIST_HEAD(urn_flow_whole_list, urn_flow_whole);
 
 /* Packets with refused messages, until the sender says that it knows. */
 struct urn_flow_refusals {
@@ -117,7 +133,8 @@ struct urn_flow {
 	uint64_t tx_epoch;
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
 	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
-	struct urn_flow_queue active; /* long messages that are being sent, in the order of their next parts */
+	struct urn_flow_queue active; /* long messages that are being sent, the oldest first */
+	struct urn_flow_held *held; /* owner; NULL: no message is held */
 	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
@@ -130,7 +147,7 @@ struct urn_flow {
 	uint64_t rx_at;            /* ns: when a packet was accepted last */
 	uint64_t bitmap[URN_FLOW_WINDOW / 64]; /* bit PSN % 256: came ahead of expected */
 	struct urn_flow_refusals *refusals;    /* NULL: none */
-	SLIST_HEAD(, urn_flow_whole) wholes;
+	struct urn_flow_whole_list wholes;
 	uint32_t expected;         /* first PSN that has not come */
 	uint32_t stalled_id;       /* the largest id of a message that lost its place; valid with URN_FLOWF_STALLED */
 
@@ -157,8 +174,14 @@ struct urn_flows {
 	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
 	uint32_t wholes;           /* messages that are put together */
 	TAILQ_HEAD(, urn_flow_whole) whole; /* ... those, the one whose last part is the longest ago first */
+	struct urn_flow_whole_list kept[URN_FLOW_KINDS]; /* buffers without a message, by kind; owner */
+	uint64_t kept_at;          /* ns: when a buffer was taken last */
+	uint64_t secret;           /* of this transport's life: nobody else knows it */
+	uint32_t kept_n, kept_notes; /* buffers that are kept: of kind 1 and more; of kind 0 */
+	uint32_t kept_bytes;       /* bytes of messages that those have room for, at most URN_FLOW_KEPT_BYTES */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
+	struct urn_flow_held *spare_held; /* taken when a flow holds messages; NULL: none now */
 	struct urn_flow_refusals *spare; /* taken when a message is refused; NULL: none now */
 };
 
@@ -172,6 +195,13 @@ static inline struct urn_flow *
 urn_flow_of(struct urn_source *src)
 {
 	return (struct urn_flow *)src;
+}
+
+static inline void
+urn_flow_queue_init(struct urn_flow_queue *q)
+{
+	q->head = NULL;
+	q->tail = &q->head;
 }
 
 /* True when something is to be sent that was not sent before. */
@@ -203,8 +233,6 @@ void urn_flow_free(struct urn_tp *tp, struct urn_flow *f);
 void urn_flow_sched(struct urn_tp *tp, struct urn_flow *f);
 void urn_flow_put(struct urn_flow_queue *q, struct urn_flow_msg *m, enum urn_flow_msg_state state);
 void urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m);
-/* A message leaves the queue of those not sent. */
-void urn_flow_not_waiting(struct urn_flow *f, const struct urn_flow_msg *m);
 /* Give the answer to the user. */
 void urn_flow_answer(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code);
 /* Begin a new epoch; no packet is under way. */
@@ -214,6 +242,17 @@ void urn_flow_renew(struct urn_tp *tp, struct urn_flow *f);
  * flow begins a new epoch.
  */
 void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all);
+
+/* ---- flow_held.c */
+
+/* Put a message into its queue, or hold it. returns: false: no memory */
+bool urn_flow_queue(const struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m);
+/* Take a message that was not sent, or not whole, out of its queue. */
+void urn_flow_unqueue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m);
+/* A message has left the queue of those not sent: messages of its owner that are held may move up. */
+void urn_flow_not_waiting(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_msg *m);
+/* Any message that is held; NULL: none is. */
+struct urn_flow_msg *urn_flow_first_held(const struct urn_flow *f);
 
 /* ---- flow_tx.c */
 
@@ -236,6 +275,26 @@ void urn_flow_lose(struct urn_flow *f, struct urn_work *w);
 void urn_flow_accept(struct urn_tp *tp, struct rte_mbuf *m);
 /* Forget everything about a direction: refusals, messages that are put together. */
 void urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f);
+
+/* ---- flow_whole.c */
+
+/*
+ * Take a part of a long message. from: qid is set when the message is whole. returns: URN_MSG_DONE, or the code that
+ * the message is refused with
+ */
+uint8_t urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from,
+			   const struct urn_flow_seg *s);
+/*
+ * The sender let go of a long message midway. Parts that were overtaken find the note that no more are taken; one that
+ * was overtaken by URN_FLOW_WHOLES_FLOW notes begins a message that stalls.
+ */
+void urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s);
+/* Forget the messages of a flow that are put together, and its notes. */
+void urn_flow_drop_wholes(struct urn_tp *tp, struct urn_flow *f);
+/* Give all buffers without a message back to the system. */
+void urn_flows_free_kept(struct urn_flows *fl);
+/* The same if none was needed for URN_FLOW_KEEP_NS; asked when a flow's timer is due, the last flow's before it goes. */
+void urn_flows_age_kept(struct urn_tp *tp);
 
 /* ---- flow_ack.c */
 

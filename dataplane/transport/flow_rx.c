@@ -94,204 +94,16 @@ note_refusals(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_refus
 	f->refusals->of[f->refusals->n++] = *r;
 }
 
-/* ---- long messages */
-
-static void
-drop_whole(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_whole *h)
-{
-	SLIST_REMOVE(&f->wholes, h, urn_flow_whole, link);
-	f->wholes_n--;
-	if (!h->code) {
-		TAILQ_REMOVE(&tp->flows->whole, h, turn);
-		tp->flows->wholes--;
-	}
-	free(h);
-}
-
 void
 urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f)
 {
-	struct urn_flow_whole *h;
-
-	while ((h = SLIST_FIRST(&f->wholes)))
-		drop_whole(tp, f, h);
+	urn_flow_drop_wholes(tp, f);
 	if (f->refusals) {
 		free(f->refusals);
 		f->refusals = NULL;
 	}
 	memset(f->bitmap, 0, sizeof(f->bitmap));
 	f->flags &= (uint16_t)~URN_FLOWF_STALLED;
-}
-
-/* A message stalled, and gives its place away. Parts of it may come all the same: these are refused. */
-static void
-drop_stalled(struct urn_tp *tp, struct urn_flow_whole *h)
-{
-	struct urn_flow *f = h->flow;
-
-	if (!(f->flags & URN_FLOWF_STALLED) || (int32_t)(h->id - f->stalled_id) > 0)
-		f->stalled_id = h->id;
-	f->flags |= URN_FLOWF_STALLED;
-	drop_whole(tp, f, h);
-}
-
-/* True when a message without an entry may be one that lost its place: a part is missing then. */
-static bool
-may_have_stalled(const struct urn_flow *f, const struct urn_flow_seg *s)
-{
-	return unlikely(f->flags & URN_FLOWF_STALLED) &&
-	       f->stalled_id - rte_be_to_cpu_32(s->id) < URN_FLOW_STALL_IDS;
-}
-
-static bool
-is_stalled(const struct urn_tp *tp, const struct urn_flow_whole *h)
-{
-	return h && !h->code && tp->now - h->at > URN_FLOW_STALL_NS;
-}
-
-/* Make room among the messages of all flows. returns: true when there is room */
-static bool
-engine_room(struct urn_tp *tp)
-{
-	struct urn_flow_whole *h = TAILQ_FIRST(&tp->flows->whole);
-
-	if (likely(tp->flows->wholes < URN_FLOW_WHOLES))
-		return true;
-	if (!is_stalled(tp, h))
-		return false;
-	drop_stalled(tp, h);
-	return true;
-}
-
-/* Make room in the list of a flow: the oldest entry that is no message any more goes. returns: true when there is room */
-static bool
-wholes_room(struct urn_tp *tp, struct urn_flow *f)
-{
-	struct urn_flow_whole *h, *old = NULL;
-
-	if (f->wholes_n < URN_FLOW_WHOLES_FLOW)
-		return true;
-	SLIST_FOREACH(h, &f->wholes, link)
-		if (h->code || is_stalled(tp, h))
-			old = h;
-	if (!old)
-		return false;
-	if (old->code)
-		drop_whole(tp, f, old);
-	else
-		drop_stalled(tp, old);
-	return true;
-}
-
-/* Begin to put a message together, or note that it is refused (code not 0). NULL: no room */
-static struct urn_flow_whole *
-new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s, uint8_t code)
-{
-	uint32_t len = rte_be_to_cpu_32(s->len);
-	struct urn_flow_whole *h;
-
-	if (!wholes_room(tp, f))
-		return NULL;
-	h = malloc(sizeof(*h) + (code ? 0 : len)); /* once a message that is longer than a packet */
-	if (!h)
-		return NULL;
-	*h = (struct urn_flow_whole){
-		.flow = f,
-		.at = tp->now,
-		.qid = rte_be_to_cpu_64(s->qid),
-		.src_qid = rte_be_to_cpu_64(s->src_qid),
-		.id = rte_be_to_cpu_32(s->id),
-		.len = len,
-		.code = code,
-	};
-	SLIST_INSERT_HEAD(&f->wholes, h, link);
-	f->wholes_n++;
-	if (!code) {
-		TAILQ_INSERT_TAIL(&tp->flows->whole, h, turn);
-		tp->flows->wholes++;
-	}
-	return h;
-}
-
-/* The first part of a message came. returns: the message, or NULL with *code: no parts are taken */
-static struct urn_flow_whole *
-first_part(struct urn_tp *tp, struct urn_flow *f, const struct data *d, const struct urn_flow_seg *s,
-	   uint8_t *code)
-{
-	struct urn_flow_whole *h = NULL;
-
-	*code = URN_MSG_BUSY;
-	if (!may_have_stalled(f, s))
-		*code = urn_flow_user(tp)->admit(tp, &d->from, rte_be_to_cpu_64(s->qid), rte_be_to_cpu_32(s->len));
-	if (*code == URN_MSG_DONE) {
-		*code = URN_MSG_BUSY;
-		if (engine_room(tp))
-			h = new_whole(tp, f, s, 0);
-		if (h)
-			return h;
-	}
-	(void)new_whole(tp, f, s, *code);
-	return NULL;
-}
-
-static struct urn_flow_whole *
-find_whole(const struct urn_flow *f, const struct urn_flow_seg *s)
-{
-	uint32_t id = rte_be_to_cpu_32(s->id);
-	struct urn_flow_whole *h = SLIST_FIRST(&f->wholes);
-
-	while (h && h->id != id)
-		h = SLIST_NEXT(h, link);
-	return h;
-}
-
-/* Take a part. returns: URN_MSG_DONE, or the code that the message is refused with */
-static uint8_t
-take_part(struct urn_tp *tp, struct urn_flow *f, struct data *d, const struct urn_flow_seg *s)
-{
-	uint32_t off = rte_be_to_cpu_32(s->off), bytes = rte_be_to_cpu_16(s->bytes);
-	struct urn_flow_whole *h = find_whole(f, s);
-	uint8_t code = URN_MSG_DONE;
-
-	if (!h)
-		h = first_part(tp, f, d, s, &code);
-	if (!h)
-		return code;
-	/* One part with the code is enough: the sender answers the message after all its parts. */
-	if (h->code)
-		return URN_MSG_DONE;
-	/* Parts of one id that belong to different messages: their sender mixes them up. */
-	if (h->len != rte_be_to_cpu_32(s->len) || h->qid != rte_be_to_cpu_64(s->qid) || h->got + bytes > h->len)
-		return URN_MSG_BUSY;
-	memcpy(h->data + off, s + 1, bytes);
-	h->got += bytes;
-	h->at = tp->now;
-	TAILQ_REMOVE(&tp->flows->whole, h, turn);
-	TAILQ_INSERT_TAIL(&tp->flows->whole, h, turn);
-	if (h->got < h->len)
-		return URN_MSG_DONE;
-	d->from.qid = h->src_qid;
-	code = urn_flow_user(tp)->deliver(tp, &d->from, h->qid, h->data, h->len);
-	if (code == URN_MSG_DONE)
-		URN_COUNT(tp, FLOW_MESSAGES_RX);
-	drop_whole(tp, f, h);
-	return code;
-}
-
-/*
- * The sender let go of a message midway. Parts that were overtaken find the note that no more are taken; one that was
- * overtaken by URN_FLOW_WHOLES_FLOW notes begins a message that stalls.
- */
-static void
-let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s)
-{
-	struct urn_flow_whole *h = find_whole(f, s);
-
-	if (h && h->code)
-		return;
-	if (h)
-		drop_whole(tp, f, h);
-	(void)new_whole(tp, f, s, URN_MSG_BUSY);
 }
 
 /* ---- a packet */
@@ -303,12 +115,12 @@ take_segment(struct urn_tp *tp, struct urn_flow *f, struct data *d, const struct
 
 	if (unlikely(s->kind == URN_FLOW_VOID)) {
 		if (s->id)
-			let_go(tp, f, s);
+			urn_flow_let_go(tp, f, s);
 		return URN_MSG_DONE;
 	}
 	d->from.qid = rte_be_to_cpu_64(s->src_qid);
 	if (s->kind == URN_FLOW_PART)
-		return take_part(tp, f, d, s);
+		return urn_flow_take_part(tp, f, &d->from, s);
 	code = urn_flow_user(tp)->deliver(tp, &d->from, rte_be_to_cpu_64(s->qid), (const uint8_t *)(s + 1),
 					  rte_be_to_cpu_32(s->len));
 	if (likely(code == URN_MSG_DONE))

@@ -116,6 +116,7 @@ outstanding(struct urn_tp *tp, struct urn_flow *f)
 void
 urn_flow_due(struct urn_tp *tp, struct urn_flow *f)
 {
+	urn_flows_age_kept(tp);
 	if (urn_flow_has_new(f) || f->lost)
 		urn_flow_sched(tp, f); /* the MAC address may be known by now */
 	if (!urn_psn_tx_idle(&f->tx)) {

@@ -2,7 +2,10 @@
 /* Flows: packets of messages, first and repeated. */
 #include "transport/flow_priv.h"
 
-enum { AGE_SHIFT = 20 }; /* ns to units of urn_flow.tx_born */
+enum {
+	AGE_SHIFT = 20,  /* ns to units of urn_flow.tx_born */
+	OLDEST_TURN = 8, /* a power of two, more than 1: parts of the oldest message come at odd numbers, too */
+};
 
 /* ---- work: one a packet, from the transport's pool */
 
@@ -193,7 +196,7 @@ fill_whole(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 	while ((m = f->shorts.head) && seg_bytes(m) <= room && w->flow.segs < URN_FLOW_SEGMENTS) {
 		room -= seg_bytes(m);
 		urn_flow_take(&f->shorts, m);
-		urn_flow_not_waiting(f, m);
+		urn_flow_not_waiting(tp, f, m);
 		m->state = URN_FLOW_MSG_SENT;
 		m->work = w;
 		m->sent = m->len;
@@ -205,12 +208,29 @@ fill_whole(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 	w->flow.bytes = tp->cfg.mtu - room;
 }
 
+/*
+ * The long message whose part is sent next: the one with the fewest bytes left, so that a message that began ends soon,
+ * and short ones wait for little. The oldest has one turn in OLDEST_TURN: those behind it can't hold it up for ever.
+ */
+static struct urn_flow_msg *
+next_long(const struct urn_flow *f)
+{
+	struct urn_flow_msg *best = f->active.head;
+
+	if ((f->sent_no & (OLDEST_TURN - 1)) == OLDEST_TURN - 1)
+		return best;
+	for (struct urn_flow_msg *m = best->next; m; m = m->next)
+		if (m->len - m->sent < best->len - best->sent)
+			best = m;
+	return best;
+}
+
 /* Put the next part of the long message whose turn it is into a packet. */
 static void
 fill_part(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 {
 	uint32_t most = (tp->cfg.mtu - (uint32_t)sizeof(struct urn_flow_seg)) & ~3u;
-	struct urn_flow_msg *m = f->active.head;
+	struct urn_flow_msg *m = next_long(f);
 
 	w->flow.part = 1;
 	w->flow.segs = 1;
@@ -219,14 +239,12 @@ fill_part(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 	w->flow.bytes = RTE_MIN(m->len - m->sent, most);
 	m->sent += w->flow.bytes;
 	m->out++;
-	urn_flow_take(&f->active, m);
-	if (m->sent < m->len) {
-		urn_flow_put(&f->active, m, URN_FLOW_MSG_ACTIVE);
+	if (m->sent < m->len)
 		return;
-	}
+	urn_flow_take(&f->active, m);
 	m->state = URN_FLOW_MSG_PARTS;
 	f->active_n--;
-	urn_flow_not_waiting(f, m);
+	urn_flow_not_waiting(tp, f, m);
 }
 
 /* Let more long messages take turns. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_jhash.h>
+
 enum {
 	TICK_NS = 4096,              /* ns: timers are no finer than the wheel */
 	BACKOFF_MAX = 8,
@@ -19,128 +21,153 @@ enum {
 #define HASTY_AGE_NS 2000000000ull   /* ns after the last needless repeat until hasty is forgotten */
 #define RTT_MIN_AGE_NS 10000000000ull /* ns after which the smallest round trip is measured anew */
 
-/* Room for twice as many indices. returns: false: no memory */
-static bool
-grow(struct urn_peers *ps)
-{
-	uint32_t n = ps->n ? 2 * ps->n : 16, *next;
-	struct urn_peer **at;
+/* ---- the index */
 
-	at = realloc(ps->at, n * sizeof(*at));
-	if (at)
-		ps->at = at;
-	next = at ? realloc(ps->next, n * sizeof(*next)) : NULL;
-	if (!next)
+/* Make a page of the index. NULL: no memory */
+static struct urn_peer_page *
+make_page(struct urn_peers *ps, uint32_t page)
+{
+	ps->page[page] = calloc(1, sizeof(*ps->page[page]));
+	return ps->page[page];
+}
+
+/* The lowest page that has an index without a peer; -1: no page has one. */
+static int
+page_with_room(const struct urn_peers *ps)
+{
+	for (int i = 0; i < URN_PEER_PAGES / 64; i++)
+		if (ps->room[i])
+			return 64 * i + __builtin_ctzll(ps->room[i]);
+	return -1;
+}
+
+/* Give a peer the lowest index that has none. returns: false: no room, or no memory */
+static bool
+index_put(struct urn_peers *ps, struct urn_peer *p)
+{
+	int at = page_with_room(ps), i;
+	struct urn_peer_page *g;
+
+	if (at < 0)
 		return false;
-	ps->next = next;
-	memset(ps->at + ps->n, 0, (n - ps->n) * sizeof(*at));
-	ps->n = n;
+	g = ps->page[at] ? ps->page[at] : make_page(ps, (uint32_t)at);
+	if (!g)
+		return false;
+	i = __builtin_ctzll(~g->used);
+	g->at[i] = p;
+	g->used |= 1ull << i;
+	if (g->used == UINT64_MAX)
+		ps->room[at / 64] &= ~(1ull << at % 64);
+	p->index = (uint16_t)(at * URN_PEER_PAGE + i);
 	return true;
+}
+_Static_assert(URN_PEER_PAGE == 64, "bits of urn_peer_page.used");
+
+static void
+index_take(struct urn_peers *ps, const struct urn_peer *p)
+{
+	uint32_t at = p->index / URN_PEER_PAGE;
+	struct urn_peer_page *g = ps->page[at];
+
+	g->used &= ~(1ull << p->index % URN_PEER_PAGE);
+	ps->room[at / 64] |= 1ull << at % 64;
+	if (g->used)
+		return;
+	free(g);
+	ps->page[at] = NULL;
+}
+
+/* ---- the table */
+
+/* Make a peer about which nothing is known. NULL: no room, or no memory */
+static struct urn_peer *
+make_peer(struct urn_peers *ps)
+{
+	struct urn_peer *p = calloc(1, sizeof(*p));
+
+	if (!p || !index_put(ps, p)) {
+		free(p);
+		return NULL;
+	}
+	p->distance = URN_PEER_DISTANCE;
+	p->window = urn_delay_first(ps->delay_limit, ps->window);
+	urn_delay_init(&p->delay, ps->delay_limit);
+	return p;
 }
 
 int
 urn_peers_init(struct urn_peers *ps, uint32_t window, uint64_t delay_limit, uint32_t seed)
 {
 	memset(ps, 0, sizeof(*ps));
+	memset(ps->room, 0xff, sizeof(ps->room));
 	ps->window = window;
 	ps->delay_limit = delay_limit;
-	urn_pool_init(&ps->pool, 1, URN_PEER_MAX + 1);
-	if (urn_hash_init(&ps->hash, URN_PEER_BUCKETS, seed) != 0 || !grow(ps))
-		return ENOMEM;
-	ps->at[0] = calloc(1, sizeof(*ps->at[0]));
-	if (!ps->at[0])
-		return ENOMEM;
-	ps->at[0]->distance = URN_PEER_DISTANCE;
-	ps->at[0]->window = urn_delay_first(delay_limit, window);
-	urn_delay_init(&ps->at[0]->delay, delay_limit);
-	return 0;
+	ps->seed = seed;
+	ps->bucket = calloc(URN_PEER_BUCKETS, sizeof(struct urn_peer *));
+	return ps->bucket && make_peer(ps) ? 0 : ENOMEM;
 }
 
 void
 urn_peers_free(struct urn_peers *ps)
 {
-	for (uint32_t i = 0; i < ps->n; i++)
-		free(ps->at[i]);
-	free(ps->at);
-	free(ps->next);
-	urn_hash_fini(&ps->hash);
+	for (uint32_t i = 0; i < URN_PEER_PAGES; i++) {
+		for (uint64_t left = ps->page[i] ? ps->page[i]->used : 0; left; left &= left - 1)
+			free(ps->page[i]->at[__builtin_ctzll(left)]);
+		free(ps->page[i]);
+	}
+	free(ps->bucket);
 	memset(ps, 0, sizeof(*ps));
 }
 
-static uint32_t *
-bucket_of(const struct urn_peers *ps, const uint8_t gid[16])
+/* The link that leads to the peer with an address, or to where it would be. */
+static struct urn_peer **
+link_of(const struct urn_peers *ps, const uint8_t gid[16])
 {
+	struct urn_peer **at;
 	uint32_t word[4];
 
 	memcpy(word, gid, sizeof(word));
-	return urn_hash_bucket(&ps->hash, word, 4);
-}
-
-/* returns: the index, or URN_HASH_NIL: there is no such peer */
-static uint32_t
-find(const struct urn_peers *ps, const uint8_t gid[16])
-{
-	uint32_t i = *bucket_of(ps, gid);
-
-	while (i != URN_HASH_NIL && memcmp(ps->at[i]->gid, gid, 16) != 0)
-		i = ps->next[i];
-	return i;
+	at = &ps->bucket[rte_jhash_32b(word, 4, ps->seed) & (URN_PEER_BUCKETS - 1)];
+	while (*at && memcmp((*at)->gid, gid, 16) != 0)
+		at = &(*at)->next;
+	return at;
 }
 
 struct urn_peer *
 urn_peer_find(struct urn_peers *ps, const uint8_t gid[16])
 {
-	uint32_t i = find(ps, gid);
-
-	return i == URN_HASH_NIL ? NULL : ps->at[i];
-}
-
-/* Make a peer that is not there. returns: the index; 0: no room, or no memory */
-static uint32_t
-make(struct urn_peers *ps, const uint8_t gid[16])
-{
-	struct urn_peer *p = calloc(1, sizeof(*p));
-	uint32_t i = URN_HASH_NIL;
-
-	if (p && (ps->pool.free != URN_HASH_NIL || ps->pool.made < ps->n || grow(ps)))
-		i = urn_pool_get(&ps->pool, ps->next, sizeof(ps->next[0]));
-	if (i == URN_HASH_NIL) {
-		free(p);
-		return 0;
-	}
-	memcpy(p->gid, gid, 16);
-	p->distance = URN_PEER_DISTANCE;
-	p->window = urn_delay_first(ps->delay_limit, ps->window);
-	urn_delay_init(&p->delay, ps->delay_limit);
-	ps->at[i] = p;
-	urn_hash_put(bucket_of(ps, gid), i, &ps->next[i]);
-	return i;
+	return *link_of(ps, gid);
 }
 
 uint16_t
 urn_peer_get(struct urn_peers *ps, const uint8_t gid[16])
 {
-	uint32_t i = find(ps, gid);
+	struct urn_peer **at = link_of(ps, gid), *p = *at;
 
-	if (i == URN_HASH_NIL)
-		i = make(ps, gid);
-	if (i)
-		ps->at[i]->refs++;
-	return (uint16_t)i;
+	if (!p) {
+		p = make_peer(ps);
+		if (!p)
+			return 0;
+		memcpy(p->gid, gid, 16);
+		*at = p;
+	}
+	p->refs++;
+	return p->index;
 }
 
 void
 urn_peer_put(struct urn_peers *ps, uint16_t index)
 {
-	struct urn_peer *p = ps->at[index];
+	struct urn_peer *p = urn_peer_at(ps, index);
 
 	if (index == 0 || --p->refs)
 		return;
-	urn_hash_take(bucket_of(ps, p->gid), index, ps->next, sizeof(ps->next[0]));
-	urn_pool_put(&ps->pool, index, ps->next, sizeof(ps->next[0]));
+	*link_of(ps, p->gid) = p->next;
+	index_take(ps, p);
 	free(p);
-	ps->at[index] = NULL;
 }
+
+/* ---- measurements */
 
 void
 urn_peer_repeats(struct urn_peer *p, uint64_t floor_ns, uint64_t now)

@@ -52,7 +52,7 @@ void urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 static inline struct urn_peer *
 urn_psn_peer(const struct urn_tp *tp, const struct urn_psn_tx *tx)
 {
-	return tp->peers.at[tx->peer];
+	return urn_peer_at(&tp->peers, tx->peer);
 }
 
 static inline struct urn_peer *

@@ -122,12 +122,10 @@ of_a_peer(void **state)
 	(void)state;
 	for (int on = 0; on < 2; on++) {
 		struct urn_peer *p;
-		uint16_t i;
 
 		assert_int_equal(urn_peers_init(&ps[on], MOST, on ? LIMIT : 0, 1), 0);
-		i = urn_peer_get(&ps[on], gid);
-		assert_int_not_equal(i, 0);
-		p = ps[on].at[i];
+		p = urn_peer_at(&ps[on], urn_peer_get(&ps[on], gid));
+		assert_int_not_equal(p->index, 0);
 		now = 1000000;
 		for (int k = 0; k < 40; k++) {
 			uint64_t rtt = k ? 4 * LIMIT : SHORT;
@@ -139,7 +137,7 @@ of_a_peer(void **state)
 			urn_peer_delivered(p, now, MOST);
 		}
 		window[on] = p->window;
-		urn_peer_put(&ps[on], i);
+		urn_peer_put(&ps[on], p->index);
 		urn_peers_free(&ps[on]);
 	}
 	assert_true(window[0] > 32);

@@ -8,6 +8,7 @@
 
 #include "transport/peer.h"
 
+#include <malloc.h>
 #include <string.h>
 
 static void
@@ -31,12 +32,12 @@ table(void **state)
 		gid_of(gid, i);
 		assert_null(urn_peer_find(&ps, gid));
 		index[i] = urn_peer_get(&ps, gid);
-		assert_true(index[i] != 0);
+		assert_int_equal(index[i], i + 1);
 		assert_int_equal(urn_peer_get(&ps, gid), index[i]);
 	}
 	for (uint32_t i = 0; i < N; i++) {
 		gid_of(gid, i);
-		assert_ptr_equal(urn_peer_find(&ps, gid), ps.at[index[i]]);
+		assert_ptr_equal(urn_peer_find(&ps, gid), urn_peer_at(&ps, index[i]));
 		urn_peer_put(&ps, index[i]);
 		assert_non_null(urn_peer_find(&ps, gid)); /* a second reference */
 		if (i % 2 == 0)
@@ -46,12 +47,11 @@ table(void **state)
 		gid_of(gid, i);
 		assert_int_equal(urn_peer_find(&ps, gid) != NULL, i % 2);
 	}
-	/* Places are reused. */
+	/* The lowest places are reused first. */
 	gid_of(gid, 0);
-	assert_in_range(urn_peer_get(&ps, gid), 1, N);
-	assert_int_equal(ps.pool.made, N + 1);
+	assert_int_equal(urn_peer_get(&ps, gid), 1);
 	urn_peer_put(&ps, 0); /* the entry for all others is never put back */
-	assert_non_null(ps.at[0]);
+	assert_non_null(urn_peer_at(&ps, 0));
 	urn_peers_free(&ps);
 }
 
@@ -76,6 +76,47 @@ table_full(void **state)
 	urn_peers_free(&ps);
 }
 
+/* Bytes of the heap in use, by the allocator's own count. */
+static size_t
+heap(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* DB-6: a node that is idle costs 0 bytes: the heap is as large as before 64 Ki nodes were named, and not one node's worth more. */
+static void
+memory(void **state)
+{
+	static uint16_t index[URN_PEER_MAX];
+	struct urn_peers ps;
+	size_t before, most;
+	uint8_t gid[16];
+
+	(void)state;
+	assert_int_equal(urn_peers_init(&ps, 256, 0, 7), 0);
+	before = heap();
+	for (unsigned int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < URN_PEER_MAX; i++) {
+			gid_of(gid, i);
+			index[i] = urn_peer_get(&ps, gid);
+		}
+		most = heap() - before;
+		print_message("%zu bytes a peer in use\n", most / URN_PEER_MAX);
+		assert_true(most <= URN_PEER_MAX * 320ul);
+		for (uint32_t i = 0; i < URN_PEER_MAX; i++)
+			if (i % 1000)
+				urn_peer_put(&ps, index[i]);
+		/* Peers in between stay in use: each keeps a page of the index at most. */
+		assert_true(heap() - before <= (URN_PEER_MAX / 1000 + 1) * (320 + sizeof(struct urn_peer_page) + 16));
+		for (uint32_t i = 0; i < URN_PEER_MAX; i += 1000)
+			urn_peer_put(&ps, index[i]);
+		assert_int_equal(heap(), before);
+	}
+	urn_peers_free(&ps);
+}
+
 /* Rule "bounds": a client that chooses the addresses of its peers makes no bucket long. */
 static void
 chosen_addresses(void **state)
@@ -93,10 +134,10 @@ chosen_addresses(void **state)
 		memcpy(gid + 12, &words[1], 4);
 		assert_int_not_equal(urn_peer_get(&ps, gid), 0);
 	}
-	for (uint32_t b = 0; b <= ps.hash.mask; b++) {
+	for (uint32_t b = 0; b < URN_PEER_BUCKETS; b++) {
 		uint32_t n = 0;
 
-		for (uint32_t i = ps.hash.bucket[b]; i != URN_HASH_NIL; i = ps.next[i])
+		for (const struct urn_peer *p = ps.bucket[b]; p; p = p->next)
 			n++;
 		longest = n > longest ? n : longest;
 	}
@@ -238,6 +279,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table),
 		cmocka_unit_test(table_full),
+		cmocka_unit_test(memory),
 		cmocka_unit_test(chosen_addresses),
 		cmocka_unit_test(round_trips),
 		cmocka_unit_test(patience),
