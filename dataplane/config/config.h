@@ -103,6 +103,7 @@ struct urn_config_engine {
 struct urn_config_port {
 	struct urn_port_config port; /* name included: ready for urn_port_open() */
 	bool pci;		     /* port.device is a PCI address: name it to urn_eal_start() */
+	bool no_pfc; /* without frames of flow control on a lossless switch; valid when given */
 	int adapter;		     /* index of the adapter that uses the port; -1: none */
 	int sw, plug;		     /* index of the switch and of its plug; -1: none */
 	unsigned int line;

@@ -121,10 +121,36 @@ take_switch(struct urn_config_ctx *ctx, unsigned int index)
 			"time; give less, or raise xoff");
 }
 
+/* Take the pfc of ports; those that no lossless switch has do nothing with the key. */
+static void
+take_ports(struct urn_config_ctx *ctx)
+{
+	for (unsigned int i = 0; i < ctx->cfg->ports; i++) {
+		const struct urn_config_port *p = &ctx->cfg->port[i];
+		struct urn_config_switch *w = p->sw >= 0 ? &ctx->cfg->sw[p->sw] : NULL;
+
+		if (!ctx->port[i] || !urn_ini_find(ctx->port[i], "pfc"))
+			continue;
+		if (!w || !w->sw.lossless.priorities)
+			urn_config_say(ctx, urn_config_line(ctx->port[i], "pfc"),
+				       "pfc of port %s does nothing, because it is not on a "
+				       "lossless switch; %s",
+				       p->port.name,
+				       p->adapter >= 0
+					       ? "move it to its adapter"
+					       : "give the switch lossless = PRIORITIES, or leave "
+						 "it out");
+		else if (p->plug >= 0)
+			w->plug[p->plug].port.pfc =
+				p->no_pfc ? URN_SWITCH_PFC_NO : URN_SWITCH_PFC_YES;
+	}
+}
+
 void
 urn_config_lossless(struct urn_config_ctx *ctx)
 {
 	for (unsigned int i = 0; i < ctx->cfg->switches; i++)
 		take_switch(ctx, i);
+	take_ports(ctx);
 	take_adapters(ctx);
 }

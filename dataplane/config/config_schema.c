@@ -187,6 +187,10 @@ static const struct urn_config_key port_keys[] = {
 	{"steer", .type = URN_CT_BOOL, P(steer), .preset = "no",
 	 .help = "take only RoCEv2, ARP and neighbour discovery, where the NIC can; the rest stays "
 		 "with the kernel"},
+	{"pfc", .type = URN_CT_BOOL, FIELD(struct urn_config_port, no_pfc), .invert = true,
+	 .preset = "(the value of its switch)",
+	 .help = "on a lossless switch: send and obey frames of priority-based flow control (IEEE "
+		 "802.1Qbb); no: neither, for a wire that carries none"},
 };
 
 #define W(field) FIELD(struct urn_config_switch, field)

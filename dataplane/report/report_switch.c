@@ -18,6 +18,7 @@ struct queue_view {
 struct plug_view {
 	char name[32];
 	bool up, linked, plugged;
+	enum urn_switch_pfc pfc;
 	struct urn_switch_counters c;
 	struct urn_fabric_counters f; /* valid when plugged */
 	struct urn_impair_config impair[2];
@@ -69,6 +70,7 @@ copy(void *arg)
 		p->up = urn_switch_port_is_up(sw, i);
 		p->linked = urn_switch_port_is_linked(sw, i);
 		p->plugged = f != NULL;
+		p->pfc = urn_switch_port_pfc(sw, i);
 		p->c = *urn_switch_counters(sw, i);
 		if (f)
 			p->f = *f;
@@ -138,7 +140,7 @@ queue_state(const struct queue_view *q)
 }
 
 /* Fields of a port beside its counters and those of queues, and fields of a queue. */
-enum { FIELDS_OF_PORT = 9, FIELDS_OF_QUEUE = 6 };
+enum { FIELDS_OF_PORT = 10, FIELDS_OF_QUEUE = 6 };
 
 _Static_assert(FIELDS_OF_PORT + URN_SWITCH_COUNTER_COUNT + URN_FABRIC_COUNTER_COUNT +
 			       2 * URN_IMPAIR_COUNTER_COUNT +
@@ -193,6 +195,12 @@ queues_in_short(const struct plug_view *p, struct urn_report_sink *s)
 	s->u64(s, "marked", marks);
 }
 
+/* Words for the use of flow control; of a lossy switch and a link: none. */
+static const char *const pfc_words[] = {[URN_SWITCH_PFC_DEFAULT] = "",
+					[URN_SWITCH_PFC_YES] = "yes",
+					[URN_SWITCH_PFC_OBEY] = "obeyed",
+					[URN_SWITCH_PFC_NO] = "no"};
+
 static void
 one_plug(const struct look *l, const struct plug_view *p, const struct urn_report_query *q,
 	 struct urn_report_sink *s)
@@ -204,6 +212,7 @@ one_plug(const struct look *l, const struct plug_view *p, const struct urn_repor
 	s->str(s, "port", p->name);
 	s->flag(s, "up", p->up);
 	s->flag(s, "switch_link", p->linked);
+	s->str(s, "pfc", pfc_words[p->pfc]);
 	if (card) {
 		s->u64(s, "engine", l->sw->engine);
 		s->u64(s, "switch_addresses", l->addresses);

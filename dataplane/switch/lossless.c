@@ -84,6 +84,9 @@ urn_lossless_add_port(struct urn_lossless *ll, const struct urn_switch_port_conf
 	p->ll = ll;
 	p->queue = q;
 	p->credits = cfg->credits;
+	p->pfc = (uint8_t)cfg->pfc;
+	if (cfg->pfc == URN_SWITCH_PFC_DEFAULT)
+		p->pfc = ll->cfg.no_pfc ? URN_SWITCH_PFC_OBEY : URN_SWITCH_PFC_YES;
 	p->quantum = urn_pfc_quantum(bps ? bps : DEFAULT_BPS);
 	memcpy(p->mac, cfg->mac, sizeof(p->mac));
 	/* An address of our own making says which port it is. */

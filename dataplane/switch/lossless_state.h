@@ -37,6 +37,7 @@ struct urn_lossless_port {
 	uint64_t refresh_at; /* ns: when the peer is told again; valid while `told` */
 	uint8_t mac[6];	     /* source of frames of flow control */
 	bool credits;	     /* the input can leave frames with their sender, in this process */
+	uint8_t pfc;	     /* enum urn_switch_pfc, never the default; the same for its life */
 	uint32_t (*held)[URN_SWITCH_MAX_PORTS]; /* bytes that wait here, by priority and input */
 	struct urn_lossless_level level[URN_SWQ_PRIORITIES];
 };

@@ -62,7 +62,7 @@ take_message(struct urn_switch_port *p, const struct urn_pfc *pfc, uint64_t now)
 		bool pause = pfc->quanta[i] != 0;
 
 		counters(l, i)[pause ? URN_SWQ_C_PAUSE_RX : URN_SWQ_C_RESUME_RX]++;
-		if (l->ll->cfg.priorities & 1u << i)
+		if (l->ll->cfg.priorities & 1u << i && l->pfc != URN_SWITCH_PFC_NO)
 			urn_lossless_pause(p, i,
 					   pause ? now + urn_pfc_ns(pfc->quanta[i], l->quantum) : 0,
 					   now);
@@ -228,7 +228,7 @@ tell(struct urn_switch *sw, struct urn_switch_port *p, uint64_t now)
 {
 	struct urn_lossless_port *l = p->ll;
 
-	if (p->other || !p->up || sw->ll->cfg.no_pfc)
+	if (p->other || !p->up || l->pfc != URN_SWITCH_PFC_YES)
 		return UINT64_MAX;
 	if (l->stop != l->told || (l->told && now >= l->refresh_at))
 		send_message(sw, p, l->stop, now);
@@ -271,6 +271,14 @@ urn_switch_takes(const struct urn_switch *sw, uint16_t port)
 {
 	return likely(!sw->ll) || port >= sw->ports || !sw->port[port]->ll->credits ||
 	       !sw->port[port]->ll->full;
+}
+
+enum urn_switch_pfc
+urn_switch_port_pfc(const struct urn_switch *sw, uint16_t port)
+{
+	if (!sw->ll || port >= sw->ports || sw->port[port]->other)
+		return URN_SWITCH_PFC_DEFAULT;
+	return (enum urn_switch_pfc)sw->port[port]->ll->pfc;
 }
 
 bool

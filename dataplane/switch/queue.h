@@ -55,7 +55,8 @@ enum urn_swq_verdict {
 	X(RESUME_RX, "resume_rx", "ends of pauses received by flow control")             \
 	X(PAUSE_IGNORED, "pause_ignored",                                                \
 	  "pauses received and ignored: the priority is not "                            \
-	  "lossless, or the watchdog has ended a pause")                                 \
+	  "lossless, the port carries no flow control, or the "                          \
+	  "watchdog has ended a pause")                                                  \
 	X(DROP_HEADROOM, "drop_headroom",                                                \
 	  "frames dropped because their input's account had no "                         \
 	  "room above its limit, either")                                                \

@@ -114,6 +114,15 @@ enum urn_switch_dir {
 	URN_SWITCH_OUT, /* from the switch to the port */
 };
 
+/* Use of frames of priority-based flow control (IEEE 802.1Qbb) at a port of a lossless switch. */
+enum urn_switch_pfc {
+	URN_SWITCH_PFC_DEFAULT, /* the switch's (struct urn_lossless_config.no_pfc) */
+	URN_SWITCH_PFC_YES,	/* sent, and obeyed */
+	URN_SWITCH_PFC_OBEY,	/* obeyed only: the default of a switch with no_pfc */
+	URN_SWITCH_PFC_NO, /* the port carries none: those that come are counted and ignored, and a
+			      sender that can't be stopped loses the frames there is no room for */
+};
+
 struct urn_switch_port_config {
 	char name[32];
 	struct urn_impair_config impair[2]; /* by enum urn_switch_dir */
@@ -133,6 +142,7 @@ struct urn_switch_port_config {
 			   Gb/s */
 	uint8_t mac[6]; /* source of frames of flow control; all 0: one of our own making */
 	bool credits;	/* frames can stay with their sender: urn_switch_takes() is asked before */
+	enum urn_switch_pfc pfc;
 };
 
 /*
@@ -171,6 +181,9 @@ const struct urn_mark *urn_switch_marks(const struct urn_switch *sw, uint16_t po
  * with their sender (a ring inside the process) asks before it takes them, so that none is lost.
  */
 bool urn_switch_takes(const struct urn_switch *sw, uint16_t port);
+/* Use of flow control at a port. returns: DEFAULT: the switch is lossy, or the port is a link or
+ * none */
+enum urn_switch_pfc urn_switch_port_pfc(const struct urn_switch *sw, uint16_t port);
 /* State of a port and priority of a lossless switch, for reports. */
 struct urn_switch_account {
 	uint64_t bytes,

@@ -101,6 +101,52 @@ hostile_msg_kill(struct hostile_page *page, const struct rig *r, pid_t pid, uint
 	assert_int_equal(hostile_clients(r, n), n);
 }
 
+/* ---- registers by hand */
+
+uint32_t
+hostile_ring(struct urn_register_set *s, uint64_t addr, uint32_t size, const uint8_t node[16],
+	     uint64_t qid)
+{
+	struct urn_abi_msg_send *l = &s->regs->send;
+	uint32_t seq = atomic_load(&l->seq) + 1;
+
+	l->addr = addr;
+	l->size = size;
+	memcpy(l->node, node, 16);
+	l->qid = qid;
+	atomic_store_explicit(&l->seq, seq, memory_order_release);
+	urn_dev_ring(&s->dev->dev, s->engine, s->db);
+	return seq;
+}
+
+uint8_t
+hostile_answer(struct urn_register_set *s, uint32_t seq)
+{
+	uint64_t a;
+
+	do {
+		sched_yield();
+		a = atomic_load_explicit(&s->regs->sstat.answer, memory_order_acquire);
+	} while (urn_msg_answer_seq(a) != seq || urn_msg_answer_code(a) == URN_MSG_PENDING);
+	return urn_msg_answer_code(a);
+}
+
+uint32_t
+hostile_configure(struct urn_register_set *s, uint64_t base, uint32_t entries, uint32_t entry_size)
+{
+	struct urn_abi_msg_conf *c = &s->regs->conf;
+	uint32_t seq = atomic_load(&c->seq) + 1;
+
+	c->base = base;
+	c->entries = entries;
+	c->entry_size = entry_size;
+	atomic_store_explicit(&c->seq, seq, memory_order_release);
+	urn_dev_ring(&s->dev->dev, s->engine, s->db);
+	while (atomic_load_explicit(&s->regs->rstat.conf_seq, memory_order_acquire) != seq)
+		sched_yield();
+	return atomic_load_explicit(&s->regs->rstat.state, memory_order_acquire);
+}
+
 /* ---- amounts */
 
 struct looking {

@@ -48,6 +48,15 @@ void hostile_msg_wait(struct hostile_page *page, pid_t pid, uint32_t n);
 /* Kill the process, which was alive until now, and wait until n clients are left. */
 void hostile_msg_kill(struct hostile_page *page, const struct rig *r, pid_t pid, uint64_t n);
 
+/* Write a doorbell without asking whether it makes sense. returns: its number */
+uint32_t hostile_ring(struct urn_register_set *s, uint64_t addr, uint32_t size,
+		      const uint8_t node[16], uint64_t qid);
+/* Wait for the answer to a doorbell. returns: its code */
+uint8_t hostile_answer(struct urn_register_set *s, uint32_t seq);
+/* Configure a queue, likewise. returns: the state that the dataplane says */
+uint32_t hostile_configure(struct urn_register_set *s, uint64_t base, uint32_t entries,
+			   uint32_t entry_size);
+
 /* Amounts that a client's death must give back, of both adapters together. */
 struct hostile_have {
 	uint32_t sets;			 /* register sets */

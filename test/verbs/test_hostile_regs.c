@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "hostile_msg.h"
+#include "hostile_good.h"
 
 #include "control/dataplane.h"
 #include "control/objects.h"
@@ -28,7 +28,6 @@ enum {
 	LONGEST = ENTRY - 32, /* bytes of the longest message of such an entry */
 	ARENA = SIZE + ENTRIES * ENTRY, /* bytes of a set's arena: the send buffer, then the ring */
 	MESSAGES = 200,			/* messages that each good pair delivers */
-	GUARD = 0xc5,			/* each byte of an arena where nobody writes */
 	CROWD = 256,			/* sets that name nodes that do not exist */
 	LONGS = 8,			/* sets that are closed with long messages under way */
 };
@@ -53,40 +52,10 @@ open_set(struct urn_msg_dev *dev, uint32_t send_size)
 	return s;
 }
 
-/* Write a doorbell without asking whether it makes sense. returns: its number */
-static uint32_t
-ring_doorbell(struct urn_register_set *s, uint64_t addr, uint32_t size, const uint8_t node[16],
-	      uint64_t qid)
-{
-	struct urn_abi_msg_send *l = &s->regs->send;
-	uint32_t seq = atomic_load(&l->seq) + 1;
-
-	l->addr = addr;
-	l->size = size;
-	memcpy(l->node, node, 16);
-	l->qid = qid;
-	atomic_store_explicit(&l->seq, seq, memory_order_release);
-	urn_dev_ring(&s->dev->dev, s->engine, s->db);
-	return seq;
-}
-
-/* Wait for the answer to a doorbell. returns: its code */
-static uint8_t
-answer_to(struct urn_register_set *s, uint32_t seq)
-{
-	uint64_t a;
-
-	do {
-		sched_yield();
-		a = atomic_load_explicit(&s->regs->sstat.answer, memory_order_acquire);
-	} while (urn_msg_answer_seq(a) != seq || urn_msg_answer_code(a) == URN_MSG_PENDING);
-	return urn_msg_answer_code(a);
-}
-
 static uint8_t
 bell(struct urn_register_set *s, uint64_t addr, uint32_t size, const uint8_t node[16], uint64_t qid)
 {
-	return answer_to(s, ring_doorbell(s, addr, size, node, qid));
+	return hostile_answer(s, hostile_ring(s, addr, size, node, qid));
 }
 
 /* A sound message to the queue. returns: the code */
@@ -112,23 +81,6 @@ static void
 set_head(struct urn_register_set *s, uint32_t head)
 {
 	atomic_store_explicit(&s->regs->ctrl.head, head, memory_order_release);
-}
-
-/* Configure a queue. returns: the state that the dataplane says */
-static uint32_t
-configure(struct urn_register_set *s, uint64_t base, uint32_t entries, uint32_t entry_size)
-{
-	struct urn_abi_msg_conf *c = &s->regs->conf;
-	uint32_t seq = atomic_load(&c->seq) + 1;
-
-	c->base = base;
-	c->entries = entries;
-	c->entry_size = entry_size;
-	atomic_store_explicit(&c->seq, seq, memory_order_release);
-	urn_dev_ring(&s->dev->dev, s->engine, s->db);
-	while (atomic_load_explicit(&s->regs->rstat.conf_seq, memory_order_acquire) != seq)
-		sched_yield();
-	return state_of(s);
 }
 
 static void
@@ -343,23 +295,23 @@ while_full(void)
 	other->regs->send.retries = URN_MSG_NO_END;
 	other->regs->send.retry_us = 1000;
 	other->regs->send.retry_kinds = URN_MSG_RETRY_QUEUE_FULL;
-	seq = ring_doorbell(other, 0, SIZE, own, queue->qid);
-	HOLD(configure(queue, 0, ENTRIES, ENTRY) == URN_MSGQ_IN_USE);
-	HOLD(configure(queue, SIZE, ENTRIES / 2, ENTRY) == URN_MSGQ_IN_USE);
-	HOLD(configure(queue, SIZE, ENTRIES, ENTRY - 64) == URN_MSGQ_IN_USE);
+	seq = hostile_ring(other, 0, SIZE, own, queue->qid);
+	HOLD(hostile_configure(queue, 0, ENTRIES, ENTRY) == URN_MSGQ_IN_USE);
+	HOLD(hostile_configure(queue, SIZE, ENTRIES / 2, ENTRY) == URN_MSGQ_IN_USE);
+	HOLD(hostile_configure(queue, SIZE, ENTRIES, ENTRY - 64) == URN_MSGQ_IN_USE);
 	for (unsigned int i = 0; i < RTE_DIM(rings); i++)
-		HOLD(configure(queue, rings[i].base, rings[i].entries, rings[i].entry_size) ==
-		     URN_MSGQ_BAD_RING);
+		HOLD(hostile_configure(queue, rings[i].base, rings[i].entries,
+				       rings[i].entry_size) == URN_MSGQ_BAD_RING);
 	HOLD(tail_of(queue) == tail);
 	HOLD(memcmp(before, queue->arena, ARENA) == 0);
 	/* A smaller ring, taken before the waiting message or after it. */
 	set_head(queue, tail);
-	if (configure(queue, SIZE, 2, 64) != URN_MSGQ_IN_USE) {
+	if (hostile_configure(queue, SIZE, 2, 64) != URN_MSGQ_IN_USE) {
 		set_head(queue, 0);
-		HOLD(answer_to(other, seq) == URN_MSG_TOO_LONG);
+		HOLD(hostile_answer(other, seq) == URN_MSG_TOO_LONG);
 		HOLD(tail_of(queue) == 0);
 	} else {
-		HOLD(answer_to(other, seq) == URN_MSG_DONE);
+		HOLD(hostile_answer(other, seq) == URN_MSG_DONE);
 	}
 }
 
@@ -374,23 +326,23 @@ bad_rings(struct hostile_page *p, const char *path)
 		 * them. */
 		set_head(queue, tail_of(queue));
 		for (unsigned int i = 0; i < RTE_DIM(rings); i++) {
-			HOLD(configure(queue, rings[i].base, rings[i].entries,
-				       rings[i].entry_size) == URN_MSGQ_BAD_RING);
+			HOLD(hostile_configure(queue, rings[i].base, rings[i].entries,
+					       rings[i].entry_size) == URN_MSGQ_BAD_RING);
 			(void)send_one();
 			set_head(queue, tail_of(queue));
 		}
 		for (unsigned int k = 0; k < SIZE; k++)
 			HOLD(other->arena[k] == HOSTILE_BYTE);
 		/* No queue at all, then one over the send buffer, which is the set's own. */
-		HOLD(configure(queue, 0, 0, 0) == URN_MSGQ_NONE);
+		HOLD(hostile_configure(queue, 0, 0, 0) == URN_MSGQ_NONE);
 		HOLD(send_one() == URN_MSG_NO_QUEUE);
 		set_head(queue, 0);
-		HOLD(configure(queue, 0, ENTRIES, ENTRY) == URN_MSGQ_OPEN);
+		HOLD(hostile_configure(queue, 0, ENTRIES, ENTRY) == URN_MSGQ_OPEN);
 		for (unsigned int i = 0; i < 3; i++)
 			HOLD(bell(queue, 16 * i, SIZE, own, queue->qid) == URN_MSG_DONE);
 		HOLD(tail_of(queue) == 3);
 		set_head(queue, 3);
-		HOLD(configure(queue, SIZE, ENTRIES, ENTRY) == URN_MSGQ_OPEN);
+		HOLD(hostile_configure(queue, SIZE, ENTRIES, ENTRY) == URN_MSGQ_OPEN);
 		set_head(queue, 0);
 	}
 }
@@ -413,15 +365,15 @@ rung_pending(struct hostile_page *p, const char *path)
 		l->retries = URN_MSG_NO_END;
 		l->retry_us = 10;
 		l->retry_kinds = URN_MSG_RETRY_QUEUE_FULL;
-		first = ring_doorbell(other, 0, 100, own, queue->qid);
+		first = hostile_ring(other, 0, 100, own, queue->qid);
 		last = first;
 		while (atomic_load(&other->regs->sstat.answer) !=
 		       URN_MSG_ANSWER(first, URN_MSG_PENDING))
 			sched_yield();
 		/* The line changes under the message that it named, and the doorbell rings. */
 		for (unsigned int i = 0; i < 8; i++) {
-			last = ring_doorbell(other, UINT64_MAX - i, UINT32_MAX - i,
-					     node_of[i % 6 + 1], i);
+			last = hostile_ring(other, UINT64_MAX - i, UINT32_MAX - i,
+					    node_of[i % 6 + 1], i);
 			HOLD(send_one() == URN_MSG_QUEUE_FULL);
 		}
 		HOLD(atomic_load(&other->regs->sstat.answer) ==
@@ -439,7 +391,7 @@ rung_pending(struct hostile_page *p, const char *path)
 		set_head(queue, tail + 1);
 		/* The same line is taken now that nothing is pending. */
 		urn_dev_ring(&other->dev->dev, other->engine, other->db);
-		HOLD(answer_to(other, last) == URN_MSG_BAD_DOORBELL);
+		HOLD(hostile_answer(other, last) == URN_MSG_BAD_DOORBELL);
 	}
 }
 
@@ -450,12 +402,12 @@ static void
 reopen_queue(struct urn_msg_dev *dev)
 {
 	uint64_t before = queue->qid;
-	uint32_t seq = ring_doorbell(from, 0, SIZE, own, before);
+	uint32_t seq = hostile_ring(from, 0, SIZE, own, before);
 	uint8_t code;
 
 	urn_msg_set_destroy(queue);
 	queue = open_set(dev, SIZE);
-	code = answer_to(from, seq);
+	code = hostile_answer(from, seq);
 	HOLD(code == URN_MSG_DONE || code == URN_MSG_NO_QUEUE);
 	HOLD(queue->qid != before);
 	HOLD(tail_of(queue) == 0);
@@ -474,8 +426,8 @@ closing(struct hostile_page *p, const char *path)
 	for (;; page->rounds++) {
 		for (unsigned int i = 0; i < LONGS; i++) {
 			s[i] = open_set(dev, i % 2 ? HOSTILE_LONG : SIZE);
-			ring_doorbell(s[i], 0, i % 2 ? HOSTILE_LONG - page->rounds % 1000 : SIZE,
-				      p->far.node, p->far.qid);
+			hostile_ring(s[i], 0, i % 2 ? HOSTILE_LONG - page->rounds % 1000 : SIZE,
+				     p->far.node, p->far.qid);
 		}
 		reopen_queue(dev);
 		for (unsigned int i = 0; i < LONGS; i++) {
@@ -502,130 +454,11 @@ nobodies(struct hostile_page *p, const char *path)
 	for (;; page->rounds++) {
 		for (unsigned int i = 0; i < CROWD; i++, n++) {
 			memcpy(node + 13, &n, 3);
-			seq[i] = ring_doorbell(s[i], 0, SIZE, node, queue->qid);
+			seq[i] = hostile_ring(s[i], 0, SIZE, node, queue->qid);
 		}
 		for (unsigned int i = 0; i < CROWD; i++)
-			HOLD(answer_to(s[i], seq[i]) == URN_MSG_NO_NODE);
+			HOLD(hostile_answer(s[i], seq[i]) == URN_MSG_NO_NODE);
 	}
-}
-
-/* ---- the others, who must not notice */
-
-/* Good sets: a pair on node a, a queue on node b, one there for hostile messages, and one that
- * permits nobody. */
-struct good {
-	struct urn_msg_dev *dev[2];
-	struct urn_register_set *from, *near, *far, *sink, *guard;
-	struct urn_msg_to to_near, to_far;
-	uint32_t n; /* messages sent so far */
-};
-
-static struct urn_register_set *
-good_set(struct urn_msg_dev *dev, uint32_t send_size, uint32_t recv_size, bool guarded)
-{
-	struct urn_msg_attr attr = {
-		.send_size = send_size, .recv_size = recv_size, .entries = ENTRIES};
-	struct urn_register_set *s;
-
-	if (guarded) {
-		attr.permit_bits = 128;
-		memset(attr.permit, 0xfd, sizeof(attr.permit));
-	}
-	s = urn_msg_set_create(dev, &attr);
-	assert_non_null(s);
-	return s;
-}
-
-static void
-good_open(struct good *g, const struct rig *r, struct hostile_page *p)
-{
-	memset(g, 0, sizeof(*g));
-	for (int i = 0; i < 2; i++) {
-		g->dev[i] = urn_msg_dev_connect(r->path, i ? "b" : "a");
-		assert_non_null(g->dev[i]);
-	}
-	g->from = good_set(g->dev[0], 20000, 0, false);
-	g->near = good_set(g->dev[0], 0, SIZE, false);
-	g->guard = good_set(g->dev[0], SIZE, SIZE, true);
-	g->far = good_set(g->dev[1], 0, 20000, false);
-	g->sink = good_set(g->dev[1], 0, HOSTILE_LONG, false);
-	assert_int_equal(urn_msg_dev_gid(g->dev[0], 1, g->to_near.node), 0);
-	assert_int_equal(urn_msg_dev_gid(g->dev[1], 1, g->to_far.node), 0);
-	g->to_near.qid = urn_msg_set_qid(g->near);
-	g->to_far.qid = urn_msg_set_qid(g->far);
-	/* Clients share room in a flow by the hash of their address (flow.c): with bad luck, these
-	 * two. */
-	g->to_far.retries = UINT16_MAX;
-	g->to_far.retry_kinds = URN_MSG_RETRY_BUSY;
-	memset(g->guard->arena, GUARD, ARENA);
-	p->near = g->to_near;
-	p->far = g->to_far;
-	p->far.qid = urn_msg_set_qid(g->sink);
-	p->guarded = urn_msg_set_qid(g->guard);
-}
-
-static void
-good_close(struct good *g)
-{
-	urn_msg_set_destroy(g->from);
-	urn_msg_set_destroy(g->near);
-	urn_msg_set_destroy(g->guard);
-	urn_msg_set_destroy(g->far);
-	urn_msg_set_destroy(g->sink);
-	urn_msg_dev_close(g->dev[0]);
-	urn_msg_dev_close(g->dev[1]);
-}
-
-/* A message of the good sets arrives once, with its bytes. */
-static void
-good_message(struct good *g, struct urn_register_set *to, const struct urn_msg_to *where,
-	     uint32_t len)
-{
-	uint8_t bytes[20000], code = 0;
-	struct urn_msg m;
-
-	rig_fill(bytes, len, ++g->n);
-	assert_int_equal(urn_msg_set_send_wait(g->from, where, bytes, len, -1, &code), 0);
-	assert_int_equal(code, URN_MSG_DONE);
-	assert_int_equal(urn_msg_set_waiting(to), 1);
-	assert_int_equal(urn_msg_set_poll(to, &m), 1);
-	assert_int_equal(m.len, len);
-	assert_true(m.qid == urn_msg_set_qid(g->from));
-	assert_memory_equal(m.data, bytes, len);
-	urn_msg_set_release(to);
-}
-
-/* Hostile messages have bytes of their sender's alone. */
-static void
-good_drain(struct good *g)
-{
-	struct urn_msg m;
-
-	while (urn_msg_set_poll(g->sink, &m)) {
-		const uint8_t *p = m.data;
-
-		assert_true(m.len > 0 && p[0] == HOSTILE_BYTE);
-		assert_memory_equal(p, p + 1, m.len - 1);
-		urn_msg_set_release(g->sink);
-	}
-}
-
-static void
-good_messages(struct good *g, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		good_message(g, g->near, &g->to_near, SIZE);
-		good_message(g, g->far, &g->to_far, i % 8 ? 64 : 20000);
-		good_drain(g);
-	}
-}
-
-static void
-good_guard(const struct good *g)
-{
-	assert_int_equal(urn_msg_set_waiting(g->guard), 0);
-	for (unsigned int i = 0; i < ARENA; i++)
-		assert_int_equal(g->guard->arena[i], GUARD);
 }
 
 /* ---- tests */

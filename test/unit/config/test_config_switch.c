@@ -124,6 +124,33 @@ lossless(void **state)
 	config_cases(cases, RTE_DIM(cases));
 }
 
+/* A port says whether its wire carries flow control; by default the switch does. */
+static void
+flow_control_by_port(void **state)
+{
+	static const struct config_case cases[] = {
+		{"[port q]\ndevice = net_null8\npfc = no\n[switch w]\nports = q\n[adapter "
+		 "x]\nswitch = w\n",
+		 "3: pfc of port q does nothing, because it is not on a lossless switch; give the "
+		 "switch lossless = PRIORITIES, or leave it out\n"},
+		{"[port q]\ndevice = net_null8\npfc = yes\n[adapter x]\nport = q\n",
+		 "3: pfc of port q does nothing, because it is not on a lossless switch; move it "
+		 "to its adapter\n"},
+	};
+	struct urn_config *c = config_good("[port p]\ndevice = net_null0\npfc = no\n"
+					   "[port q]\ndevice = net_null1\npfc = yes\n"
+					   "[port r]\ndevice = net_null2\n"
+					   "[switch w]\nports = p, q, r\nlossless = 3\n"
+					   "[adapter x]\nswitch = w\n");
+
+	(void)state;
+	assert_int_equal(c->sw[0].plug[c->port[0].plug].port.pfc, URN_SWITCH_PFC_NO);
+	assert_int_equal(c->sw[0].plug[c->port[1].plug].port.pfc, URN_SWITCH_PFC_YES);
+	assert_int_equal(c->sw[0].plug[c->port[2].plug].port.pfc, URN_SWITCH_PFC_DEFAULT);
+	urn_config_free(c);
+	config_cases(cases, RTE_DIM(cases));
+}
+
 /* Adapters obey the lossless switch they are on, by its map, unless the file says otherwise. */
 static void
 obedience(void **state)
@@ -267,10 +294,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plugs),     cmocka_unit_test(impairments),
-		cmocka_unit_test(lossless),  cmocka_unit_test(obedience),
-		cmocka_unit_test(engines),   cmocka_unit_test(bad_plugs),
-		cmocka_unit_test(bad_links), cmocka_unit_test(bad_words),
+		cmocka_unit_test(plugs),
+		cmocka_unit_test(impairments),
+		cmocka_unit_test(lossless),
+		cmocka_unit_test(obedience),
+		cmocka_unit_test(flow_control_by_port),
+		cmocka_unit_test(engines),
+		cmocka_unit_test(bad_plugs),
+		cmocka_unit_test(bad_links),
+		cmocka_unit_test(bad_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,9 +95,11 @@ lossless_queues(void **state)
 {
 	struct urn_switch_config cfg = {.name = "wire", .no_learning = true};
 	const struct urn_switch_port_config pc = {.name = "x"};
+	const struct urn_switch_port_config bare = {.name = "y", .pfc = URN_SWITCH_PFC_NO};
 	struct rte_mbuf *m;
 
 	(void)state;
+	assert_null(strstr(report(false), "pfc                    yes\n")); /* a lossy switch */
 	urn_lossless_preset(&cfg.lossless);
 	cfg.lossless.priorities = 1;
 	urn_fabric_destroy(fabric);
@@ -107,6 +109,7 @@ lossless_queues(void **state)
 	assert_int_equal(urn_switch_add_port(sw, &pc), 0);
 	assert_int_equal(urn_switch_add_port(sw, &pc), 1);
 	assert_null(strstr(report(false), "queue0"));
+	assert_non_null(strstr(out.data, "pfc                    yes\n"));
 	urn_switch_pause(sw, 0, 0, true, 0);
 	m = rte_pktmbuf_alloc(test_eal_pool());
 	assert_non_null(m);
@@ -122,6 +125,8 @@ lossless_queues(void **state)
 	assert_non_null(strstr(out.data, "queue0_account_peak    100\n"));
 	/* A priority that was never used has counters, and no state. */
 	assert_null(strstr(report(true), "queue7_state"));
+	assert_int_equal(urn_switch_add_port(sw, &bare), 2);
+	assert_non_null(strstr(report(false), "pfc                    no\n"));
 }
 
 int

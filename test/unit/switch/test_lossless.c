@@ -344,6 +344,86 @@ test_credits(void **state)
 	bench_close(&b);
 }
 
+/*
+ * One uplink carries no frames of flow control: it gets none, its own pauses stop nobody, and its
+ * frames beyond the account are dropped and counted there alone. The other ports lose nothing.
+ */
+static void
+test_port_without_pfc(void **state)
+{
+	struct urn_switch_port_config port = {.name = "up", .pfc = URN_SWITCH_PFC_NO};
+	struct urn_lossless_config cfg = bench_config();
+	uint32_t number = 0;
+	struct bench b;
+
+	(void)state;
+	port.impair[URN_SWITCH_OUT].rate_bps = BENCH_BPS;
+	bench_open(&b, 2, &cfg);
+	bench_fix(b.sw, 2, (uint16_t)urn_switch_add_port(b.sw, &port));
+	b.ports = 3;
+	b.st[2].deaf = true;
+	assert_int_equal(urn_switch_port_pfc(b.sw, 0), URN_SWITCH_PFC_YES);
+	assert_int_equal(urn_switch_port_pfc(b.sw, 2), URN_SWITCH_PFC_NO);
+	for (unsigned int t = 0; t < 3000; t++) {
+		bench_send(&b, 1, 0); /* stopped by turns: two senders share the wire */
+		bench_input(&b, 2, bench_frame(0, 2, BENCH_DSCP, ++number));
+		bench_step(&b);
+	}
+	assert_true(b.st[1].frames_pfc > 0);
+	assert_int_equal(b.st[2].frames_pfc, 0);
+	assert_true(urn_switch_queues(b.sw, 0)->level[BENCH_PRIORITY].c.v[URN_SWQ_C_DROP_HEADROOM] +
+			    urn_switch_queues(b.sw, 2)
+				    ->level[BENCH_PRIORITY]
+				    .c.v[URN_SWQ_C_DROP_HEADROOM] >
+		    100);
+	for (unsigned int t = 0; t < 200; t++)
+		bench_step(&b);
+	assert_int_equal(b.st[0].from[1], b.st[1].sent);
+	/* A pause that comes from there is counted and ignored. */
+	bench_pfc(&b, 2, 0xffff);
+	b.st[2].came = 0;
+	for (unsigned int t = 0; t < 10; t++) {
+		bench_send(&b, 1, 2);
+		bench_step(&b);
+	}
+	assert_true(b.st[2].came >= 8);
+	assert_int_equal(
+		urn_switch_queues(b.sw, 2)->level[BENCH_PRIORITY].c.v[URN_SWQ_C_PAUSE_IGNORED], 1);
+	/* The other ports still obey. */
+	bench_pfc(&b, 0, 0xffff);
+	b.st[0].came = 0;
+	for (unsigned int t = 0; t < 10; t++) {
+		bench_send(&b, 1, 0);
+		bench_step(&b);
+	}
+	assert_true(b.st[0].came <= 1);
+	bench_close(&b);
+}
+
+/* A switch without such frames has a port that carries them. */
+static void
+test_port_with_pfc(void **state)
+{
+	struct urn_lossless_config cfg = bench_config();
+	struct urn_switch_port_config port = {.name = "up", .pfc = URN_SWITCH_PFC_YES};
+	struct bench b;
+
+	(void)state;
+	cfg.no_pfc = true;
+	bench_open(&b, 2, &cfg);
+	bench_fix(b.sw, 2, (uint16_t)urn_switch_add_port(b.sw, &port));
+	b.ports = 3;
+	assert_int_equal(urn_switch_port_pfc(b.sw, 0), URN_SWITCH_PFC_OBEY);
+	for (unsigned int t = 0; t < 1000; t++) {
+		bench_send(&b, 1, 0);
+		bench_send(&b, 2, 0);
+		bench_step(&b);
+	}
+	assert_int_equal(b.st[1].frames_pfc, 0);
+	assert_true(b.st[2].frames_pfc > 0);
+	bench_close(&b);
+}
+
 /* No packet for a frame of flow control: counted, and made up for as soon as there is one. */
 static void
 test_no_packet(void **state)
@@ -375,10 +455,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_incast),    TEST(test_lossy_priority), TEST(test_account),
-		TEST(test_refresh),   TEST(test_obey),		 TEST(test_pause_of_lossy),
-		TEST(test_malformed), TEST(test_not_configured), TEST(test_port_down),
-		TEST(test_credits),   TEST(test_no_packet),
+		TEST(test_incast),	  TEST(test_lossy_priority), TEST(test_account),
+		TEST(test_refresh),	  TEST(test_obey),	     TEST(test_pause_of_lossy),
+		TEST(test_malformed),	  TEST(test_not_configured), TEST(test_port_down),
+		TEST(test_credits),	  TEST(test_no_packet),	     TEST(test_port_without_pfc),
+		TEST(test_port_with_pfc),
 	};
 
 	return cmocka_run_group_tests_name("switch_lossless", tests, NULL, NULL);
