@@ -64,11 +64,11 @@ own(void **state)
 	FAILS(dup2(1, fd), EBADF);
 	FAILS(dup3(1, fd, 0), EBADF);
 	assert_int_equal(close_range((unsigned int)fd, UINT_MAX, 0), 0);
-	assert_int_equal(urn_real()->fcntl(fd, F_GETFD), 0);
+	assert_int_equal(urn_real()->fcntl(fd, F_GETFD), FD_CLOEXEC);
 	FAILS(fcntl(far, F_GETFD), EBADF);
 	far = fcntl(1, F_DUPFD, 900);
 	closefrom(fd - 1);
-	assert_int_equal(urn_real()->fcntl(fd, F_GETFD), 0);
+	assert_int_equal(urn_real()->fcntl(fd, F_GETFD), FD_CLOEXEC);
 	FAILS(fcntl(far, F_GETFD), EBADF);
 	FAILS(close_range(5, 4, 0), EINVAL);
 	urn_real()->close(fd);

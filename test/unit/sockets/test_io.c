@@ -129,26 +129,29 @@ signals(void **state)
 	char buf[8];
 
 	sigaction(SIGALRM, &sa, NULL);
-	ualarm(30000, 0);
+	ualarm(30000, 30000);
 	FAILS(recv(r->s, buf, sizeof(buf), 0), EINTR);
+	ualarm(0, 0);
 	sa.sa_flags = SA_RESTART;
 	sigaction(SIGALRM, &sa, NULL);
-	ualarm(30000, 0);
+	ualarm(30000, 30000);
 	assert_int_equal(setsockopt(r->s, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
 	FAILS(recv(r->s, buf, sizeof(buf), 0), EINTR); /* so does the kernel with a timeout */
+	ualarm(0, 0);
 	tv.tv_usec = 0;
 	assert_int_equal(setsockopt(r->s, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
 	struct later l = {.r = r, .fd = -1};
 	pthread_t thread;
 	sigset_t alarms;
 
-	ualarm(10000, 0);
+	ualarm(10000, 10000);
 	sigemptyset(&alarms);
 	sigaddset(&alarms, SIGALRM);
 	pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* the thread does not take it */
 	assert_int_equal(pthread_create(&thread, NULL, send_later, &l), 0);
 	pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
 	assert_int_equal(recv(r->s, buf, sizeof(buf), 0), 0);
+	ualarm(0, 0);
 	pthread_join(thread, NULL);
 	sigaction(SIGALRM, &other, NULL);
 }
@@ -281,6 +284,7 @@ gone(void **state)
 	rig_gets(r->s, "x");
 	assert_int_equal(setenv("URNIC_SOCKET", "/nowhere/at.all", 1), 0);
 	assert_int_equal(urn_socket_use(NULL), 0);
+	atomic_store(&r->f->hold, true);
 	atomic_store(&r->dev->dev.gone, URN_DEV_DIED);
 	FAILS(sendto(r->t, "x", 1, 0, SA(r->a), sizeof(r->a)), ENETDOWN);
 	FAILS(recv(r->s, buf, sizeof(buf), MSG_DONTWAIT), EAGAIN);
