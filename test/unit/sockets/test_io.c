@@ -278,6 +278,7 @@ static void
 gone(void **state)
 {
 	struct rig *r = *state;
+	struct timeval tv = {.tv_usec = 20000};
 	char buf[8];
 
 	rig_send(r, "x");
@@ -288,6 +289,8 @@ gone(void **state)
 	atomic_store(&r->dev->dev.gone, URN_DEV_DIED);
 	FAILS(sendto(r->t, "x", 1, 0, SA(r->a), sizeof(r->a)), ENETDOWN);
 	FAILS(recv(r->s, buf, sizeof(buf), MSG_DONTWAIT), EAGAIN);
+	assert_int_equal(setsockopt(r->s, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+	FAILS(recv(r->s, buf, sizeof(buf), 0), EAGAIN);
 	atomic_store(&r->dev->dev.gone, URN_DEV_THERE);
 }
 
