@@ -92,9 +92,9 @@ urn_bind_any(struct urn_twin *t, int fd, const struct sockaddr *addr, socklen_t 
 	bool made = atomic_load(&t->sock) == NULL;
 	int err = urn_bind_any_urnic(t, fd, a);
 
-	/* A server has an IPv6 socket beside the IPv4 socket that has the port: on urnic the latter
-	 * has all datagrams. */
-	if (err == EADDRINUSE && t->family == AF_INET) {
+	/* A server has an IPv6 socket beside the IPv4 socket that has the port, or several sockets at
+	 * the port by SO_REUSEPORT: on urnic the first one has all datagrams. */
+	if (err == EADDRINUSE && t->family == AF_INET && !urn_bind_option(fd, SOL_SOCKET, SO_REUSEPORT)) {
 		if (made)
 			urn_twin_unmake(t);
 		errno = err;

@@ -36,7 +36,7 @@ def code(what):
         return errno.errorcode[e.errno]
 """
 
-# A program with a thread in each kind of wait. Its first thread tells how calls end without a urnicd, and with the next one.
+# A program with a thread in each kind of wait. The first thread tells how calls end without a urnicd, and with the next one.
 WAITS = """
 s, n, e, l = udp(A, 810), udp(A, 811), udp(A, 812), udp(A, 813)
 k, c = udp("127.0.0.1"), udp()

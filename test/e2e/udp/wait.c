@@ -47,7 +47,7 @@ handle(int sig, int flags)
 }
 
 /* A datagram to itself, later. */
-struct later {
+struct udp_later {
 	pthread_t thread;
 	struct sockaddr_in to;
 	unsigned int ms;
@@ -57,7 +57,7 @@ struct later {
 static void *
 send_later(void *arg)
 {
-	struct later *l = arg;
+	struct udp_later *l = arg;
 	sigset_t all;
 	int t = udp_new(0);
 
@@ -69,9 +69,9 @@ send_later(void *arg)
 }
 
 static void
-later(struct later *l, const struct sockaddr_in *to, unsigned int ms, const char *text)
+later(struct udp_later *l, const struct sockaddr_in *to, unsigned int ms, const char *text)
 {
-	*l = (struct later){.to = *to, .ms = ms, .text = text};
+	*l = (struct udp_later){.to = *to, .ms = ms, .text = text};
 	if (pthread_create(&l->thread, NULL, send_later, l) != 0)
 		udp_die("thread");
 }
@@ -92,7 +92,7 @@ static void
 signals(void)
 {
 	struct sockaddr_in a;
-	struct later l;
+	struct udp_later l;
 	int s = udp_bound(&a);
 
 	handle(SIGUSR1, 0);
@@ -124,7 +124,7 @@ signals_any(void)
 {
 	struct sockaddr_in a = udp_in("0.0.0.0", 0);
 	socklen_t len = sizeof(a);
-	struct later l;
+	struct udp_later l;
 	int s = udp_new(0);
 
 	SAY("bind", bind(s, SA(a), sizeof(a)));
