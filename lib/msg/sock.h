@@ -142,8 +142,8 @@ urn_sock_readable(const struct urn_sock *s)
  */
 int urn_sock_wait(struct urn_sock *s, uint64_t end, int other);
 /*
- * True when a wait that a signal ended is to go on: all handlers of the process have SA_RESTART. Which
- * signal it was, no call tells; so one handler without SA_RESTART ends waits for all signals.
+ * True when a wait that a signal ended is to go on: all handlers of the process have SA_RESTART.
+ * Which signal it was, no call tells; so one handler without SA_RESTART ends waits for all signals.
  */
 bool urn_sock_restarts(void);
 /* The descriptor of the socket's events. */
@@ -178,7 +178,8 @@ bool urn_sock_spin(const struct urn_poll_ent *ent, nfds_t n, uint64_t end);
 bool urn_sock_sleeper(struct urn_sock *s, bool comes);
 /* The time until `end`, as a bound for a sleep. returns: ts; NULL: there is no bound */
 const struct timespec *urn_sock_left(uint64_t end, struct timespec *ts);
-/* The shorter one of a bound for a sleep (NULL: none) and 1 ms: no descriptor will wake the sleeper. */
+/* The shorter one of a bound for a sleep (NULL: none) and 1 ms: no descriptor will wake the
+ * sleeper. */
 const struct timespec *urn_sock_nap(const struct timespec *left);
 /* Time of urn_clock_ns() that lies so far ahead; ns: 0: at once, negative: never. returns: for
  * `end` */

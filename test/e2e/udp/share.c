@@ -74,7 +74,8 @@ reads(struct udp_reader *r, const char *step, int fd, bool poll)
 	udp_sleep_ms(100);
 }
 
-/* Wait for the thread for a second. returns: 1: its call has ended; 0: it waits on, or waited on until now */
+/* Wait for the thread for a second. returns: 1: its call has ended; 0: it waits on, or waited on
+ * until now */
 static long
 ends(struct udp_reader *r, const struct sockaddr_in *to)
 {

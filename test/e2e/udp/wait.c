@@ -145,7 +145,9 @@ polls(void)
 {
 	struct sockaddr_in a;
 	int s = udp_bound(&a), t = udp_new(0);
-	struct pollfd p[4] = {{.fd = s, .events = POLLIN}, {.fd = -1, .events = POLLIN}, {.fd = 900, .events = POLLIN},
+	struct pollfd p[4] = {{.fd = s, .events = POLLIN},
+			      {.fd = -1, .events = POLLIN},
+			      {.fd = 900, .events = POLLIN},
 			      {.fd = s, .events = POLLOUT}};
 	struct timespec ts = {.tv_nsec = 20000000}, bad = {.tv_nsec = -1};
 	sigset_t none, usr1;
@@ -326,7 +328,8 @@ epoll_ends(void)
 	(void)udp_to(t, "2", &b);
 	told("its copy is open", ep, 1000);
 	close(d);
-	/* An epoll that is closed while a socket that is not named yet is in it; its number is another's soon. */
+	/* An epoll that is closed while a socket that is not named yet is in it; its number is
+	 * another's soon. */
 	u = udp_new(0);
 	SAY("add the unnamed", ctl(ep, EPOLL_CTL_ADD, u, EPOLLIN, 9));
 	close(ep);
@@ -341,7 +344,7 @@ epoll_ends(void)
 }
 
 const struct udp_case udp_wait_cases[] = {
-	{"timeouts", timeouts}, {"signals", signals}, {"signals_any", signals_any}, {"poll", polls},
-	{"select", selects},	{"epoll", epolls},    {"oneshot", oneshot},	    {"epoll_ends", epoll_ends},
-	{NULL, NULL},
+	{"timeouts", timeouts}, {"signals", signals},	    {"signals_any", signals_any},
+	{"poll", polls},	{"select", selects},	    {"epoll", epolls},
+	{"oneshot", oneshot},	{"epoll_ends", epoll_ends}, {NULL, NULL},
 };

@@ -7,7 +7,8 @@ static void
 binds(void **state)
 {
 	struct rig *r = *state;
-	struct sockaddr_in a, other = rig_in("10.0.0.2", 8), any = rig_in("0.0.0.0", 7), zero = rig_in("10.0.0.1", 0);
+	struct sockaddr_in a, other = rig_in("10.0.0.2", 8), any = rig_in("0.0.0.0", 7),
+			      zero = rig_in("10.0.0.1", 0);
 	struct sockaddr_in6 in6 = rig_in6("fd00::1", 8);
 	socklen_t len = sizeof(a);
 
@@ -72,14 +73,16 @@ any(void **state)
 	close(v);
 }
 
-/* The first of several sockets at a port of any address has urnic's datagrams; SO_REUSEADDR shares nothing. */
+/* The first of several sockets at a port of any address has urnic's datagrams; SO_REUSEADDR shares
+ * nothing. */
 static void
 reuse(void **state)
 {
 	struct rig *r = *state;
 	struct sockaddr_in a = rig_in("0.0.0.0", 0);
 	socklen_t len = sizeof(a);
-	int u = socket(AF_INET, SOCK_DGRAM, 0), v = socket(AF_INET, SOCK_DGRAM, 0), w = socket(AF_INET, SOCK_DGRAM, 0), one = 1;
+	int u = socket(AF_INET, SOCK_DGRAM, 0), v = socket(AF_INET, SOCK_DGRAM, 0),
+	    w = socket(AF_INET, SOCK_DGRAM, 0), one = 1;
 
 	assert_int_equal(setsockopt(u, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)), 0);
 	assert_int_equal(setsockopt(v, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)), 0);

@@ -55,7 +55,9 @@ passed(void **state)
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = {0};
 	struct iovec iov = {"x", 1};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.bytes,
 			   .msg_controllen = sizeof(control.bytes)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	int way[2], fd = 0;

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* Each UDP socket has a twin, and no other descriptor; a twin has a urnic socket only after need. */
+/* Each UDP socket has a twin, and no other descriptor; a twin has a urnic socket only after need.
+ */
 static void
 adds(void **state)
 {
@@ -30,7 +31,8 @@ references(void **state)
 	struct urn_twin *t = urn_twin_get(r->s);
 	int d = dup(r->s);
 
-	assert_true(urn_twin_has(t, r->s) && urn_twin_has(t, d) && !urn_twin_has(t, r->t) && !urn_twin_has(t, -1));
+	assert_true(urn_twin_has(t, r->s) && urn_twin_has(t, d) && !urn_twin_has(t, r->t) &&
+		    !urn_twin_has(t, -1));
 	assert_int_equal(close(r->s), 0);
 	assert_false(urn_twin_has(t, r->s));
 	rig_send(r, "by the copy");
@@ -74,7 +76,8 @@ early(void **state)
 	assert_int_equal(close(k), 0);
 }
 
-/* With a new dataplane a socket has its name, its peer, its timeout and its epolls again (DB-11). */
+/* With a new dataplane a socket has its name, its peer, its timeout and its epolls again (DB-11).
+ */
 static void
 revives(void **state)
 {
