@@ -2,6 +2,8 @@
 /* Sockets of the kernel's and their twins on urnic (DB-1, DB-11). */
 #include "rig.h"
 
+#include "abi/clock.h"
+
 #include <stdlib.h>
 
 /* Each UDP socket has a twin, and no other descriptor; a twin has a urnic socket only after need.
@@ -170,15 +172,20 @@ ends(struct rig *r)
 	exit(0);
 }
 
-/* A program that ends without a close leaves no datagram behind. */
+/* A program that ends without a close waits for its datagrams, a tenth of a second at most. */
 static void
 flush(void **state)
 {
 	struct rig *r = *state;
+	uint64_t start;
 
 	rig_send(r, "first");
 	rig_gets(r->s, "first");
+	atomic_store(&r->f->hold, true);
+	start = urn_clock_ms();
 	rig_in_child(ends, r);
+	assert_in_range(urn_clock_ms() - start, 90, 5000);
+	atomic_store(&r->f->hold, false);
 	rig_gets(r->s, "last");
 }
 
