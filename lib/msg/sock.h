@@ -25,11 +25,18 @@ enum { URN_SOCK_ENTRIES = 64 };
 /* Bytes of the largest datagram; URN_DATAGRAM_MAX of urnic/socket.h. */
 enum { URN_SOCK_DATAGRAM = 65507 };
 
+/* The datagram of an outlet whose sender did not wait, while its answer has not been looked at. */
+enum urn_outlet_flying {
+	URN_OUTLET_IDLE,   /* there is none */
+	URN_OUTLET_NAMED,  /* to an address of the call: nobody is told of an error */
+	URN_OUTLET_TO_PEER /* to the peer: the socket's next call tells an error */
+};
+
 /* One register set by which a socket sends; set 0 receives, too. */
 struct urn_outlet {
 	pthread_mutex_t lock; /* lock protects the rest: the sender has it until the answer */
 	uint32_t open;	      /* 1: there is a set; under the socket's lock */
-	uint32_t flying;      /* 1: the answer to a datagram has not been looked at */
+	uint32_t flying;      /* enum urn_outlet_flying */
 	struct urn_register_set set;
 };
 
