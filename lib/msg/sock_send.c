@@ -221,7 +221,8 @@ urn_sock_target(struct urn_sock *s, const struct urn_addr *to, struct urn_addr *
 	return err;
 }
 
-/* Send by an outlet that is taken. flying: IDLE: wait for the answer; returns: 0, or an errno value */
+/* Send by an outlet that is taken. flying: IDLE: wait for the answer; returns: 0, or an errno value
+ */
 static int
 urn_outlet_send(struct urn_outlet *l, const struct iovec *iov, size_t n, size_t len,
 		const struct urn_addr *to, uint64_t try_us, enum urn_outlet_flying flying)
@@ -243,7 +244,7 @@ urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struc
 	      bool wait)
 {
 	uint64_t try_us = s->sndtimeo_ns ? s->sndtimeo_ns / 1000 : URN_SOCK_TRY_US;
-	enum urn_outlet_flying flying = wait	    ? URN_OUTLET_IDLE
+	enum urn_outlet_flying flying = wait	     ? URN_OUTLET_IDLE
 					: to != NULL ? URN_OUTLET_NAMED
 						     : URN_OUTLET_TO_PEER;
 	struct urn_addr target;

@@ -343,7 +343,8 @@ waits(void **state)
 	assert_int_equal(errno, EAGAIN);
 }
 
-/* A wait goes on after a signal whose handler says SA_RESTART, unless it has a timeout; so does the kernel's. */
+/* A wait goes on after a signal whose handler says SA_RESTART, unless it has a timeout; so does the
+ * kernel's. */
 static void
 restarts(void **state)
 {
@@ -371,7 +372,8 @@ restarts(void **state)
 	signal(SIGALRM, SIG_DFL);
 }
 
-/* An error of a datagram that was sent without a wait ends the wait of a connected socket, and of no other. */
+/* An error of a datagram that was sent without a wait ends the wait of a connected socket, and of
+ * no other. */
 static void
 late_error(void **state)
 {
@@ -380,7 +382,9 @@ late_error(void **state)
 	struct pollfd p = {.fd = r->a, .events = POLLIN};
 	char buf[8];
 
-	assert_int_equal(urn_sendto(r->a, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&nobody, sizeof(nobody)), 1);
+	assert_int_equal(
+		urn_sendto(r->a, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&nobody, sizeof(nobody)),
+		1);
 	assert_int_equal(urn_poll(&p, 1, 30), 0);
 	assert_int_equal(urn_connect(r->a, (struct sockaddr *)&nobody, sizeof(nobody)), 0);
 	assert_int_equal(urn_sendto(r->a, "x", 1, MSG_DONTWAIT, NULL, 0), 1);
@@ -397,7 +401,8 @@ unbinds(void **state)
 {
 	struct rig *r = *state;
 	struct sockaddr_in in = addr_of("10.0.0.1", 9);
-	struct urn_addr a = {.gid = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}, .port = 9}, name;
+	struct urn_addr a = {.gid = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}, .port = 9},
+			name;
 	struct urn_sock *s;
 	unsigned int sets;
 
