@@ -136,7 +136,7 @@ static void
 peers(void **state)
 {
 	struct rig *r = *state;
-	struct sockaddr_in a;
+	struct sockaddr_in a = {0};
 	struct sockaddr_in6 in6 = rig_in6("fd00::1", 8);
 	struct sockaddr un = {.sa_family = AF_UNSPEC};
 	socklen_t len = sizeof(a);
