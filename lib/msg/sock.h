@@ -36,7 +36,7 @@ enum urn_outlet_flying {
 struct urn_outlet {
 	pthread_mutex_t lock; /* lock protects the rest: the sender has it until the answer */
 	uint32_t open;	      /* 1: there is a set; under the socket's lock */
-	uint32_t flying;      /* enum urn_outlet_flying */
+	_Atomic uint32_t flying; /* enum urn_outlet_flying; read without the lock, too */
 	struct urn_register_set set;
 };
 

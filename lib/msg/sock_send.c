@@ -49,18 +49,18 @@ urn_sock_errno(uint8_t code)
 static bool
 urn_outlet_settle(struct urn_sock *s, struct urn_outlet *l)
 {
-	bool told = l->flying == URN_OUTLET_TO_PEER;
+	uint32_t flying = atomic_load_explicit(&l->flying, memory_order_relaxed);
 	uint8_t code;
 	int err;
 
-	if (l->flying == URN_OUTLET_IDLE)
+	if (flying == URN_OUTLET_IDLE)
 		return true;
 	code = urn_msg_set_status(&l->set);
 	if (code == URN_MSG_PENDING)
 		return false;
-	l->flying = URN_OUTLET_IDLE;
+	atomic_store_explicit(&l->flying, URN_OUTLET_IDLE, memory_order_relaxed);
 	err = urn_sock_errno(code);
-	if (err != 0 && told && atomic_load(&s->connected))
+	if (err != 0 && flying == URN_OUTLET_TO_PEER && atomic_load(&s->connected))
 		atomic_store(&s->error, (uint32_t)err);
 	return true;
 }
@@ -136,7 +136,9 @@ urn_sock_expects(struct urn_sock *s)
 	for (k = 0; k < URN_PORT_OUTLETS && atomic_load(&s->connected); k++) {
 		struct urn_outlet *l = &s->outlet[k];
 
-		if (!l->open || l->flying != URN_OUTLET_TO_PEER || !urn_msg_mutex_try(&l->lock))
+		if (atomic_load_explicit(&l->flying, memory_order_relaxed) !=
+			    URN_OUTLET_TO_PEER ||
+		    !urn_msg_mutex_try(&l->lock))
 			continue;
 		some |= !urn_outlet_settle(s, l);
 		pthread_mutex_unlock(&l->lock);
@@ -235,7 +237,8 @@ urn_outlet_send(struct urn_outlet *l, const struct iovec *iov, size_t n, size_t 
 	if (err == 0 && wait)
 		err = urn_sock_errno(urn_msg_set_wait(&l->set, -1));
 	else
-		l->flying = err != 0 ? URN_OUTLET_IDLE : flying;
+		atomic_store_explicit(&l->flying, err != 0 ? URN_OUTLET_IDLE : flying,
+				      memory_order_relaxed);
 	return err;
 }
 

@@ -19,7 +19,8 @@ functions(void **state)
 	const struct urn_real *real = urn_real();
 
 	(void)state;
-#define X(ret, name, params) assert_true(real->name != NULL && (void *)real->name != (void *)(name));
+#define X(ret, name, params) \
+	assert_true(real->name != NULL && (void *)real->name != (void *)(name));
 	URN_REAL_LIST(X)
 #undef X
 }
