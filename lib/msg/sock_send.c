@@ -136,8 +136,7 @@ urn_sock_expects(struct urn_sock *s)
 	for (k = 0; k < URN_PORT_OUTLETS && atomic_load(&s->connected); k++) {
 		struct urn_outlet *l = &s->outlet[k];
 
-		if (atomic_load_explicit(&l->flying, memory_order_relaxed) !=
-			    URN_OUTLET_TO_PEER ||
+		if (atomic_load_explicit(&l->flying, memory_order_relaxed) != URN_OUTLET_TO_PEER ||
 		    !urn_msg_mutex_try(&l->lock))
 			continue;
 		some |= !urn_outlet_settle(s, l);
