@@ -227,16 +227,16 @@ refused(void)
 	udp_got("recv tells", t, 10, 0);
 	udp_got("once", t, 10, MSG_DONTWAIT);
 	SAY("don't wait again", send(t, "x", 1, MSG_DONTWAIT));
-	udp_sleep_ms(100);
+	udp_sleep_ms(250);
 	SAY("SO_ERROR", getsockopt(t, SOL_SOCKET, SO_ERROR, &v, &len));
 	SAY("is ECONNREFUSED", v == ECONNREFUSED);
 	SAY("SO_ERROR again", getsockopt(t, SOL_SOCKET, SO_ERROR, &v, &len));
 	SAY("is none", v);
 	SAY("don't wait, third", send(t, "x", 1, MSG_DONTWAIT));
-	udp_sleep_ms(100);
+	udp_sleep_ms(250);
 	SAY("send tells", send(t, "x", 1, MSG_DONTWAIT));
 	/* Here a sender that waits is told by urnic at once. */
-	udp_sleep_ms(100);
+	udp_sleep_ms(250);
 	udp_got("drained", t, 10, MSG_DONTWAIT);
 	SAY("wait", send(t, "x", 1, 0));
 	udp_timeout(t, 100);
