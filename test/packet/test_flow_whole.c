@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flows: long messages put together from parts: their buffers, their parts, their order (doc/inside/messages.md "Flows"). */
+/* Flows: long messages put together from parts: their buffers, their parts, their order
+ * (doc/inside/messages.md "Flows"). */
 #include "flow_net.h"
 
 #include <setjmp.h>
@@ -96,7 +97,8 @@ static void
 put_part(struct flow_net *n, uint32_t psn, uint32_t id, uint32_t len, uint32_t off, uint16_t bytes)
 {
 	struct urn_path path = {.ttl = 64, .sport = 0xc000};
-	uint32_t payload = (uint32_t)sizeof(struct urn_flow_seg) + urn_flow_pad(bytes), behind = 28 + payload;
+	uint32_t payload = (uint32_t)sizeof(struct urn_flow_seg) + urn_flow_pad(bytes),
+		 behind = 28 + payload;
 	struct urn_flow_seg seg = {
 		.qid = rte_cpu_to_be_64(flow_qid(0)),
 		.len = rte_cpu_to_be_32(len),
@@ -153,8 +155,9 @@ kept_buffers_are_bounded(void **state)
 }
 
 /*
- * Parts that overlap and leave a gap have as many bytes as the message. The message is not delivered: bytes of another
- * message would lie in the gap. Parts that cover the message are taken in any order and with any cut.
+ * Parts that overlap and leave a gap have as many bytes as the message. The message is not
+ * delivered: bytes of another message would lie in the gap. Parts that cover the message are taken
+ * in any order and with any cut.
  */
 static void
 parts_cover_the_message(void **state)
@@ -187,7 +190,8 @@ parts_cover_the_message(void **state)
 
 /* ---- order */
 
-/* Shorter messages overtake one of the largest size; a stream of them that never ends does not hold it up for ever. */
+/* Shorter messages overtake one of the largest size; a stream of them that never ends does not hold
+ * it up for ever. */
 static void
 short_first(void **state)
 {
@@ -214,7 +218,8 @@ short_first(void **state)
 	while (n->node[1].got[at].len != URN_MSG_MAX)
 		at++;
 	print_message("%u messages of %d bytes overtook one of 1 MiB\n", at, LEN);
-	/* Of eight parts one is of the large message, which has 1058; the others have six: 1234 messages. */
+	/* One part in eight is the large message's, which has 1058; the others have six a message:
+	 * 1234 messages. */
 	assert_in_range(at, STREAM, MOST);
 	flow_net_run(n, 100 * MS);
 	flow_sent_free(&big);
