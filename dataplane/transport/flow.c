@@ -379,7 +379,8 @@ urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 		f->gone[f->gone_n++] = m->id;
 		urn_flow_sched(tp, f);
 	}
-	if (m->state == URN_FLOW_MSG_HELD || m->state == URN_FLOW_MSG_QUEUED || m->state == URN_FLOW_MSG_ACTIVE)
+	if (m->state == URN_FLOW_MSG_HELD || m->state == URN_FLOW_MSG_QUEUED ||
+	    m->state == URN_FLOW_MSG_ACTIVE)
 		urn_flow_unqueue(tp, f, m);
 }
 
@@ -445,7 +446,8 @@ urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all)
 {
 	struct urn_flow_msg *doomed = NULL, *m;
 
-	while (all && (m = urn_flow_first_held(f))) { /* before others go: held ones would move up */
+	while (all &&
+	       (m = urn_flow_first_held(f))) { /* before others go: held ones would move up */
 		urn_flow_unqueue(tp, f, m);
 		doom(&doomed, m);
 	}

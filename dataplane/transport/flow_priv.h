@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of flows (flow.h). One struct serves both directions between this engine and an engine of a
- * node.
+ * Inside of flows (flow.h). One struct serves both directions between this engine and an engine of
+ * a node.
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
  *   flow_held.c   messages that wait: as many as an owner may have, and those beyond
@@ -11,9 +11,9 @@
  *   flow_ack.c    acknowledgements and resets, both ways
  *   flow_timer.c  repeats, giving up, ageing
  *
- * Sending uses the sequence of PSNs that queue pairs use (psn_tx.h, psn_timer.h): one work a packet.
- * A receiver needs no packet in order, because messages have no order among each other: it delivers
- * what comes at once, and notes the PSN in a bitmap.
+ * Sending uses the sequence of PSNs that queue pairs use (psn_tx.h, psn_timer.h): one work a
+ * packet. A receiver needs no packet in order, because messages have no order among each other: it
+ * delivers what comes at once, and notes the PSN in a bitmap.
  */
 #ifndef URN_TRANSPORT_FLOW_PRIV_H
 #define URN_TRANSPORT_FLOW_PRIV_H
@@ -28,27 +28,30 @@
 #include <sys/queue.h>
 
 enum {
-	URN_FLOWS_MAX = 65536,         /* flows of an engine and adapter */
+	URN_FLOWS_MAX = 65536,		      /* flows of an engine and adapter */
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
 	URN_FLOW_BUCKETS = 16384,
-	URN_FLOW_FRAMES = 16,          /* packets of a flow in a turn */
-	URN_FLOW_ACTIVE = 8,           /* long messages of a flow that are being sent at the same time */
-	URN_FLOW_WHOLES = 64,          /* messages of an engine that are being put together */
-	URN_FLOW_STALL_IDS = 65536,    /* ids up to a stalled message's that are refused: more than a flow sends meanwhile */
-	URN_FLOW_WHOLES_FLOW = 16,     /* ... of a flow, with those that were refused lately */
-	URN_FLOW_KINDS = 9,            /* sizes of the buffers for these: 0 for a note, 8 KiB, 16 KiB, ... 1 MiB */
+	URN_FLOW_FRAMES = 16, /* packets of a flow in a turn */
+	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time */
+	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
+	URN_FLOW_STALL_IDS = 65536, /* ids up to a stalled message's that are refused: more than a
+				       flow sends meanwhile */
+	URN_FLOW_WHOLES_FLOW = 16,  /* ... of a flow, with those that were refused lately */
+	URN_FLOW_KINDS =
+		9, /* sizes of the buffers for these: 0 for a note, 8 KiB, 16 KiB, ... 1 MiB */
 	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
-	URN_FLOW_OWNERS = 16,          /* buckets of owners, for the bound of waiting messages */
-	URN_FLOW_WAITING = 128,        /* short messages of a bucket of owners that may wait in a flow */
-	URN_FLOW_WAITING_LONG = 16,    /* short messages that a long one counts as */
-	URN_FLOW_TIMEOUT = 16,         /* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
+	URN_FLOW_OWNERS = 16,	       /* buckets of owners, for the bound of waiting messages */
+	URN_FLOW_WAITING = 128, /* short messages of a bucket of owners that may wait in a flow */
+	URN_FLOW_WAITING_LONG = 16, /* short messages that a long one counts as */
+	URN_FLOW_TIMEOUT = 16,	    /* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
 	URN_FLOW_RETRIES = 7,
 	/* The key of a flow besides the node's address: 8 bits. */
 	URN_FLOW_KEY_ENGINE = 0x0f,    /* engine of the node */
-	URN_FLOW_KEY_VIA_FIRST = 0x10, /* from that engine to our first one; also a bit of the top byte of urn_flow_hdr.psn */
+	URN_FLOW_KEY_VIA_FIRST = 0x10, /* from that engine to our first one; also a bit of the top
+					  byte of urn_flow_hdr.psn */
 	URN_FLOW_KEY_OWN = 0x60,       /* index of our own address, by which the node knows us */
 	URN_FLOW_KEY_OWN_SHIFT = 5,
-	URN_FLOW_KEY_TO_FIRST = 0x80,  /* to the node's first engine, whichever that is */
+	URN_FLOW_KEY_TO_FIRST = 0x80, /* to the node's first engine, whichever that is */
 };
 
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
@@ -56,7 +59,8 @@ enum {
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
 #define URN_FLOW_STALL_NS 10000000000ull /* ns without a part after which a message gives its place to another */
-#define URN_FLOW_KEEP_NS 10000000000ull  /* ns without a long message after which buffers go back to the system */
+#define URN_FLOW_KEEP_NS \
+	10000000000ull /* ns without a long message after which buffers go back to the system */
 
 /* Positions of a message in its flow; urn_flow_msg.state. */
 enum urn_flow_msg_state {
@@ -95,22 +99,25 @@ struct urn_flow_queue {
 /* Messages whose owners have as many waiting in the flow as they may. */
 struct urn_flow_held {
 	struct urn_flow_queue of[URN_FLOW_OWNERS]; /* by bucket of the owner */
-	uint32_t n;                                /* messages in all; not 0 */
+	uint32_t n;				   /* messages in all; not 0 */
 };
 
 /* A long message that is put together, or one that was refused lately. */
 struct urn_flow_whole {
-	SLIST_ENTRY(urn_flow_whole) link; /* in the flow's list, the newest first; or in urn_flows.kept */
+	SLIST_ENTRY(urn_flow_whole)
+	link; /* in the flow's list, the newest first; or in urn_flows.kept */
 	TAILQ_ENTRY(urn_flow_whole) turn; /* in urn_flows.whole; valid with code 0 */
 	struct urn_flow *flow; /* the flow that it came by */
 	uint64_t at;       /* ns: when the last part came */
 	uint64_t qid, src_qid;
 	uint32_t id;       /* number of the message, among those of the flow */
 	uint32_t len, got; /* bytes of the message; bytes that came */
-	uint64_t edges;    /* ends of the parts that came, less their beginnings: sum of secret numbers (flow_whole.c) */
+	uint64_t edges; /* ends of the parts that came, less their beginnings: sum of secret numbers
+			   (flow_whole.c) */
 	uint8_t code;      /* 0: being put together; else the code that its parts are refused with */
-	uint8_t kind;      /* of the buffer, which this struct begins; the same for its life */
-	uint8_t data[] __attribute__((aligned(64))); /* room for len bytes, or for more; none with kind 0 */
+	uint8_t kind;	   /* kind of the buffer, which this struct begins; the same for its life */
+	uint8_t data[] __attribute__((
+		aligned(64))); /* room for len bytes, or for more; none with kind 0 */
 };
 
 SLIST_HEAD(urn_flow_whole_list, urn_flow_whole);
@@ -134,7 +141,7 @@ struct urn_flow {
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
 	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
 	struct urn_flow_queue active; /* long messages that are being sent, the oldest first */
-	struct urn_flow_held *held; /* owner; NULL: no message is held */
+	struct urn_flow_held *held;   /* owner; NULL: no message is held */
 	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
@@ -174,11 +181,14 @@ struct urn_flows {
 	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
 	uint32_t wholes;           /* messages that are put together */
 	TAILQ_HEAD(, urn_flow_whole) whole; /* ... those, the one whose last part is the longest ago first */
-	struct urn_flow_whole_list kept[URN_FLOW_KINDS]; /* buffers without a message, by kind; owner */
-	uint64_t kept_at;          /* ns: when a buffer was taken last */
-	uint64_t secret;           /* of this transport's life: nobody else knows it */
+	struct urn_flow_whole_list
+		kept[URN_FLOW_KINDS]; /* buffers without a message, by kind; owner */
+	uint64_t kept_at;	      /* ns: when a buffer was taken last */
+	uint64_t secret; /* for place() (flow_whole.c); made with the transport, and nobody else
+			    knows it */
 	uint32_t kept_n, kept_notes; /* buffers that are kept: of kind 1 and more; of kind 0 */
-	uint32_t kept_bytes;       /* bytes of messages that those have room for, at most URN_FLOW_KEPT_BYTES */
+	uint32_t kept_bytes;	     /* bytes of messages that those have room for, at most
+					URN_FLOW_KEPT_BYTES */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
 	struct urn_flow_held *spare_held; /* taken when a flow holds messages; NULL: none now */
@@ -249,8 +259,10 @@ void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all
 bool urn_flow_queue(const struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m);
 /* Take a message that was not sent, or not whole, out of its queue. */
 void urn_flow_unqueue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m);
-/* A message has left the queue of those not sent: messages of its owner that are held may move up. */
-void urn_flow_not_waiting(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_msg *m);
+/* A message has left the queue of those not sent: messages of its owner that are held may move up.
+ */
+void urn_flow_not_waiting(const struct urn_tp *tp, struct urn_flow *f,
+			  const struct urn_flow_msg *m);
 /* Any message that is held; NULL: none is. */
 struct urn_flow_msg *urn_flow_first_held(const struct urn_flow *f);
 
@@ -279,21 +291,22 @@ void urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f);
 /* ---- flow_whole.c */
 
 /*
- * Take a part of a long message. from: qid is set when the message is whole. returns: URN_MSG_DONE, or the code that
- * the message is refused with
+ * Take a part of a long message. from: qid is set when the message is whole. returns: URN_MSG_DONE,
+ * or the code that the message is refused with
  */
 uint8_t urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from,
 			   const struct urn_flow_seg *s);
 /*
- * The sender let go of a long message midway. Parts that were overtaken find the note that no more are taken; one that
- * was overtaken by URN_FLOW_WHOLES_FLOW notes begins a message that stalls.
+ * The sender let go of a long message midway. Parts that were overtaken find the note that no more
+ * are taken; one that was overtaken by URN_FLOW_WHOLES_FLOW notes begins a message that stalls.
  */
 void urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s);
 /* Forget the messages of a flow that are put together, and its notes. */
 void urn_flow_drop_wholes(struct urn_tp *tp, struct urn_flow *f);
 /* Give all buffers without a message back to the system. */
 void urn_flows_free_kept(struct urn_flows *fl);
-/* The same if none was needed for URN_FLOW_KEEP_NS; asked when a flow's timer is due, the last flow's before it goes. */
+/* The same if none was needed for URN_FLOW_KEEP_NS; asked when a flow's timer is due, the last
+ * flow's before it goes. */
 void urn_flows_age_kept(struct urn_tp *tp);
 
 /* ---- flow_ack.c */

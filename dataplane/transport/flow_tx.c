@@ -3,8 +3,9 @@
 #include "transport/flow_priv.h"
 
 enum {
-	AGE_SHIFT = 20,  /* ns to units of urn_flow.tx_born */
-	OLDEST_TURN = 8, /* a power of two, more than 1: parts of the oldest message come at odd numbers, too */
+	AGE_SHIFT = 20,	 /* ns to units of urn_flow.tx_born */
+	OLDEST_TURN = 8, /* a power of two, more than 1: parts of the oldest message come at odd
+			    numbers, too */
 };
 
 /* ---- work: one a packet, from the transport's pool */
@@ -209,8 +210,9 @@ fill_whole(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 }
 
 /*
- * The long message whose part is sent next: the one with the fewest bytes left, so that a message that began ends soon,
- * and short ones wait for little. The oldest has one turn in OLDEST_TURN: those behind it can't hold it up for ever.
+ * The long message whose part is sent next: the one with the fewest bytes left, so that a message
+ * that began ends soon, and short ones wait for little. The oldest has one turn in OLDEST_TURN:
+ * those behind it can't hold it up for ever.
  */
 static struct urn_flow_msg *
 next_long(const struct urn_flow *f)

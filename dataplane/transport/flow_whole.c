@@ -5,9 +5,9 @@
  *   kept ─ first part ─► put together ─ last part ─► delivered ─► kept
  *                              └─ let go, stalled, flow forgotten ─► kept
  *
- * Buffers have a few sizes, and those without a message are kept warm: memory from the system costs a page fault
- * for each 4 KiB, more than the copy of the bytes. A buffer that is kept holds bytes of a message before, so a message
- * is delivered only when its parts cover it exactly.
+ * Buffers have a few sizes, and those without a message are kept warm: memory from the system costs
+ * a page fault for each 4 KiB, more than the copy of the bytes. A buffer that is kept holds bytes
+ * of a message before, so a message is delivered only when its parts cover it exactly.
  */
 #include "transport/flow_priv.h"
 
@@ -25,7 +25,8 @@ room_of(unsigned int kind)
 {
 	return kind == NOTE ? 0 : 4096u << kind;
 }
-_Static_assert(4096u << (URN_FLOW_KINDS - 1) == URN_MSG_MAX, "the largest kind has room for any message");
+_Static_assert(4096u << (URN_FLOW_KINDS - 1) == URN_MSG_MAX,
+	       "the largest kind has room for any message");
 
 /* The smallest kind with room for len bytes, at most URN_MSG_MAX. */
 static inline unsigned int
@@ -61,7 +62,8 @@ free_smallest(struct urn_flows *fl)
 	free(take_kept(fl, kind));
 }
 
-/* A buffer of a kind, or of a larger one: that way buffers that are kept fit sooner or later. NULL: no memory */
+/* A buffer of a kind, or of a larger one: that way buffers that are kept fit sooner or later. NULL:
+ * no memory */
 static struct urn_flow_whole *
 get_buffer(struct urn_flows *fl, unsigned int kind)
 {
@@ -118,9 +120,10 @@ urn_flows_age_kept(struct urn_tp *tp)
 /* ---- parts */
 
 /*
- * A number for a place of a message, which nobody else can compute. The parts of a message are its edges from place to
- * place: they lead from 0 to its length without gap or overlap only if their ends, less their beginnings, add up to the
- * length less 0. A part costs two numbers, and a message no map of the parts that came.
+ * A number for a place of a message, which nobody else can compute. The parts of a message are its
+ * edges from place to place: they lead from 0 to its length without gap or overlap only if their
+ * ends, less their beginnings, add up to the length less 0. A part costs two numbers, and a message
+ * no map of the parts that came.
  */
 static inline uint64_t
 place(const struct urn_flows *fl, uint32_t off)
@@ -151,7 +154,8 @@ urn_flow_drop_wholes(struct urn_tp *tp, struct urn_flow *f)
 		drop_whole(tp, f, h);
 }
 
-/* A message stalled, and gives its place away. Parts of it may come all the same: these are refused. */
+/* A message stalled, and gives its place away. Parts of it may come all the same: these are
+ * refused. */
 static void
 drop_stalled(struct urn_tp *tp, struct urn_flow_whole *h)
 {
@@ -191,7 +195,8 @@ engine_room(struct urn_tp *tp)
 	return true;
 }
 
-/* Make room in the list of a flow: the oldest entry that is no message any more goes. returns: true when there is room */
+/* Make room in the list of a flow: the oldest entry that is no message any more goes. returns: true
+ * when there is room */
 static bool
 wholes_room(struct urn_tp *tp, struct urn_flow *f)
 {
@@ -245,14 +250,15 @@ new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s, u
 
 /* The first part of a message came. returns: the message, or NULL with *code: no parts are taken */
 static struct urn_flow_whole *
-first_part(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_from *from, const struct urn_flow_seg *s,
-	   uint8_t *code)
+first_part(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_from *from,
+	   const struct urn_flow_seg *s, uint8_t *code)
 {
 	struct urn_flow_whole *h = NULL;
 
 	*code = URN_MSG_BUSY;
 	if (!may_have_stalled(f, s))
-		*code = urn_flow_user(tp)->admit(tp, from, rte_be_to_cpu_64(s->qid), rte_be_to_cpu_32(s->len));
+		*code = urn_flow_user(tp)->admit(tp, from, rte_be_to_cpu_64(s->qid),
+						 rte_be_to_cpu_32(s->len));
 	if (*code == URN_MSG_DONE) {
 		*code = URN_MSG_BUSY;
 		if (engine_room(tp))
@@ -275,7 +281,8 @@ find_whole(const struct urn_flow *f, const struct urn_flow_seg *s)
 	return h;
 }
 
-/* All bytes of a message came: its parts may still overlap, and then bytes of another message lie between them. */
+/* All bytes of a message came: its parts may still overlap, and then bytes of another message lie
+ * between them. */
 static uint8_t
 deliver(struct urn_tp *tp, struct urn_flow_from *from, const struct urn_flow_whole *h)
 {
@@ -293,7 +300,8 @@ deliver(struct urn_tp *tp, struct urn_flow_from *from, const struct urn_flow_who
 }
 
 uint8_t
-urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from, const struct urn_flow_seg *s)
+urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from,
+		   const struct urn_flow_seg *s)
 {
 	uint32_t off = rte_be_to_cpu_32(s->off), bytes = rte_be_to_cpu_16(s->bytes);
 	struct urn_flow_whole *h = find_whole(f, s);
@@ -307,7 +315,8 @@ urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *
 	if (h->code)
 		return URN_MSG_DONE;
 	/* Parts of one id that belong to different messages: their sender mixes them up. */
-	if (h->len != rte_be_to_cpu_32(s->len) || h->qid != rte_be_to_cpu_64(s->qid) || h->got + bytes > h->len)
+	if (h->len != rte_be_to_cpu_32(s->len) || h->qid != rte_be_to_cpu_64(s->qid) ||
+	    h->got + bytes > h->len)
 		return URN_MSG_BUSY;
 	memcpy(h->data + off, s + 1, bytes);
 	h->got += bytes;
