@@ -316,7 +316,15 @@ bool urn_flow_tell(struct urn_tp *tp, struct urn_flow *f);
 /* An acknowledgement came from a node; own: URN_FLOW_KEY_OWN bits of the address it went to; takes m. */
 void urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
 /* Data with this key and epoch, network order, named a start of ours that is over: say so. */
-void urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key);
+void urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+		    uint32_t engine);
+/*
+ * Answer a packet of data for an engine that this adapter does not have: the packet came, and none
+ * of its messages has a queue. No flow is made or needed. key: as of a flow; engine: the one that
+ * the packet named
+ */
+void urn_flow_refuse(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+		     uint32_t engine);
 /* Our data was answered so; takes m. */
 void urn_flow_was_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
 

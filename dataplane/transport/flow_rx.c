@@ -316,7 +316,7 @@ accept_data(struct urn_tp *tp, struct rte_mbuf *m, struct data *d)
 	if (unlikely(!read_data(tp, m, d)))
 		goto drop;
 	if (unlikely(is_of_before(tp, d))) {
-		urn_flow_reset(tp, m, d->from.node, d->key);
+		urn_flow_reset(tp, m, d->from.node, d->key, tp->cfg.engine);
 		why = URN_C_FLOW_DROP_STALE;
 		goto drop;
 	}
@@ -367,4 +367,34 @@ urn_flow_accept(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_flow_was_reset(tp, m, d.from.node, own_of(tp, m));
 		break;
 	}
+}
+
+/* Answer a packet of data, checked as one of our own. returns: the counter of its drop */
+static enum urn_counter
+answer_stray(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	uint32_t engine = urn_qpn_engine(urn_pkt(m)->dqpn);
+	struct data d;
+
+	if (!tp->flows || urn_pkt(m)->opcode != URN_FLOW_DATA ||
+	    (urn_pkt(m)->dqpn & URN_FLOW_SLOT) != URN_FLOW_SLOT)
+		return URN_C_DROP_NO_QP;
+	source_of(m, d.from.node);
+	if (is_own(tp, d.from.node) != ((m->ol_flags & tp->flows->looped) != 0))
+		return URN_C_FLOW_DROP_FORGED;
+	if (!read_data(tp, m, &d))
+		return URN_C_FLOW_DROP_FORMAT;
+	if (is_of_before(tp, &d)) {
+		urn_flow_reset(tp, m, d.from.node, d.key, engine);
+		return URN_C_FLOW_DROP_STALE;
+	}
+	urn_flow_refuse(tp, m, d.from.node, d.key, engine);
+	return URN_C_DROP_NO_QP;
+}
+
+void
+urn_flow_no_engine(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	tp->c.v[answer_stray(tp, m)]++;
+	rte_pktmbuf_free(m);
 }

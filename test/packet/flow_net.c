@@ -302,6 +302,10 @@ step(struct flow_net *n)
 		struct urn_tp *tp = n->node[i].tp;
 
 		urn_tp_turn(tp, n->now);
+		/* A node has one engine. */
+		for (unsigned int j = 0; j < tp->handover_n; j++)
+			urn_flow_no_engine(tp, tp->handover[j]);
+		tp->handover_n = 0;
 		urn_tp_tx(tp);
 		for (unsigned int j = 0; j < tp->tx_n; j++)
 			sent_by(n, tp->tx[j]);
