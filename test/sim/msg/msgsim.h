@@ -153,7 +153,7 @@ struct ms_stats {
 	uint64_t code[URN_MSG_CODES]; /* answers */
 	uint64_t closes, restarts, ns;
 	uint64_t p99_ppm;             /* largest ratio of plan.most_p99 that was found, in millionths */
-	uint64_t hash;                /* hash of all frames and answers, in order */
+	uint64_t hash;		      /* hash of all frames and answers, in order */
 };
 
 struct ms_world {

@@ -198,7 +198,8 @@ note_frame(const struct ms_node *n, const struct rte_mbuf *m)
 	uint32_t icrc = 0;
 
 	if (rte_pktmbuf_is_contiguous(m) && m->data_len >= sizeof(icrc))
-		memcpy(&icrc, rte_pktmbuf_mtod_offset(m, uint8_t *, m->data_len - sizeof(icrc)), sizeof(icrc));
+		memcpy(&icrc, rte_pktmbuf_mtod_offset(m, uint8_t *, m->data_len - sizeof(icrc)),
+		       sizeof(icrc));
 	ms_note(n->w, n->w->now);
 	ms_note(n->w, (uint64_t)n->id << 48 | (uint64_t)m->pkt_len << 32 | icrc);
 }

@@ -103,7 +103,8 @@ open_world(struct ms_world *w)
 	w->sc->make(&w->plan, &r);
 	w->rng = sim_rng_of(w->seed, 2);
 	w->start = w->now = 1000 * MS_S;
-	w->starts = 0; /* epochs of a run are not those of the run before: a seed alone makes all frames */
+	w->starts = 0; /* epochs of a run are not those of the run before: a seed alone makes all
+			  frames */
 	w->mails = w->boxes = w->pending = w->oldest = 0;
 	w->quiet = w->idle = false;
 	w->box_room = w->plan.nodes * w->plan.sets * 4 + 1000;
