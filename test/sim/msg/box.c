@@ -133,7 +133,8 @@ ms_box_open(struct ms_node *n, unsigned int place)
 	b->regs = aligned_alloc(64, RTE_ALIGN_CEIL(bytes, 64));
 	if (!b->regs)
 		ms_fail(w, "no memory");
-	memset(b->regs, 0, sizeof(*b->regs));
+	/* A box that scribbles may send any bytes of its arena; a seed alone makes these. */
+	memset(b->regs, 0, b->scribbles ? bytes : sizeof(*b->regs));
 	memset(arena_of(b) + b->arena, GUARD_BYTE, MS_GUARD);
 	make_set(n, b, place);
 	n->box[place] = b->id;

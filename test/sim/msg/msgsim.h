@@ -153,6 +153,7 @@ struct ms_stats {
 	uint64_t code[URN_MSG_CODES]; /* answers */
 	uint64_t closes, restarts, ns;
 	uint64_t p99_ppm;             /* largest ratio of plan.most_p99 that was found, in millionths */
+	uint64_t hash;		      /* hash of all frames and answers, in order */
 };
 
 struct ms_world {
@@ -191,6 +192,13 @@ bool ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FIL
 /* Something is wrong: the run ends. */
 _Noreturn void ms_fail(struct ms_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ms_trace(struct ms_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Note an event of the run in its hash. */
+static inline void
+ms_note(struct ms_world *w, uint64_t v)
+{
+	w->stats.hash = (w->stats.hash ^ v) * 0x100000001b3u;
+	w->stats.hash ^= w->stats.hash >> 29;
+}
 /* True in one of n cases; n 0: never. */
 static inline bool
 ms_one_in(struct ms_world *w, uint32_t n)
