@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct urn_flow;
+struct rte_mbuf;
 struct urn_tp;
 struct urn_work;
 
@@ -86,6 +87,12 @@ uint8_t urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_
  * message that no flow has is left alone. Not to be called out of answered().
  */
 void urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m);
+
+/*
+ * A packet of a flow is for an engine that this adapter has not: answer that none of its queues is here. Nothing is
+ * kept of such a packet, so that each is answered by itself (DB-5). takes m
+ */
+void urn_flow_no_engine(struct urn_tp *tp, struct rte_mbuf *m);
 
 /* Flows there are, for reports. In any thread */
 uint32_t urn_flow_count(const struct urn_tp *tp);

@@ -4,29 +4,37 @@
 
 /* ---- made */
 
-/* Top byte of an answer: our engine, and whether the data came to it as the node's first. */
+/* Top byte of an answer: the engine that the data was for, and whether it was meant as the node's first. */
 static uint32_t
-top_of(const struct urn_tp *tp, uint8_t key)
+top_of(uint32_t engine, uint8_t key)
 {
-	return tp->cfg.engine | (key & URN_FLOW_KEY_VIA_FIRST);
+	return engine | (key & URN_FLOW_KEY_VIA_FIRST);
 }
 
-/* Write the header of an answer. epoch: network order; psn: 24 bits */
+/* Engine that a packet is for. */
+static uint32_t
+engine_of(struct rte_mbuf *m)
+{
+	return urn_pkt(m)->dqpn >> URN_FLOW_ENGINE_SHIFT;
+}
+
+/* Write the header of an answer. epoch: network order; psn: of the header, with its top byte */
 static struct urn_flow_hdr *
-put_hdr(const struct urn_tp *tp, uint8_t *bth, uint64_t epoch, uint8_t key, uint32_t psn)
+put_hdr(const struct urn_tp *tp, uint8_t *bth, uint64_t epoch, uint32_t psn)
 {
 	struct urn_flow_hdr *h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
 
 	h->epoch = epoch;
 	h->start = rte_cpu_to_be_32(tp->cfg.flow_epoch);
-	h->psn = rte_cpu_to_be_32(top_of(tp, key) << 24 | psn);
+	h->psn = rte_cpu_to_be_32(psn);
 	return h;
 }
 
 static void
 put_ack(const struct urn_tp *tp, const struct urn_flow *f, uint8_t *bth)
 {
-	struct urn_flow_hdr *h = put_hdr(tp, bth, rte_cpu_to_be_64(f->rx_epoch), f->key, f->expected);
+	struct urn_flow_hdr *h = put_hdr(tp, bth, rte_cpu_to_be_64(f->rx_epoch),
+					top_of(tp->cfg.engine, f->key) << 24 | f->expected);
 	struct urn_flow_ack *a = (struct urn_flow_ack *)(h + 1);
 	struct urn_flow_refused *r = (struct urn_flow_refused *)(a + 1);
 	uint64_t any = 0;
@@ -115,8 +123,44 @@ urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 	d = answer(tp, gid, eth->src, key, URN_FLOW_RESET, 0, &bth);
 	if (!d)
 		return; /* the sender repeats its data, and is answered then */
-	put_hdr(tp, bth, h->epoch, key, 0);
+	put_hdr(tp, bth, h->epoch, top_of(engine_of(m), key) << 24);
 	urn_flow_emit(tp, d, m->ol_flags & tp->flows->looped);
+}
+
+/* The answer to a packet whose messages are all refused. epoch: network order; top: top byte of psn */
+static void
+put_refusal(const struct urn_tp *tp, uint8_t *bth, uint64_t epoch, uint32_t top, uint32_t psn, uint32_t una)
+{
+	uint32_t expected = psn == una ? urn_psn_add(psn, 1) : una;
+	struct urn_flow_hdr *h = put_hdr(tp, bth, epoch, top << 24 | expected);
+	struct urn_flow_ack *a = (struct urn_flow_ack *)(h + 1);
+	struct urn_flow_refused *r = (struct urn_flow_refused *)(a + 1);
+
+	memset(a, 0, sizeof(*a));
+	if (psn != una) {
+		a->flags = URN_FLOW_ACK_HOLES;
+		a->bitmap[psn % URN_FLOW_WINDOW / 8] = (uint8_t)(1u << (psn % 8));
+	}
+	a->refused = 1;
+	r->psn = rte_cpu_to_be_32(psn);
+	memset(r->code, URN_MSG_NO_QUEUE, sizeof(r->code));
+}
+
+void
+urn_flow_refuse_all(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key, uint32_t una)
+{
+	const struct urn_eth *eth = rte_pktmbuf_mtod(m, const struct urn_eth *);
+	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
+	struct urn_txd *d;
+	uint8_t *bth;
+
+	d = answer(tp, gid, eth->src, key, URN_FLOW_ACK,
+		   (uint32_t)(sizeof(struct urn_flow_ack) + sizeof(struct urn_flow_refused)), &bth);
+	if (!d)
+		return; /* the sender repeats its data, and is answered then */
+	put_refusal(tp, bth, h->epoch, top_of(engine_of(m), key), urn_pkt(m)->psn, una);
+	urn_flow_emit(tp, d, m->ol_flags & tp->flows->looped);
+	URN_COUNT(tp, FLOW_ACKS_TX);
 }
 
 /* ---- taken */

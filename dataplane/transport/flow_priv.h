@@ -54,6 +54,7 @@ enum {
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
 #define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
+#define URN_FLOW_ASK_NS 2500000000ull    /* ns without a MAC address after which there is no such node: longer than all tries for it take */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
 #define URN_FLOW_STALL_NS 10000000000ull /* ns without a part after which a message gives its place to another */
 #define URN_FLOW_KEEP_NS 10000000000ull  /* ns without a long message after which buffers go back to the system */
@@ -83,6 +84,7 @@ enum urn_flow_flag {
 	URN_FLOWF_TX = 1 << 5,     /* tmpl, tx and tx_epoch are made */
 	URN_FLOWF_ACK_LATE = 1 << 7, /* the acknowledgement let data go first, in the turn before */
 	URN_FLOWF_STALLED = 1 << 8,  /* a message stalled and lost its place; stalled_id is valid */
+	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for; asked_at is valid */
 	URN_FLOWF_GATHERS = 1 << 6,  /* in the list urn_tp.gathered; gathered_next is valid */
 };
 
@@ -162,6 +164,7 @@ struct urn_flow {
 	uint16_t out, lost;        /* packets in flight; packets to be sent again */
 	uint16_t wholes_n;         /* entries of wholes */
 	uint16_t gathered_n;        /* messages since the flow was served */
+	uint16_t asked_at;         /* units of 2^20 ns, wraps: when the wait for the MAC address began; valid with URN_FLOWF_ASKS */
 };
 _Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
 
@@ -302,6 +305,11 @@ void urn_flows_age_kept(struct urn_tp *tp);
 bool urn_flow_tell(struct urn_tp *tp, struct urn_flow *f);
 /* An acknowledgement came from a node; own: URN_FLOW_KEY_OWN bits of the address it went to; takes m. */
 void urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
+/*
+ * Answer a packet of data, in the name of the engine that it is for: the packet came, and each of its messages is
+ * refused with NO_QUEUE. una: oldest PSN that the sender has not seen acknowledged
+ */
+void urn_flow_refuse_all(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key, uint32_t una);
 /* Data with this key and epoch, network order, named a start of ours that is over: say so. */
 void urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key);
 /* Our data was answered so; takes m. */

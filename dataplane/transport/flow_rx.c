@@ -340,22 +340,32 @@ drop:
 	urn_tp_done(tp, m);
 }
 
-void
-urn_flow_accept(struct urn_tp *tp, struct rte_mbuf *m)
+/* Find out where a packet came from. returns: false: the packet was not for us, or forged; it was dropped */
+static bool
+find_source(struct urn_tp *tp, struct rte_mbuf *m, struct urn_flow_from *from)
 {
 	bool looped = tp->flows && (m->ol_flags & tp->flows->looped);
-	struct data d;
 
 	if (unlikely(!tp->flows)) {
 		urn_tp_drop(tp, m, URN_C_FLOW_DROP_NO_USER);
-		return;
+		return false;
 	}
-	source_of(m, d.from.node);
-	d.from.own = is_own(tp, d.from.node);
-	if (unlikely(d.from.own != looped)) {
+	source_of(m, from->node);
+	from->own = is_own(tp, from->node);
+	if (unlikely(from->own != looped)) {
 		urn_tp_drop(tp, m, URN_C_FLOW_DROP_FORGED);
-		return;
+		return false;
 	}
+	return true;
+}
+
+void
+urn_flow_accept(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	struct data d;
+
+	if (unlikely(!find_source(tp, m, &d.from)))
+		return;
 	switch (urn_pkt(m)->opcode) {
 	case URN_FLOW_DATA:
 		accept_data(tp, m, &d);
@@ -367,4 +377,29 @@ urn_flow_accept(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_flow_was_reset(tp, m, d.from.node, own_of(tp, m));
 		break;
 	}
+}
+
+void
+urn_flow_no_engine(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	enum urn_counter why = URN_C_FLOW_DROP_STALE;
+	struct data d;
+	int32_t ahead;
+
+	if (unlikely(!find_source(tp, m, &d.from)))
+		return;
+	if (urn_pkt(m)->opcode == URN_FLOW_DATA) {
+		if (!read_data(tp, m, &d)) {
+			why = URN_C_FLOW_DROP_FORMAT;
+		} else if (is_of_before(tp, &d)) {
+			urn_flow_reset(tp, m, d.from.node, d.key);
+		} else {
+			ahead = urn_psn_diff(urn_pkt(m)->psn, d.una);
+			why = ahead < 0 || ahead >= URN_FLOW_WINDOW ? URN_C_FLOW_DROP_FAR : URN_C_FLOW_REFUSED_RX;
+		}
+	}
+	if (why == URN_C_FLOW_REFUSED_RX)
+		urn_flow_refuse_all(tp, m, d.from.node, d.key, d.una);
+	tp->c.v[why]++;
+	urn_tp_done(tp, m);
 }

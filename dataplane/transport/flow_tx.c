@@ -332,6 +332,22 @@ send_lost(struct urn_tp *tp, struct urn_flow *f, unsigned int *budget)
 	return true;
 }
 
+/*
+ * True when a MAC address was waited for as long as a node may take to tell it. The table of addresses
+ * forgets those that it asks for when more are asked for than it has room for, and gives no verdict then.
+ */
+static bool
+asked_in_vain(const struct urn_tp *tp, struct urn_flow *f)
+{
+	uint16_t now = (uint16_t)(tp->now >> 20);
+
+	if (!(f->flags & URN_FLOWF_ASKS)) {
+		f->flags |= URN_FLOWF_ASKS;
+		f->asked_at = now;
+	}
+	return (uint16_t)(now - f->asked_at) > URN_FLOW_ASK_NS >> 20;
+}
+
 /* True when the node's MAC address is known. If not, the flow waits for it, or fails. */
 static bool
 reachable(struct urn_tp *tp, struct urn_flow *f)
@@ -346,14 +362,16 @@ reachable(struct urn_tp *tp, struct urn_flow *f)
 	if (rc == 0) {
 		memcpy(f->tmpl.bytes, mac, 6);
 		f->mac_gen = tp->mac_gen;
-		f->flags |= URN_FLOWF_MAC;
+		f->flags = (uint16_t)((f->flags | URN_FLOWF_MAC) & ~URN_FLOWF_ASKS);
 		return true;
 	}
 	f->flags &= (uint16_t)~URN_FLOWF_MAC;
-	if (rc != -1 && urn_psn_tx_idle(&f->tx))
+	if (urn_psn_tx_idle(&f->tx) && (rc != -1 || asked_in_vain(tp, f))) {
+		f->flags &= (uint16_t)~URN_FLOWF_ASKS;
 		urn_flow_fail(tp, f, URN_MSG_NO_NODE, true);
-	else
+	} else {
 		urn_psn_wake_at(&tp->wheel, &f->tx, tp->now + URN_TP_NEIGH_NS);
+	}
 	return false;
 }
 

@@ -293,6 +293,15 @@ arrive(struct flow_net *n)
 	n->wire_n = kept;
 }
 
+/* What an engine does with packets for engines that its adapter has not (engine/exchange.c). */
+static void
+hand_over(struct urn_tp *tp)
+{
+	for (unsigned int i = 0; i < tp->handover_n; i++)
+		urn_flow_no_engine(tp, tp->handover[i]);
+	tp->handover_n = 0;
+}
+
 static void
 step(struct flow_net *n)
 {
@@ -301,7 +310,9 @@ step(struct flow_net *n)
 	for (unsigned int i = 0; i < n->nodes; i++) {
 		struct urn_tp *tp = n->node[i].tp;
 
+		hand_over(tp);
 		urn_tp_turn(tp, n->now);
+		hand_over(tp);
 		urn_tp_tx(tp);
 		for (unsigned int j = 0; j < tp->tx_n; j++)
 			sent_by(n, tp->tx[j]);
