@@ -32,6 +32,7 @@ enum {
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_FRAMES = 16,          /* packets of a flow in a turn */
+	URN_FLOW_FIRST = 16,           /* packets under way until the node acknowledges the first one of an epoch */
 	URN_FLOW_ACTIVE = 8,           /* long messages of a flow that are being sent at the same time */
 	URN_FLOW_WHOLES = 64,          /* messages of an engine that are being put together */
 	URN_FLOW_STALL_IDS = 65536,    /* ids up to a stalled message's that are refused: more than a flow sends meanwhile */

@@ -375,12 +375,16 @@ reachable(struct urn_tp *tp, struct urn_flow *f)
 	return false;
 }
 
-/* True when the window has room for one more packet. */
+/*
+ * True when the window has room for one more packet. A node that may not be there gets few: all of them are
+ * repeated at each timeout, in turns that other flows wait for.
+ */
 static bool
 window_open(const struct urn_tp *tp, const struct urn_flow *f)
 {
-	return urn_psn_tx_out(&f->tx) < URN_FLOW_WINDOW - 1u &&
-	       f->out < urn_psn_peer(tp, &f->tx)->window;
+	uint32_t most = likely(f->tx_start) ? URN_FLOW_WINDOW - 1u : URN_FLOW_FIRST;
+
+	return urn_psn_tx_out(&f->tx) < most && f->out < urn_psn_peer(tp, &f->tx)->window;
 }
 
 /* Send data. returns: true when there is more to send, and nothing to wait for but room */

@@ -109,6 +109,30 @@ no_verdict(void **state)
 	flow_net_end(n);
 }
 
+/* A node that never answers gets few packets again and again, however much is to be sent; with its first answer it gets all. */
+static void
+few_packets_to_the_silent(void **state)
+{
+	struct flow_net *n = flow_net_new(2, 6);
+	struct flow_sent s;
+	uint64_t sent;
+
+	(void)state;
+	n->cut = true;
+	flow_send(n, 0, 1, flow_qid(1), URN_MSG_MAX, 1, &s);
+	flow_net_run(n, 300 * MS);
+	sent = flow_net_count(n, 0, URN_C_FLOW_TX);
+	assert_in_range(sent, URN_FLOW_FIRST, URN_FLOW_FIRST * (1 + flow_net_count(n, 0, URN_C_EARLY_TIMEOUTS) +
+								 flow_net_count(n, 0, URN_C_PROBES) +
+								 flow_net_count(n, 0, URN_C_TIMEOUTS)));
+	assert_int_equal(urn_psn_tx_out(&n->node[0].tp->flows->last->tx), URN_FLOW_FIRST);
+	n->cut = false;
+	flow_net_until(n, &s, 3000 * MS);
+	assert_int_equal(s.code, URN_MSG_DONE);
+	flow_sent_free(&s);
+	flow_net_end(n);
+}
+
 int
 main(void)
 {
@@ -117,6 +141,7 @@ main(void)
 		cmocka_unit_test(no_engine_keeps_nothing),
 		cmocka_unit_test(fewer_engines_after_a_restart),
 		cmocka_unit_test(no_verdict),
+		cmocka_unit_test(few_packets_to_the_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
