@@ -32,6 +32,7 @@ enum {
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_FRAMES = 16, /* packets of a flow in a turn */
+	URN_FLOW_FIRST = 16,  /* packets under way until the node acknowledges the first one of an epoch */
 	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time */
 	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
 	URN_FLOW_STALL_IDS = 65536, /* ids up to a stalled message's that are refused: more than a
@@ -57,6 +58,7 @@ enum {
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
 #define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
+#define URN_FLOW_ASK_NS 2500000000ull    /* ns without a MAC address after which there is no such node: longer than all tries for it take */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
 #define URN_FLOW_STALL_NS 10000000000ull /* ns without a part after which a message gives its place to another */
 #define URN_FLOW_KEEP_NS \
@@ -87,6 +89,7 @@ enum urn_flow_flag {
 	URN_FLOWF_TX = 1 << 5,     /* tmpl, tx and tx_epoch are made */
 	URN_FLOWF_ACK_LATE = 1 << 7, /* the acknowledgement let data go first, in the turn before */
 	URN_FLOWF_STALLED = 1 << 8,  /* a message stalled and lost its place; stalled_id is valid */
+	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for; asked_at is valid */
 	URN_FLOWF_GATHERS = 1 << 6,  /* in the list urn_tp.gathered; gathered_next is valid */
 };
 
@@ -169,6 +172,7 @@ struct urn_flow {
 	uint16_t out, lost;        /* packets in flight; packets to be sent again */
 	uint16_t wholes_n;         /* entries of wholes */
 	uint16_t gathered_n;        /* messages since the flow was served */
+	uint16_t asked_at;         /* units of 2^20 ns, wraps: when the wait for the MAC address began; valid with URN_FLOWF_ASKS */
 };
 _Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
 

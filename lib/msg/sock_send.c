@@ -15,6 +15,7 @@ enum {
 	URN_SOCK_TRY_US = 1000000,
 	URN_SOCK_TRY_ASYNC_US = 10000,
 	URN_SOCK_RETRY_US = 100,
+	URN_SOCK_TRIES_MAX = 65534, /* one less than "without end" */
 	URN_SOCK_FLUSH_US = 100000
 };
 
@@ -177,11 +178,15 @@ urn_sock_gather(uint8_t *to, const struct iovec *iov, size_t n)
 static int
 urn_outlet_ring(struct urn_outlet *l, const struct urn_addr *to, size_t len, uint64_t try_us)
 {
-	uint64_t tries = try_us / URN_SOCK_RETRY_US;
+	/* Tries are counted in 16 bits: for a long time they are made more rarely, at least each second. */
+	uint64_t each_us = try_us / URN_SOCK_TRIES_MAX < URN_SOCK_RETRY_US ? URN_SOCK_RETRY_US
+									   : try_us / URN_SOCK_TRIES_MAX + 1;
+	uint32_t retry_us = (uint32_t)(each_us < 1000000 ? each_us : 1000000);
+	uint64_t tries = try_us / retry_us;
 	struct urn_msg_to target = {
 		.qid = URN_MSG_NAME(urn_addr_name(to->port, 0)),
-		.retry_us = URN_SOCK_RETRY_US,
-		.retries = (uint16_t)(tries < 65534 ? tries : 65534),
+		.retry_us = retry_us,
+		.retries = (uint16_t)(tries < URN_SOCK_TRIES_MAX ? tries : URN_SOCK_TRIES_MAX),
 		.retry_kinds =
 			URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
 	};

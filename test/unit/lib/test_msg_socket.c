@@ -228,6 +228,25 @@ errors(void **state)
 	assert_int_equal(errno, ENOBUFS);
 }
 
+/* SO_SNDTIMEO is the time of all tries, also when it is longer than 65,534 tries of the usual pace take (DB-11). */
+static void
+send_timeout(void **state)
+{
+	static const uint64_t us[] = {20000, 6000000, 60000000, 3600000000, 18ull * 3600 * 1000000};
+	struct rig *r = *state;
+	char buf[4];
+
+	for (unsigned int i = 0; i < sizeof(us) / sizeof(us[0]); i++) {
+		struct timeval tv = {.tv_sec = (time_t)(us[i] / 1000000),
+				     .tv_usec = (suseconds_t)(us[i] % 1000000)};
+
+		assert_int_equal(urn_setsockopt(r->a, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)), 0);
+		assert_int_equal(send_to_b(r, "x", 1, 0), 1);
+		assert_in_range(atomic_load(&r->f->try_us), us[i] - us[i] / 50, us[i]);
+		assert_int_equal(urn_recvfrom(r->b, buf, sizeof(buf), 0, NULL, NULL), 1);
+	}
+}
+
 /* A sender that does not wait has several datagrams under way; the next call reports an error
  * (DB-11). */
 static void
@@ -554,6 +573,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(names, setup, teardown),
 		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(send_timeout, setup, teardown),
 		cmocka_unit_test_setup_teardown(dont_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(close_flushes, setup, teardown),
 		cmocka_unit_test_setup_teardown(connected, setup, teardown),
