@@ -94,6 +94,9 @@ urn_peer_at(const struct urn_peers *ps, uint16_t index)
 	return ps->page[index / URN_PEER_PAGE]->at[index % URN_PEER_PAGE];
 }
 
+/* The peer with the lowest index from `*index` on, which is set to the index behind it; NULL: there is none. */
+struct urn_peer *urn_peer_next(const struct urn_peers *ps, uint32_t *index);
+
 /*
  * Make the peer 0. window: packets in flight a QP, at most; delay_limit: ns, see struct
  * urn_peers; seed: random, so that clients can't choose addresses that share a bucket.
