@@ -91,6 +91,35 @@ test_storm_drip(void **state)
 }
 
 /*
+ * A peer that begins a storm anew whenever its pauses count again: each is ended, and they stop the
+ * sender for a small part of the time in all.
+ */
+static void
+test_storm_again(void **state)
+{
+	enum { STEPS = 200000 };
+	struct urn_lossless_config cfg = bench_config();
+	struct urn_switch_account a;
+	struct bench b;
+
+	(void)state;
+	cfg.watchdog_ns = cfg.restore_ns = MS / 5;
+	bench_open(&b, 3, &cfg);
+	for (unsigned int t = 0; t < STEPS; t++) {
+		assert_true(urn_switch_account(b.sw, 0, BENCH_PRIORITY, &a));
+		if (!a.restoring && !a.paused)
+			bench_pfc(&b, 0, 0xffff);
+		bench_send(&b, 2, t & 1 ? 0 : 1);
+		bench_step(&b);
+	}
+	print_message("%u of %u frames with %u storms\n", b.st[1].from[2], STEPS / 2,
+		      (unsigned int)bench_sum(&b, URN_SWQ_C_WATCHDOG));
+	assert_in_range(bench_sum(&b, URN_SWQ_C_WATCHDOG), 10, 30);
+	assert_in_range(b.st[1].from[2], STEPS / 2 * 95 / 100, STEPS / 2);
+	bench_close(&b);
+}
+
+/*
  * A receiver that takes `take` frames in each `period` steps is slow, and the priority stays
  * lossless for as long as it likes. Station 2 sends a frame each `every` steps.
  */
@@ -136,6 +165,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_storm_other),
 		TEST(test_storm_drip),
+		TEST(test_storm_again),
 		TEST(test_slow_receiver),
 	};
 
