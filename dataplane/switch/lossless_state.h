@@ -23,6 +23,9 @@ struct urn_lossless_level {
 			      `asked` and frames wait */
 	uint64_t debt; /* ns: time for which pauses held frames, less that of frames that went since
 			  (pause.c); without the present pause; valid while frames wait */
+	uint64_t calm; /* ns: when storms so far are forgotten; 0: there was none; not valid while
+			  `restoring` */
+	uint8_t storms; /* storms that came before others were forgotten, at most STORM_DOUBLES */
 	uint64_t restore;  /* ns: end of the time in which pauses are ignored; valid while
 			      `restoring` */
 };

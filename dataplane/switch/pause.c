@@ -14,6 +14,9 @@
  * The second reason is a debt: the time for which the peer's pauses have held frames, less
  * STORM_PART times the wire's time of the frames that went. Frames are dropped when the debt
  * is STORM_WATCHDOGS times watchdog_ns. An empty queue has none: the peer has taken all.
+ *
+ * RESTORING lasts twice as long after each storm that comes before the last is forgotten, so that a
+ * peer that begins anew each time stops senders for a small part of the time only.
  */
 #include "switch/lossless_state.h"
 
@@ -21,9 +24,13 @@
 #include "switch/switch_state.h"
 
 enum {
-	STORM_WATCHDOGS =
-		4, /* watchdog times of pauses until a peer that lets few frames go is stuck */
-	STORM_PART = 1024, /* a peer that takes this part of what its wire carries is slow only */
+	/* Watchdog times of pauses until a peer that lets few frames go is stuck. */
+	STORM_WATCHDOGS = 4,
+	/* A peer that takes this part of what its wire carries is slow only. */
+	STORM_PART = 1024,
+	/* Times that restoring gets longer; a storm is forgotten 1 << so many of its times later.
+	 */
+	STORM_DOUBLES = 6,
 };
 
 /* Take the lowest bit, number *i, out of a set. returns: false: the set is empty */
@@ -103,7 +110,8 @@ urn_lossless_pause(struct urn_switch_port *p, unsigned int priority, uint64_t un
 	} else if (l->restoring & bit) {
 		/* The storm goes on. */
 		counters(l, priority)[URN_SWQ_C_PAUSE_IGNORED]++;
-		l->level[priority].restore = now + l->ll->cfg.restore_ns;
+		l->level[priority].restore =
+			RTE_MAX(l->level[priority].restore, now + l->ll->cfg.restore_ns);
 	} else {
 		if (!(l->asked & bit))
 			begin_stop(l, priority, now);
@@ -205,6 +213,7 @@ static void
 fire(struct urn_switch_port *p, unsigned int priority, uint64_t now)
 {
 	struct urn_lossless_port *l = p->ll;
+	struct urn_lossless_level *v = &l->level[priority];
 	struct rte_mbuf *m;
 	uint64_t since;
 
@@ -216,7 +225,8 @@ fire(struct urn_switch_port *p, unsigned int priority, uint64_t now)
 	}
 	l->asked &= (uint8_t) ~(1u << priority);
 	l->restoring |= (uint8_t)(1u << priority);
-	l->level[priority].restore = now + l->ll->cfg.restore_ns;
+	v->storms = now < v->calm ? (uint8_t)RTE_MIN(v->storms + 1, STORM_DOUBLES) : 0;
+	v->restore = now + (l->ll->cfg.restore_ns << v->storms);
 	p->resumed = RTE_MAX(p->resumed, now);
 }
 
@@ -241,10 +251,13 @@ watch(struct urn_switch_port *p, uint64_t now)
 	uint64_t due = UINT64_MAX;
 
 	for (unsigned int i, set = l->restoring; take_bit(&set, &i);) {
-		if (now >= l->level[i].restore) {
-			l->restoring &= (uint8_t) ~(1u << i);
-			l->level[i].progress = RTE_MAX(l->level[i].progress, now);
-		}
+		struct urn_lossless_level *v = &l->level[i];
+
+		if (now < v->restore)
+			continue;
+		l->restoring &= (uint8_t) ~(1u << i);
+		v->progress = RTE_MAX(v->progress, now);
+		v->calm = now + (l->ll->cfg.restore_ns << (v->storms + STORM_DOUBLES));
 	}
 	for (unsigned int i,
 	     set = p->queue.waiting & l->ll->cfg.priorities & ~(unsigned int)l->restoring;

@@ -103,110 +103,6 @@ test_full_output_no_window(void **state)
 	bench_close(&b);
 }
 
-/* A receiver, station 0, that pauses for ever, and means to hold the watchdog off. */
-struct storm {
-	uint64_t watchdog_ns;
-	unsigned int steps;
-	unsigned int drip; /* steps from one frame of the priority that it takes to the next; 0:
-			      takes none */
-	unsigned int
-		other; /* steps from one frame of priority 0 for it to the next; 0: there is none */
-};
-
-/*
- * Station 2 sends to the receiver of a storm and to station 1 by turns, without a window. The storm
- * stops it once, for less than `bound` ns, and the watchdog drops frames once.
- */
-static void
-storm(const struct storm *s, uint64_t bound)
-{
-	struct urn_lossless_config cfg = bench_config();
-	unsigned int half = 0, at_bound = 0;
-	struct bench b;
-
-	cfg.watchdog_ns = s->watchdog_ns;
-	cfg.restore_ns = 6 * MS; /* longer than the time between two pauses */
-	bench_open(&b, 4, &cfg);
-	for (unsigned int t = 0; t < s->steps; t++) {
-		if (s->drip && t % s->drip == 0)
-			bench_pfc(&b, 0, 0);
-		if ((s->drip && t % s->drip == 0) || t % 1000 == 0)
-			bench_pfc(&b, 0, 0xffff);
-		bench_send(&b, 2, t & 1 ? 0 : 1);
-		bench_send(&b, 3, 1);
-		if (s->other && t % s->other == 0)
-			bench_send_lossy(&b, 3, 0);
-		bench_step(&b);
-		if (b.now < bound)
-			at_bound = t, half = b.st[1].from[2];
-	}
-	print_message("%u frames until %.1f ms, %u in all %u steps; to the storm %u\n", half,
-		      (double)bound / 1e6, b.st[1].from[2], s->steps, b.st[0].from[2]);
-	assert_int_equal(bench_sum(&b, URN_SWQ_C_WATCHDOG), 1);
-	assert_true(bench_sum(&b, URN_SWQ_C_DROP_WATCHDOG) > 0);
-	/* From then on it sends as if the receiver were none. */
-	assert_true(b.st[1].from[2] - half > (s->steps - at_bound) / 2 - 100);
-	bench_close(&b);
-}
-
-/* Frames of another priority on the wire say nothing about the priority that stands still. */
-static void
-test_storm_other(void **state)
-{
-	(void)state;
-	/* One now and then, within the watchdog's time. */
-	storm(&(struct storm){.watchdog_ns = 2 * MS, .steps = 20000, .other = 1500}, 3 * MS);
-	/* A wire that is never free. */
-	storm(&(struct storm){.watchdog_ns = 2 * MS, .steps = 20000, .other = 1}, 3 * MS);
-}
-
-/* A peer that pauses again and again, and takes a frame within each time of the watchdog, is stuck.
- */
-static void
-test_storm_drip(void **state)
-{
-	(void)state;
-	storm(&(struct storm){.watchdog_ns = 20 * MS, .steps = 200000, .drip = 18000}, 90 * MS);
-}
-
-/*
- * A receiver that takes `take` frames in each `period` steps is slow, and the priority stays
- * lossless for as long as it likes. Station 2 sends a frame each `every` steps.
- */
-static void
-slow_receiver(unsigned int period, unsigned int take, unsigned int every)
-{
-	enum { STEPS = 100000 };
-	struct urn_lossless_config cfg = bench_config();
-	struct bench b;
-
-	cfg.watchdog_ns = 2 * MS;
-	bench_open(&b, 3, &cfg);
-	for (unsigned int t = 0; t < STEPS; t++) {
-		if (t % period == 0)
-			bench_pfc(&b, 0, 0);
-		if (t % period == take)
-			bench_pfc(&b, 0, 0xffff);
-		if (t % every == take + 1)
-			bench_send(&b, 2, 0);
-		bench_step(&b);
-	}
-	assert_int_equal(bench_sum(&b, URN_SWQ_C_WATCHDOG), 0);
-	assert_int_equal(bench_drops(&b), 0);
-	assert_true(b.st[0].came + take + 1 > STEPS / RTE_MAX(period / take, every));
-	bench_close(&b);
-}
-
-static void
-test_slow_receiver(void **state)
-{
-	(void)state;
-	/* A 256th of what its wire carries, as the last of a cascade of switches. */
-	slow_receiver(1024, 4, 8);
-	/* All that waits, which is little, just before the watchdog's time. */
-	slow_receiver(1900, 4, 1900);
-}
-
 /* The watchdog: not early, with a counter for each frame, and lossless again when the storm is
  * over. */
 static void
@@ -635,13 +531,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_full_output),	  TEST(test_full_output_no_window),
-		TEST(test_storm_other),	  TEST(test_storm_drip),
-		TEST(test_slow_receiver), TEST(test_watchdog),
-		TEST(test_watchdog_held), TEST(test_watchdog_slow),
-		TEST(test_chain_links),	  TEST(test_chain_wires),
-		TEST(test_link_burst),	  TEST(test_link_after_stop),
-		TEST(test_ring),
+		TEST(test_full_output),	    TEST(test_full_output_no_window),
+		TEST(test_watchdog),	    TEST(test_watchdog_held),
+		TEST(test_watchdog_slow),   TEST(test_chain_links),
+		TEST(test_chain_wires),	    TEST(test_link_burst),
+		TEST(test_link_after_stop), TEST(test_ring),
 	};
 
 	return cmocka_run_group_tests_name("switch_lossless_stop", tests, NULL, NULL);
