@@ -145,6 +145,40 @@ bad_wire(void **state)
 }
 
 /*
+ * More packets with refusals come at once than an acknowledgement has room for, and others behind them: all are answered
+ * in their round trip, and none is repeated.
+ */
+static void
+all_at_once(void **state)
+{
+	enum { FULL = 100, ALL = 110 };
+	static struct flow_sent s[ALL];
+	struct flow_net *n = flow_net_new(2, 1);
+	uint64_t due = n->now + 50 * US;
+
+	(void)state;
+	n->node[1].refuse[0] = URN_MSG_QUEUE_FULL;
+	for (unsigned int i = 0; i < ALL; i++)
+		flow_send(n, 0, 1, flow_qid(i >= FULL), 900, i + 1, &s[i]);
+	while (n->now < due) {
+		n->delay = due - n->now - FLOW_NET_STEP; /* of frames that are sent in this step */
+		flow_net_run(n, FLOW_NET_STEP);
+	}
+	n->delay = 5 * US;
+	flow_net_run(n, 2 * FLOW_NET_STEP);
+	for (unsigned int i = 0; i < n->wire_n; i++) /* a wire carries one acknowledgement after the other */
+		n->wire[i].due += 3 * i * FLOW_NET_STEP;
+	flow_net_run(n, 20 * US);
+	for (unsigned int i = 0; i < ALL; i++) {
+		assert_int_equal(s[i].code, i >= FULL ? URN_MSG_DONE : URN_MSG_QUEUE_FULL);
+		flow_sent_free(&s[i]);
+	}
+	assert_int_equal(flow_net_count(n, 0, URN_C_FLOW_RETRANSMITS), 0);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_ACKS_TX), 3);
+	flow_net_end(n);
+}
+
+/*
  * The engine's places for a whole window of refusals are taken: messages are answered all the same, and truly. Places are
  * given back when the flow goes.
  */
@@ -204,8 +238,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_packet_a_message), cmocka_unit_test(long_messages),
-		cmocka_unit_test(bad_wire),             cmocka_unit_test(no_large_places),
-		cmocka_unit_test(places_are_given_back),
+		cmocka_unit_test(bad_wire),             cmocka_unit_test(all_at_once),
+		cmocka_unit_test(no_large_places),      cmocka_unit_test(places_are_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
