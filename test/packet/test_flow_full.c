@@ -160,7 +160,7 @@ all_at_once(void **state)
 	n->node[1].refuse[0] = URN_MSG_QUEUE_FULL;
 	for (unsigned int i = 0; i < ALL; i++)
 		flow_send(n, 0, 1, flow_qid(i >= FULL), 900, i + 1, &s[i]);
-	while (n->now < due) {
+	while (n->now + FLOW_NET_STEP < due) {
 		n->delay = due - n->now - FLOW_NET_STEP; /* of frames that are sent in this step */
 		flow_net_run(n, FLOW_NET_STEP);
 	}
