@@ -572,8 +572,7 @@ memory_of_flows(void **state)
 	for (int i = 0; i < FLOWS && urn_flow_count(n->node[0].tp); i++) /* a turn looks at few of them */
 		flow_net_run(n, FLOW_NET_STEP);
 	assert_int_equal(urn_flow_count(n->node[0].tp), 0);
-	/* A few small blocks that were freed count as used: malloc keeps them for its next callers. */
-	assert_true(mallinfo2().uordblks < before + FLOWS / 16);
+	assert_true(mallinfo2().uordblks < before + FLOWS / 16); /* malloc keeps a few small blocks for its next callers */
 	flow_net_end(n);
 }
 

@@ -161,7 +161,7 @@ all_at_once(void **state)
 	for (unsigned int i = 0; i < ALL; i++)
 		flow_send(n, 0, 1, flow_qid(i >= FULL), 900, i + 1, &s[i]);
 	while (n->now + FLOW_NET_STEP < due) {
-		n->delay = due - n->now - FLOW_NET_STEP; /* of frames that are sent in this step */
+		n->delay = due - n->now - FLOW_NET_STEP; /* frames that are sent in this step come at that time */
 		flow_net_run(n, FLOW_NET_STEP);
 	}
 	n->delay = 5 * US;
