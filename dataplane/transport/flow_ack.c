@@ -26,7 +26,8 @@ put_hdr(const struct urn_tp *tp, uint8_t *bth, uint64_t epoch, uint8_t key, uint
 static void
 put_ack(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_said *s, uint8_t *bth)
 {
-	struct urn_flow_hdr *h = put_hdr(tp, bth, rte_cpu_to_be_64(f->rx_epoch), f->key, s->expected);
+	struct urn_flow_hdr *h =
+		put_hdr(tp, bth, rte_cpu_to_be_64(f->rx_epoch), f->key, s->expected);
 	struct urn_flow_ack *a = (struct urn_flow_ack *)(h + 1);
 	uint64_t any = 0;
 
@@ -91,7 +92,10 @@ tell_once(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_said *s)
 	uint8_t *bth;
 
 	urn_flow_say(f, s);
-	d = answer_in(tp, f, (uint32_t)(sizeof(struct urn_flow_ack) + s->n * sizeof(struct urn_flow_refused)), &bth);
+	d = answer_in(
+		tp, f,
+		(uint32_t)(sizeof(struct urn_flow_ack) + s->n * sizeof(struct urn_flow_refused)),
+		&bth);
 	if (!d)
 		return false;
 	put_ack(tp, f, s, bth);

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows: refused messages. The receiver remembers the codes of each packet with a refused message until the sender's
- * packets show that the sender knows them. An acknowledgement has room for URN_FLOW_REFUSED_MAX packets, and the window
- * for more: therefore an acknowledgement says that a packet came only together with the codes of the packet.
+ * Flows: refused messages. The receiver remembers the codes of each packet with a refused message
+ * until the sender's packets show that the sender knows them. An acknowledgement has room for
+ * URN_FLOW_REFUSED_MAX packets, and the window for more: therefore an acknowledgement says that a
+ * packet came only together with the codes of the packet.
  *
  *   refused ─► new ─ in an acknowledgement ─► told ─ sender's una is behind it ─► forgotten
  *               ▲                               │
  *               └── the packet came once more ──┘
  *
- * New refusals go out at once, in as many acknowledgements as they need. Told ones fill the room that is left, the
- * oldest first: the sender moves on with these. An acknowledgement that gets lost is missed by the sender, which repeats
- * the packets; their refusals are new again.
+ * New refusals go out at once, in as many acknowledgements as they need. Told ones fill the room
+ * that is left, the oldest first: the sender moves on with these. An acknowledgement that gets lost
+ * is missed by the sender, which repeats the packets; their refusals are new again.
  */
 #include "transport/flow_priv.h"
 
 #include <stdlib.h>
 
 enum { CODE_BITS = 4 };
-_Static_assert(URN_MSG_CODES <= 1 << CODE_BITS && URN_FLOW_SEGMENTS * CODE_BITS <= 64, "urn_flow_refusal.codes");
+_Static_assert(URN_MSG_CODES <= 1 << CODE_BITS && URN_FLOW_SEGMENTS * CODE_BITS <= 64,
+	       "urn_flow_refusal.codes");
 _Static_assert(sizeof(struct urn_flow) + sizeof(struct urn_flow_refusals) +
 			       URN_FLOW_REFUSALS * sizeof(struct urn_flow_refusal) <=
 		       1024,
@@ -28,7 +30,8 @@ _Static_assert(sizeof(struct urn_flow) + sizeof(struct urn_flow_refusals) +
 static struct urn_flow_refusals *
 make_refusals(uint16_t room)
 {
-	struct urn_flow_refusals *r = malloc(sizeof(*r) + room * sizeof(r->of[0])); /* after the spare was taken */
+	struct urn_flow_refusals *r =
+		malloc(sizeof(*r) + room * sizeof(r->of[0])); /* after the spare was taken */
 
 	if (r)
 		r->room = room;
@@ -38,7 +41,8 @@ make_refusals(uint16_t room)
 static void
 put_refusals(struct urn_flows *fl, struct urn_flow_refusals *r)
 {
-	struct urn_flow_refusals **spare = r->room == URN_FLOW_REFUSALS ? &fl->spare : &fl->spare_large;
+	struct urn_flow_refusals **spare =
+		r->room == URN_FLOW_REFUSALS ? &fl->spare : &fl->spare_large;
 
 	fl->large -= r->room != URN_FLOW_REFUSALS;
 	if (*spare)
@@ -76,7 +80,8 @@ urn_flow_refusals_room(struct urn_tp *tp, struct urn_flow *f, uint32_t psn)
 	struct urn_flow_refusals *r = f->refusals;
 
 	if (unlikely(r != NULL))
-		return r->n + 1u < r->room || enlarge(fl, f) || (psn == f->expected && r->n < r->room);
+		return r->n + 1u < r->room || enlarge(fl, f) ||
+		       (psn == f->expected && r->n < r->room);
 	if (unlikely(!fl->spare))
 		fl->spare = make_refusals(URN_FLOW_REFUSALS);
 	return fl->spare != NULL;
@@ -117,7 +122,8 @@ urn_flow_forget_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t una)
 }
 
 void
-urn_flow_note_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t psn, const uint8_t code[URN_FLOW_SEGMENTS])
+urn_flow_note_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t psn,
+		       const uint8_t code[URN_FLOW_SEGMENTS])
 {
 	struct urn_flow_refusal *e;
 
@@ -145,7 +151,8 @@ urn_flow_tell_again(struct urn_flow *f, uint32_t psn)
 
 /* ---- acknowledgements */
 
-/* Choose refusals that were told, or such that were not, from the oldest on, until the acknowledgement is full. */
+/* Choose refusals that were told, or such that were not, from the oldest on, until the
+ * acknowledgement is full. */
 static void
 choose(struct urn_flow_refusals *r, bool told, struct urn_flow_said *s)
 {
@@ -173,8 +180,9 @@ bit_clear(struct urn_flow_said *s, uint32_t psn)
 }
 
 /*
- * Say nothing about the packets whose refusals find no place here, nor about any behind a new one of those: the sender
- * would take the packet as overtaken, and the next acknowledgement tells of it.
+ * Say nothing about the packets whose refusals find no place here, nor about any behind a new one
+ * of those: the sender would take the packet as overtaken, and the next acknowledgement tells of
+ * it.
  */
 static void
 hide(const struct urn_flow *f, struct urn_flow_said *s)
@@ -228,7 +236,8 @@ urn_flow_put_said(struct urn_flow *f, struct urn_flow_refused *to)
 		e->told = true;
 		to->psn = rte_cpu_to_be_32(e->psn);
 		for (unsigned int k = 0; k < URN_FLOW_SEGMENTS; k++)
-			to->code[k] = (uint8_t)(e->codes >> (k * CODE_BITS) & ((1u << CODE_BITS) - 1));
+			to->code[k] =
+				(uint8_t)(e->codes >> (k * CODE_BITS) & ((1u << CODE_BITS) - 1));
 		to++;
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flows: many senders to a full queue, one packet a message (doorbell.md DB-5; doc/inside/messages.md "Flows"). */
+/* Flows: many senders to a full queue, one packet a message (doorbell.md DB-5;
+ * doc/inside/messages.md "Flows"). */
 #include "flow_net.h"
 
 #include <setjmp.h>
@@ -56,7 +57,8 @@ ring_other(struct flow_net *n, struct crowd *c, unsigned int i)
 	}
 	memset(s, 0, sizeof(*s));
 	s->data = calloc(1, 64);
-	s->m = (struct urn_flow_msg){.data = s->data, .len = 64, .qid = flow_qid(1 + i % 62), .owner = &client};
+	s->m = (struct urn_flow_msg){
+		.data = s->data, .len = 64, .qid = flow_qid(1 + i % 62), .owner = &client};
 	assert_int_equal(urn_flow_send(n->node[0].tp, n->node[1].gid, &s->m), URN_MSG_PENDING);
 	c->waits[i] = true;
 	c->rung[i] = n->now;
@@ -93,7 +95,8 @@ run(struct flow_net *n, struct crowd *c, uint32_t len, uint64_t ns)
 	assert_int_equal(n->node[1].got_n, c->done + OTHERS);
 }
 
-/* DB-5: 256 senders to a full queue, one packet a message: messages to other queues wait for little more than the wire. */
+/* DB-5: 256 senders to a full queue, one packet a message: messages to other queues wait for little
+ * more than the wire. */
 static void
 one_packet_a_message(void **state)
 {
@@ -106,7 +109,8 @@ one_packet_a_message(void **state)
 	assert_true(c.worst < 50 * US);
 	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_DROP_ROOM), 0);
 	assert_int_equal(flow_net_count(n, 0, URN_C_FLOW_RETRANSMITS), 0);
-	assert_int_equal(n->node[1].tp->flows->large, 1); /* refusals that the sender knows of since, as it sends no more */
+	assert_int_equal(n->node[1].tp->flows->large,
+			 1); /* refusals that the sender knows of since, as it sends no more */
 	flow_net_end(n);
 }
 
@@ -124,7 +128,8 @@ long_messages(void **state)
 	flow_net_end(n);
 }
 
-/* DB-5: frames that are lost, duplicated and late: each message has its code, and the flow goes on. */
+/* DB-5: frames that are lost, duplicated and late: each message has its code, and the flow goes on.
+ */
 static void
 bad_wire(void **state)
 {
@@ -145,8 +150,8 @@ bad_wire(void **state)
 }
 
 /*
- * More packets with refusals come at once than an acknowledgement has room for, and others behind them: all are answered
- * in their round trip, and none is repeated.
+ * More packets with refusals come at once than an acknowledgement has room for, and others behind
+ * them: all are answered in their round trip, and none is repeated.
  */
 static void
 all_at_once(void **state)
@@ -161,12 +166,14 @@ all_at_once(void **state)
 	for (unsigned int i = 0; i < ALL; i++)
 		flow_send(n, 0, 1, flow_qid(i >= FULL), 900, i + 1, &s[i]);
 	while (n->now + FLOW_NET_STEP < due) {
-		n->delay = due - n->now - FLOW_NET_STEP; /* frames that are sent in this step come at that time */
+		n->delay = due - n->now -
+			   FLOW_NET_STEP; /* frames that are sent in this step come at that time */
 		flow_net_run(n, FLOW_NET_STEP);
 	}
 	n->delay = 5 * US;
 	flow_net_run(n, 2 * FLOW_NET_STEP);
-	for (unsigned int i = 0; i < n->wire_n; i++) /* a wire carries one acknowledgement after the other */
+	for (unsigned int i = 0; i < n->wire_n;
+	     i++) /* a wire carries one acknowledgement after the other */
 		n->wire[i].due += 3 * i * FLOW_NET_STEP;
 	flow_net_run(n, 20 * US);
 	for (unsigned int i = 0; i < ALL; i++) {
@@ -179,8 +186,8 @@ all_at_once(void **state)
 }
 
 /*
- * The engine's places for a whole window of refusals are taken: messages are answered all the same, and truly. Places are
- * given back when the flow goes.
+ * The engine's places for a whole window of refusals are taken: messages are answered all the same,
+ * and truly. Places are given back when the flow goes.
  */
 static void
 no_large_places(void **state)
@@ -237,9 +244,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_packet_a_message), cmocka_unit_test(long_messages),
-		cmocka_unit_test(bad_wire),             cmocka_unit_test(all_at_once),
-		cmocka_unit_test(no_large_places),      cmocka_unit_test(places_are_given_back),
+		cmocka_unit_test(one_packet_a_message),
+		cmocka_unit_test(long_messages),
+		cmocka_unit_test(bad_wire),
+		cmocka_unit_test(all_at_once),
+		cmocka_unit_test(no_large_places),
+		cmocka_unit_test(places_are_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,8 @@ make_full(struct ms_plan *p, struct sim_rng *r)
 		lossy_wires(p, r);
 }
 
-/* Hundreds of senders to a queue that is full most of the time, one packet a message; and messages to other queues. */
+/* Hundreds of senders to a queue that is full most of the time, one packet a message; and messages
+ * to other queues. */
 static void
 make_crowd(struct ms_plan *p, struct sim_rng *r)
 {
@@ -233,7 +234,8 @@ const struct ms_scenario ms_scenarios[] = {
 	{"full", "small queues, slow readers, permissions, bad doorbells", make_full},
 	{"crowd", "hundreds of senders to a full queue, one packet a message", make_crowd},
 	{"long", "messages up to 1 MiB", make_long},
-	{"close", "register sets that are closed and opened while messages are on their way", make_close},
+	{"close", "register sets that are closed and opened while messages are on their way",
+	 make_close},
 	{"restart", "nodes that restart, wires that are cut", make_restart},
 	{"scribble", "programs that scribble over their registers", make_scribble},
 	{"marks", "marks of congestion, and nodes that obey them", make_marks},
