@@ -161,7 +161,7 @@ urn_flows_free(struct urn_tp *tp)
 		}
 	urn_flows_free_kept(fl);
 	free(fl->spare_held);
-	free(fl->spare);
+	urn_flows_free_refusals(fl);
 	free(fl->bucket);
 	free(fl);
 	tp->flows = NULL;

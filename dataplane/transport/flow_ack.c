@@ -26,28 +26,25 @@ put_hdr(const struct urn_tp *tp, uint8_t *bth, uint64_t epoch, uint8_t key, uint
 }
 
 static void
-put_ack(const struct urn_tp *tp, const struct urn_flow *f, uint8_t *bth)
+put_ack(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_said *s, uint8_t *bth)
 {
 	struct urn_flow_hdr *h = put_hdr(tp, bth, rte_cpu_to_be_64(f->rx_epoch), f->key,
-					 tp->cfg.engine, f->expected);
+					 tp->cfg.engine, s->expected);
 	struct urn_flow_ack *a = (struct urn_flow_ack *)(h + 1);
-	struct urn_flow_refused *r = (struct urn_flow_refused *)(a + 1);
 	uint64_t any = 0;
 
-	for (unsigned int i = 0; i < RTE_DIM(f->bitmap); i++) {
-		uint64_t word = rte_cpu_to_le_64(f->bitmap[i]);
+	for (unsigned int i = 0; i < RTE_DIM(s->bitmap); i++) {
+		uint64_t word = rte_cpu_to_le_64(s->bitmap[i]);
 
 		any |= word;
 		memcpy(a->bitmap + 8 * i, &word, 8);
 	}
 	a->flags = (uint8_t)((any ? URN_FLOW_ACK_HOLES : 0) |
 			     (f->flags & URN_FLOWF_MARKED ? URN_FLOW_ACK_MARKED : 0));
-	a->refused = (uint8_t)(f->refusals ? f->refusals->n : 0);
+	a->refused = (uint8_t)s->n;
 	a->rsvd = 0;
-	for (unsigned int i = 0; i < a->refused; i++) {
-		r[i] = f->refusals->of[i];
-		r[i].psn = rte_cpu_to_be_32(r[i].psn);
-	}
+	if (unlikely(s->n))
+		urn_flow_put_said(f, (struct urn_flow_refused *)(a + 1));
 }
 
 /* Make the headers of an answer. mac: the address that the data came from; key: of its flow */
@@ -89,21 +86,37 @@ answer_in(struct urn_tp *tp, struct urn_flow *f, uint32_t payload, uint8_t **bth
 	return answer(tp, f->gid, f->ack_mac, f->key, URN_FLOW_ACK, payload, bth);
 }
 
-bool
-urn_flow_tell(struct urn_tp *tp, struct urn_flow *f)
+/* Send one acknowledgement. returns: false: no room now */
+static bool
+tell_once(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_said *s)
 {
-	uint32_t payload = (uint32_t)(sizeof(struct urn_flow_ack) +
-				      (f->refusals ? f->refusals->n : 0) * sizeof(struct urn_flow_refused));
 	struct urn_txd *d;
 	uint8_t *bth;
 
-	d = answer_in(tp, f, payload, &bth);
+	urn_flow_say(f, s);
+	d = answer_in(
+		tp, f,
+		(uint32_t)(sizeof(struct urn_flow_ack) + s->n * sizeof(struct urn_flow_refused)),
+		&bth);
 	if (!d)
 		return false;
-	put_ack(tp, f, bth);
+	put_ack(tp, f, s, bth);
 	urn_flow_emit(tp, d, memcmp(f->gid, urn_flow_own(tp, f), 16) == 0);
-	f->flags &= (uint16_t)~(URN_FLOWF_ACK | URN_FLOWF_MARKED);
+	f->flags &= (uint16_t)~URN_FLOWF_MARKED;
 	URN_COUNT(tp, FLOW_ACKS_TX);
+	return true;
+}
+
+bool
+urn_flow_tell(struct urn_tp *tp, struct urn_flow *f)
+{
+	struct urn_flow_said s;
+
+	do { /* each tells of URN_FLOW_REFUSED_MAX new refusals, of URN_FLOW_WINDOW at most */
+		if (!tell_once(tp, f, &s))
+			return false;
+	} while (unlikely(s.more));
+	f->flags &= (uint16_t)~URN_FLOWF_ACK;
 	return true;
 }
 

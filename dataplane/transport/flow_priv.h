@@ -6,7 +6,8 @@
  *   flow.c        making, finding, ageing; messages in and out of a flow
  *   flow_held.c   messages that wait: as many as an owner may have, and those beyond
  *   flow_tx.c     packets of messages, first and repeated
- *   flow_rx.c     data that came: order, refusals
+ *   flow_rx.c     data that came: order, messages
+ *   flow_refuse.c refused messages that the sender does not know of yet
  *   flow_whole.c  parts of long messages that came, and the buffers that they are put together in
  *   flow_ack.c    acknowledgements and resets, both ways
  *   flow_timer.c  repeats, giving up, ageing
@@ -41,6 +42,8 @@ enum {
 	URN_FLOW_KINDS =
 		9, /* sizes of the buffers for these: 0 for a note, 8 KiB, 16 KiB, ... 1 MiB */
 	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
+	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
+	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those at the same time */
 	URN_FLOW_OWNERS = 16,	       /* buckets of owners, for the bound of waiting messages */
 	URN_FLOW_WAITING = 128, /* short messages of a bucket of owners that may wait in a flow */
 	URN_FLOW_WAITING_LONG = 16, /* short messages that a long one counts as */
@@ -125,10 +128,28 @@ struct urn_flow_whole {
 
 SLIST_HEAD(urn_flow_whole_list, urn_flow_whole);
 
+/* A packet with refused messages. */
+struct urn_flow_refusal {
+	uint64_t codes; /* by segment, four bits each from the lowest on: enum urn_msg_code; 0: there is no such segment */
+	uint32_t psn;
+	bool told;      /* an acknowledgement with the codes was sent since the packet came last */
+	bool in;        /* ... the one that is being made has them; valid from urn_flow_say() to urn_flow_put_said() */
+};
+
 /* Packets with refused messages, until the sender says that it knows. */
 struct urn_flow_refusals {
-	uint32_t n;
-	struct urn_flow_refused of[URN_FLOW_REFUSED_MAX]; /* psn in host order */
+	uint32_t una;  /* oldest PSN that the sender has not seen acknowledged, as of the packet that came last */
+	uint16_t n;    /* entries of `of`, in the order in which the packets came; not 0 */
+	uint16_t room; /* places of `of`: URN_FLOW_REFUSALS or URN_FLOW_WINDOW */
+	struct urn_flow_refusal of[];
+};
+
+/* Contents of an acknowledgement. */
+struct urn_flow_said {
+	uint64_t bitmap[URN_FLOW_WINDOW / 64]; /* bit PSN % 256: came ahead of expected */
+	uint32_t expected; /* all PSNs before this one came */
+	uint16_t n;        /* packets with refused messages, at most URN_FLOW_REFUSED_MAX */
+	bool more;         /* new refusals found no place */
 };
 
 struct urn_flow {
@@ -197,6 +218,8 @@ struct urn_flows {
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
 	struct urn_flow_held *spare_held; /* taken when a flow holds messages; NULL: none now */
 	struct urn_flow_refusals *spare; /* taken when a message is refused; NULL: none now */
+	struct urn_flow_refusals *spare_large; /* the same with places for a whole window */
+	uint32_t large;            /* flows with such places, at most URN_FLOW_REFUSALS_LARGE */
 };
 
 static inline const struct urn_flow_user *
@@ -292,6 +315,27 @@ void urn_flow_accept(struct urn_tp *tp, struct rte_mbuf *m);
 /* Forget everything about a direction: refusals, messages that are put together. */
 void urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f);
 
+/* ---- flow_refuse.c */
+
+/*
+ * True when the refusals of packet `psn` can be noted. The last place is kept for the first packet that has not
+ * come: with its acknowledgement the sender moves on, and places get free.
+ */
+bool urn_flow_refusals_room(struct urn_tp *tp, struct urn_flow *f, uint32_t psn);
+/* Note the codes of a packet, by segment; there is room. */
+void urn_flow_note_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t psn, const uint8_t code[URN_FLOW_SEGMENTS]);
+/* The sender knows the answers to packets before una. The flow has refusals, perhaps none afterwards. */
+void urn_flow_forget_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t una);
+/* A packet came once more: its sender may have missed the acknowledgement. The flow has refusals. */
+void urn_flow_tell_again(struct urn_flow *f, uint32_t psn);
+/* Choose the contents of the next acknowledgement. */
+void urn_flow_say(struct urn_flow *f, struct urn_flow_said *s);
+/* Write the refusals that were chosen, which count as told from here. to: room for urn_flow_said.n */
+void urn_flow_put_said(struct urn_flow *f, struct urn_flow_refused *to);
+/* Forget all refusals of a flow. */
+void urn_flow_drop_refusals(struct urn_tp *tp, struct urn_flow *f);
+void urn_flows_free_refusals(struct urn_flows *fl);
+
 /* ---- flow_whole.c */
 
 /*
@@ -315,7 +359,7 @@ void urn_flows_age_kept(struct urn_tp *tp);
 
 /* ---- flow_ack.c */
 
-/* Send the acknowledgement that is owed. returns: false: no room now */
+/* Send the acknowledgement that is owed, more than one if new refusals need them. returns: false: no room now */
 bool urn_flow_tell(struct urn_tp *tp, struct urn_flow *f);
 /* An acknowledgement came from a node; own: URN_FLOW_KEY_OWN bits of the address it went to; takes m. */
 void urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);

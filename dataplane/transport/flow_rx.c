@@ -8,8 +8,6 @@
 
 #include "wire/ecn.h"
 
-#include <stdlib.h>
-
 /* A packet of data, checked. */
 struct data {
 	struct urn_flow_from from;
@@ -47,61 +45,11 @@ advance(struct urn_flow *f, uint32_t psn)
 	}
 }
 
-/* ---- refusals */
-
-/* The sender knows the answers to packets before una. */
-static void
-forget_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t una)
-{
-	struct urn_flow_refusals *r = f->refusals;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < r->n; i++)
-		if (urn_psn_diff(r->of[i].psn, una) >= 0)
-			r->of[n++] = r->of[i];
-	r->n = n;
-	if (n)
-		return;
-	f->refusals = NULL;
-	if (tp->flows->spare)
-		free(r);
-	else
-		tp->flows->spare = r;
-}
-
-/*
- * True when the refusals of packet `psn` can be noted. The last place is kept for the first packet that has not
- * come: with its acknowledgement the sender moves on, and places get free.
- */
-static bool
-refusals_room(struct urn_tp *tp, const struct urn_flow *f, uint32_t psn)
-{
-	if (f->refusals)
-		return f->refusals->n < URN_FLOW_REFUSED_MAX - (psn != f->expected);
-	if (!tp->flows->spare)
-		tp->flows->spare = malloc(sizeof(struct urn_flow_refusals)); /* after the spare was taken */
-	return tp->flows->spare != NULL;
-}
-
-static void
-note_refusals(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_refused *r)
-{
-	if (!f->refusals) {
-		f->refusals = tp->flows->spare;
-		f->refusals->n = 0;
-		tp->flows->spare = NULL;
-	}
-	f->refusals->of[f->refusals->n++] = *r;
-}
-
 void
 urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f)
 {
 	urn_flow_drop_wholes(tp, f);
-	if (f->refusals) {
-		free(f->refusals);
-		f->refusals = NULL;
-	}
+	urn_flow_drop_refusals(tp, f);
 	memset(f->bitmap, 0, sizeof(f->bitmap));
 	f->flags &= (uint16_t)~URN_FLOWF_STALLED;
 }
@@ -166,22 +114,22 @@ check_segments(struct data *d)
 static void
 take_segments(struct urn_tp *tp, struct urn_flow *f, struct data *d, uint32_t psn)
 {
-	struct urn_flow_refused r = {.psn = psn};
+	uint8_t code[URN_FLOW_SEGMENTS] = {0};
 	const uint8_t *at = d->payload;
 	bool refused = false;
 
 	for (unsigned int i = 0; i < d->segs; i++) {
 		const struct urn_flow_seg *s = (const struct urn_flow_seg *)at;
 
-		r.code[i] = take_segment(tp, f, d, s);
-		if (unlikely(r.code[i] != URN_MSG_DONE)) {
+		code[i] = take_segment(tp, f, d, s);
+		if (unlikely(code[i] != URN_MSG_DONE)) {
 			URN_COUNT(tp, FLOW_REFUSED_RX);
 			refused = true;
 		}
 		at += seg_span(s);
 	}
 	if (unlikely(refused))
-		note_refusals(tp, f, &r);
+		urn_flow_note_refusals(tp, f, psn, code);
 }
 
 static void
@@ -224,12 +172,14 @@ take_data(struct urn_tp *tp, struct urn_flow *f, struct data *d, struct rte_mbuf
 		return ahead < 0 ? URN_C_FLOW_DROP_STALE : URN_C_FLOW_DROP_FAR;
 	advance(f, d->una);
 	if (unlikely(f->refusals))
-		forget_refusals(tp, f, d->una);
+		urn_flow_forget_refusals(tp, f, d->una);
 	if (unlikely(urn_psn_diff(psn, f->expected) < 0 || bit_get(f, psn))) {
+		if (unlikely(f->refusals))
+			urn_flow_tell_again(f, psn);
 		owe_ack(tp, f, m);
 		return URN_C_FLOW_DUPLICATES;
 	}
-	if (unlikely(!refusals_room(tp, f, psn)))
+	if (unlikely(!urn_flow_refusals_room(tp, f, psn)))
 		return URN_C_FLOW_DROP_ROOM;
 	take_segments(tp, f, d, psn);
 	bit_flip(f, psn);

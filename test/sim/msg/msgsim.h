@@ -26,7 +26,7 @@
 
 enum {
 	MS_NODES = 65,
-	MS_SETS = 24,       /* register sets of a node at a time */
+	MS_SETS = 256,      /* register sets of a node at a time */
 	MS_NIC = 64,        /* frames that wait in a node's NIC to be sent */
 	MS_RX = 1024,       /* ... and those that came */
 	MS_SWITCHES = 5,
@@ -48,6 +48,7 @@ struct ms_plan {
 	bool lossless, credits;   /* the switches lose nothing; NICs are asked to wait by credits, else by PFC */
 	bool one_target;          /* all send to the first box of node 0 */
 	bool dcqcn;               /* nodes obey marks of congestion */
+	uint32_t others_in;       /* messages to any box; the others go to the first box of node 0; 0: no box is preferred */
 	uint32_t messages;        /* to be sent, all together */
 	uint32_t mtu;             /* bytes */
 	uint64_t rate;            /* bits a second of each wire */
@@ -131,7 +132,7 @@ struct ms_node {
 	uint8_t mac[6], gid[16];
 	uint32_t box[MS_SETS];        /* boxes by place; UINT32_MAX: none */
 	uint8_t rung[MS_SETS];        /* doorbells, by place */
-	unsigned int hand;            /* place whose doorbell is looked at next, modulo MS_SETS */
+	unsigned int hand;            /* place whose doorbell is looked at next, modulo plan.sets */
 	uint64_t wake;                /* ns: next turn */
 	uint64_t up_at;               /* ns: a node that is down starts then */
 	uint64_t neigh_at;            /* ns: addresses of others are known from then on */

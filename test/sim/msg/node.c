@@ -143,8 +143,8 @@ doorbells(struct ms_node *n)
 {
 	unsigned int taken = 0;
 
-	for (unsigned int i = 0; i < MS_SETS && taken < RUNG; i++) {
-		unsigned int at = n->hand++ % MS_SETS;
+	for (unsigned int i = 0; i < n->w->plan.sets && taken < RUNG; i++) {
+		unsigned int at = n->hand++ % n->w->plan.sets;
 		struct ms_box *b = ms_box_at(n, at);
 
 		if (!n->rung[at])
@@ -194,7 +194,7 @@ plan_turn(struct ms_node *n)
 	if (urn_msg_untold(n->regs))
 		ms_node_wake(n, n->w->now + 100 * MS_US);
 	ms_node_wake(n, urn_wheel_next(&tp->wheel));
-	for (unsigned int i = 0; i < MS_SETS; i++)
+	for (unsigned int i = 0; i < n->w->plan.sets; i++)
 		if (n->rung[i])
 			ms_node_wake(n, n->w->now + 500);
 }
