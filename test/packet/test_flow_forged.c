@@ -51,6 +51,12 @@ open_queue(struct queues *q, enum queue k)
 	assert_int_equal(l->rstat.state, URN_MSGQ_OPEN);
 }
 
+static uint64_t
+qid_of(const struct queues *q, enum queue k)
+{
+	return urn_msg_number(q->regs, q->set[k]->slot);
+}
+
 static void
 open_all(struct queues *q)
 {
@@ -69,6 +75,15 @@ open_all(struct queues *q)
 	tp->cfg.gid[1][15] = 9;
 	for (int k = 0; k < QUEUES; k++)
 		open_queue(q, (enum queue)k);
+	/* Node 1 answers once: flows to a node that never did send few packets. */
+	for (unsigned int from = 0; from < 3; from += 2) {
+		struct flow_sent s;
+
+		flow_send(q->n, from, 1, qid_of(q, CLOSED), 64, 7, &s);
+		flow_net_until(q->n, &s, 1000 * MS);
+		assert_int_equal(s.code, URN_MSG_NO_QUEUE);
+		flow_sent_free(&s);
+	}
 }
 
 static void
@@ -80,12 +95,6 @@ close_all(struct queues *q)
 	}
 	flow_net_end(q->n);
 	urn_msg_regs_destroy(q->regs);
-}
-
-static uint64_t
-qid_of(const struct queues *q, enum queue k)
-{
-	return urn_msg_number(q->regs, q->set[k]->slot);
 }
 
 /* Entries of a queue; none of its bytes has changed when there are none. */

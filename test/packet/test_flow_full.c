@@ -165,6 +165,8 @@ all_at_once(void **state)
 	n->node[1].refuse[0] = URN_MSG_QUEUE_FULL;
 	for (unsigned int i = 0; i < ALL; i++)
 		flow_send(n, 0, 1, flow_qid(i >= FULL), 900, i + 1, &s[i]);
+	/* A flow to a node that never answered sends few packets (URN_FLOW_FIRST); this one knows the node. */
+	n->node[0].tp->flows->last->tx_start = n->node[1].tp->cfg.flow_epoch;
 	while (n->now + FLOW_NET_STEP < due) {
 		n->delay = due - n->now -
 			   FLOW_NET_STEP; /* frames that are sent in this step come at that time */
