@@ -171,6 +171,7 @@ enum { UNDER_WAY = 200 };
 struct bad {
 	uint32_t lose, late; /* percent of frames */
 	uint32_t len;        /* bytes of a message */
+	uint64_t delay;      /* ns that a frame takes */
 	bool full;
 };
 
@@ -198,6 +199,7 @@ send_many(struct flow_net *n, struct traffic *t, const struct bad *b, uint64_t n
 	memset(t, 0, sizeof(*t));
 	n->lose = b->lose;
 	n->late = b->late;
+	n->delay = b->delay;
 	for (uint64_t end = n->now + ns; n->now < end;) {
 		if (b->full)
 			n->node[1].refuse[0] = n->now / 50000 & 1 ? URN_MSG_QUEUE_FULL : 0;
@@ -229,8 +231,12 @@ static void
 no_half_message_is_left(void **state)
 {
 	static const struct bad bad[] = {
-		{.late = 10, .len = 1500}, {.lose = 10, .len = 1500},	{.lose = 5, .len = 2500},
-		{.len = 2500, .full = true}, {.lose = 5, .late = 20, .len = 2500, .full = true}, {.lose = 1, .len = 9000},
+		{.late = 10, .len = 1500, .delay = 2000},
+		{.lose = 10, .len = 1500, .delay = 10000},
+		{.lose = 5, .len = 2500, .delay = 2000},
+		{.len = 2500, .delay = 10000, .full = true},
+		{.lose = 5, .late = 20, .len = 2500, .delay = 10000, .full = true},
+		{.lose = 1, .len = 9000, .delay = 10000},
 	};
 	static struct traffic t;
 
@@ -270,6 +276,45 @@ late_part_of_a_refused_message(void **state)
 	assert_int_equal(flows(n)->wholes, 1);
 	lie_part(n, &l, (struct part){.id = 4 + 3 * URN_FLOW_IDS, .len = 3 * PART, .bytes = PART});
 	assert_int_equal(flows(n)->wholes, 1);
+	flow_net_end(n);
+}
+
+/*
+ * The last of some messages of the largest size waits for its first turn, and more than URN_FLOW_IDS shorter ones begin
+ * meanwhile: the message is taken all the same.
+ */
+static void
+late_begin(void **state)
+{
+	enum { BIG = 7, STREAM = 16, SHORT = 1200 };
+	struct flow_net *n = flow_net_new(2, 1);
+	struct flow_sent big[BIG], s[STREAM];
+	uint32_t passed = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < BIG; i++)
+		flow_send(n, 0, 1, flow_qid(0), URN_MSG_MAX, 1, &big[i]);
+	for (unsigned int i = 0; i < STREAM; i++)
+		flow_send(n, 0, 1, flow_qid(0), SHORT, 2, &s[i]);
+	while (!big[BIG - 1].answers && passed < 20 * URN_FLOW_IDS) {
+		flow_net_run(n, FLOW_NET_STEP);
+		for (unsigned int i = 0; i < STREAM; i++) {
+			if (!s[i].answers)
+				continue;
+			assert_int_equal(s[i].code, URN_MSG_DONE);
+			flow_sent_free(&s[i]);
+			flow_send(n, 0, 1, flow_qid(0), SHORT, 2, &s[i]);
+			passed++;
+		}
+	}
+	assert_true(passed > 2 * URN_FLOW_IDS);
+	flow_net_run(n, 10 * MS);
+	for (unsigned int i = 0; i < BIG; i++)
+		assert_int_equal(big[i].code, URN_MSG_DONE);
+	for (unsigned int i = 0; i < STREAM; i++)
+		flow_sent_free(&s[i]);
+	for (unsigned int i = 0; i < BIG; i++)
+		flow_sent_free(&big[i]);
 	flow_net_end(n);
 }
 
@@ -340,6 +385,7 @@ main(void)
 		cmocka_unit_test(no_sense),
 		cmocka_unit_test(no_half_message_is_left),
 		cmocka_unit_test(late_part_of_a_refused_message),
+		cmocka_unit_test(late_begin),
 		cmocka_unit_test(one_node_takes_its_share),
 		cmocka_unit_test(slow_messages_give_way),
 	};
