@@ -45,7 +45,7 @@ struct world {
 	uint32_t una, psn;  /* PSNs of that data */
 	uint64_t peer_epoch;
 	uint32_t peer_psn;
-	uint64_t lap_epoch; /* of the node that overlaps */
+	uint64_t lap_epoch; /* the epoch of the node that overlaps */
 	uint32_t lap_psn;
 };
 
