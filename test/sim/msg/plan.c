@@ -83,7 +83,7 @@ make_halves(struct ms_plan *p, struct sim_rng *r)
 {
 	usual(p, r);
 	lossy_wires(p, r);
-	p->sets = sim_between(r, 8, MS_SETS);
+	p->sets = sim_between(r, 8, 24);
 	p->messages = sim_between(r, 500, 2000);
 	p->long_in = 1;
 	p->long_max = sim_between(r, 2100, 8000);
