@@ -28,36 +28,41 @@
 #include <sys/queue.h>
 
 enum {
-	URN_FLOWS_MAX = 65536,         /* flows of an engine and adapter */
+	URN_FLOWS_MAX = 65536,		      /* flows of an engine and adapter */
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
 	URN_FLOW_BUCKETS = 16384,
-	URN_FLOW_FRAMES = 16,          /* packets of a flow in a turn */
-	URN_FLOW_ACTIVE = 8,           /* long messages of a flow that are being sent at the same time */
-	URN_FLOW_WHOLES = 64,          /* messages of an engine that are being put together */
-	URN_FLOW_WHOLES_FLOW = 16,     /* ... of a flow: more than URN_FLOW_ACTIVE, and so those that were sent whole get done */
-	URN_FLOW_WHOLES_NODE = 16,     /* ... of a node, when half of all places are taken */
-	URN_FLOW_IDS = 1024,           /* ids that are told apart: a sender begins fewer while parts of one are under way */
-	URN_FLOW_SLOW_SHIFT = 13,      /* a message slower than a byte in 2^13 ns gives its place to another */
-	URN_FLOW_KINDS = 8,            /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB */
+	URN_FLOW_FRAMES = 16, /* packets of a flow in a turn */
+	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time */
+	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
+	URN_FLOW_WHOLES_FLOW = 16, /* ... of a flow: more than URN_FLOW_ACTIVE, and so those that
+				      were sent whole get done */
+	URN_FLOW_WHOLES_NODE = 16, /* ... of a node, when half of all places are taken */
+	URN_FLOW_IDS = 1024, /* ids that are told apart: a sender begins fewer while parts of one
+				are under way */
+	URN_FLOW_SLOW_SHIFT = 13, /* slower than a byte in 2^13 ns: the place goes to another */
+	URN_FLOW_KINDS = 8, /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB */
 	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
-	URN_FLOW_OWNERS = 16,          /* buckets of owners, for the bound of waiting messages */
-	URN_FLOW_WAITING = 128,        /* short messages of a bucket of owners that may wait in a flow */
-	URN_FLOW_WAITING_LONG = 16,    /* short messages that a long one counts as */
-	URN_FLOW_TIMEOUT = 16,         /* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
+	URN_FLOW_OWNERS = 16,	       /* buckets of owners, for the bound of waiting messages */
+	URN_FLOW_WAITING = 128, /* short messages of a bucket of owners that may wait in a flow */
+	URN_FLOW_WAITING_LONG = 16, /* short messages that a long one counts as */
+	URN_FLOW_TIMEOUT = 16,	    /* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
 	URN_FLOW_RETRIES = 7,
 	/* The key of a flow besides the node's address: 8 bits. */
 	URN_FLOW_KEY_ENGINE = 0x0f,    /* engine of the node */
-	URN_FLOW_KEY_VIA_FIRST = 0x10, /* from that engine to our first one; also a bit of the top byte of urn_flow_hdr.psn */
+	URN_FLOW_KEY_VIA_FIRST = 0x10, /* from that engine to our first one; also a bit of the top
+					  byte of urn_flow_hdr.psn */
 	URN_FLOW_KEY_OWN = 0x60,       /* index of our own address, by which the node knows us */
 	URN_FLOW_KEY_OWN_SHIFT = 5,
-	URN_FLOW_KEY_TO_FIRST = 0x80,  /* to the node's first engine, whichever that is */
+	URN_FLOW_KEY_TO_FIRST = 0x80, /* to the node's first engine, whichever that is */
 };
 
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
 #define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
-#define URN_FLOW_STALL_NS 10000000000ull /* ns without a part after which a message gives its place to another; also allowance of a slow one */
+#define URN_FLOW_STALL_NS                                                                          \
+	10000000000ull /* ns without a part after which a message gives its place to another; also \
+			  allowance of a slow one */
 #define URN_FLOW_KEEP_NS 10000000000ull  /* ns without a long message after which buffers go back to the system */
 
 /* Positions of a message in its flow; urn_flow_msg.state. */
@@ -105,12 +110,13 @@ struct urn_flow_whole {
 	SLIST_ENTRY(urn_flow_whole) link; /* in the flow's list, the newest first; or in urn_flows.kept */
 	TAILQ_ENTRY(urn_flow_whole) turn; /* in urn_flows.whole */
 	struct urn_flow *flow; /* the flow that it came by */
-	uint64_t since, at; /* ns: when the first part came, and the last */
+	uint64_t since, at;    /* ns: when the first part came, and the last */
 	uint64_t qid, src_qid;
 	uint32_t id;       /* number of the message, among those of the flow */
 	uint32_t len, got; /* bytes of the message; bytes that came */
-	uint64_t edges;    /* ends of the parts that came, less their beginnings: sum of secret numbers (flow_whole.c) */
-	uint8_t kind;      /* of the buffer, which this struct begins; the same for its life */
+	uint64_t edges; /* ends of the parts that came, less their beginnings: sum of secret numbers
+			   (flow_whole.c) */
+	uint8_t kind;      /* kind of the buffer, which this struct begins; the same for its life */
 	uint8_t data[] __attribute__((aligned(64))); /* room for len bytes, or for more */
 };
 
@@ -119,7 +125,7 @@ SLIST_HEAD(urn_flow_whole_list, urn_flow_whole);
 /* A node with messages that are put together. */
 struct urn_flow_node {
 	uint8_t gid[16];
-	uint32_t wholes;   /* messages, of all its flows; not 0 */
+	uint32_t wholes; /* messages, of all its flows; not 0 */
 };
 
 /* Packets with refused messages, until the sender says that it knows. */
@@ -155,8 +161,10 @@ struct urn_flow {
 	uint64_t bitmap[URN_FLOW_WINDOW / 64]; /* bit PSN % 256: came ahead of expected */
 	struct urn_flow_refusals *refusals;    /* NULL: none */
 	struct urn_flow_whole_list wholes;
-	uint64_t *refused_ids;     /* owner; URN_FLOW_IDS bits, id % URN_FLOW_IDS: the long message was refused; NULL: none */
-	uint32_t last_id;          /* newest id of a long message that came; 0: none did. Bits are of ids up to it */
+	uint64_t *refused_ids; /* owner; URN_FLOW_IDS bits, id % URN_FLOW_IDS: the long message was
+				  refused; NULL: none */
+	uint32_t last_id; /* newest id of a long message that came; 0: none did. Bits are of ids up
+			     to it */
 	uint32_t expected;         /* first PSN that has not come */
 	uint32_t stalled_id;       /* the largest id of a message that lost its place; valid with URN_FLOWF_STALLED */
 
@@ -183,12 +191,13 @@ struct urn_flows {
 	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
 	uint32_t wholes;           /* messages that are put together */
 	TAILQ_HEAD(, urn_flow_whole) whole; /* ... those, the one that began first in front */
-	struct urn_flow_node node[URN_FLOW_WHOLES]; /* nodes with messages among these; nodes are valid */
+	struct urn_flow_node
+		node[URN_FLOW_WHOLES]; /* nodes with messages among these; nodes are valid */
 	uint32_t nodes;
-	uint32_t kept_n;           /* buffers that are kept */
+	uint32_t kept_n;				 /* buffers that are kept */
 	struct urn_flow_whole_list kept[URN_FLOW_KINDS]; /* buffers without a message, by kind; owner */
 	uint64_t kept_at;          /* ns: when a buffer was taken last */
-	uint64_t secret;           /* of this transport's life: nobody else knows it */
+	uint64_t secret; /* for place() (flow_whole.c): nobody else knows it */
 	uint32_t kept_bytes;       /* bytes of messages that those have room for, at most URN_FLOW_KEPT_BYTES */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
@@ -289,15 +298,17 @@ void urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f);
 
 /* ---- flow_whole.c */
 
-enum { URN_FLOW_NO_ROOM = 0xff }; /* no code of a message: the packet is not accepted, and comes again */
+/* No code of a message: the packet is not accepted, and comes again. */
+enum { URN_FLOW_NO_ROOM = 0xff };
 
 /*
- * Take a part of a long message. from: qid is set when the message is whole. returns: URN_MSG_DONE, or the code that
- * the message is refused with, or URN_FLOW_NO_ROOM
+ * Take a part of a long message. from: qid is set when the message is whole. returns: URN_MSG_DONE,
+ * or the code that the message is refused with, or URN_FLOW_NO_ROOM
  */
 uint8_t urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from,
 			   const struct urn_flow_seg *s);
-/* The sender let go of a long message midway. Parts that were overtaken are not taken. returns: as urn_flow_take_part() */
+/* The sender let go of a long message midway. Parts that were overtaken are not taken. returns: as
+ * urn_flow_take_part() */
 uint8_t urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s);
 /* Forget the messages of a flow that are put together, and those that were refused. */
 void urn_flow_drop_wholes(struct urn_tp *tp, struct urn_flow *f);

@@ -158,7 +158,8 @@ check_segments(struct data *d)
 		bytes = rte_be_to_cpu_16(s->bytes);
 		if (s->kind == URN_FLOW_WHOLE && bytes != len)
 			return false;
-		if (s->kind == URN_FLOW_PART && (!s->id || len > URN_MSG_MAX || !bytes || off > len || bytes > len - off))
+		if (s->kind == URN_FLOW_PART &&
+		    (!s->id || len > URN_MSG_MAX || !bytes || off > len || bytes > len - off))
 			return false;
 		alone |= is_alone(s);
 		at += seg_span(s);

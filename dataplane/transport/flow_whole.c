@@ -23,7 +23,8 @@ room_of(unsigned int kind)
 {
 	return 8192u << kind;
 }
-_Static_assert(8192u << (URN_FLOW_KINDS - 1) == URN_MSG_MAX, "the largest kind has room for any message");
+_Static_assert(8192u << (URN_FLOW_KINDS - 1) == URN_MSG_MAX,
+	       "the largest kind has room for any message");
 
 /* The smallest kind with room for len bytes, at most URN_MSG_MAX. */
 static inline unsigned int
@@ -116,10 +117,10 @@ place(const struct urn_flows *fl, uint32_t off)
 /* ---- messages that were refused */
 
 /*
- * Ids are in the order in which their sender begins messages, and a sender sends no part any more of a message whose
- * refusal it knows. With a window of 255 packets, parts of a refused message come within two windows of the refusal, and
- * meanwhile the sender begins fewer than URN_FLOW_IDS messages. Bits for so many ids keep each refusal as long as it is
- * needed, in any traffic.
+ * Ids are in the order in which their sender begins messages, and a sender sends no part any more
+ * of a message whose refusal it knows. With a window of 255 packets, parts of a refused message
+ * come within two windows of the refusal, and meanwhile the sender begins fewer than URN_FLOW_IDS
+ * messages. Bits for so many ids keep each refusal as long as it is needed, in any traffic.
  */
 static inline uint64_t *
 word_of(const struct urn_flow *f, uint32_t id)
@@ -154,7 +155,8 @@ is_old(const struct urn_flow *f, uint32_t id)
 static bool
 is_refused(const struct urn_flow *f, uint32_t id)
 {
-	return unlikely(f->refused_ids != NULL) && !is_old(f, id) && (*word_of(f, id) >> id % 64 & 1);
+	return unlikely(f->refused_ids != NULL) && !is_old(f, id) &&
+	       (*word_of(f, id) >> id % 64 & 1);
 }
 
 /* No part of a message is taken any more. returns: false: no memory */
@@ -252,7 +254,8 @@ may_have_stalled(const struct urn_flow *f, uint32_t id)
 	       (unlikely(f->flags & URN_FLOWF_STALLED) && f->stalled_id - id < URN_FLOW_IDS);
 }
 
-/* True when a message gives its place to another: its parts ceased to come, or are few for its time. */
+/* True when a message gives its place to another: its parts ceased to come, or are few for its
+ * time. */
 static bool
 is_stalled(const struct urn_tp *tp, const struct urn_flow_whole *h)
 {
@@ -261,8 +264,8 @@ is_stalled(const struct urn_tp *tp, const struct urn_flow_whole *h)
 }
 
 /*
- * Make room among the messages of all flows. A node has more than its share only while half of the places are free: one
- * node alone can't take them all. returns: true when there is room
+ * Make room among the messages of all flows. A node has more than its share only while half of the
+ * places are free: one node alone can't take them all. returns: true when there is room
  */
 static bool
 engine_room(struct urn_tp *tp, const struct urn_flow *f)
@@ -333,13 +336,14 @@ new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s)
 }
 
 /*
- * A part of a message without an entry came. A flow without room does not accept the packet: of the flow's messages
- * fewer than it has room for have parts that were not sent, the parts of the others come again if they were lost, and
- * so there is room soon. returns: as urn_flow_take_part(); *h: the message, or NULL: the part is not taken
+ * A part of a message without an entry came. A flow without room does not accept the packet: of the
+ * flow's messages fewer than it has room for have parts that were not sent, the parts of the others
+ * come again if they were lost, and so there is room soon. returns: as urn_flow_take_part(); *h:
+ * the message, or NULL: the part is not taken
  */
 static uint8_t
-first_part(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_from *from, const struct urn_flow_seg *s,
-	   struct urn_flow_whole **h)
+first_part(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_from *from,
+	   const struct urn_flow_seg *s, struct urn_flow_whole **h)
 {
 	uint32_t id = rte_be_to_cpu_32(s->id);
 	uint8_t code;
@@ -351,7 +355,8 @@ first_part(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_from *fr
 		return URN_MSG_DONE;
 	if (may_have_stalled(f, id))
 		return URN_MSG_BUSY;
-	code = urn_flow_user(tp)->admit(tp, from, rte_be_to_cpu_64(s->qid), rte_be_to_cpu_32(s->len));
+	code = urn_flow_user(tp)->admit(tp, from, rte_be_to_cpu_64(s->qid),
+					rte_be_to_cpu_32(s->len));
 	if (likely(code == URN_MSG_DONE)) {
 		if (unlikely(!flow_room(tp, f)))
 			return URN_FLOW_NO_ROOM;

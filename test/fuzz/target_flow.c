@@ -15,17 +15,18 @@
 
 enum {
 	SETS = 6,
-	SCRIBBLED = 3,      /* sets from here on are scribbled over; the others keep the rules */
+	SCRIBBLED = 3, /* sets from here on are scribbled over; the others keep the rules */
 	ARENA = 8192,
 	GUARD = 128,
 	GUARD_BYTE = 0x5a,
 	ENTRY = 1024,
 	STEPS = 400,
 	FRAME = 1400,
-	HEADERS = 42,       /* bytes before the BTH */
+	HEADERS = 42, /* bytes before the BTH */
 	AGED_S = 120,
-	CELL = 100,         /* bytes; parts of the node that overlaps begin and end at half a cell */
-	CELL_BYTE = 0xa0,   /* all bytes of its parts, plus the id: bytes of any other message differ */
+	CELL = 100, /* bytes; parts of the node that overlaps begin and end at half a cell */
+	CELL_BYTE =
+		0xa0, /* all bytes of its parts, plus the id: bytes of any other message differ */
 };
 
 struct world {
@@ -50,7 +51,8 @@ struct world {
 };
 
 static const uint8_t us[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1}, peer[16] = {[10] = 0xff, 0xff, 10, 0, 0, 2};
-static const uint8_t lapper[16] = {[10] = 0xff, 0xff, 10, 0, 0, 77}; /* the node that overlaps: sends parts and nothing else */
+static const uint8_t lapper[16] = {
+	[10] = 0xff, 0xff, 10, 0, 0, 77}; /* the node that overlaps: sends parts and nothing else */
 static const uint8_t us_mac[6] = {2, 0, 0, 0, 0, 1}, peer_mac[6] = {2, 0, 0, 0, 0, 2};
 
 int
@@ -161,7 +163,8 @@ read_ring(struct world *w, unsigned int i)
 
 	fuzz_check(tail - w->s[i].head <= ARENA / 2 / ENTRY);
 	for (; w->s[i].head != tail; w->s[i].head++) {
-		const uint8_t *at = arena(w, i) + ARENA / 2 + w->s[i].head % (ARENA / 2 / ENTRY) * ENTRY;
+		const uint8_t *at =
+			arena(w, i) + ARENA / 2 + w->s[i].head % (ARENA / 2 / ENTRY) * ENTRY;
 		struct urn_abi_msg_entry e;
 
 		memcpy(&e, at, sizeof(e));
@@ -361,7 +364,8 @@ packet(struct world *w, struct fuzz_in *in)
 	arrive(w, f, HEADERS + all + 4, false);
 }
 
-/* A sound packet with a part of a message of a few cells: parts overlap, come again, or cover the message. */
+/* A sound packet with a part of a message of a few cells: parts overlap, come again, or cover the
+ * message. */
 static void
 lap(struct world *w, struct fuzz_in *in)
 {
@@ -369,7 +373,8 @@ lap(struct world *w, struct fuzz_in *in)
 	uint8_t f[FRAME] = {0}, *bth = f + HEADERS, how = fuzz_u8(in), where = fuzz_u8(in);
 	struct urn_flow_hdr *h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
 	struct urn_flow_seg *s = (struct urn_flow_seg *)(h + 1);
-	uint32_t len = CELL * (1u + how % 8), off = CELL / 2 * (where % 16u) % len, bytes = CELL / 2 * (1u + (where >> 4));
+	uint32_t len = CELL * (1u + how % 8), off = CELL / 2 * (where % 16u) % len,
+		 bytes = CELL / 2 * (1u + (where >> 4));
 	uint32_t id = 1 + (how >> 3 & 3), all;
 	struct urn_tmpl t;
 
@@ -393,7 +398,8 @@ lap(struct world *w, struct fuzz_in *in)
 	memset(s + 1, (int)(CELL_BYTE + id), bytes);
 	all = (uint32_t)(sizeof(struct urn_bth) + sizeof(*h) + sizeof(*s) + urn_flow_pad(bytes));
 	urn_build_headers(f, &t, all);
-	urn_build_bth((struct urn_bth *)bth, URN_FLOW_DATA, 0, 0, urn_flow_qpn(0), w->lap_psn++ & URN_PSN_MASK, 0);
+	urn_build_bth((struct urn_bth *)bth, URN_FLOW_DATA, 0, 0, urn_flow_qpn(0),
+		      w->lap_psn++ & URN_PSN_MASK, 0);
 	arrive(w, f, HEADERS + all + 4, false);
 }
 
@@ -442,7 +448,9 @@ step(struct world *w, struct fuzz_in *in)
 	case 11: open_set(w, (what >> 4) % SETS); break;
 	case 12: w->neigh = -(what >> 4) % 3; break;
 	case 13: turn(w, 1ull << fuzz_u8(in) % 35); break;
-	case 14: lap(w, in); break;
+	case 14:
+		lap(w, in);
+		break;
 	default: turn(w, 2000); break;
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flows: long messages of nodes that keep no rules, and of wires that are bad (DB-7; doc/inside/messages.md "Flows"). */
+/* Flows: long messages of nodes that keep no rules, and of wires that are bad (DB-7;
+ * doc/inside/messages.md "Flows"). */
 #include "flow_net.h"
 
 #include <setjmp.h>
@@ -40,7 +41,8 @@ static void
 lie(struct flow_net *n, struct liar *l, const struct urn_flow_seg *seg, unsigned int segs)
 {
 	struct urn_path path = {.ttl = 64, .sport = 0xc000};
-	struct urn_flow_hdr h = {.epoch = rte_cpu_to_be_64(77), .psn = rte_cpu_to_be_32((uint32_t)l->engine << 24 | l->psn)};
+	struct urn_flow_hdr h = {.epoch = rte_cpu_to_be_64(77),
+				 .psn = rte_cpu_to_be_32((uint32_t)l->engine << 24 | l->psn)};
 	uint8_t f[2048] = {0}, *bth = f + 42, *at = bth + 28;
 	uint32_t behind;
 	struct urn_tmpl t;
@@ -94,8 +96,8 @@ make_liar(struct liar *l, uint8_t last, uint8_t engine)
 /* ---- bytes of others */
 
 /*
- * A message passes, and its buffer is kept. Parts of another sender have all the same place, and as many bytes as its
- * message: nothing is delivered, or bytes of the message before would be.
+ * A message passes, and its buffer is kept. Parts of another sender have all the same place, and as
+ * many bytes as its message: nothing is delivered, or bytes of the message before would be.
  */
 static void
 bytes_of_others(void **state)
@@ -112,19 +114,27 @@ bytes_of_others(void **state)
 	for (unsigned int i = 0; i < 100; i++)
 		lie_part(n, &l, (struct part){.id = 1, .len = 100 * PART, .bytes = PART});
 	for (unsigned int i = 0; i < 100; i++)
-		lie_part(n, &l, (struct part){.id = 2, .len = 100 * PART, .off = (i & ~1u) * PART, .bytes = PART});
+		lie_part(n, &l,
+			 (struct part){.id = 2,
+				       .len = 100 * PART,
+				       .off = (i & ~1u) * PART,
+				       .bytes = PART});
 	assert_int_equal(n->node[1].got_n, 1);
 	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_DROP_PARTS), 2);
 	assert_int_equal(flows(n)->wholes, 0);
 	/* The same sender's sound parts are delivered. */
 	for (unsigned int i = 0; i < 100; i++)
-		lie_part(n, &l, (struct part){.id = 3, .len = 100 * PART, .off = (99 - i) * PART, .bytes = PART});
+		lie_part(
+			n, &l,
+			(struct part){
+				.id = 3, .len = 100 * PART, .off = (99 - i) * PART, .bytes = PART});
 	assert_int_equal(n->node[1].got_n, 2);
 	flow_sent_free(&s);
 	flow_net_end(n);
 }
 
-/* Places of parts are sums of secret numbers: the secret is that of the configuration, not one made of less. */
+/* Places of parts are sums of secret numbers: the secret is that of the configuration, not one made
+ * of less. */
 static void
 secret(void **state)
 {
@@ -170,8 +180,8 @@ enum { UNDER_WAY = 200 };
 /* A bad wire, and a queue that is full now and then. */
 struct bad {
 	uint32_t lose, late; /* percent of frames */
-	uint32_t len;        /* bytes of a message */
-	uint64_t delay;      /* ns that a frame takes */
+	uint32_t len;	     /* bytes of a message */
+	uint64_t delay;	     /* ns that a frame takes */
 	bool full;
 };
 
@@ -186,13 +196,15 @@ static void
 answer(struct traffic *t, unsigned int i)
 {
 	assert_int_equal(t->s[i].answers, 1);
-	assert_true(t->s[i].code == URN_MSG_DONE || t->s[i].code == URN_MSG_QUEUE_FULL || t->s[i].code == URN_MSG_BUSY);
+	assert_true(t->s[i].code == URN_MSG_DONE || t->s[i].code == URN_MSG_QUEUE_FULL ||
+		    t->s[i].code == URN_MSG_BUSY);
 	t->code[t->s[i].code]++;
 	t->used[i] = false;
 	flow_sent_free(&t->s[i]);
 }
 
-/* Keep UNDER_WAY messages under way from node 0 to 1, for a time; then let all be answered on a good wire. */
+/* Keep UNDER_WAY messages under way from node 0 to 1, for a time; then let all be answered on a
+ * good wire. */
 static void
 send_many(struct flow_net *n, struct traffic *t, const struct bad *b, uint64_t ns)
 {
@@ -207,7 +219,8 @@ send_many(struct flow_net *n, struct traffic *t, const struct bad *b, uint64_t n
 			if (t->used[i] && t->s[i].answers)
 				answer(t, i);
 			if (!t->used[i])
-				t->used[i] = flow_send(n, 0, 1, flow_qid(0), b->len, i + 1, &t->s[i]) == URN_MSG_PENDING;
+				t->used[i] = flow_send(n, 0, 1, flow_qid(0), b->len, i + 1,
+						       &t->s[i]) == URN_MSG_PENDING;
 		}
 		n->node[1].got_n = 0;
 		flow_net_run(n, 4 * FLOW_NET_STEP);
@@ -224,8 +237,8 @@ send_many(struct flow_net *n, struct traffic *t, const struct bad *b, uint64_t n
 }
 
 /*
- * Senders that keep the rules are never told BUSY by a node with room, however bad the wire is, and no half message is
- * left behind.
+ * Senders that keep the rules are never told BUSY by a node with room, however bad the wire is, and
+ * no half message is left behind.
  */
 static void
 no_half_message_is_left(void **state)
@@ -245,8 +258,9 @@ no_half_message_is_left(void **state)
 		struct flow_net *n = flow_net_new(2, i + 1);
 
 		send_many(n, &t, &bad[i], 15 * MS);
-		print_message("%u%% lost, %u%% late: %u done, %u full, %u busy\n", bad[i].lose, bad[i].late,
-			      t.code[URN_MSG_DONE], t.code[URN_MSG_QUEUE_FULL], t.code[URN_MSG_BUSY]);
+		print_message("%u%% lost, %u%% late: %u done, %u full, %u busy\n", bad[i].lose,
+			      bad[i].late, t.code[URN_MSG_DONE], t.code[URN_MSG_QUEUE_FULL],
+			      t.code[URN_MSG_BUSY]);
 		assert_int_equal(flows(n)->wholes, 0);
 		assert_int_equal(t.code[URN_MSG_BUSY], 0);
 		assert_true(t.code[URN_MSG_DONE] > 100);
@@ -280,8 +294,8 @@ late_part_of_a_refused_message(void **state)
 }
 
 /*
- * The last of some messages of the largest size waits for its first turn, and more than URN_FLOW_IDS shorter ones begin
- * meanwhile: the message is taken all the same.
+ * The last of some messages of the largest size waits for its first turn, and more than
+ * URN_FLOW_IDS shorter ones begin meanwhile: the message is taken all the same.
  */
 static void
 late_begin(void **state)
@@ -343,7 +357,8 @@ one_node_takes_its_share(void **state)
 	for (uint8_t k = 0; k < 4; k++) {
 		make_liar(&l[k], 99, k);
 		for (uint32_t i = 0; i < URN_FLOW_WHOLES_FLOW; i++)
-			lie_part(n, &l[k], (struct part){.id = 1 + i, .len = URN_MSG_MAX, .bytes = 1});
+			lie_part(n, &l[k],
+				 (struct part){.id = 1 + i, .len = URN_MSG_MAX, .bytes = 1});
 	}
 	assert_int_equal(flows(n)->wholes, URN_FLOW_WHOLES / 2);
 	assert_int_equal(flows(n)->nodes, 1);
@@ -351,7 +366,8 @@ one_node_takes_its_share(void **state)
 	flow_net_end(n);
 }
 
-/* Many addresses take all places, and send a byte now and then: the places are free again after a time. */
+/* Many addresses take all places, and send a byte now and then: the places are free again after a
+ * time. */
 static void
 slow_messages_give_way(void **state)
 {
@@ -366,7 +382,11 @@ slow_messages_give_way(void **state)
 	for (uint32_t r = 0; r <= ROUNDS; r++) {
 		for (uint32_t i = 0; i < URN_FLOW_WHOLES_FLOW; i++)
 			for (unsigned int k = 0; k < LIARS; k++)
-				lie_part(n, &l[k], (struct part){.id = 1 + i, .len = URN_MSG_MAX, .off = r, .bytes = 1});
+				lie_part(n, &l[k],
+					 (struct part){.id = 1 + i,
+						       .len = URN_MSG_MAX,
+						       .off = r,
+						       .bytes = 1});
 		if (r == 0)
 			assert_int_equal(flows(n)->wholes, URN_FLOW_WHOLES);
 		busy += other_node(n) != URN_MSG_DONE;

@@ -27,14 +27,15 @@
 
 enum {
 	MS_NODES = 65,
-	MS_SETS = 24,       /* register sets of a node at a time */
-	MS_NIC = 64,        /* frames that wait in a node's NIC to be sent */
-	MS_RX = 1024,       /* ... and those that came */
+	MS_SETS = 24, /* register sets of a node at a time */
+	MS_NIC = 64,  /* frames that wait in a node's NIC to be sent */
+	MS_RX = 1024, /* ... and those that came */
 	MS_SWITCHES = 5,
-	MS_CROWD = 24,      /* long messages that a node puts together at a time, from which on it may answer BUSY */
+	MS_CROWD = 24, /* long messages that a node puts together at a time, from which on it may
+			  answer BUSY */
 	MS_MBUFS = 32767,
-	MS_HEAD = 16,       /* bytes at the start of a message: number of the mail, twice */
-	MS_GUARD = 256,     /* bytes behind an arena that nobody writes */
+	MS_HEAD = 16,	/* bytes at the start of a message: number of the mail, twice */
+	MS_GUARD = 256, /* bytes behind an arena that nobody writes */
 	MS_WHY = 400,
 };
 
@@ -148,7 +149,7 @@ struct ms_node {
 	struct urn_switch *sw;
 	uint16_t port;
 	uint64_t cut_until;           /* ns: the wire carries nothing until then */
-	uint64_t crowded_at;          /* ns: many long messages were being put together; 0: never */
+	uint64_t crowded_at;	      /* ns: many long messages were being put together; 0: never */
 };
 
 struct ms_stats {

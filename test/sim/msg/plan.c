@@ -77,7 +77,8 @@ make_long(struct ms_plan *p, struct sim_rng *r)
 		p->close_gap = sim_between(r, 100000, 5000000);
 }
 
-/* Many messages of a few parts at the same time, on wires that are bad: as many half messages as there can be. */
+/* Many messages of a few parts at the same time, on wires that are bad: as many half messages as
+ * there can be. */
 static void
 make_halves(struct ms_plan *p, struct sim_rng *r)
 {
@@ -225,7 +226,8 @@ const struct ms_scenario ms_scenarios[] = {
 	{"full", "small queues, slow readers, permissions, bad doorbells", make_full},
 	{"long", "messages up to 1 MiB", make_long},
 	{"halves", "many messages of a few parts on bad wires", make_halves},
-	{"close", "register sets that are closed and opened while messages are on their way", make_close},
+	{"close", "register sets that are closed and opened while messages are on their way",
+	 make_close},
 	{"restart", "nodes that restart, wires that are cut", make_restart},
 	{"scribble", "programs that scribble over their registers", make_scribble},
 	{"marks", "marks of congestion, and nodes that obey them", make_marks},

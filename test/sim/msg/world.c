@@ -274,7 +274,8 @@ check_halves(struct ms_world *w)
 		return;
 	for (unsigned int i = 0; i < p->nodes; i++)
 		if (w->node[i].tp->flows->wholes)
-			ms_fail(w, "node %u: %u half messages are left", i, w->node[i].tp->flows->wholes);
+			ms_fail(w, "node %u: %u half messages are left", i,
+				w->node[i].tp->flows->wholes);
 }
 
 static void
