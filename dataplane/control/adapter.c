@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,6 +102,17 @@ start_number(void)
 	return now;
 }
 
+/* A number that nobody can guess. */
+static uint64_t
+secret_number(void)
+{
+	uint64_t n;
+
+	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+		n = rte_rand();
+	return n;
+}
+
 static struct urn_tp *
 make_tp(struct urn_adapter *a, struct urn_shard *s)
 {
@@ -129,6 +141,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.flow_user = &urn_msg_flow_user,
 		.flow_ctx = s->msg,
 		.flow_epoch = start_number(),
+		.flow_secret = secret_number(),
 		.first_engine = first_engine(a, s),
 		.features = a->cfg.no_learn ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off,
 		.learn = a->learn ? tp_learn : NULL,

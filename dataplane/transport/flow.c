@@ -2,7 +2,6 @@
 /* Flows: making, finding, forgetting; messages in and out of a flow. */
 #include "transport/flow_priv.h"
 
-#include "base/rnd.h"
 #include "wire/ecn.h"
 
 #include <stdlib.h>
@@ -31,7 +30,7 @@ urn_flows_init(struct urn_tp *tp)
 	fl->looped = RTE_BIT64(bit);
 	fl->bucket = calloc(URN_FLOW_BUCKETS, sizeof(struct urn_flow *));
 	fl->born = tp->now;
-	fl->secret = urn_rnd_at((uint64_t)tp->cfg.hash_seed << 32 | tp->cfg.hash_seed, 0);
+	fl->secret = tp->cfg.flow_secret;
 	TAILQ_INIT(&fl->whole);
 	tp->flows = fl;
 	return fl->bucket ? 0 : -1;

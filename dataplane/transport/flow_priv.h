@@ -34,16 +34,18 @@ enum {
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_FRAMES = 16, /* packets of a flow in a turn */
 	URN_FLOW_FIRST = 16,  /* packets under way until the node acknowledges the first one of an epoch */
-	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time */
-	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
-	URN_FLOW_STALL_IDS = 65536, /* ids up to a stalled message's that are refused: more than a
-				       flow sends meanwhile */
-	URN_FLOW_WHOLES_FLOW = 16,  /* ... of a flow, with those that were refused lately */
-	URN_FLOW_KINDS =
-		9, /* sizes of the buffers for these: 0 for a note, 8 KiB, 16 KiB, ... 1 MiB */
-	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
 	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those at the same time */
+	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time */
+	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
+	URN_FLOW_WHOLES_FLOW = 16, /* ... of a flow: more than URN_FLOW_ACTIVE, and so those that
+				      were sent whole get done */
+	URN_FLOW_WHOLES_NODE = 16, /* ... of a node, when half of all places are taken */
+	URN_FLOW_IDS = 1024, /* ids that are told apart: a sender begins fewer while parts of one
+				are under way */
+	URN_FLOW_SLOW_SHIFT = 13, /* slower than a byte in 2^13 ns: the place goes to another */
+	URN_FLOW_KINDS = 8, /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB */
+	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
 	URN_FLOW_OWNERS = 16,	       /* buckets of owners, for the bound of waiting messages */
 	URN_FLOW_WAITING = 128, /* short messages of a bucket of owners that may wait in a flow */
 	URN_FLOW_WAITING_LONG = 16, /* short messages that a long one counts as */
@@ -63,9 +65,10 @@ enum {
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
 #define URN_FLOW_ASK_NS 2500000000ull    /* ns without a MAC address after which there is no such node: longer than all tries for it take */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
-#define URN_FLOW_STALL_NS 10000000000ull /* ns without a part after which a message gives its place to another */
-#define URN_FLOW_KEEP_NS \
-	10000000000ull /* ns without a long message after which buffers go back to the system */
+#define URN_FLOW_STALL_NS                                                                          \
+	10000000000ull /* ns without a part after which a message gives its place to another; also \
+			  allowance of a slow one */
+#define URN_FLOW_KEEP_NS 10000000000ull  /* ns without a long message after which buffers go back to the system */
 
 /* Positions of a message in its flow; urn_flow_msg.state. */
 enum urn_flow_msg_state {
@@ -108,22 +111,19 @@ struct urn_flow_held {
 	uint32_t n;				   /* messages in all; not 0 */
 };
 
-/* A long message that is put together, or one that was refused lately. */
+/* A long message that is put together. */
 struct urn_flow_whole {
-	SLIST_ENTRY(urn_flow_whole)
-	link; /* in the flow's list, the newest first; or in urn_flows.kept */
-	TAILQ_ENTRY(urn_flow_whole) turn; /* in urn_flows.whole; valid with code 0 */
+	SLIST_ENTRY(urn_flow_whole) link; /* in the flow's list, the newest first; or in urn_flows.kept */
+	TAILQ_ENTRY(urn_flow_whole) turn; /* in urn_flows.whole */
 	struct urn_flow *flow; /* the flow that it came by */
-	uint64_t at;       /* ns: when the last part came */
+	uint64_t since, at;    /* ns: when the first part came, and the last */
 	uint64_t qid, src_qid;
 	uint32_t id;       /* number of the message, among those of the flow */
 	uint32_t len, got; /* bytes of the message; bytes that came */
 	uint64_t edges; /* ends of the parts that came, less their beginnings: sum of secret numbers
 			   (flow_whole.c) */
-	uint8_t code;      /* 0: being put together; else the code that its parts are refused with */
-	uint8_t kind;	   /* kind of the buffer, which this struct begins; the same for its life */
-	uint8_t data[] __attribute__((
-		aligned(64))); /* room for len bytes, or for more; none with kind 0 */
+	uint8_t kind;      /* kind of the buffer, which this struct begins; the same for its life */
+	uint8_t data[] __attribute__((aligned(64))); /* room for len bytes, or for more */
 };
 
 SLIST_HEAD(urn_flow_whole_list, urn_flow_whole);
@@ -134,6 +134,12 @@ struct urn_flow_refusal {
 	uint32_t psn;
 	bool told;      /* an acknowledgement with the codes was sent since the packet came last */
 	bool in;        /* ... the one that is being made has them; valid from urn_flow_say() to urn_flow_put_said() */
+};
+
+/* A node with messages that are put together. */
+struct urn_flow_node {
+	uint8_t gid[16];
+	uint32_t wholes; /* messages, of all its flows; not 0 */
 };
 
 /* Packets with refused messages, until the sender says that it knows. */
@@ -179,6 +185,10 @@ struct urn_flow {
 	uint64_t bitmap[URN_FLOW_WINDOW / 64]; /* bit PSN % 256: came ahead of expected */
 	struct urn_flow_refusals *refusals;    /* NULL: none */
 	struct urn_flow_whole_list wholes;
+	uint64_t *refused_ids; /* owner; URN_FLOW_IDS bits, id % URN_FLOW_IDS: the long message was
+				  refused; NULL: none */
+	uint32_t last_id; /* newest id of a long message that came; 0: none did. Bits are of ids up
+			     to it */
 	uint32_t expected;         /* first PSN that has not come */
 	uint32_t stalled_id;       /* the largest id of a message that lost its place; valid with URN_FLOWF_STALLED */
 
@@ -205,15 +215,15 @@ struct urn_flows {
 	uint64_t born;             /* ns: start of this transport */
 	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
 	uint32_t wholes;           /* messages that are put together */
-	TAILQ_HEAD(, urn_flow_whole) whole; /* ... those, the one whose last part is the longest ago first */
-	struct urn_flow_whole_list
-		kept[URN_FLOW_KINDS]; /* buffers without a message, by kind; owner */
-	uint64_t kept_at;	      /* ns: when a buffer was taken last */
-	uint64_t secret; /* for place() (flow_whole.c); made with the transport, and nobody else
-			    knows it */
-	uint32_t kept_n, kept_notes; /* buffers that are kept: of kind 1 and more; of kind 0 */
-	uint32_t kept_bytes;	     /* bytes of messages that those have room for, at most
-					URN_FLOW_KEPT_BYTES */
+	TAILQ_HEAD(, urn_flow_whole) whole; /* ... those, the one that began first in front */
+	struct urn_flow_node
+		node[URN_FLOW_WHOLES]; /* nodes with messages among these; nodes are valid */
+	uint32_t nodes;
+	uint32_t kept_n;				 /* buffers that are kept */
+	struct urn_flow_whole_list kept[URN_FLOW_KINDS]; /* buffers without a message, by kind; owner */
+	uint64_t kept_at;          /* ns: when a buffer was taken last */
+	uint64_t secret; /* for place() (flow_whole.c): nobody else knows it */
+	uint32_t kept_bytes;       /* bytes of messages that those have room for, at most URN_FLOW_KEPT_BYTES */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
 	struct urn_flow_held *spare_held; /* taken when a flow holds messages; NULL: none now */
@@ -338,18 +348,19 @@ void urn_flows_free_refusals(struct urn_flows *fl);
 
 /* ---- flow_whole.c */
 
+/* No code of a message: the packet is not accepted, and comes again. */
+enum { URN_FLOW_NO_ROOM = 0xff };
+
 /*
  * Take a part of a long message. from: qid is set when the message is whole. returns: URN_MSG_DONE,
- * or the code that the message is refused with
+ * or the code that the message is refused with, or URN_FLOW_NO_ROOM
  */
 uint8_t urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from,
 			   const struct urn_flow_seg *s);
-/*
- * The sender let go of a long message midway. Parts that were overtaken find the note that no more
- * are taken; one that was overtaken by URN_FLOW_WHOLES_FLOW notes begins a message that stalls.
- */
-void urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s);
-/* Forget the messages of a flow that are put together, and its notes. */
+/* The sender let go of a long message midway. Parts that were overtaken are not taken. returns: as
+ * urn_flow_take_part() */
+uint8_t urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s);
+/* Forget the messages of a flow that are put together, and those that were refused. */
 void urn_flow_drop_wholes(struct urn_tp *tp, struct urn_flow *f);
 /* Give all buffers without a message back to the system. */
 void urn_flows_free_kept(struct urn_flows *fl);

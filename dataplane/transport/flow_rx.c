@@ -51,7 +51,6 @@ urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f)
 	urn_flow_drop_wholes(tp, f);
 	urn_flow_drop_refusals(tp, f);
 	memset(f->bitmap, 0, sizeof(f->bitmap));
-	f->flags &= (uint16_t)~URN_FLOWF_STALLED;
 }
 
 /* ---- a packet */
@@ -61,11 +60,8 @@ take_segment(struct urn_tp *tp, struct urn_flow *f, struct data *d, const struct
 {
 	uint8_t code;
 
-	if (unlikely(s->kind == URN_FLOW_VOID)) {
-		if (s->id)
-			urn_flow_let_go(tp, f, s);
-		return URN_MSG_DONE;
-	}
+	if (unlikely(s->kind == URN_FLOW_VOID))
+		return s->id ? urn_flow_let_go(tp, f, s) : URN_MSG_DONE;
 	d->from.qid = rte_be_to_cpu_64(s->src_qid);
 	if (s->kind == URN_FLOW_PART)
 		return urn_flow_take_part(tp, f, &d->from, s);
@@ -83,11 +79,19 @@ seg_span(const struct urn_flow_seg *s)
 	return (uint32_t)sizeof(*s) + urn_flow_pad(rte_be_to_cpu_16(s->bytes));
 }
 
+/* True when a segment tells of a part of a long message. A packet with one has no other. */
+static inline bool
+is_alone(const struct urn_flow_seg *s)
+{
+	return s->kind == URN_FLOW_PART || (s->kind == URN_FLOW_VOID && s->id);
+}
+
 /* Check the segments of a packet, and count them. returns: true when all are sound */
 static bool
 check_segments(struct data *d)
 {
 	const uint8_t *at = d->payload, *end = at + d->len;
+	bool alone = false;
 
 	d->segs = 0;
 	while (at < end) {
@@ -102,16 +106,18 @@ check_segments(struct data *d)
 		bytes = rte_be_to_cpu_16(s->bytes);
 		if (s->kind == URN_FLOW_WHOLE && bytes != len)
 			return false;
-		if (s->kind == URN_FLOW_PART && (len > URN_MSG_MAX || !bytes || off > len || bytes > len - off))
+		if (s->kind == URN_FLOW_PART &&
+		    (!s->id || len > URN_MSG_MAX || !bytes || off > len || bytes > len - off))
 			return false;
+		alone |= is_alone(s);
 		at += seg_span(s);
 		d->segs++;
 	}
-	return d->segs != 0;
+	return d->segs == 1 || (d->segs && !alone);
 }
 
-/* Deliver the messages of a packet, and note refusals. */
-static void
+/* Deliver the messages of a packet, and note refusals. returns: false: no room, nothing happened */
+static bool
 take_segments(struct urn_tp *tp, struct urn_flow *f, struct data *d, uint32_t psn)
 {
 	uint8_t code[URN_FLOW_SEGMENTS] = {0};
@@ -122,6 +128,8 @@ take_segments(struct urn_tp *tp, struct urn_flow *f, struct data *d, uint32_t ps
 		const struct urn_flow_seg *s = (const struct urn_flow_seg *)at;
 
 		code[i] = take_segment(tp, f, d, s);
+		if (unlikely(code[i] == URN_FLOW_NO_ROOM)) /* a part, and so the only segment */
+			return false;
 		if (unlikely(code[i] != URN_MSG_DONE)) {
 			URN_COUNT(tp, FLOW_REFUSED_RX);
 			refused = true;
@@ -130,6 +138,7 @@ take_segments(struct urn_tp *tp, struct urn_flow *f, struct data *d, uint32_t ps
 	}
 	if (unlikely(refused))
 		urn_flow_note_refusals(tp, f, psn, code);
+	return true;
 }
 
 static void
@@ -179,9 +188,8 @@ take_data(struct urn_tp *tp, struct urn_flow *f, struct data *d, struct rte_mbuf
 		owe_ack(tp, f, m);
 		return URN_C_FLOW_DUPLICATES;
 	}
-	if (unlikely(!urn_flow_refusals_room(tp, f, psn)))
+	if (unlikely(!urn_flow_refusals_room(tp, f, psn) || !take_segments(tp, f, d, psn)))
 		return URN_C_FLOW_DROP_ROOM;
-	take_segments(tp, f, d, psn);
 	bit_flip(f, psn);
 	advance(f, f->expected);
 	f->rx_at = tp->now;

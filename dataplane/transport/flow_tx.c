@@ -234,6 +234,10 @@ fill_part(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 	uint32_t most = (tp->cfg.mtu - (uint32_t)sizeof(struct urn_flow_seg)) & ~3u;
 	struct urn_flow_msg *m = next_long(f);
 
+	if (!m->sent) { /* ids are in the order in which messages begin: a receiver counts on it */
+		f->next_id += f->next_id == UINT32_MAX ? 2 : 1; /* 0 is no id */
+		m->id = f->next_id;
+	}
 	w->flow.part = 1;
 	w->flow.segs = 1;
 	w->flow.msg = m;
@@ -257,8 +261,6 @@ activate(struct urn_flow *f)
 
 	while (f->active_n < URN_FLOW_ACTIVE && (m = f->longs.head)) {
 		urn_flow_take(&f->longs, m);
-		f->next_id += f->next_id == UINT32_MAX ? 2 : 1; /* 0 is no id */
-		m->id = f->next_id;
 		urn_flow_put(&f->active, m, URN_FLOW_MSG_ACTIVE);
 		f->active_n++;
 	}

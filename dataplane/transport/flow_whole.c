@@ -5,9 +5,9 @@
  *   kept ─ first part ─► put together ─ last part ─► delivered ─► kept
  *                              └─ let go, stalled, flow forgotten ─► kept
  *
- * Buffers have a few sizes, and those without a message are kept warm: memory from the system costs
- * a page fault for each 4 KiB, more than the copy of the bytes. A buffer that is kept holds bytes
- * of a message before, so a message is delivered only when its parts cover it exactly.
+ * Buffers have a few sizes, and those without a message are kept warm: memory from the system costs a page fault
+ * for each 4 KiB, more than the copy of the bytes. A buffer that is kept holds bytes of a message before, so a message
+ * is delivered only when its parts cover it exactly.
  */
 #include "transport/flow_priv.h"
 
@@ -17,22 +17,20 @@
 
 /* ---- buffers */
 
-enum { NOTE = 0 }; /* kind of a buffer without room for a message */
-
 /* Bytes of the message that a buffer of a kind has room for. */
 static inline uint32_t
 room_of(unsigned int kind)
 {
-	return kind == NOTE ? 0 : 4096u << kind;
+	return 8192u << kind;
 }
-_Static_assert(4096u << (URN_FLOW_KINDS - 1) == URN_MSG_MAX,
+_Static_assert(8192u << (URN_FLOW_KINDS - 1) == URN_MSG_MAX,
 	       "the largest kind has room for any message");
 
 /* The smallest kind with room for len bytes, at most URN_MSG_MAX. */
 static inline unsigned int
 kind_for(uint32_t len)
 {
-	return len <= room_of(1) ? 1 : 32 - (unsigned int)__builtin_clz(len - 1) - 12;
+	return len <= room_of(0) ? 0 : 32 - (unsigned int)__builtin_clz(len - 1) - 13;
 }
 
 /* Take a buffer that is kept, of a kind that has one. */
@@ -42,10 +40,6 @@ take_kept(struct urn_flows *fl, unsigned int kind)
 	struct urn_flow_whole *h = SLIST_FIRST(&fl->kept[kind]);
 
 	SLIST_REMOVE_HEAD(&fl->kept[kind], link);
-	if (kind == NOTE) {
-		fl->kept_notes--;
-		return h;
-	}
 	fl->kept_n--;
 	fl->kept_bytes -= room_of(kind);
 	return h;
@@ -55,25 +49,23 @@ take_kept(struct urn_flows *fl, unsigned int kind)
 static void
 free_smallest(struct urn_flows *fl)
 {
-	unsigned int kind = NOTE + 1;
+	unsigned int kind = 0;
 
 	while (SLIST_EMPTY(&fl->kept[kind]))
 		kind++;
 	free(take_kept(fl, kind));
 }
 
-/* A buffer of a kind, or of a larger one: that way buffers that are kept fit sooner or later. NULL:
- * no memory */
+/* A buffer of a kind, or of a larger one: that way buffers that are kept fit sooner or later. NULL: no memory */
 static struct urn_flow_whole *
 get_buffer(struct urn_flows *fl, unsigned int kind)
 {
-	unsigned int last = kind == NOTE ? NOTE : URN_FLOW_KINDS - 1;
 	struct urn_flow_whole *h;
 
-	for (unsigned int k = kind; k <= last; k++)
+	for (unsigned int k = kind; k < URN_FLOW_KINDS; k++)
 		if (likely(!SLIST_EMPTY(&fl->kept[k])))
 			return take_kept(fl, k);
-	if (kind != NOTE && fl->kept_n && fl->wholes + fl->kept_n >= URN_FLOW_WHOLES)
+	if (fl->kept_n && fl->wholes + fl->kept_n >= URN_FLOW_WHOLES)
 		free_smallest(fl);
 	h = aligned_alloc(64, sizeof(*h) + room_of(kind)); /* once: the buffer is kept */
 	if (h)
@@ -87,18 +79,10 @@ put_buffer(struct urn_flows *fl, struct urn_flow_whole *h)
 {
 	uint32_t room = room_of(h->kind);
 
-	if (h->kind == NOTE && fl->kept_notes == URN_FLOW_WHOLES) {
-		free(h);
-		return;
-	}
-	if (h->kind == NOTE) {
-		fl->kept_notes++;
-	} else {
-		while (fl->kept_bytes + room > URN_FLOW_KEPT_BYTES)
-			free_smallest(fl);
-		fl->kept_n++;
-		fl->kept_bytes += room;
-	}
+	while (fl->kept_bytes + room > URN_FLOW_KEPT_BYTES)
+		free_smallest(fl);
+	fl->kept_n++;
+	fl->kept_bytes += room;
 	SLIST_INSERT_HEAD(&fl->kept[h->kind], h, link);
 }
 
@@ -120,15 +104,108 @@ urn_flows_age_kept(struct urn_tp *tp)
 /* ---- parts */
 
 /*
- * A number for a place of a message, which nobody else can compute. The parts of a message are its
- * edges from place to place: they lead from 0 to its length without gap or overlap only if their
- * ends, less their beginnings, add up to the length less 0. A part costs two numbers, and a message
- * no map of the parts that came.
+ * A number for a place of a message, which nobody else can compute. The parts of a message are its edges from place to
+ * place: they lead from 0 to its length without gap or overlap only if their ends, less their beginnings, add up to the
+ * length less 0. A part costs two numbers, and a message no map of the parts that came.
  */
 static inline uint64_t
 place(const struct urn_flows *fl, uint32_t off)
 {
 	return urn_rnd_at(fl->secret, off);
+}
+
+/* ---- messages that were refused */
+
+/*
+ * Ids are in the order in which their sender begins messages, and a sender sends no part any more
+ * of a message whose refusal it knows. With a window of 255 packets, parts of a refused message
+ * come within two windows of the refusal, and meanwhile the sender begins fewer than URN_FLOW_IDS
+ * messages. Bits for so many ids keep each refusal as long as it is needed, in any traffic.
+ */
+static inline uint64_t *
+word_of(const struct urn_flow *f, uint32_t id)
+{
+	return &f->refused_ids[id % URN_FLOW_IDS / 64];
+}
+
+/* A part with this id came: bits are of ids up to the newest. */
+static void
+see_id(struct urn_flow *f, uint32_t id)
+{
+	if (f->last_id && (int32_t)(id - f->last_id) <= 0)
+		return;
+	if (f->refused_ids) {
+		uint32_t n = RTE_MIN(id - f->last_id, (uint32_t)URN_FLOW_IDS);
+
+		for (uint32_t i = id - n + 1; n; i++, n--)
+			*word_of(f, i) &= ~(1ull << i % 64);
+	}
+	f->last_id = id;
+	if (unlikely(f->flags & URN_FLOWF_STALLED) && id - f->stalled_id >= URN_FLOW_IDS)
+		f->flags &= (uint16_t)~URN_FLOWF_STALLED;
+}
+
+/* True when a message that has no bit any more can't be one that begins. */
+static bool
+is_old(const struct urn_flow *f, uint32_t id)
+{
+	return f->last_id - id >= URN_FLOW_IDS;
+}
+
+static bool
+is_refused(const struct urn_flow *f, uint32_t id)
+{
+	return unlikely(f->refused_ids != NULL) && !is_old(f, id) &&
+	       (*word_of(f, id) >> id % 64 & 1);
+}
+
+/* No part of a message is taken any more. returns: false: no memory */
+static bool
+refuse_id(struct urn_flow *f, uint32_t id)
+{
+	if (is_old(f, id))
+		return true;
+	if (!f->refused_ids)
+		f->refused_ids = calloc(URN_FLOW_IDS / 64, 8); /* once for an epoch of the sender */
+	if (!f->refused_ids)
+		return false;
+	*word_of(f, id) |= 1ull << id % 64;
+	return true;
+}
+
+/* ---- messages of a node */
+
+/* The node of a flow among those with messages. NULL: it has none */
+static struct urn_flow_node *
+node_of(struct urn_flows *fl, const struct urn_flow *f)
+{
+	for (uint32_t i = 0; i < fl->nodes; i++)
+		if (memcmp(fl->node[i].gid, f->gid, 16) == 0)
+			return &fl->node[i];
+	return NULL;
+}
+
+/* Count a message of a flow's node; there is a place for it. */
+static void
+node_add(struct urn_flows *fl, const struct urn_flow *f)
+{
+	struct urn_flow_node *n = node_of(fl, f);
+
+	if (!n) {
+		n = &fl->node[fl->nodes++];
+		memcpy(n->gid, f->gid, 16);
+		n->wholes = 0;
+	}
+	n->wholes++;
+}
+
+static void
+node_remove(struct urn_flows *fl, const struct urn_flow *f)
+{
+	struct urn_flow_node *n = node_of(fl, f);
+
+	if (!--n->wholes)
+		*n = fl->node[--fl->nodes];
 }
 
 /* ---- messages that are put together */
@@ -138,10 +215,9 @@ drop_whole(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_whole *h)
 {
 	SLIST_REMOVE(&f->wholes, h, urn_flow_whole, link);
 	f->wholes_n--;
-	if (!h->code) {
-		TAILQ_REMOVE(&tp->flows->whole, h, turn);
-		tp->flows->wholes--;
-	}
+	TAILQ_REMOVE(&tp->flows->whole, h, turn);
+	tp->flows->wholes--;
+	node_remove(tp->flows, f);
 	put_buffer(tp->flows, h);
 }
 
@@ -152,10 +228,13 @@ urn_flow_drop_wholes(struct urn_tp *tp, struct urn_flow *f)
 
 	while ((h = SLIST_FIRST(&f->wholes)))
 		drop_whole(tp, f, h);
+	free(f->refused_ids);
+	f->refused_ids = NULL;
+	f->last_id = 0;
+	f->flags &= (uint16_t)~URN_FLOWF_STALLED;
 }
 
-/* A message stalled, and gives its place away. Parts of it may come all the same: these are
- * refused. */
+/* A message stalled, and gives its place away. Parts of it may come all the same: these are refused. */
 static void
 drop_stalled(struct urn_tp *tp, struct urn_flow_whole *h)
 {
@@ -169,105 +248,125 @@ drop_stalled(struct urn_tp *tp, struct urn_flow_whole *h)
 
 /* True when a message without an entry may be one that lost its place: a part is missing then. */
 static bool
-may_have_stalled(const struct urn_flow *f, const struct urn_flow_seg *s)
+may_have_stalled(const struct urn_flow *f, uint32_t id)
 {
-	return unlikely(f->flags & URN_FLOWF_STALLED) &&
-	       f->stalled_id - rte_be_to_cpu_32(s->id) < URN_FLOW_STALL_IDS;
+	return is_old(f, id) ||
+	       (unlikely(f->flags & URN_FLOWF_STALLED) && f->stalled_id - id < URN_FLOW_IDS);
 }
 
+/* True when a message gives its place to another: its parts ceased to come, or are few for its
+ * time. */
 static bool
 is_stalled(const struct urn_tp *tp, const struct urn_flow_whole *h)
 {
-	return h && !h->code && tp->now - h->at > URN_FLOW_STALL_NS;
+	return tp->now - h->at > URN_FLOW_STALL_NS ||
+	       tp->now - h->since > URN_FLOW_STALL_NS + ((uint64_t)h->got << URN_FLOW_SLOW_SHIFT);
 }
 
-/* Make room among the messages of all flows. returns: true when there is room */
+/*
+ * Make room among the messages of all flows. A node has more than its share only while half of the
+ * places are free: one node alone can't take them all. returns: true when there is room
+ */
 static bool
-engine_room(struct urn_tp *tp)
+engine_room(struct urn_tp *tp, const struct urn_flow *f)
 {
-	struct urn_flow_whole *h = TAILQ_FIRST(&tp->flows->whole);
+	struct urn_flows *fl = tp->flows;
+	const struct urn_flow_node *n;
+	struct urn_flow_whole *h;
+	bool own;
 
-	if (likely(tp->flows->wholes < URN_FLOW_WHOLES))
+	if (likely(fl->wholes < URN_FLOW_WHOLES_NODE))
 		return true;
-	if (!is_stalled(tp, h))
-		return false;
-	drop_stalled(tp, h);
-	return true;
+	n = node_of(fl, f);
+	own = n && n->wholes >= URN_FLOW_WHOLES_NODE && fl->wholes >= URN_FLOW_WHOLES / 2;
+	if (fl->wholes < URN_FLOW_WHOLES && !own)
+		return true;
+	TAILQ_FOREACH(h, &fl->whole, turn) {
+		if (!is_stalled(tp, h) || (own && memcmp(h->flow->gid, f->gid, 16) != 0))
+			continue;
+		drop_stalled(tp, h);
+		return true;
+	}
+	return false;
 }
 
-/* Make room in the list of a flow: the oldest entry that is no message any more goes. returns: true
- * when there is room */
+/* Make room among the messages of a flow. returns: true when there is room */
 static bool
-wholes_room(struct urn_tp *tp, struct urn_flow *f)
+flow_room(struct urn_tp *tp, const struct urn_flow *f)
 {
-	struct urn_flow_whole *h, *old = NULL;
-
-	if (f->wholes_n < URN_FLOW_WHOLES_FLOW)
-		return true;
-	SLIST_FOREACH(h, &f->wholes, link)
-		if (h->code || is_stalled(tp, h))
-			old = h;
-	if (!old)
-		return false;
-	if (old->code)
-		drop_whole(tp, f, old);
-	else
-		drop_stalled(tp, old);
-	return true;
-}
-
-/* Begin to put a message together, or note that it is refused (code not 0). NULL: no room */
-static struct urn_flow_whole *
-new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s, uint8_t code)
-{
-	uint32_t len = rte_be_to_cpu_32(s->len);
 	struct urn_flow_whole *h;
 
-	if (!wholes_room(tp, f))
-		return NULL;
-	h = get_buffer(tp->flows, code ? NOTE : kind_for(len));
+	if (likely(f->wholes_n < URN_FLOW_WHOLES_FLOW))
+		return true;
+	SLIST_FOREACH(h, &f->wholes, link) {
+		if (!is_stalled(tp, h))
+			continue;
+		drop_stalled(tp, h);
+		return true;
+	}
+	return false;
+}
+
+/* Begin to put a message together; there is a place. NULL: no memory */
+static struct urn_flow_whole *
+new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s)
+{
+	uint32_t len = rte_be_to_cpu_32(s->len);
+	struct urn_flow_whole *h = get_buffer(tp->flows, kind_for(len));
+
 	if (!h)
 		return NULL;
 	*h = (struct urn_flow_whole){
 		.flow = f,
+		.since = tp->now,
 		.at = tp->now,
 		.qid = rte_be_to_cpu_64(s->qid),
 		.src_qid = rte_be_to_cpu_64(s->src_qid),
 		.id = rte_be_to_cpu_32(s->id),
 		.len = len,
-		.code = code,
 		.kind = h->kind,
 	};
 	SLIST_INSERT_HEAD(&f->wholes, h, link);
 	f->wholes_n++;
+	TAILQ_INSERT_TAIL(&tp->flows->whole, h, turn);
+	tp->flows->wholes++;
 	tp->flows->kept_at = tp->now;
-	if (!code) {
-		TAILQ_INSERT_TAIL(&tp->flows->whole, h, turn);
-		tp->flows->wholes++;
-	}
+	node_add(tp->flows, f);
 	return h;
 }
 
-/* The first part of a message came. returns: the message, or NULL with *code: no parts are taken */
-static struct urn_flow_whole *
+/*
+ * A part of a message without an entry came. A flow without room does not accept the packet: of the
+ * flow's messages fewer than it has room for have parts that were not sent, the parts of the others
+ * come again if they were lost, and so there is room soon. returns: as urn_flow_take_part(); *h:
+ * the message, or NULL: the part is not taken
+ */
+static uint8_t
 first_part(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_from *from,
-	   const struct urn_flow_seg *s, uint8_t *code)
+	   const struct urn_flow_seg *s, struct urn_flow_whole **h)
 {
-	struct urn_flow_whole *h = NULL;
+	uint32_t id = rte_be_to_cpu_32(s->id);
+	uint8_t code;
 
-	*code = URN_MSG_BUSY;
-	if (!may_have_stalled(f, s))
-		*code = urn_flow_user(tp)->admit(tp, from, rte_be_to_cpu_64(s->qid),
-						 rte_be_to_cpu_32(s->len));
-	if (*code == URN_MSG_DONE) {
-		*code = URN_MSG_BUSY;
-		if (engine_room(tp))
-			h = new_whole(tp, f, s, 0);
-		if (h)
-			return h;
+	*h = NULL;
+	see_id(f, id);
+	/* One part with the code is enough: the sender answers the message after all its parts. */
+	if (is_refused(f, id))
+		return URN_MSG_DONE;
+	if (may_have_stalled(f, id))
+		return URN_MSG_BUSY;
+	code = urn_flow_user(tp)->admit(tp, from, rte_be_to_cpu_64(s->qid),
+					rte_be_to_cpu_32(s->len));
+	if (likely(code == URN_MSG_DONE)) {
+		if (unlikely(!flow_room(tp, f)))
+			return URN_FLOW_NO_ROOM;
+		if (likely(engine_room(tp, f)))
+			*h = new_whole(tp, f, s);
+		if (likely(*h != NULL))
+			return URN_MSG_DONE;
+		code = URN_MSG_BUSY;
 	}
-	(void)new_whole(tp, f, s, *code);
-	return NULL;
+	return refuse_id(f, id) ? code : URN_FLOW_NO_ROOM;
 }
 
 static struct urn_flow_whole *
@@ -281,8 +380,7 @@ find_whole(const struct urn_flow *f, const struct urn_flow_seg *s)
 	return h;
 }
 
-/* All bytes of a message came: its parts may still overlap, and then bytes of another message lie
- * between them. */
+/* All bytes of a message came: its parts may still overlap, and then bytes of another message lie between them. */
 static uint8_t
 deliver(struct urn_tp *tp, struct urn_flow_from *from, const struct urn_flow_whole *h)
 {
@@ -300,30 +398,23 @@ deliver(struct urn_tp *tp, struct urn_flow_from *from, const struct urn_flow_who
 }
 
 uint8_t
-urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from,
-		   const struct urn_flow_seg *s)
+urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from, const struct urn_flow_seg *s)
 {
 	uint32_t off = rte_be_to_cpu_32(s->off), bytes = rte_be_to_cpu_16(s->bytes);
 	struct urn_flow_whole *h = find_whole(f, s);
 	uint8_t code = URN_MSG_DONE;
 
 	if (!h)
-		h = first_part(tp, f, from, s, &code);
+		code = first_part(tp, f, from, s, &h);
 	if (!h)
 		return code;
-	/* One part with the code is enough: the sender answers the message after all its parts. */
-	if (h->code)
-		return URN_MSG_DONE;
 	/* Parts of one id that belong to different messages: their sender mixes them up. */
-	if (h->len != rte_be_to_cpu_32(s->len) || h->qid != rte_be_to_cpu_64(s->qid) ||
-	    h->got + bytes > h->len)
+	if (h->len != rte_be_to_cpu_32(s->len) || h->qid != rte_be_to_cpu_64(s->qid) || h->got + bytes > h->len)
 		return URN_MSG_BUSY;
 	memcpy(h->data + off, s + 1, bytes);
 	h->got += bytes;
 	h->edges += place(tp->flows, off + bytes) - place(tp->flows, off);
 	h->at = tp->now;
-	TAILQ_REMOVE(&tp->flows->whole, h, turn);
-	TAILQ_INSERT_TAIL(&tp->flows->whole, h, turn);
 	if (h->got < h->len)
 		return URN_MSG_DONE;
 	code = deliver(tp, from, h);
@@ -331,14 +422,13 @@ urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *
 	return code;
 }
 
-void
+uint8_t
 urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s)
 {
 	struct urn_flow_whole *h = find_whole(f, s);
 
-	if (h && h->code)
-		return;
 	if (h)
 		drop_whole(tp, f, h);
-	(void)new_whole(tp, f, s, URN_MSG_BUSY);
+	see_id(f, rte_be_to_cpu_32(s->id));
+	return refuse_id(f, rte_be_to_cpu_32(s->id)) ? URN_MSG_DONE : URN_FLOW_NO_ROOM;
 }

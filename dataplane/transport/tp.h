@@ -149,6 +149,8 @@ struct urn_tp_config {
 	const struct urn_flow_user *flow_user; /* the user of flows (flow.h); NULL: packets of flows are dropped */
 	void *flow_ctx;                /* the flow user's: its part for this transport */
 	uint32_t flow_epoch;           /* number of this start: later, by the difference, with each start of the node; at least 2^16 */
+	uint64_t flow_secret; /* random: a node that guesses it could read bytes of messages of
+				 others (flow_whole.c) */
 	unsigned int first_engine;     /* index of the adapter's first engine, which has the named queues */
 	/* Services by type of QP, besides those of RC and UD; NULL: QPs of that type can't be made. */
 	const struct urn_service *service[URN_TP_SERVICES];

@@ -15,15 +15,18 @@
 
 enum {
 	SETS = 6,
-	SCRIBBLED = 3,      /* sets from here on are scribbled over; the others keep the rules */
+	SCRIBBLED = 3, /* sets from here on are scribbled over; the others keep the rules */
 	ARENA = 8192,
 	GUARD = 128,
 	GUARD_BYTE = 0x5a,
 	ENTRY = 1024,
 	STEPS = 400,
 	FRAME = 1400,
-	HEADERS = 42,       /* bytes before the BTH */
+	HEADERS = 42, /* bytes before the BTH */
 	AGED_S = 120,
+	CELL = 100, /* bytes; parts of the node that overlaps begin and end at half a cell */
+	CELL_BYTE =
+		0xa0, /* all bytes of its parts, plus the id: bytes of any other message differ */
 };
 
 struct world {
@@ -43,9 +46,13 @@ struct world {
 	uint32_t una, psn;  /* PSNs of that data */
 	uint64_t peer_epoch;
 	uint32_t peer_psn;
+	uint64_t lap_epoch; /* the epoch of the node that overlaps */
+	uint32_t lap_psn;
 };
 
 static const uint8_t us[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1}, peer[16] = {[10] = 0xff, 0xff, 10, 0, 0, 2};
+static const uint8_t lapper[16] = {
+	[10] = 0xff, 0xff, 10, 0, 0, 77}; /* the node that overlaps: sends parts and nothing else */
 static const uint8_t us_mac[6] = {2, 0, 0, 0, 0, 1}, peer_mac[6] = {2, 0, 0, 0, 0, 2};
 
 int
@@ -137,6 +144,16 @@ qid_of(const struct world *w, uint8_t which)
 	return v.qid;
 }
 
+/* A message that was put together of parts of the node that overlaps has no bytes but theirs. */
+static void
+check_parts(const struct urn_abi_msg_entry *e, const uint8_t *data)
+{
+	if (memcmp(e->node, lapper, 16) != 0)
+		return;
+	for (uint32_t i = 0; i < e->len; i++)
+		fuzz_check(data[i] == CELL_BYTE + urn_msg_qid_slot(e->qid));
+}
+
 /* A program that keeps the rules reads its ring: each entry fits, and the tail is no further than the ring is long. */
 static void
 read_ring(struct world *w, unsigned int i)
@@ -146,10 +163,13 @@ read_ring(struct world *w, unsigned int i)
 
 	fuzz_check(tail - w->s[i].head <= ARENA / 2 / ENTRY);
 	for (; w->s[i].head != tail; w->s[i].head++) {
+		const uint8_t *at =
+			arena(w, i) + ARENA / 2 + w->s[i].head % (ARENA / 2 / ENTRY) * ENTRY;
 		struct urn_abi_msg_entry e;
 
-		memcpy(&e, arena(w, i) + ARENA / 2 + w->s[i].head % (ARENA / 2 / ENTRY) * ENTRY, sizeof(e));
+		memcpy(&e, at, sizeof(e));
 		fuzz_check(e.len <= ENTRY - sizeof(e) && e.flags == 0);
+		check_parts(&e, at + sizeof(e));
 	}
 	atomic_store(&r->ctrl.head, tail);
 }
@@ -344,6 +364,45 @@ packet(struct world *w, struct fuzz_in *in)
 	arrive(w, f, HEADERS + all + 4, false);
 }
 
+/* A sound packet with a part of a message of a few cells: parts overlap, come again, or cover the
+ * message. */
+static void
+lap(struct world *w, struct fuzz_in *in)
+{
+	struct urn_path path = {.ttl = 64, .sport = 0xc000};
+	uint8_t f[FRAME] = {0}, *bth = f + HEADERS, how = fuzz_u8(in), where = fuzz_u8(in);
+	struct urn_flow_hdr *h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
+	struct urn_flow_seg *s = (struct urn_flow_seg *)(h + 1);
+	uint32_t len = CELL * (1u + how % 8), off = CELL / 2 * (where % 16u) % len,
+		 bytes = CELL / 2 * (1u + (where >> 4));
+	uint32_t id = 1 + (how >> 3 & 3), all;
+	struct urn_tmpl t;
+
+	bytes = RTE_MIN(bytes, len - off);
+	w->lap_epoch += how >= 0xf8;
+	memcpy(path.smac, peer_mac, 6);
+	memcpy(path.dmac, us_mac, 6);
+	memcpy(path.sgid, lapper, 16);
+	memcpy(path.dgid, us, 16);
+	memset(&t, 0, sizeof(t));
+	urn_tmpl_init(&t, &path);
+	h->epoch = rte_cpu_to_be_64(w->lap_epoch);
+	h->psn = rte_cpu_to_be_32(w->lap_psn & URN_PSN_MASK);
+	s->kind = URN_FLOW_PART;
+	s->qid = rte_cpu_to_be_64(qid_of(w, how >> 5 & 1));
+	s->src_qid = rte_cpu_to_be_64(URN_MSG_QID(8, 0, id));
+	s->len = rte_cpu_to_be_32(len);
+	s->off = rte_cpu_to_be_32(off);
+	s->id = rte_cpu_to_be_32(id);
+	s->bytes = rte_cpu_to_be_16((uint16_t)bytes);
+	memset(s + 1, (int)(CELL_BYTE + id), bytes);
+	all = (uint32_t)(sizeof(struct urn_bth) + sizeof(*h) + sizeof(*s) + urn_flow_pad(bytes));
+	urn_build_headers(f, &t, all);
+	urn_build_bth((struct urn_bth *)bth, URN_FLOW_DATA, 0, 0, urn_flow_qpn(0),
+		      w->lap_psn++ & URN_PSN_MASK, 0);
+	arrive(w, f, HEADERS + all + 4, false);
+}
+
 /* ---- an input */
 
 static void
@@ -356,7 +415,7 @@ open_world(struct world *w)
 
 	memset(w, 0, sizeof(*w));
 	w->now = 100000000000ull;
-	w->peer_epoch = 1ull << 32;
+	w->peer_epoch = w->lap_epoch = 1ull << 32;
 	w->mem = urn_mem_create(10, 2);
 	w->memx = urn_memx_create(&x);
 	w->regs = urn_msg_regs_create(0, 0, 5);
@@ -389,6 +448,9 @@ step(struct world *w, struct fuzz_in *in)
 	case 11: open_set(w, (what >> 4) % SETS); break;
 	case 12: w->neigh = -(what >> 4) % 3; break;
 	case 13: turn(w, 1ull << fuzz_u8(in) % 35); break;
+	case 14:
+		lap(w, in);
+		break;
 	default: turn(w, 2000); break;
 	}
 }

@@ -235,6 +235,15 @@ may_be_unreachable(const struct ms_world *w, const struct ms_mail *m)
 	       w->plan.drop > 0.2;
 }
 
+/* True when a long message may have found no place in its node: many others were there. */
+static bool
+may_be_busy(const struct ms_world *w, const struct ms_node *to, const struct ms_mail *m)
+{
+	bool is_long = sizeof(struct urn_flow_seg) + urn_flow_pad(m->len) > w->plan.mtu;
+
+	return is_long && to->crowded_at >= m->rung;
+}
+
 /* True when the code names something that was so. */
 static bool
 is_true(const struct ms_world *w, const struct ms_mail *m, uint8_t code)
@@ -259,7 +268,7 @@ is_true(const struct ms_world *w, const struct ms_mail *m, uint8_t code)
 	case URN_MSG_UNREACHABLE:
 		return to && may_be_unreachable(w, m);
 	case URN_MSG_BUSY:
-		return to && (w->plan.long_in || w->plan.cut_gap || w->plan.restart_gap);
+		return to && (may_be_busy(w, to, m) || w->plan.cut_gap || w->plan.restart_gap);
 	case URN_MSG_RESTARTED:
 		return to && to->gone_at >= m->rung - 25 * MS_S; /* flows are renewed after 20 s */
 	}

@@ -19,6 +19,7 @@
 
 #include "msg/msg.h"
 #include "switch/switch.h"
+#include "transport/flow_priv.h"
 #include "transport/tp.h"
 
 #include <setjmp.h>
@@ -30,9 +31,11 @@ enum {
 	MS_NIC = 64,        /* frames that wait in a node's NIC to be sent */
 	MS_RX = 1024,       /* ... and those that came */
 	MS_SWITCHES = 5,
+	MS_CROWD = 24, /* long messages that a node puts together at a time, from which on it may
+			  answer BUSY */
 	MS_MBUFS = 32767,
-	MS_HEAD = 16,       /* bytes at the start of a message: number of the mail, twice */
-	MS_GUARD = 256,     /* bytes behind an arena that nobody writes */
+	MS_HEAD = 16,	/* bytes at the start of a message: number of the mail, twice */
+	MS_GUARD = 256, /* bytes behind an arena that nobody writes */
 	MS_WHY = 400,
 };
 
@@ -147,6 +150,7 @@ struct ms_node {
 	struct urn_switch *sw;
 	uint16_t port;
 	uint64_t cut_until;           /* ns: the wire carries nothing until then */
+	uint64_t crowded_at;	      /* ns: many long messages were being put together; 0: never */
 };
 
 struct ms_stats {

@@ -208,6 +208,8 @@ ms_node_turn(struct ms_node *n)
 	n->wake = MS_NEVER;
 	urn_tp_turn(tp, w->now);
 	receive(n);
+	if (tp->flows->wholes >= MS_CROWD)
+		n->crowded_at = w->now;
 	doorbells(n);
 	if (tp->sched.head)
 		urn_tp_tx(tp);

@@ -103,6 +103,24 @@ make_long(struct ms_plan *p, struct sim_rng *r)
 		p->close_gap = sim_between(r, 100000, 5000000);
 }
 
+/* Many messages of a few parts at the same time, on wires that are bad: as many half messages as
+ * there can be. */
+static void
+make_halves(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	lossy_wires(p, r);
+	p->sets = sim_between(r, 8, 24);
+	p->messages = sim_between(r, 500, 2000);
+	p->long_in = 1;
+	p->long_max = sim_between(r, 2100, 8000);
+	p->think = sim_between(r, 1, 2000);
+	p->one_target = sim_one_in(r, 3);
+	if (sim_one_in(r, 3))
+		p->close_gap = sim_between(r, 100000, 5000000);
+	p->bound = 12 * MS_S;
+}
+
 static void
 make_close(struct ms_plan *p, struct sim_rng *r)
 {
@@ -234,6 +252,7 @@ const struct ms_scenario ms_scenarios[] = {
 	{"full", "small queues, slow readers, permissions, bad doorbells", make_full},
 	{"crowd", "hundreds of senders to a full queue, one packet a message", make_crowd},
 	{"long", "messages up to 1 MiB", make_long},
+	{"halves", "many messages of a few parts on bad wires", make_halves},
 	{"close", "register sets that are closed and opened while messages are on their way",
 	 make_close},
 	{"restart", "nodes that restart, wires that are cut", make_restart},

@@ -266,6 +266,20 @@ check_node(struct ms_world *w, const struct ms_node *n)
 			n->tp->sched.n, n->tp->wheel.count);
 }
 
+/* A message of which parts came, but not all, though its sender has its answer. */
+static void
+check_halves(struct ms_world *w)
+{
+	const struct ms_plan *p = &w->plan;
+
+	if (p->close_gap || p->restart_gap || p->cut_gap) /* senders ended midway */
+		return;
+	for (unsigned int i = 0; i < p->nodes; i++)
+		if (w->node[i].tp->flows->wholes)
+			ms_fail(w, "node %u: %u half messages are left", i,
+				w->node[i].tp->flows->wholes);
+}
+
 static void
 end_run(struct ms_world *w)
 {
@@ -277,6 +291,7 @@ end_run(struct ms_world *w)
 	run_until(w, MS_NEVER, is_answered);
 	run_until(w, w->now + 20 * MS_MS, never);
 	check_sleepers(w);
+	check_halves(w);
 	w->stats.ns += w->now - w->start;
 	for (unsigned int i = 0; i < w->plan.nodes; i++)
 		for (unsigned int k = 0; k < MS_SETS; k++)
