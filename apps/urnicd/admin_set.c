@@ -123,6 +123,8 @@ set_adapter(void *arg)
 {
 	struct adapter_set *s = arg;
 	struct urn_peers *ps = &s->tp->peers;
+	struct urn_peer *p;
+	uint32_t index = 0;
 
 	if (s->rto_ns)
 		__atomic_store_n(&s->tp->cfg.rto_floor, s->rto_ns, __ATOMIC_RELAXED);
@@ -130,9 +132,8 @@ set_adapter(void *arg)
 		return;
 	__atomic_store_n(&s->tp->cfg.window, s->window, __ATOMIC_RELAXED);
 	ps->window = s->window;
-	for (uint32_t i = 0; i < ps->n; i++)
-		if (ps->at[i])
-			ps->at[i]->window = s->window; /* until the path is measured next */
+	while ((p = urn_peer_next(ps, &index)))
+		p->window = s->window; /* until the path is measured next */
 }
 
 static struct urn_adapter *

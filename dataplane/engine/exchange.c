@@ -5,6 +5,7 @@
  * per engine; many engines put in, the owner takes out.
  */
 #include "engine/engine.h"
+#include "transport/flow.h"
 
 #include <stdlib.h>
 
@@ -201,7 +202,9 @@ urn_shard_hand_over(struct urn_shard *s)
 		struct urn_shard *sibling = to < URN_ABI_MAX_ENGINES ? s->sibling[to] : NULL;
 		struct urn_xmsg msg = {.kind = URN_X_RX, .shard = sibling, .m = m};
 
-		if (!sibling) {
+		if (!sibling && (urn_pkt(m)->op->flags & URN_OPF_FLOW)) {
+			urn_flow_no_engine(tp, m);
+		} else if (!sibling) {
 			URN_COUNT(tp, DROP_NO_QP);
 			rte_pktmbuf_free(m);
 		} else if (urn_engine_put(sibling->engine, &msg)) {

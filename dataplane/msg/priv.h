@@ -14,8 +14,6 @@ enum {
 	URN_MSG_NAME_BUCKETS = 16384,
 	URN_MSG_BUSY_NS = 1000000000, /* ns that a message waits for room in a flow, until BUSY is
 					 its error */
-	URN_MSG_REFUSED_MASK = 0xfff, /* urn_source.rest of a set: low bits of the seq that was
-				       * taken or refused last */
 };
 _Static_assert((int)URN_MSG_SLOTS <= (int)URN_MSG_NIL, "slots have 16 bits");
 
@@ -69,8 +67,10 @@ struct urn_msg_rset {
 	uint16_t busy_until; /* units of 2^20 ns, wraps; valid with URN_MSGF_BUSY */
 	uint32_t channel;    /* control's: handle of the client's channel; 0: none */
 	uint32_t sent;	     /* doorbells taken; wraps */
+	uint32_t seen; /* number of the doorbell write that was taken or refused last; 0 at first */
 };
-_Static_assert(sizeof(struct urn_msg_rset) <= 256, "thousands of sets a node (DB-1)");
+/* The C library gives as many bytes for 256. */
+_Static_assert(sizeof(struct urn_msg_rset) <= 264, "thousands of sets a node (DB-1)");
 
 /* A slot, which outlives its sets. */
 struct urn_msg_slot {

@@ -152,18 +152,6 @@ take(struct urn_tp *tp, struct urn_msg_rset *s, const struct urn_abi_msg_send *l
 	s->user.source.flags |= URN_MSGF_TRY;
 }
 
-/* Refuse a doorbell write; the set may have several turns while the message before is pending. */
-static void
-refuse(struct urn_tp *tp, struct urn_msg_rset *s, uint32_t seq)
-{
-	uint32_t low = seq & URN_MSG_REFUSED_MASK;
-
-	if (s->user.source.rest == low)
-		return;
-	s->user.source.rest = low;
-	URN_COUNT(tp, MSG_RUNG_PENDING);
-}
-
 void
 urn_msg_look_send(struct urn_tp *tp, struct urn_msg_rset *s)
 {
@@ -171,16 +159,17 @@ urn_msg_look_send(struct urn_tp *tp, struct urn_msg_rset *s)
 	uint32_t seq = atomic_load_explicit(&s->regs->send.seq, memory_order_acquire);
 	struct urn_abi_msg_send line;
 
-	if (likely(seq == s->seq))
+	if (likely(seq == s->seen))
 		return;
+	s->seen = seq;
 	if (s->user.source.flags & URN_MSGF_PENDING) {
-		refuse(tp, s, seq);
+		/* The write is refused for good: a ring about something else must not send it later. */
+		URN_COUNT(tp, MSG_RUNG_PENDING);
 		return;
 	}
 	memcpy(&line, &s->regs->send,
 	       sizeof(line)); /* once: the client may change the line at any time */
 	s->seq = seq;
-	s->user.source.rest = seq & URN_MSG_REFUSED_MASK;
 	take(tp, s, &line);
 }
 

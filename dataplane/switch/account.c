@@ -71,7 +71,7 @@ grew(struct urn_lossless *ll, struct urn_lossless_port *in, unsigned int priorit
 
 void
 urn_lossless_charge(struct urn_lossless_port *out, unsigned int priority, struct rte_mbuf *m,
-		    uint64_t now)
+		    uint64_t start)
 {
 	struct urn_lossless *ll = out->ll;
 	struct urn_lossless_port *in = input_of(ll, ll->in);
@@ -82,8 +82,10 @@ urn_lossless_charge(struct urn_lossless_port *out, unsigned int priority, struct
 	if (!(ll->cfg.priorities & bit))
 		return;
 	if (q->tail - q->head == 1) {
-		out->level[priority].progress = now;
-		ll->due = RTE_MIN(ll->due, now + ll->cfg.watchdog_ns);
+		out->level[priority].progress = start;
+		out->level[priority].stop_at = start;
+		out->level[priority].debt = 0;
+		ll->due = RTE_MIN(ll->due, start + ll->cfg.watchdog_ns);
 	}
 	m->port = ll->in;
 	in->level[priority].bytes += m->pkt_len;
@@ -94,8 +96,7 @@ urn_lossless_charge(struct urn_lossless_port *out, unsigned int priority, struct
 }
 
 void
-urn_lossless_release(struct urn_lossless_port *out, unsigned int priority, const struct rte_mbuf *m,
-		     uint64_t progress)
+urn_lossless_release(struct urn_lossless_port *out, unsigned int priority, const struct rte_mbuf *m)
 {
 	struct urn_lossless *ll = out->ll;
 	uint8_t bit = (uint8_t)(1u << priority);
@@ -105,7 +106,6 @@ urn_lossless_release(struct urn_lossless_port *out, unsigned int priority, const
 
 	if (!(ll->cfg.priorities & bit))
 		return;
-	out->level[priority].progress = progress;
 	in = input_of(ll, m->port);
 	held = &out->held[priority][m->port];
 	l = &in->level[priority];

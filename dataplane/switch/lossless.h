@@ -27,9 +27,11 @@ struct urn_lossless_config {
 	uint64_t
 		queue; /* bytes that wait at an output in a priority that is not lossless; 0: any */
 	/*
-	 * ns; an output priority that holds frames and sends none for so long drops them. Until no
-	 * pause has come for restore_ns, the priority then ignores pauses, and is not lossless: it
-	 * holds only the share of each input, and drops other frames.
+	 * ns; an output priority that holds frames and sends none for so long drops them, or
+	 * sends too few while its peer pauses it four times so long (pause.c). Until no
+	 * pause has come for restore_ns, longer after storms in a row, the priority then ignores
+	 * pauses, and is not lossless: it holds only the share of each input, and drops other
+	 * frames.
 	 */
 	uint64_t watchdog_ns, restore_ns;
 	struct urn_classify_map map; /* priorities of frames */

@@ -17,7 +17,15 @@ struct urn_lossless_level {
 	uint64_t peak;	 /* most of these so far */
 	/* The port's part as an output. */
 	uint64_t until;	   /* ns: end of the pause that a peer asked for; valid while `asked` */
-	uint64_t progress; /* ns: when a frame went last, or the first of those that wait came */
+	uint64_t progress; /* ns: end on the wire of the frame that went last, or when the first of
+			      those that wait could go; valid while frames wait */
+	uint64_t stop_at;  /* ns: when the peer's pause began for frames that wait; valid while
+			      `asked` and frames wait */
+	uint64_t debt; /* ns: time for which pauses held frames, less that of frames that went since
+			  (pause.c); without the present pause; valid while frames wait */
+	uint64_t calm; /* ns: when storms so far are forgotten; 0: there was none; not valid while
+			  `restoring` */
+	uint8_t storms; /* storms that came before others were forgotten, at most STORM_DOUBLES */
 	uint64_t restore;  /* ns: end of the time in which pauses are ignored; valid while
 			      `restoring` */
 };
@@ -72,12 +80,15 @@ void urn_lossless_remove_port(struct urn_lossless_port *p);
  * frame that has none.
  */
 bool urn_lossless_admits(struct urn_lossless_port *out, unsigned int priority, uint32_t len);
-/* Charge a frame, which an output has queued just now, to the input that it came from. */
+/*
+ * Charge a frame, which an output has queued just now, to the input that it came from. start: ns,
+ * when the wire has sent what it was given before, at least the present time
+ */
 void urn_lossless_charge(struct urn_lossless_port *out, unsigned int priority, struct rte_mbuf *m,
-			 uint64_t now);
+			 uint64_t start);
 /* Take a frame, which leaves the queue of an output, off its input's account. */
 void urn_lossless_release(struct urn_lossless_port *out, unsigned int priority,
-			  const struct rte_mbuf *m, uint64_t progress);
+			  const struct rte_mbuf *m);
 
 /* ---- pause.c: pauses and the watchdog */
 
@@ -90,6 +101,12 @@ void urn_lossless_obey(struct urn_switch_port *p, uint64_t now);
 /* Pause a lossless priority of an output until a time (ns), or, with 0, let it go on. */
 void urn_lossless_pause(struct urn_switch_port *p, unsigned int priority, uint64_t until,
 			uint64_t now);
+/*
+ * A frame of len bytes went from a queue to the wire, which has sent it at `end`, ns. took: ns of
+ * the wire's time that the frame takes; 0: the wire has no rate, and the speed of the port counts
+ */
+void urn_lossless_went(struct urn_lossless_port *out, unsigned int priority, uint32_t len,
+		       uint64_t took, uint64_t end);
 /* Tell senders to stop or go on, end pauses that have lasted too long. */
 void urn_lossless_run(struct urn_switch *sw, uint64_t now);
 /* Time at which urn_lossless_run() or a port has something to do, ns; UINT64_MAX: never */

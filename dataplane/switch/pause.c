@@ -6,13 +6,32 @@
  * a link is full. The watchdog ends a stop that lasts too long, whatever its reason:
  *
  *    FLOWS ── frames wait, none went for watchdog_ns: drop them ──► RESTORING (pauses are ignored)
- *      ▲                                                                │
- *      └───────────── no pause came for restore_ns ─────────────────────┘
+ *      │                                                                ▲   │
+ *      ├────── pauses leave frames less than STORM_PART of the time ────┘   │
+ *      ▲                                                                    │
+ *      └───────────── no pause came for restore_ns ─────────────────────────┘
+ *
+ * The second reason is a debt: the time for which the peer's pauses have held frames, less
+ * STORM_PART times the wire's time of the frames that went. Frames are dropped when the debt
+ * is STORM_WATCHDOGS times watchdog_ns. An empty queue has none: the peer has taken all.
+ *
+ * RESTORING lasts twice as long after each storm that comes before the last is forgotten, so that a
+ * peer that begins anew each time stops senders for a small part of the time only.
  */
 #include "switch/lossless_state.h"
 
 #include "switch/pfc.h"
 #include "switch/switch_state.h"
+
+enum {
+	/* Watchdog times of pauses until a peer that lets few frames go is stuck. */
+	STORM_WATCHDOGS = 4,
+	/* A peer that takes this part of what its wire carries is slow only. */
+	STORM_PART = 1024,
+	/* Times that restoring gets longer; a storm is forgotten 1 << so many of its times later.
+	 */
+	STORM_DOUBLES = 6,
+};
 
 /* Take the lowest bit, number *i, out of a set. returns: false: the set is empty */
 static inline bool
@@ -33,6 +52,50 @@ counters(const struct urn_lossless_port *p, unsigned int priority)
 
 /* ---- the output's side */
 
+/* ns: when pauses have held the frames of an output's priority for too long. The priority is
+ * paused. */
+static inline uint64_t
+storm_at(const struct urn_lossless_port *p, unsigned int priority)
+{
+	const struct urn_lossless_level *l = &p->level[priority];
+	uint64_t most = STORM_WATCHDOGS * p->ll->cfg.watchdog_ns;
+
+	return l->stop_at + most - RTE_MIN(l->debt, most);
+}
+
+/* A pause began at `now`, ns. */
+static void
+begin_stop(struct urn_lossless_port *p, unsigned int priority, uint64_t now)
+{
+	p->asked |= (uint8_t)(1u << priority);
+	p->level[priority].stop_at = now;
+	p->ll->due = RTE_MIN(p->ll->due, storm_at(p, priority));
+}
+
+/* A pause ended at `end`, ns. */
+static void
+end_stop(struct urn_lossless_port *p, unsigned int priority, uint64_t end)
+{
+	struct urn_lossless_level *l = &p->level[priority];
+	uint8_t bit = (uint8_t)(1u << priority);
+
+	p->asked &= (uint8_t)~bit;
+	if (p->queue->waiting & bit && end > l->stop_at)
+		l->debt += end - l->stop_at;
+}
+
+void
+urn_lossless_went(struct urn_lossless_port *out, unsigned int priority, uint32_t len, uint64_t took,
+		  uint64_t end)
+{
+	struct urn_lossless_level *l = &out->level[priority];
+
+	/* A quantum is the time of 64 bytes. */
+	took = RTE_MAX(took, len * out->quantum >> 22) * STORM_PART;
+	l->debt -= RTE_MIN(l->debt, took);
+	l->progress = end;
+}
+
 void
 urn_lossless_pause(struct urn_switch_port *p, unsigned int priority, uint64_t until, uint64_t now)
 {
@@ -40,15 +103,18 @@ urn_lossless_pause(struct urn_switch_port *p, unsigned int priority, uint64_t un
 	uint8_t bit = (uint8_t)(1u << priority);
 
 	if (until == 0) {
-		if (l->asked & bit)
-			p->resumed = RTE_MAX(p->resumed, now);
-		l->asked &= (uint8_t)~bit;
+		if (!(l->asked & bit))
+			return;
+		p->resumed = RTE_MAX(p->resumed, now);
+		end_stop(l, priority, now);
 	} else if (l->restoring & bit) {
 		/* The storm goes on. */
 		counters(l, priority)[URN_SWQ_C_PAUSE_IGNORED]++;
-		l->level[priority].restore = now + l->ll->cfg.restore_ns;
+		l->level[priority].restore =
+			RTE_MAX(l->level[priority].restore, now + l->ll->cfg.restore_ns);
 	} else {
-		l->asked |= bit;
+		if (!(l->asked & bit))
+			begin_stop(l, priority, now);
 		l->level[priority].until = until;
 	}
 }
@@ -113,7 +179,7 @@ urn_lossless_obey(struct urn_switch_port *p, uint64_t now)
 	for (unsigned int i, set = l->asked; take_bit(&set, &i);) {
 		if (l->level[i].until > now)
 			continue;
-		l->asked &= (uint8_t) ~(1u << i);
+		end_stop(l, i, l->level[i].until);
 		p->resumed = RTE_MAX(p->resumed, l->level[i].until);
 	}
 	link = link_stop(p);
@@ -147,19 +213,34 @@ static void
 fire(struct urn_switch_port *p, unsigned int priority, uint64_t now)
 {
 	struct urn_lossless_port *l = p->ll;
+	struct urn_lossless_level *v = &l->level[priority];
 	struct rte_mbuf *m;
 	uint64_t since;
 
 	counters(l, priority)[URN_SWQ_C_WATCHDOG]++;
 	while ((m = urn_swq_take_of(&p->queue, priority, &since)) != NULL) {
-		urn_lossless_release(l, priority, m, now);
+		urn_lossless_release(l, priority, m);
 		counters(l, priority)[URN_SWQ_C_DROP_WATCHDOG]++;
 		urn_impair_refuse(p->impair[URN_SWITCH_OUT], m);
 	}
 	l->asked &= (uint8_t) ~(1u << priority);
 	l->restoring |= (uint8_t)(1u << priority);
-	l->level[priority].restore = now + l->ll->cfg.restore_ns;
+	v->storms = now < v->calm ? (uint8_t)RTE_MIN(v->storms + 1, STORM_DOUBLES) : 0;
+	v->restore = now + (l->ll->cfg.restore_ns << v->storms);
 	p->resumed = RTE_MAX(p->resumed, now);
+}
+
+/* ns: when the watchdog drops the frames of an output's priority, which wait. */
+static uint64_t
+stuck_at(const struct urn_lossless_port *l, unsigned int priority)
+{
+	uint64_t end = l->level[priority].progress + l->ll->cfg.watchdog_ns, storm;
+
+	if (!(l->asked & 1u << priority))
+		return end;
+	storm = storm_at(l, priority);
+	/* A pause that runs out before has ended, even if nobody has looked since. */
+	return storm < l->level[priority].until ? RTE_MIN(end, storm) : end;
 }
 
 /* returns: ns: when the watchdog of this port looks next */
@@ -167,19 +248,21 @@ static uint64_t
 watch(struct urn_switch_port *p, uint64_t now)
 {
 	struct urn_lossless_port *l = p->ll;
-	/* The wire's time belongs to the frame that it sends, however long that takes. */
-	uint64_t wire = urn_impair_wire_free(p->impair[URN_SWITCH_OUT]), due = UINT64_MAX;
+	uint64_t due = UINT64_MAX;
 
 	for (unsigned int i, set = l->restoring; take_bit(&set, &i);) {
-		if (now >= l->level[i].restore) {
-			l->restoring &= (uint8_t) ~(1u << i);
-			l->level[i].progress = RTE_MAX(l->level[i].progress, now);
-		}
+		struct urn_lossless_level *v = &l->level[i];
+
+		if (now < v->restore)
+			continue;
+		l->restoring &= (uint8_t) ~(1u << i);
+		v->progress = RTE_MAX(v->progress, now);
+		v->calm = now + (l->ll->cfg.restore_ns << (v->storms + STORM_DOUBLES));
 	}
 	for (unsigned int i,
 	     set = p->queue.waiting & l->ll->cfg.priorities & ~(unsigned int)l->restoring;
 	     take_bit(&set, &i);) {
-		uint64_t end = RTE_MAX(l->level[i].progress, wire) + l->ll->cfg.watchdog_ns;
+		uint64_t end = stuck_at(l, i);
 
 		if (now >= end)
 			fire(p, i, now);

@@ -38,6 +38,22 @@ to_wire(struct urn_switch_port *p, struct rte_mbuf *m, uint64_t since)
 	urn_impair_push(p->impair[URN_SWITCH_OUT], &m, 1, p->sent);
 }
 
+/* Give the wire of a lossless switch's port a frame of its queue, which came at `since` (ns). */
+static void
+to_lossless_wire(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m,
+		 uint64_t since, uint64_t now)
+{
+	const struct urn_impair *wire = p->impair[URN_SWITCH_OUT];
+	uint64_t start = urn_impair_wire_free(wire), end;
+	uint32_t len = m->pkt_len;
+
+	urn_lossless_release(p->ll, priority, m);
+	to_wire(p, m, RTE_MAX(since, p->resumed));
+	start = RTE_MAX(start, p->sent);
+	end = urn_impair_wire_free(wire);
+	urn_lossless_went(p->ll, priority, len, end > start ? end - start : 0, RTE_MAX(end, now));
+}
+
 void
 urn_switch_port_drain(struct urn_switch_port *p, uint64_t now)
 {
@@ -52,8 +68,9 @@ urn_switch_port_drain(struct urn_switch_port *p, uint64_t now)
 
 		urn_mark_frame(&p->mark, m, bytes);
 		if (p->ll)
-			urn_lossless_release(p->ll, priority, m, now);
-		to_wire(p, m, RTE_MAX(since, p->resumed));
+			to_lossless_wire(p, priority, m, since, now);
+		else
+			to_wire(p, m, RTE_MAX(since, p->resumed));
 	}
 	p->waits = p->held || p->sorts || p->queue.paused || p->queue.frames;
 }
@@ -64,7 +81,8 @@ queued(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uin
 {
 	p->waits = true;
 	if (p->ll)
-		urn_lossless_charge(p->ll, priority, m, now);
+		urn_lossless_charge(p->ll, priority, m,
+				    RTE_MAX(now, urn_impair_wire_free(p->impair[URN_SWITCH_OUT])));
 }
 
 /* Put a frame into the queue of its priority, or drop it. */

@@ -30,11 +30,11 @@ urn_congestion_free(struct urn_tp *tp)
 	free(tp->congestion);
 }
 
-/* Put a state, which is in use, back into the pool. */
+/* Put a state, which is in use, back into the pool. The source waits for its pace no longer. */
 static void
 forget(struct urn_tp *tp, struct urn_congestion *g)
 {
-	urn_wheel_stop(&tp->wheel, &g->pace.timer);
+	urn_sched_unpark(tp, &g->pace);
 	*g->slot = 0;
 	g->slot = NULL;
 	urn_pool_put(&tp->congestions, (uint32_t)(g - tp->congestion), &tp->congestion->next,
@@ -66,23 +66,30 @@ advance(struct urn_tp *tp, struct urn_congestion *g)
 	set_pace(g);
 }
 
-/* The pool is empty: let go of the state of a source that does not need it, if one of a few is
- * such. */
+/*
+ * The pool is empty: let go of the state of a source that does not need it, if one of a few is
+ * such. A source that waits for the timer of its state has its turn at once: nothing else may come
+ * to wake it.
+ */
 static void
 make_room(struct urn_tp *tp)
 {
 	for (unsigned int i = 0; i < LOOK_AT; i++) {
 		struct urn_congestion *g;
+		bool waits;
 
 		tp->congestion_hand = (uint16_t)(tp->congestion_hand % URN_CONGESTIONS + 1);
 		g = &tp->congestion[tp->congestion_hand];
 		if (!g->slot)
 			continue;
 		advance(tp, g);
-		if (is_done(tp, g)) {
-			forget(tp, g);
-			return;
-		}
+		if (!is_done(tp, g))
+			continue;
+		waits = urn_timer_started(&g->pace.timer);
+		forget(tp, g);
+		if (waits)
+			urn_sched_add(&tp->sched, g->pace.source);
+		return;
 	}
 }
 

@@ -160,7 +160,7 @@ urn_flows_free(struct urn_tp *tp)
 		}
 	urn_flows_free_kept(fl);
 	free(fl->spare_held);
-	free(fl->spare);
+	urn_flows_free_refusals(fl);
 	free(fl->bucket);
 	free(fl);
 	tp->flows = NULL;
@@ -378,7 +378,8 @@ urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 		f->gone[f->gone_n++] = m->id;
 		urn_flow_sched(tp, f);
 	}
-	if (m->state == URN_FLOW_MSG_HELD || m->state == URN_FLOW_MSG_QUEUED || m->state == URN_FLOW_MSG_ACTIVE)
+	if (m->state == URN_FLOW_MSG_HELD || m->state == URN_FLOW_MSG_QUEUED ||
+	    m->state == URN_FLOW_MSG_ACTIVE)
 		urn_flow_unqueue(tp, f, m);
 }
 
@@ -444,7 +445,8 @@ urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all)
 {
 	struct urn_flow_msg *doomed = NULL, *m;
 
-	while (all && (m = urn_flow_first_held(f))) { /* before others go: held ones would move up */
+	while (all &&
+	       (m = urn_flow_first_held(f))) { /* before others go: held ones would move up */
 		urn_flow_unqueue(tp, f, m);
 		doom(&doomed, m);
 	}

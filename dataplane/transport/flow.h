@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct rte_mbuf;
 struct urn_flow;
 struct urn_tp;
 struct urn_work;
@@ -77,8 +78,8 @@ struct urn_flow_user {
  * Send a message to a node; gid: its address, our own too. The flow is made if there is none.
  *
  * returns: URN_MSG_PENDING: answered() will be called once; else the code of an error, and the message
- * is the caller's again: BUSY: no room for another flow, or the owner has too many messages waiting in
- * this one; BAD_DOORBELL: no address of a node
+ * is the caller's again: BUSY: no room for another flow, or no memory; NO_NODE: no address of ours is of
+ * its family; BAD_DOORBELL: a message longer than URN_MSG_MAX
  */
 uint8_t urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m);
 /*
@@ -86,6 +87,12 @@ uint8_t urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_
  * message that no flow has is left alone. Not to be called out of answered().
  */
 void urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m);
+
+/*
+ * A packet of a flow came for an engine that this adapter does not have: answer its messages with
+ * NO QUEUE, and drop the packet (counted). The packet was handed over by the transport.
+ */
+void urn_flow_no_engine(struct urn_tp *tp, struct rte_mbuf *m);
 
 /* Flows there are, for reports. In any thread */
 uint32_t urn_flow_count(const struct urn_tp *tp);

@@ -4,47 +4,47 @@
 
 /* ---- made */
 
-/* Top byte of an answer: our engine, and whether the data came to it as the node's first. */
+/* Top byte of an answer: the engine that the data was for, and whether it came there as the node's
+ * first. */
 static uint32_t
-top_of(const struct urn_tp *tp, uint8_t key)
+top_of(uint32_t engine, uint8_t key)
 {
-	return tp->cfg.engine | (key & URN_FLOW_KEY_VIA_FIRST);
+	return engine | (key & URN_FLOW_KEY_VIA_FIRST);
 }
 
-/* Write the header of an answer. epoch: network order; psn: 24 bits */
+/* Write the header of an answer. epoch: network order; engine: that of the data, psn: 24 bits */
 static struct urn_flow_hdr *
-put_hdr(const struct urn_tp *tp, uint8_t *bth, uint64_t epoch, uint8_t key, uint32_t psn)
+put_hdr(const struct urn_tp *tp, uint8_t *bth, uint64_t epoch, uint8_t key, uint32_t engine,
+	uint32_t psn)
 {
 	struct urn_flow_hdr *h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
 
 	h->epoch = epoch;
 	h->start = rte_cpu_to_be_32(tp->cfg.flow_epoch);
-	h->psn = rte_cpu_to_be_32(top_of(tp, key) << 24 | psn);
+	h->psn = rte_cpu_to_be_32(top_of(engine, key) << 24 | psn);
 	return h;
 }
 
 static void
-put_ack(const struct urn_tp *tp, const struct urn_flow *f, uint8_t *bth)
+put_ack(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_said *s, uint8_t *bth)
 {
-	struct urn_flow_hdr *h = put_hdr(tp, bth, rte_cpu_to_be_64(f->rx_epoch), f->key, f->expected);
+	struct urn_flow_hdr *h = put_hdr(tp, bth, rte_cpu_to_be_64(f->rx_epoch), f->key,
+					 tp->cfg.engine, s->expected);
 	struct urn_flow_ack *a = (struct urn_flow_ack *)(h + 1);
-	struct urn_flow_refused *r = (struct urn_flow_refused *)(a + 1);
 	uint64_t any = 0;
 
-	for (unsigned int i = 0; i < RTE_DIM(f->bitmap); i++) {
-		uint64_t word = rte_cpu_to_le_64(f->bitmap[i]);
+	for (unsigned int i = 0; i < RTE_DIM(s->bitmap); i++) {
+		uint64_t word = rte_cpu_to_le_64(s->bitmap[i]);
 
 		any |= word;
 		memcpy(a->bitmap + 8 * i, &word, 8);
 	}
 	a->flags = (uint8_t)((any ? URN_FLOW_ACK_HOLES : 0) |
 			     (f->flags & URN_FLOWF_MARKED ? URN_FLOW_ACK_MARKED : 0));
-	a->refused = (uint8_t)(f->refusals ? f->refusals->n : 0);
+	a->refused = (uint8_t)s->n;
 	a->rsvd = 0;
-	for (unsigned int i = 0; i < a->refused; i++) {
-		r[i] = f->refusals->of[i];
-		r[i].psn = rte_cpu_to_be_32(r[i].psn);
-	}
+	if (unlikely(s->n))
+		urn_flow_put_said(f, (struct urn_flow_refused *)(a + 1));
 }
 
 /* Make the headers of an answer. mac: the address that the data came from; key: of its flow */
@@ -86,26 +86,43 @@ answer_in(struct urn_tp *tp, struct urn_flow *f, uint32_t payload, uint8_t **bth
 	return answer(tp, f->gid, f->ack_mac, f->key, URN_FLOW_ACK, payload, bth);
 }
 
-bool
-urn_flow_tell(struct urn_tp *tp, struct urn_flow *f)
+/* Send one acknowledgement. returns: false: no room now */
+static bool
+tell_once(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_said *s)
 {
-	uint32_t payload = (uint32_t)(sizeof(struct urn_flow_ack) +
-				      (f->refusals ? f->refusals->n : 0) * sizeof(struct urn_flow_refused));
 	struct urn_txd *d;
 	uint8_t *bth;
 
-	d = answer_in(tp, f, payload, &bth);
+	urn_flow_say(f, s);
+	d = answer_in(
+		tp, f,
+		(uint32_t)(sizeof(struct urn_flow_ack) + s->n * sizeof(struct urn_flow_refused)),
+		&bth);
 	if (!d)
 		return false;
-	put_ack(tp, f, bth);
+	put_ack(tp, f, s, bth);
 	urn_flow_emit(tp, d, memcmp(f->gid, urn_flow_own(tp, f), 16) == 0);
-	f->flags &= (uint16_t)~(URN_FLOWF_ACK | URN_FLOWF_MARKED);
+	f->flags &= (uint16_t)~URN_FLOWF_MARKED;
 	URN_COUNT(tp, FLOW_ACKS_TX);
 	return true;
 }
 
+bool
+urn_flow_tell(struct urn_tp *tp, struct urn_flow *f)
+{
+	struct urn_flow_said s;
+
+	do { /* each tells of URN_FLOW_REFUSED_MAX new refusals, of URN_FLOW_WINDOW at most */
+		if (!tell_once(tp, f, &s))
+			return false;
+	} while (unlikely(s.more));
+	f->flags &= (uint16_t)~URN_FLOWF_ACK;
+	return true;
+}
+
 void
-urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key)
+urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+	       uint32_t engine)
 {
 	const struct urn_eth *eth = rte_pktmbuf_mtod(m, const struct urn_eth *);
 	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
@@ -115,8 +132,40 @@ urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 	d = answer(tp, gid, eth->src, key, URN_FLOW_RESET, 0, &bth);
 	if (!d)
 		return; /* the sender repeats its data, and is answered then */
-	put_hdr(tp, bth, h->epoch, key, 0);
+	put_hdr(tp, bth, h->epoch, key, engine, 0);
 	urn_flow_emit(tp, d, m->ol_flags & tp->flows->looped);
+}
+
+void
+urn_flow_refuse(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+		uint32_t engine)
+{
+	const struct urn_eth *eth = rte_pktmbuf_mtod(m, const struct urn_eth *);
+	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
+	uint32_t una = rte_be_to_cpu_32(h->psn) & URN_PSN_MASK, psn = urn_pkt(m)->psn;
+	int32_t ahead = urn_psn_diff(psn, una);
+	struct urn_flow_refused *r;
+	struct urn_flow_ack *a;
+	struct urn_txd *d;
+	uint8_t *bth;
+
+	if (ahead < 0 || ahead >= URN_FLOW_WINDOW)
+		return;
+	d = answer(tp, gid, eth->src, key, URN_FLOW_ACK, sizeof(*a) + sizeof(*r), &bth);
+	if (!d)
+		return; /* the sender repeats its data */
+	a = (struct urn_flow_ack *)(put_hdr(tp, bth, h->epoch, key, engine,
+					    ahead ? una : (psn + 1) & URN_PSN_MASK) +
+				    1);
+	memset(a, 0, sizeof(*a));
+	a->flags = ahead ? URN_FLOW_ACK_HOLES : 0;
+	a->bitmap[psn % URN_FLOW_WINDOW / 8] = (uint8_t)(ahead ? 1u << psn % 8 : 0);
+	a->refused = 1;
+	r = (struct urn_flow_refused *)(a + 1);
+	r->psn = rte_cpu_to_be_32(psn);
+	memset(r->code, URN_MSG_NO_QUEUE, sizeof(r->code));
+	urn_flow_emit(tp, d, m->ol_flags & tp->flows->looped);
+	URN_COUNT(tp, FLOW_ACKS_TX);
 }
 
 /* ---- taken */

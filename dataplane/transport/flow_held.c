@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows: messages of owners that have as many waiting in the flow as they may. They are held beside the flow's queues,
- * in the order in which they came, and move in when messages of their owners go out. A message that is held costs no
- * turn of its source, and delays no message of other owners.
+ * Flows: messages of owners that have as many waiting in the flow as they may. Such messages are
+ * held beside the flow's queues, in the order in which they came, and move in when messages of
+ * their owners go out. A message that is held costs no turn of its source, and delays no message of
+ * other owners.
  *
  *   owner 1 ── held ──┐ as many as may wait
  *   owner 2 ── held ──┴─► shorts, longs ─► packets
@@ -11,7 +12,8 @@
 
 #include <stdlib.h>
 
-/* Owners share a bound by bucket: an owner's waiting messages delay those of others by that much. */
+/* Owners share a bound by bucket: an owner's waiting messages delay those of others by that much.
+ */
 static unsigned int
 bucket_of(const struct urn_flow_msg *m)
 {
@@ -70,7 +72,8 @@ make_held(const struct urn_tp *tp)
 	struct urn_flow_held *h = tp->flows->spare_held;
 
 	if (!h)
-		h = malloc(sizeof(*h)); /* once for each flow that holds messages at the same time */
+		h = malloc(
+			sizeof(*h)); /* once for each flow that holds messages at the same time */
 	tp->flows->spare_held = NULL;
 	if (!h)
 		return NULL;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of flows (flow.h). One struct serves both directions between this engine and an engine of a
- * node.
+ * Inside of flows (flow.h). One struct serves both directions between this engine and an engine of
+ * a node.
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
  *   flow_held.c   messages that wait: as many as an owner may have, and those beyond
  *   flow_tx.c     packets of messages, first and repeated
- *   flow_rx.c     data that came: order, refusals
+ *   flow_rx.c     data that came: order, messages
+ *   flow_refuse.c refused messages that the sender does not know of yet
  *   flow_whole.c  parts of long messages that came, and the buffers that they are put together in
  *   flow_ack.c    acknowledgements and resets, both ways
  *   flow_timer.c  repeats, giving up, ageing
  *
- * Sending uses the sequence of PSNs that queue pairs use (psn_tx.h, psn_timer.h): one work a packet.
- * A receiver needs no packet in order, because messages have no order among each other: it delivers
- * what comes at once, and notes the PSN in a bitmap.
+ * Sending uses the sequence of PSNs that queue pairs use (psn_tx.h, psn_timer.h): one work a
+ * packet. A receiver needs no packet in order, because messages have no order among each other: it
+ * delivers what comes at once, and notes the PSN in a bitmap.
  */
 #ifndef URN_TRANSPORT_FLOW_PRIV_H
 #define URN_TRANSPORT_FLOW_PRIV_H
@@ -32,6 +33,7 @@ enum {
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_FRAMES = 16, /* packets of a flow in a turn */
+	URN_FLOW_FIRST = 16,  /* packets under way until the node acknowledges the first one of an epoch */
 	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time */
 	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
 	URN_FLOW_WHOLES_FLOW = 16, /* ... of a flow: more than URN_FLOW_ACTIVE, and so those that
@@ -42,6 +44,8 @@ enum {
 	URN_FLOW_SLOW_SHIFT = 13, /* slower than a byte in 2^13 ns: the place goes to another */
 	URN_FLOW_KINDS = 8, /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB */
 	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
+	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
+	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those at the same time */
 	URN_FLOW_OWNERS = 16,	       /* buckets of owners, for the bound of waiting messages */
 	URN_FLOW_WAITING = 128, /* short messages of a bucket of owners that may wait in a flow */
 	URN_FLOW_WAITING_LONG = 16, /* short messages that a long one counts as */
@@ -59,6 +63,7 @@ enum {
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
 #define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
+#define URN_FLOW_ASK_NS 2500000000ull    /* ns without a MAC address after which there is no such node: longer than all tries for it take */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
 #define URN_FLOW_STALL_NS                                                                          \
 	10000000000ull /* ns without a part after which a message gives its place to another; also \
@@ -90,6 +95,7 @@ enum urn_flow_flag {
 	URN_FLOWF_TX = 1 << 5,     /* tmpl, tx and tx_epoch are made */
 	URN_FLOWF_ACK_LATE = 1 << 7, /* the acknowledgement let data go first, in the turn before */
 	URN_FLOWF_STALLED = 1 << 8,  /* a message stalled and lost its place; stalled_id is valid */
+	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for; asked_at is valid */
 	URN_FLOWF_GATHERS = 1 << 6,  /* in the list urn_tp.gathered; gathered_next is valid */
 };
 
@@ -102,7 +108,7 @@ struct urn_flow_queue {
 /* Messages whose owners have as many waiting in the flow as they may. */
 struct urn_flow_held {
 	struct urn_flow_queue of[URN_FLOW_OWNERS]; /* by bucket of the owner */
-	uint32_t n;                                /* messages in all; not 0 */
+	uint32_t n;				   /* messages in all; not 0 */
 };
 
 /* A long message that is put together. */
@@ -128,10 +134,28 @@ struct urn_flow_node {
 	uint32_t wholes; /* messages, of all its flows; not 0 */
 };
 
+/* A packet with refused messages. */
+struct urn_flow_refusal {
+	uint64_t codes; /* by segment, four bits each from the lowest on: enum urn_msg_code; 0: there is no such segment */
+	uint32_t psn;
+	bool told;      /* an acknowledgement with the codes was sent since the packet came last */
+	bool in;        /* ... the one that is being made has them; valid from urn_flow_say() to urn_flow_put_said() */
+};
+
 /* Packets with refused messages, until the sender says that it knows. */
 struct urn_flow_refusals {
-	uint32_t n;
-	struct urn_flow_refused of[URN_FLOW_REFUSED_MAX]; /* psn in host order */
+	uint32_t una;  /* oldest PSN that the sender has not seen acknowledged, as of the packet that came last */
+	uint16_t n;    /* entries of `of`, in the order in which the packets came; not 0 */
+	uint16_t room; /* places of `of`: URN_FLOW_REFUSALS or URN_FLOW_WINDOW */
+	struct urn_flow_refusal of[];
+};
+
+/* Contents of an acknowledgement. */
+struct urn_flow_said {
+	uint64_t bitmap[URN_FLOW_WINDOW / 64]; /* bit PSN % 256: came ahead of expected */
+	uint32_t expected; /* all PSNs before this one came */
+	uint16_t n;        /* packets with refused messages, at most URN_FLOW_REFUSED_MAX */
+	bool more;         /* new refusals found no place */
 };
 
 struct urn_flow {
@@ -147,7 +171,7 @@ struct urn_flow {
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
 	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
 	struct urn_flow_queue active; /* long messages that are being sent, the oldest first */
-	struct urn_flow_held *held; /* owner; NULL: no message is held */
+	struct urn_flow_held *held;   /* owner; NULL: no message is held */
 	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
@@ -179,6 +203,7 @@ struct urn_flow {
 	uint16_t out, lost;        /* packets in flight; packets to be sent again */
 	uint16_t wholes_n;         /* entries of wholes */
 	uint16_t gathered_n;        /* messages since the flow was served */
+	uint16_t asked_at;         /* units of 2^20 ns, wraps: when the wait for the MAC address began; valid with URN_FLOWF_ASKS */
 };
 _Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
 
@@ -203,6 +228,8 @@ struct urn_flows {
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
 	struct urn_flow_held *spare_held; /* taken when a flow holds messages; NULL: none now */
 	struct urn_flow_refusals *spare; /* taken when a message is refused; NULL: none now */
+	struct urn_flow_refusals *spare_large; /* the same with places for a whole window */
+	uint32_t large;            /* flows with such places, at most URN_FLOW_REFUSALS_LARGE */
 };
 
 static inline const struct urn_flow_user *
@@ -269,8 +296,10 @@ void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all
 bool urn_flow_queue(const struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m);
 /* Take a message that was not sent, or not whole, out of its queue. */
 void urn_flow_unqueue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m);
-/* A message has left the queue of those not sent: messages of its owner that are held may move up. */
-void urn_flow_not_waiting(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_msg *m);
+/* A message has left the queue of those not sent: messages of its owner that are held may move up.
+ */
+void urn_flow_not_waiting(const struct urn_tp *tp, struct urn_flow *f,
+			  const struct urn_flow_msg *m);
 /* Any message that is held; NULL: none is. */
 struct urn_flow_msg *urn_flow_first_held(const struct urn_flow *f);
 
@@ -296,6 +325,27 @@ void urn_flow_accept(struct urn_tp *tp, struct rte_mbuf *m);
 /* Forget everything about a direction: refusals, messages that are put together. */
 void urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f);
 
+/* ---- flow_refuse.c */
+
+/*
+ * True when the refusals of packet `psn` can be noted. The last place is kept for the first packet that has not
+ * come: with its acknowledgement the sender moves on, and places get free.
+ */
+bool urn_flow_refusals_room(struct urn_tp *tp, struct urn_flow *f, uint32_t psn);
+/* Note the codes of a packet, by segment; there is room. */
+void urn_flow_note_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t psn, const uint8_t code[URN_FLOW_SEGMENTS]);
+/* The sender knows the answers to packets before una. The flow has refusals, perhaps none afterwards. */
+void urn_flow_forget_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t una);
+/* A packet came once more: its sender may have missed the acknowledgement. The flow has refusals. */
+void urn_flow_tell_again(struct urn_flow *f, uint32_t psn);
+/* Choose the contents of the next acknowledgement. */
+void urn_flow_say(struct urn_flow *f, struct urn_flow_said *s);
+/* Write the refusals that were chosen, which count as told from here. to: room for urn_flow_said.n */
+void urn_flow_put_said(struct urn_flow *f, struct urn_flow_refused *to);
+/* Forget all refusals of a flow. */
+void urn_flow_drop_refusals(struct urn_tp *tp, struct urn_flow *f);
+void urn_flows_free_refusals(struct urn_flows *fl);
+
 /* ---- flow_whole.c */
 
 /* No code of a message: the packet is not accepted, and comes again. */
@@ -314,17 +364,26 @@ uint8_t urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_
 void urn_flow_drop_wholes(struct urn_tp *tp, struct urn_flow *f);
 /* Give all buffers without a message back to the system. */
 void urn_flows_free_kept(struct urn_flows *fl);
-/* The same if none was needed for URN_FLOW_KEEP_NS; asked when a flow's timer is due, the last flow's before it goes. */
+/* The same if none was needed for URN_FLOW_KEEP_NS; asked when a flow's timer is due, the last
+ * flow's before it goes. */
 void urn_flows_age_kept(struct urn_tp *tp);
 
 /* ---- flow_ack.c */
 
-/* Send the acknowledgement that is owed. returns: false: no room now */
+/* Send the acknowledgement that is owed, more than one if new refusals need them. returns: false: no room now */
 bool urn_flow_tell(struct urn_tp *tp, struct urn_flow *f);
 /* An acknowledgement came from a node; own: URN_FLOW_KEY_OWN bits of the address it went to; takes m. */
 void urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
 /* Data with this key and epoch, network order, named a start of ours that is over: say so. */
-void urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key);
+void urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+		    uint32_t engine);
+/*
+ * Answer a packet of data for an engine that this adapter does not have: the packet came, and none
+ * of its messages has a queue. No flow is made or needed. key: as of a flow; engine: the one that
+ * the packet named
+ */
+void urn_flow_refuse(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+		     uint32_t engine);
 /* Our data was answered so; takes m. */
 void urn_flow_was_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
 

@@ -8,8 +8,6 @@
 
 #include "wire/ecn.h"
 
-#include <stdlib.h>
-
 /* A packet of data, checked. */
 struct data {
 	struct urn_flow_from from;
@@ -47,61 +45,11 @@ advance(struct urn_flow *f, uint32_t psn)
 	}
 }
 
-/* ---- refusals */
-
-/* The sender knows the answers to packets before una. */
-static void
-forget_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t una)
-{
-	struct urn_flow_refusals *r = f->refusals;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < r->n; i++)
-		if (urn_psn_diff(r->of[i].psn, una) >= 0)
-			r->of[n++] = r->of[i];
-	r->n = n;
-	if (n)
-		return;
-	f->refusals = NULL;
-	if (tp->flows->spare)
-		free(r);
-	else
-		tp->flows->spare = r;
-}
-
-/*
- * True when the refusals of packet `psn` can be noted. The last place is kept for the first packet that has not
- * come: with its acknowledgement the sender moves on, and places get free.
- */
-static bool
-refusals_room(struct urn_tp *tp, const struct urn_flow *f, uint32_t psn)
-{
-	if (f->refusals)
-		return f->refusals->n < URN_FLOW_REFUSED_MAX - (psn != f->expected);
-	if (!tp->flows->spare)
-		tp->flows->spare = malloc(sizeof(struct urn_flow_refusals)); /* after the spare was taken */
-	return tp->flows->spare != NULL;
-}
-
-static void
-note_refusals(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_refused *r)
-{
-	if (!f->refusals) {
-		f->refusals = tp->flows->spare;
-		f->refusals->n = 0;
-		tp->flows->spare = NULL;
-	}
-	f->refusals->of[f->refusals->n++] = *r;
-}
-
 void
 urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f)
 {
 	urn_flow_drop_wholes(tp, f);
-	if (f->refusals) {
-		free(f->refusals);
-		f->refusals = NULL;
-	}
+	urn_flow_drop_refusals(tp, f);
 	memset(f->bitmap, 0, sizeof(f->bitmap));
 }
 
@@ -172,24 +120,24 @@ check_segments(struct data *d)
 static bool
 take_segments(struct urn_tp *tp, struct urn_flow *f, struct data *d, uint32_t psn)
 {
-	struct urn_flow_refused r = {.psn = psn};
+	uint8_t code[URN_FLOW_SEGMENTS] = {0};
 	const uint8_t *at = d->payload;
 	bool refused = false;
 
 	for (unsigned int i = 0; i < d->segs; i++) {
 		const struct urn_flow_seg *s = (const struct urn_flow_seg *)at;
 
-		r.code[i] = take_segment(tp, f, d, s);
-		if (unlikely(r.code[i] == URN_FLOW_NO_ROOM)) /* a part, and so the only segment */
+		code[i] = take_segment(tp, f, d, s);
+		if (unlikely(code[i] == URN_FLOW_NO_ROOM)) /* a part, and so the only segment */
 			return false;
-		if (unlikely(r.code[i] != URN_MSG_DONE)) {
+		if (unlikely(code[i] != URN_MSG_DONE)) {
 			URN_COUNT(tp, FLOW_REFUSED_RX);
 			refused = true;
 		}
 		at += seg_span(s);
 	}
 	if (unlikely(refused))
-		note_refusals(tp, f, &r);
+		urn_flow_note_refusals(tp, f, psn, code);
 	return true;
 }
 
@@ -233,12 +181,14 @@ take_data(struct urn_tp *tp, struct urn_flow *f, struct data *d, struct rte_mbuf
 		return ahead < 0 ? URN_C_FLOW_DROP_STALE : URN_C_FLOW_DROP_FAR;
 	advance(f, d->una);
 	if (unlikely(f->refusals))
-		forget_refusals(tp, f, d->una);
+		urn_flow_forget_refusals(tp, f, d->una);
 	if (unlikely(urn_psn_diff(psn, f->expected) < 0 || bit_get(f, psn))) {
+		if (unlikely(f->refusals))
+			urn_flow_tell_again(f, psn);
 		owe_ack(tp, f, m);
 		return URN_C_FLOW_DUPLICATES;
 	}
-	if (unlikely(!refusals_room(tp, f, psn) || !take_segments(tp, f, d, psn)))
+	if (unlikely(!urn_flow_refusals_room(tp, f, psn) || !take_segments(tp, f, d, psn)))
 		return URN_C_FLOW_DROP_ROOM;
 	bit_flip(f, psn);
 	advance(f, f->expected);
@@ -324,7 +274,7 @@ accept_data(struct urn_tp *tp, struct rte_mbuf *m, struct data *d)
 	if (unlikely(!read_data(tp, m, d)))
 		goto drop;
 	if (unlikely(is_of_before(tp, d))) {
-		urn_flow_reset(tp, m, d->from.node, d->key);
+		urn_flow_reset(tp, m, d->from.node, d->key, tp->cfg.engine);
 		why = URN_C_FLOW_DROP_STALE;
 		goto drop;
 	}
@@ -375,4 +325,34 @@ urn_flow_accept(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_flow_was_reset(tp, m, d.from.node, own_of(tp, m));
 		break;
 	}
+}
+
+/* Answer a packet of data, checked as one of our own. returns: the counter of its drop */
+static enum urn_counter
+answer_stray(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	uint32_t engine = urn_qpn_engine(urn_pkt(m)->dqpn);
+	struct data d;
+
+	if (!tp->flows || urn_pkt(m)->opcode != URN_FLOW_DATA ||
+	    (urn_pkt(m)->dqpn & URN_FLOW_SLOT) != URN_FLOW_SLOT)
+		return URN_C_DROP_NO_QP;
+	source_of(m, d.from.node);
+	if (is_own(tp, d.from.node) != ((m->ol_flags & tp->flows->looped) != 0))
+		return URN_C_FLOW_DROP_FORGED;
+	if (!read_data(tp, m, &d))
+		return URN_C_FLOW_DROP_FORMAT;
+	if (is_of_before(tp, &d)) {
+		urn_flow_reset(tp, m, d.from.node, d.key, engine);
+		return URN_C_FLOW_DROP_STALE;
+	}
+	urn_flow_refuse(tp, m, d.from.node, d.key, engine);
+	return URN_C_DROP_NO_QP;
+}
+
+void
+urn_flow_no_engine(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	tp->c.v[answer_stray(tp, m)]++;
+	rte_pktmbuf_free(m);
 }

@@ -3,8 +3,9 @@
 #include "transport/flow_priv.h"
 
 enum {
-	AGE_SHIFT = 20,  /* ns to units of urn_flow.tx_born */
-	OLDEST_TURN = 8, /* a power of two, more than 1: parts of the oldest message come at odd numbers, too */
+	AGE_SHIFT = 20,	 /* ns to units of urn_flow.tx_born */
+	OLDEST_TURN = 8, /* a power of two, more than 1: parts of the oldest message come at odd
+			    numbers, too */
 };
 
 /* ---- work: one a packet, from the transport's pool */
@@ -138,9 +139,9 @@ put_payload(const struct urn_work *w, uint8_t *at)
 	}
 }
 
-/* The start of the node, or the age of the epoch while no start is known; host order. */
+/* The start of the node, or the age of the epoch while no start is known; host order. again: for a repeat (wire/flow.h) */
 static uint32_t
-start_or_age(const struct urn_tp *tp, struct urn_flow *f)
+start_or_age(const struct urn_tp *tp, struct urn_flow *f, bool again)
 {
 	uint32_t now = (uint32_t)(tp->now >> AGE_SHIFT), age;
 	uint64_t ms;
@@ -151,12 +152,12 @@ start_or_age(const struct urn_tp *tp, struct urn_flow *f)
 		f->tx_born = now ? now : UINT32_MAX;
 	age = now - f->tx_born;
 	ms = age ? ((age - 1ull) << AGE_SHIFT) / 1000000 : 0; /* both times were rounded down */
-	return (uint32_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX);
+	return (uint32_t)RTE_MIN(ms + (again ? URN_FLOW_AGE_REPEAT : 0), (uint64_t)URN_FLOW_AGE_MAX);
 }
 
-/* Send a packet, for the first time or again. returns: false: no buffer */
+/* Send a packet; again: not for the first time. returns: false: no buffer */
 static bool
-send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
+send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again)
 {
 	bool first = f->key & URN_FLOW_KEY_TO_FIRST;
 	uint32_t dqpn = first ? URN_FLOW_SLOT_FIRST : urn_flow_qpn(f->key & URN_FLOW_KEY_ENGINE);
@@ -170,7 +171,7 @@ send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 		return false;
 	h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
 	h->epoch = rte_cpu_to_be_64(f->tx_epoch);
-	h->start = rte_cpu_to_be_32(start_or_age(tp, f));
+	h->start = rte_cpu_to_be_32(start_or_age(tp, f, again));
 	h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
 	put_payload(w, (uint8_t *)(h + 1));
 	urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
@@ -209,8 +210,9 @@ fill_whole(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 }
 
 /*
- * The long message whose part is sent next: the one with the fewest bytes left, so that a message that began ends soon,
- * and short ones wait for little. The oldest has one turn in OLDEST_TURN: those behind it can't hold it up for ever.
+ * The long message whose part is sent next: the one with the fewest bytes left, so that a message
+ * that began ends soon, and short ones wait for little. The oldest has one turn in OLDEST_TURN:
+ * those behind it can't hold it up for ever.
  */
 static struct urn_flow_msg *
 next_long(const struct urn_flow *f)
@@ -299,7 +301,7 @@ send_new(struct urn_tp *tp, struct urn_flow *f)
 	urn_psn_tx_sent(&f->tx, &f->tx.cur, 1, true);
 	if (was_idle)
 		urn_flow_arm(tp, f);
-	if (unlikely(!send_packet(tp, f, w))) { /* the packet is as good as lost */
+	if (unlikely(!send_packet(tp, f, w, false))) { /* the packet is as good as lost */
 		w->flow.state = URN_FLOW_OUT;
 		f->out++;
 		urn_flow_lose(f, w);
@@ -324,7 +326,7 @@ send_lost(struct urn_tp *tp, struct urn_flow *f, unsigned int *budget)
 	for (struct urn_work *w = f->tx.head; w && f->lost && *budget; w = w->next) {
 		if (w->flow.state != URN_FLOW_LOST)
 			continue;
-		if (!urn_tp_tx_frames(tp) || !send_packet(tp, f, w))
+		if (!urn_tp_tx_frames(tp) || !send_packet(tp, f, w, true))
 			return false;
 		f->lost--;
 		(*budget)--;
@@ -332,6 +334,22 @@ send_lost(struct urn_tp *tp, struct urn_flow *f, unsigned int *budget)
 		URN_COUNT(tp, FLOW_RETRANSMITS);
 	}
 	return true;
+}
+
+/*
+ * True when a MAC address was waited for as long as a node may take to tell it. The table of addresses
+ * forgets those that it asks for when more are asked for than it has room for, and gives no verdict then.
+ */
+static bool
+asked_in_vain(const struct urn_tp *tp, struct urn_flow *f)
+{
+	uint16_t now = (uint16_t)(tp->now >> 20);
+
+	if (!(f->flags & URN_FLOWF_ASKS)) {
+		f->flags |= URN_FLOWF_ASKS;
+		f->asked_at = now;
+	}
+	return (uint16_t)(now - f->asked_at) > URN_FLOW_ASK_NS >> 20;
 }
 
 /* True when the node's MAC address is known. If not, the flow waits for it, or fails. */
@@ -348,23 +366,29 @@ reachable(struct urn_tp *tp, struct urn_flow *f)
 	if (rc == 0) {
 		memcpy(f->tmpl.bytes, mac, 6);
 		f->mac_gen = tp->mac_gen;
-		f->flags |= URN_FLOWF_MAC;
+		f->flags = (uint16_t)((f->flags | URN_FLOWF_MAC) & ~URN_FLOWF_ASKS);
 		return true;
 	}
 	f->flags &= (uint16_t)~URN_FLOWF_MAC;
-	if (rc != -1 && urn_psn_tx_idle(&f->tx))
+	if (urn_psn_tx_idle(&f->tx) && (rc != -1 || asked_in_vain(tp, f))) {
+		f->flags &= (uint16_t)~URN_FLOWF_ASKS;
 		urn_flow_fail(tp, f, URN_MSG_NO_NODE, true);
-	else
+	} else {
 		urn_psn_wake_at(&tp->wheel, &f->tx, tp->now + URN_TP_NEIGH_NS);
+	}
 	return false;
 }
 
-/* True when the window has room for one more packet. */
+/*
+ * True when the window has room for one more packet. A node that may not be there gets few: all of them are
+ * repeated at each timeout, in turns that other flows wait for.
+ */
 static bool
 window_open(const struct urn_tp *tp, const struct urn_flow *f)
 {
-	return urn_psn_tx_out(&f->tx) < URN_FLOW_WINDOW - 1u &&
-	       f->out < urn_psn_peer(tp, &f->tx)->window;
+	uint32_t most = likely(f->tx_start) ? URN_FLOW_WINDOW - 1u : URN_FLOW_FIRST;
+
+	return urn_psn_tx_out(&f->tx) < most && f->out < urn_psn_peer(tp, &f->tx)->window;
 }
 
 /* Send data. returns: true when there is more to send, and nothing to wait for but room */

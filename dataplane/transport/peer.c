@@ -95,6 +95,22 @@ make_peer(struct urn_peers *ps)
 	return p;
 }
 
+struct urn_peer *
+urn_peer_next(const struct urn_peers *ps, uint32_t *index)
+{
+	while (*index <= URN_PEER_MAX) {
+		const struct urn_peer_page *g = ps->page[*index / URN_PEER_PAGE];
+		uint64_t left = g ? g->used >> *index % URN_PEER_PAGE : 0;
+
+		if (left) {
+			*index += (uint32_t)__builtin_ctzll(left) + 1;
+			return urn_peer_at(ps, (uint16_t)(*index - 1));
+		}
+		*index = (*index / URN_PEER_PAGE + 1) * URN_PEER_PAGE;
+	}
+	return NULL;
+}
+
 int
 urn_peers_init(struct urn_peers *ps, uint32_t window, uint64_t delay_limit, uint32_t seed)
 {

@@ -17,19 +17,20 @@ struct urn_psn_tx;
 struct urn_tp;
 
 enum {
-	URN_PEER_BUCKETS = 4096,    /* 16 of the most peers in each */
-	URN_PEER_PAGE = 64,         /* indices of a page */
+	URN_PEER_BUCKETS = 4096, /* 16 of the most peers in each */
+	URN_PEER_PAGE = 64,	 /* indices of a page */
 	URN_PEER_PAGES = 1024,
 	URN_PEER_MAX = URN_PEER_PAGE * URN_PEER_PAGES - 1, /* peers, beside the peer 0 */
-	URN_PEER_DISTANCE = 4,      /* packets from behind that make a missing packet a lost one, at first */
+	URN_PEER_DISTANCE =
+		4, /* packets from behind that make a missing packet a lost one, at first */
 	URN_PEER_DISTANCE_MAX = 64, /* ... at most; a receiver keeps at least twice as many */
-	URN_PEER_CALM = 64,         /* repairs without a late packet until the distance is halved */
+	URN_PEER_CALM = 64,	    /* repairs without a late packet until the distance is halved */
 };
 
 struct urn_peer {
-	struct urn_peer *next;   /* in the bucket */
+	struct urn_peer *next;	 /* in the bucket */
 	uint8_t gid[16];         /* address of the other adapter */
-	uint16_t index;          /* the same for its life */
+	uint16_t index;		 /* the same for its life */
 	uint32_t refs;           /* QPs that lead there */
 	uint32_t features;       /* URN_LINK_F_*, of both sides; 0: plain RoCEv2, or not known yet */
 
@@ -67,23 +68,23 @@ struct urn_peer {
 
 /* Indices of peers that lie together. */
 struct urn_peer_page {
-	uint64_t used;                         /* bit: the index has a peer; not 0 */
-	struct urn_peer *at[URN_PEER_PAGE];    /* valid with that bit; owner */
+	uint64_t used;			    /* bit: the index has a peer; not 0 */
+	struct urn_peer *at[URN_PEER_PAGE]; /* valid with that bit; owner */
 };
 
 /*
- * All peers of a transport. Queue pairs know a peer by its index, which has half the bytes that a queue pair could spare
- * for an address. A peer is memory of its own, and so is each page of the index with a peer: peers that nobody holds
- * cost nothing. Low indices are given out first, so that few pages are there. Index 0 stands for all peers that found
- * no room.
+ * All peers of a transport. Queue pairs know a peer by its index, which has half the bytes that a
+ * queue pair could spare for an address. A peer is memory of its own, and so is each page of the
+ * index with a peer: peers that nobody holds cost nothing. Low indices are given out first, so that
+ * few pages are there. Index 0 stands for all peers that found no room.
  */
 struct urn_peers {
 	struct urn_peer_page *page[URN_PEER_PAGES]; /* by index; NULL: no peer in the page; owner */
-	uint64_t room[URN_PEER_PAGES / 64]; /* bit: the page has an index without a peer */
-	struct urn_peer **bucket; /* URN_PEER_BUCKETS, by address; owner */
-	uint32_t seed;            /* of the hash */
-	uint32_t window;          /* packets in flight a QP, at most */
-	uint64_t delay_limit;	  /* ns that a round trip may take (delay.h); 0: any time */
+	uint64_t room[URN_PEER_PAGES / 64];	    /* bit: the page has an index without a peer */
+	struct urn_peer **bucket;		    /* URN_PEER_BUCKETS, by address; owner */
+	uint32_t seed;				    /* seed of the hash */
+	uint32_t window;			    /* packets in flight a QP, at most */
+	uint64_t delay_limit; /* ns that a round trip may take (delay.h); 0: any time */
 };
 
 /* The peer with an index that urn_peer_get() gave, held by the caller; or the peer 0. */
@@ -93,6 +94,9 @@ urn_peer_at(const struct urn_peers *ps, uint16_t index)
 	return ps->page[index / URN_PEER_PAGE]->at[index % URN_PEER_PAGE];
 }
 
+/* The peer with the lowest index from `*index` on, which is set to the index behind it; NULL: there is none. */
+struct urn_peer *urn_peer_next(const struct urn_peers *ps, uint32_t *index);
+
 /*
  * Make the peer 0. window: packets in flight a QP, at most; delay_limit: ns, see struct
  * urn_peers; seed: random, so that clients can't choose addresses that share a bucket.
@@ -100,7 +104,8 @@ urn_peer_at(const struct urn_peers *ps, uint16_t index)
  */
 int urn_peers_init(struct urn_peers *ps, uint32_t window, uint64_t delay_limit, uint32_t seed);
 void urn_peers_free(struct urn_peers *ps);
-/* The peer with this address, made if needed, held until urn_peer_put(). returns: its index; 0: no room, or no memory */
+/* The peer with this address, made if needed, held until urn_peer_put(). returns: its index; 0: no
+ * room, or no memory */
 uint16_t urn_peer_get(struct urn_peers *ps, const uint8_t gid[16]);
 /* Hold a peer no more: its memory goes with the last one that held it. Index 0 is left alone. */
 void urn_peer_put(struct urn_peers *ps, uint16_t index);

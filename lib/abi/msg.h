@@ -17,7 +17,7 @@
  * ring the doorbell bit of the set (abi/doorbell.h). sstat.answer holds the new seq with PENDING, and
  * in the end with the code of the answer. The message's bytes and the fields of `send` stay as they are
  * until then. A doorbell that is rung with a new seq while the answer is PENDING is refused and
- * counted; sstat does not change.
+ * counted: sstat does not change, and that seq is never sent, whatever rings the set later.
  *
  * To receive: write the fields of `conf`, store conf.seq + 1 with release, ring the doorbell bit, and
  * wait until rstat.conf_seq has that number; rstat.state says whether the configuration was taken. Entries

@@ -110,8 +110,8 @@ urn_sock_bind_port(struct urn_sock *s, uint16_t *port)
 		return err;
 	}
 	/* A port that was closed a moment ago may still get answers: begin anywhere, like UDP. */
-	start = URN_PORT_FIRST +
-		(uint32_t)((urn_clock_ns() * 0x9e3779b97f4a7c15ull) >> 32) % (URN_PORT_END - URN_PORT_FIRST);
+	start = URN_PORT_FIRST + (uint32_t)((urn_clock_ns() * 0x9e3779b97f4a7c15ull) >> 32) %
+					 (URN_PORT_END - URN_PORT_FIRST);
 	err = urn_msg_set_bind_any(&s->outlet[0].set, urn_addr_name((uint16_t)start, 0),
 				   urn_addr_name(URN_PORT_END, 0), &name);
 	if (err == EADDRINUSE && start > URN_PORT_FIRST)

@@ -25,11 +25,18 @@ enum { URN_SOCK_ENTRIES = 64 };
 /* Bytes of the largest datagram; URN_DATAGRAM_MAX of urnic/socket.h. */
 enum { URN_SOCK_DATAGRAM = 65507 };
 
+/* The datagram of an outlet whose sender did not wait, while its answer has not been looked at. */
+enum urn_outlet_flying {
+	URN_OUTLET_IDLE,   /* there is none */
+	URN_OUTLET_NAMED,  /* to an address of the call: nobody is told of an error */
+	URN_OUTLET_TO_PEER /* to the peer: the socket's next call tells an error */
+};
+
 /* One register set by which a socket sends; set 0 receives, too. */
 struct urn_outlet {
 	pthread_mutex_t lock; /* lock protects the rest: the sender has it until the answer */
 	uint32_t open;	      /* 1: there is a set; under the socket's lock */
-	uint32_t flying;      /* 1: the answer to a datagram has not been looked at */
+	_Atomic uint32_t flying; /* enum urn_outlet_flying; read without the lock, too */
 	struct urn_register_set set;
 };
 
@@ -142,8 +149,8 @@ urn_sock_readable(const struct urn_sock *s)
  */
 int urn_sock_wait(struct urn_sock *s, uint64_t end, int other);
 /*
- * True when a wait that a signal ended is to go on: all handlers of the process have SA_RESTART. Which
- * signal it was, no call tells; so one handler without SA_RESTART ends waits for all signals.
+ * True when a wait that a signal ended is to go on: all handlers of the process have SA_RESTART.
+ * Which signal it was, no call tells; so one handler without SA_RESTART ends waits for all signals.
  */
 bool urn_sock_restarts(void);
 /* The descriptor of the socket's events. */
@@ -178,7 +185,8 @@ bool urn_sock_spin(const struct urn_poll_ent *ent, nfds_t n, uint64_t end);
 bool urn_sock_sleeper(struct urn_sock *s, bool comes);
 /* The time until `end`, as a bound for a sleep. returns: ts; NULL: there is no bound */
 const struct timespec *urn_sock_left(uint64_t end, struct timespec *ts);
-/* The shorter one of a bound for a sleep (NULL: none) and 1 ms: no descriptor will wake the sleeper. */
+/* The shorter one of a bound for a sleep (NULL: none) and 1 ms: no descriptor will wake the
+ * sleeper. */
 const struct timespec *urn_sock_nap(const struct timespec *left);
 /* Time of urn_clock_ns() that lies so far ahead; ns: 0: at once, negative: never. returns: for
  * `end` */

@@ -28,7 +28,6 @@ urn_sock_scan(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent)
 			got = (short)(got | (fds[i].events & (POLLIN | POLLRDNORM)));
 		if (fds[i].events & (POLLOUT | POLLWRNORM) && urn_sock_writable(s))
 			got = (short)(got | (fds[i].events & (POLLOUT | POLLWRNORM)));
-		(void)urn_sock_expects(s);
 		if (atomic_load(&s->error) != 0 ||
 		    urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE)
 			got |= POLLERR;

@@ -199,7 +199,8 @@ urn_sock_restarts(void)
 		/* The C library refuses to tell of its own signals. */
 		if (sigaction(sig, NULL, &sa) != 0)
 			continue;
-		if (!(sa.sa_flags & SA_SIGINFO) && (sa.sa_handler == SIG_DFL || sa.sa_handler == SIG_IGN))
+		if (!(sa.sa_flags & SA_SIGINFO) &&
+		    (sa.sa_handler == SIG_DFL || sa.sa_handler == SIG_IGN))
 			continue;
 		if (!(sa.sa_flags & SA_RESTART))
 			return false;

@@ -15,6 +15,7 @@ enum {
 	URN_SOCK_TRY_US = 1000000,
 	URN_SOCK_TRY_ASYNC_US = 10000,
 	URN_SOCK_RETRY_US = 100,
+	URN_SOCK_TRIES_MAX = 65534, /* one less than "without end" */
 	URN_SOCK_FLUSH_US = 100000
 };
 
@@ -49,18 +50,18 @@ urn_sock_errno(uint8_t code)
 static bool
 urn_outlet_settle(struct urn_sock *s, struct urn_outlet *l)
 {
+	uint32_t flying = atomic_load_explicit(&l->flying, memory_order_relaxed);
 	uint8_t code;
 	int err;
 
-	if (!l->flying)
+	if (flying == URN_OUTLET_IDLE)
 		return true;
 	code = urn_msg_set_status(&l->set);
 	if (code == URN_MSG_PENDING)
 		return false;
-	l->flying = 0;
+	atomic_store_explicit(&l->flying, URN_OUTLET_IDLE, memory_order_relaxed);
 	err = urn_sock_errno(code);
-	/* The next call of a socket without a peer is about another peer. */
-	if (err != 0 && s->connected)
+	if (err != 0 && flying == URN_OUTLET_TO_PEER && atomic_load(&s->connected))
 		atomic_store(&s->error, (uint32_t)err);
 	return true;
 }
@@ -136,7 +137,8 @@ urn_sock_expects(struct urn_sock *s)
 	for (k = 0; k < URN_PORT_OUTLETS && atomic_load(&s->connected); k++) {
 		struct urn_outlet *l = &s->outlet[k];
 
-		if (!l->open || !l->flying || !urn_msg_mutex_try(&l->lock))
+		if (atomic_load_explicit(&l->flying, memory_order_relaxed) != URN_OUTLET_TO_PEER ||
+		    !urn_msg_mutex_try(&l->lock))
 			continue;
 		some |= !urn_outlet_settle(s, l);
 		pthread_mutex_unlock(&l->lock);
@@ -176,11 +178,15 @@ urn_sock_gather(uint8_t *to, const struct iovec *iov, size_t n)
 static int
 urn_outlet_ring(struct urn_outlet *l, const struct urn_addr *to, size_t len, uint64_t try_us)
 {
-	uint64_t tries = try_us / URN_SOCK_RETRY_US;
+	/* Tries are counted in 16 bits: for a long time they are made more rarely, at least each second. */
+	uint64_t each_us = try_us / URN_SOCK_TRIES_MAX < URN_SOCK_RETRY_US ? URN_SOCK_RETRY_US
+									   : try_us / URN_SOCK_TRIES_MAX + 1;
+	uint32_t retry_us = (uint32_t)(each_us < 1000000 ? each_us : 1000000);
+	uint64_t tries = try_us / retry_us;
 	struct urn_msg_to target = {
 		.qid = URN_MSG_NAME(urn_addr_name(to->port, 0)),
-		.retry_us = URN_SOCK_RETRY_US,
-		.retries = (uint16_t)(tries < 65534 ? tries : 65534),
+		.retry_us = retry_us,
+		.retries = (uint16_t)(tries < URN_SOCK_TRIES_MAX ? tries : URN_SOCK_TRIES_MAX),
 		.retry_kinds =
 			URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
 	};
@@ -221,11 +227,13 @@ urn_sock_target(struct urn_sock *s, const struct urn_addr *to, struct urn_addr *
 	return err;
 }
 
-/* Send by an outlet that is taken. returns: 0, or an errno value */
+/* Send by an outlet that is taken. flying: IDLE: wait for the answer; returns: 0, or an errno value
+ */
 static int
 urn_outlet_send(struct urn_outlet *l, const struct iovec *iov, size_t n, size_t len,
-		const struct urn_addr *to, uint64_t try_us, bool wait)
+		const struct urn_addr *to, uint64_t try_us, enum urn_outlet_flying flying)
 {
+	bool wait = flying == URN_OUTLET_IDLE;
 	int err;
 
 	urn_sock_gather(urn_msg_set_buffer(&l->set), iov, n);
@@ -233,7 +241,8 @@ urn_outlet_send(struct urn_outlet *l, const struct iovec *iov, size_t n, size_t 
 	if (err == 0 && wait)
 		err = urn_sock_errno(urn_msg_set_wait(&l->set, -1));
 	else
-		l->flying = err == 0;
+		atomic_store_explicit(&l->flying, err != 0 ? URN_OUTLET_IDLE : flying,
+				      memory_order_relaxed);
 	return err;
 }
 
@@ -242,6 +251,9 @@ urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struc
 	      bool wait)
 {
 	uint64_t try_us = s->sndtimeo_ns ? s->sndtimeo_ns / 1000 : URN_SOCK_TRY_US;
+	enum urn_outlet_flying flying = wait	     ? URN_OUTLET_IDLE
+					: to != NULL ? URN_OUTLET_NAMED
+						     : URN_OUTLET_TO_PEER;
 	struct urn_addr target;
 	struct urn_outlet *l;
 	size_t len;
@@ -259,7 +271,7 @@ urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struc
 		if (l == NULL)
 			return EAGAIN;
 		err = urn_outlet_send(l, iov, n, len, &target,
-				      wait ? try_us : URN_SOCK_TRY_ASYNC_US, wait);
+				      wait ? try_us : URN_SOCK_TRY_ASYNC_US, flying);
 		pthread_mutex_unlock(&l->lock);
 	}
 	if (err != 0 && urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE)

@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* True when a vector has bytes. The kernel refuses numbers of parts that make no sense, and moves no
- * datagram for a vector without bytes. */
+/* True when a vector has bytes. The kernel refuses numbers of parts that make no sense, and moves
+ * no datagram for a vector without bytes. */
 static bool
 urn_call_bytes(const struct iovec *iov, int count)
 {
@@ -111,8 +111,9 @@ writev(int fd, const struct iovec *iov, int count)
 			     .msg_iovlen = count > 0 ? (size_t)count : 0};
 	ssize_t n;
 
-	return urn_call_bytes(iov, count) && urn_call_send(fd, &msg, 0, &n) ? n
-								     : urn_real()->writev(fd, iov, count);
+	return urn_call_bytes(iov, count) && urn_call_send(fd, &msg, 0, &n)
+		       ? n
+		       : urn_real()->writev(fd, iov, count);
 }
 
 /* ---- receiving */
@@ -235,7 +236,9 @@ readv(int fd, const struct iovec *iov, int count)
 			     .msg_iovlen = count > 0 ? (size_t)count : 0};
 	ssize_t n;
 
-	return urn_call_bytes(iov, count) && urn_call_recv(fd, &msg, 0, &n) ? n : urn_real()->readv(fd, iov, count);
+	return urn_call_bytes(iov, count) && urn_call_recv(fd, &msg, 0, &n)
+		       ? n
+		       : urn_real()->readv(fd, iov, count);
 }
 
 /*

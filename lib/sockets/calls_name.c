@@ -75,7 +75,8 @@ urn_bind_any_urnic(struct urn_twin *t, int fd, const struct urn_addr *a)
 {
 	int err;
 
-	atomic_store(&t->v6only, t->family == AF_INET6 && urn_bind_option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
+	atomic_store(&t->v6only,
+		     t->family == AF_INET6 && urn_bind_option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
 	if (a->port == 0)
 		return 0; /* the kernel picks it */
 	err = urn_bind_urnic(t, a);
@@ -92,9 +93,10 @@ urn_bind_any(struct urn_twin *t, int fd, const struct sockaddr *addr, socklen_t 
 	bool made = atomic_load(&t->sock) == NULL;
 	int err = urn_bind_any_urnic(t, fd, a);
 
-	/* A server has an IPv6 socket beside the IPv4 socket that has the port: on urnic the latter
-	 * has all datagrams. */
-	if (err == EADDRINUSE && t->family == AF_INET) {
+	/* A server has an IPv6 socket beside the IPv4 socket that has the port, or several sockets
+	 * at the port by SO_REUSEPORT: on urnic the first one has all datagrams. */
+	if (err == EADDRINUSE && t->family == AF_INET &&
+	    !urn_bind_option(fd, SOL_SOCKET, SO_REUSEPORT)) {
 		if (made)
 			urn_twin_unmake(t);
 		errno = err;
@@ -137,9 +139,11 @@ bind(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (t == NULL)
 		return urn_real()->bind(fd, addr, len);
-	if (urn_addr_get(&a, addr, len) == 0 && addr->sa_family == t->family && urn_addr_is_any(a.gid)) {
+	if (urn_addr_get(&a, addr, len) == 0 && addr->sa_family == t->family &&
+	    urn_addr_is_any(a.gid)) {
 		err = urn_bind_any(t, fd, addr, len, &a);
-	} else if (urn_addr_get(&a, addr, len) == 0 && addr->sa_family == t->family && urn_net_own(&a)) {
+	} else if (urn_addr_get(&a, addr, len) == 0 && addr->sa_family == t->family &&
+		   urn_net_own(&a)) {
 		err = urn_bind_own(t, &a);
 	} else {
 		err = urn_real()->bind(fd, addr, len);
@@ -192,9 +196,8 @@ connect(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (t == NULL)
 		return urn_real()->connect(fd, addr, len);
-	err = urn_twin_target(t, &a, addr, len)
-		      ? urn_connect_urnic(t, fd, &a)
-		      : urn_connect_kernel(t, fd, addr, len);
+	err = urn_twin_target(t, &a, addr, len) ? urn_connect_urnic(t, fd, &a)
+						: urn_connect_kernel(t, fd, addr, len);
 	urn_twin_put(t);
 	return err;
 }

@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Events of one epoll_wait() that are looked at for equals; the table of their data is twice that. */
+/* Events of one epoll_wait() that are looked at for equals; the table of their data is twice that.
+ */
 enum { URN_EPOLL_EVENTS = 512 };
 
 /* The lock of twins protects all of these. */
@@ -23,7 +24,9 @@ static bool
 urn_epoll_is(int epfd)
 {
 	return epfd >= 0 && epfd < URN_TWIN_FDS &&
-	       atomic_load_explicit(&urn_epoll_bits[epfd / 64], memory_order_relaxed) >> (epfd % 64) & 1;
+	       atomic_load_explicit(&urn_epoll_bits[epfd / 64], memory_order_relaxed) >>
+			       (epfd % 64) &
+		       1;
 }
 
 /* ---- entries; the lock is held */
@@ -219,7 +222,8 @@ urn_epoll_rest(int epfd, uint64_t data)
 		struct epoll_event none = {.events = EPOLLONESHOT, .data = e->event.data};
 		struct urn_sock *s = atomic_load(&e->twin->sock);
 
-		if (e->epfd != epfd || e->event.data.u64 != data || !(e->event.events & EPOLLONESHOT))
+		if (e->epfd != epfd || e->event.data.u64 != data ||
+		    !(e->event.events & EPOLLONESHOT))
 			continue;
 		(void)urn_real()->epoll_ctl(epfd, EPOLL_CTL_MOD, e->fd, &none);
 		if (s != NULL)

@@ -16,9 +16,10 @@
 /*
  * Milliseconds that a sender that must not wait spends at most on a free outlet: then the datagram
  * is refused with ENOBUFS, because no event would say when there is room. Milliseconds between
- * tries to get a dataplane again.
+ * tries to get a dataplane again, of a reader that waits and of one that does not: the latter's
+ * poll returns at once, so that the program looks again, and would take a core meanwhile.
  */
-enum { URN_TWIN_ROOM_MS = 50, URN_TWIN_AGAIN_MS = 100 };
+enum { URN_TWIN_ROOM_MS = 50, URN_TWIN_AGAIN_MS = 100, URN_TWIN_BREATH_MS = 1 };
 
 /* returns: 0, or -1 with errno */
 static int
@@ -117,10 +118,11 @@ urn_twin_segment(const struct urn_twin *t, const struct msghdr *msg)
 	return atomic_load(&t->segment);
 }
 
-/* Send a buffer as datagrams of some bytes each. returns: 0, or the errno value of the first that failed */
+/* Send a buffer as datagrams of some bytes each. returns: 0, or the errno value of the first that
+ * failed */
 static int
-urn_twin_send_cut(struct urn_twin *t, const struct msghdr *msg, const struct urn_addr *to, bool wait,
-		  size_t segment)
+urn_twin_send_cut(struct urn_twin *t, const struct msghdr *msg, const struct urn_addr *to,
+		  bool wait, size_t segment)
 {
 	size_t i, at = 0, len = urn_twin_length(msg);
 	uint8_t *all = len <= URN_SOCK_DATAGRAM ? malloc(len) : NULL;
@@ -174,7 +176,8 @@ urn_twin_send(struct urn_twin *t, int fd, const struct msghdr *msg, int flags)
 	struct urn_sock *s;
 	bool named = msg->msg_name != NULL && msg->msg_namelen > 0;
 
-	if (named ? !urn_twin_target(t, &to, msg->msg_name, msg->msg_namelen) : !urn_twin_to_urnic(t))
+	if (named ? !urn_twin_target(t, &to, msg->msg_name, msg->msg_namelen)
+		  : !urn_twin_to_urnic(t))
 		return urn_twin_send_kernel(t, fd, msg, flags);
 	s = urn_twin_sock(t);
 	if (s == NULL)
@@ -261,8 +264,11 @@ static bool
 urn_twin_again(struct urn_twin *t, struct urn_sock *dead, bool wait, uint64_t end)
 {
 	const struct timespec nap = {.tv_nsec = URN_TWIN_AGAIN_MS * 1000000};
+	const struct timespec breath = {.tv_nsec = URN_TWIN_BREATH_MS * 1000000};
 
 	while (!urn_twin_revive(t, dead)) {
+		if (!wait)
+			(void)nanosleep(&breath, NULL);
 		if (!wait || (end != 0 && urn_clock_ns() >= end) || nanosleep(&nap, NULL) != 0)
 			return false;
 	}
@@ -276,8 +282,8 @@ struct urn_twin_wait {
 };
 
 /*
- * Nothing is there: sleep until something may be. The kernel's socket wakes the sleeper, too, with a
- * datagram or by shutdown(). returns: 0, or an errno value; ESHUTDOWN: nothing will come
+ * Nothing is there: sleep until something may be. The kernel's socket wakes the sleeper, too, with
+ * a datagram or by shutdown(). returns: 0, or an errno value; ESHUTDOWN: nothing will come
  */
 static int
 urn_twin_sleep(struct urn_twin *t, struct urn_sock *s, int fd, struct urn_twin_wait *w)
@@ -286,9 +292,6 @@ urn_twin_sleep(struct urn_twin *t, struct urn_sock *s, int fd, struct urn_twin_w
 
 	if (!w->wait)
 		return urn_sock_show(s) == 0 ? EWOULDBLOCK : EIO;
-	if (!w->timed)
-		w->end = urn_twin_timeout(fd, SO_RCVTIMEO);
-	w->timed = true;
 	if (atomic_load(&t->shut) & URN_TWIN_SHUT_RD)
 		return ESHUTDOWN;
 	err = urn_sock_wait(s, w->end, urn_twin_has(t, fd) ? fd : -1);
@@ -318,7 +321,12 @@ urn_twin_recv(struct urn_twin *t, int fd, struct msghdr *msg, int flags)
 		n = urn_twin_look(t, s, fd, msg, flags);
 		if (n >= 0 || (errno != EAGAIN && errno != EIO) || (last && errno == EAGAIN))
 			return n;
-		err = errno == EAGAIN ? urn_twin_sleep(t, s, fd, &w) : EIO;
+		err = errno;
+		if (w.wait && !w.timed)
+			w.end = urn_twin_timeout(fd, SO_RCVTIMEO);
+		w.timed = true;
+		if (err == EAGAIN)
+			err = urn_twin_sleep(t, s, fd, &w);
 		if (err == EIO) {
 			if (!urn_twin_again(t, s, w.wait, w.end))
 				return urn_twin_ret(w.wait && errno == EINTR ? EINTR : EAGAIN);

@@ -177,7 +177,8 @@ urn_net_has(const struct urn_addr *a)
 }
 
 bool
-urn_twin_target(const struct urn_twin *t, struct urn_addr *a, const struct sockaddr *sa, socklen_t len)
+urn_twin_target(const struct urn_twin *t, struct urn_addr *a, const struct sockaddr *sa,
+		socklen_t len)
 {
 	if (urn_addr_get(a, sa, len) != 0)
 		return false;

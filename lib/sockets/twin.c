@@ -202,7 +202,8 @@ urn_twin_sock(struct urn_twin *t)
 void
 urn_twin_early(struct urn_twin *t)
 {
-	if (t != NULL && atomic_load(&t->sock) == NULL && !atomic_load(&t->kernel) && urn_net_some())
+	if (t != NULL && atomic_load(&t->sock) == NULL && !atomic_load(&t->kernel) &&
+	    urn_net_some())
 		(void)urn_twin_sock(t);
 }
 
@@ -214,9 +215,11 @@ urn_twin_yield(uint16_t port)
 
 	for (fd = 0; fd < URN_TWIN_FDS; fd++) {
 		struct urn_twin *t = urn_twin_get(fd);
-		struct urn_sock *s = t != NULL && atomic_load(&t->v6only) ? atomic_load(&t->sock) : NULL;
+		struct urn_sock *s =
+			t != NULL && atomic_load(&t->v6only) ? atomic_load(&t->sock) : NULL;
 
-		if (s != NULL && s->bound && s->local.port == port && urn_addr_is_any(s->local.gid)) {
+		if (s != NULL && s->bound && s->local.port == port &&
+		    urn_addr_is_any(s->local.gid)) {
 			urn_sock_unbind(s);
 			some = true;
 		}

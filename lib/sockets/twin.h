@@ -82,7 +82,8 @@ void urn_twin_early(struct urn_twin *t);
  */
 bool urn_twin_yield(uint16_t port);
 
-/* True when the socket's peer is a urnic node. A process related by fork() may have connected it. */
+/* True when the socket's peer is a urnic node. A process related by fork() may have connected it.
+ */
 static inline bool
 urn_twin_to_urnic(const struct urn_twin *t)
 {

@@ -39,7 +39,7 @@ sys.dont_write_bytecode = True
 import guest
 import judge
 import marks
-from run import CLEAN, DEVICES, IP, RNR, Run, Wrong
+from run import CLEAN, DEVICES, IP, NEVER, RNR, Run, Wrong
 
 SKIPPED = 77
 INSIDE = "URNIC_INTEROP_INSIDE"
@@ -164,6 +164,11 @@ class Rw(Run):
         self.script = " ".join(["/tmp/rw", there, guest.HOST[4], "18516",
                                 str(guest.GID[case.ip]), *same, str(case.ecn)])
 
+    def never(self):
+        """A bad wire may lose the NAK of the last step, and the guest's requester then gives up, once (rw.c)."""
+        gave_up = self.case.fault and self.case.role == "passive" and self.delta("retry_exceeded_err") == 1
+        return [n for n in NEVER if n != "retry_exceeded_err" or not gave_up]
+
     def every(self):
         """One size in so many is used."""
         return "4" if self.case.fault else "1"
@@ -233,7 +238,8 @@ class Congested(Rw):
         marked came with a mark; sent: CNPs."""
         if self.case.ecn == 0:
             self.forbid(("rx_marked", "tx_cnp"))
-            if theirs or marked or not unable:
+            # An active urnic gets READ responses only, of which a slow guest may send few at a time.
+            if theirs or marked or (self.case.role == "passive" and not unable):
                 raise Wrong(f"{theirs} frames without ECT were marked, {marked} came so, and {unable} waited")
         elif not self.counters.get("tx_cnp") or not self.counters.get("rx_marked"):
             raise Wrong(f"{marked} frames came with a mark, and urnic sent {sent} CNPs")

@@ -12,7 +12,7 @@ import frames
 
 # Rates are below those of the ends, so that frames wait: the guest's processor is emulated. 4 KiB is a frame of
 # the largest MTU.
-TO_URNIC, TO_GUEST, KMIN, KMAX = "50M", "200M", 4096, 8192
+TO_URNIC, TO_GUEST, KMIN, KMAX = "20M", "200M", 4096, 8192
 PATIENCE = 60 # seconds for the switch to start or end
 CNP, CE = 0x81, 3
 

@@ -172,6 +172,7 @@ flow_net_open(struct flow_net *n, unsigned int nodes, uint64_t seed)
 	n->delay = n->delay ? n->delay : 2000;
 	for (unsigned int i = 0; i < nodes; i++)
 		open_node(n, i);
+	n->now += 1000000000ull; /* nodes that have been there for a while */
 }
 
 void
@@ -293,6 +294,15 @@ arrive(struct flow_net *n)
 	n->wire_n = kept;
 }
 
+/* What an engine does with packets for engines that its adapter has not (engine/exchange.c). */
+static void
+hand_over(struct urn_tp *tp)
+{
+	for (unsigned int i = 0; i < tp->handover_n; i++)
+		urn_flow_no_engine(tp, tp->handover[i]);
+	tp->handover_n = 0;
+}
+
 static void
 step(struct flow_net *n)
 {
@@ -301,7 +311,9 @@ step(struct flow_net *n)
 	for (unsigned int i = 0; i < n->nodes; i++) {
 		struct urn_tp *tp = n->node[i].tp;
 
+		hand_over(tp);
 		urn_tp_turn(tp, n->now);
+		hand_over(tp);
 		urn_tp_tx(tp);
 		for (unsigned int j = 0; j < tp->tx_n; j++)
 			sent_by(n, tp->tx[j]);

@@ -381,75 +381,6 @@ forgotten(void **state)
 	}
 }
 
-/* DB-5: messages of an owner beyond the bound are held, and a message of another owner overtakes them. */
-static void
-owners_are_bounded(void **state)
-{
-	enum { MESSAGES = 2 * URN_FLOW_WAITING + 44 };
-	static struct flow_sent s[MESSAGES], t;
-	static const int other = 1;
-	struct flow_net *n = flow_net_new(2, 1);
-	struct urn_flow *f;
-	uint32_t at = 0;
-
-	(void)state;
-	n->node[0].neigh = -1;
-	for (unsigned int i = 0; i < MESSAGES; i++)
-		assert_int_equal(flow_send(n, 0, 1, flow_qid(0), 64, i + 1, &s[i]), URN_MSG_PENDING);
-	f = s[0].m.flow;
-	assert_int_equal(f->held->n, MESSAGES - URN_FLOW_WAITING);
-	memset(&t, 0, sizeof(t));
-	t.m.data = (const uint8_t *)"1234";
-	t.m.len = 4;
-	t.m.qid = flow_qid(1);
-	for (unsigned int i = 0; i < 16; i++) { /* an owner of another bucket */
-		t.m.owner = &other + 1000 * i;
-		assert_int_equal(urn_flow_send(n->node[0].tp, n->node[1].gid, &t.m), URN_MSG_PENDING);
-		if (t.m.state == URN_FLOW_MSG_QUEUED)
-			break;
-		urn_flow_forget(n->node[0].tp, &t.m);
-	}
-	assert_int_equal(t.m.state, URN_FLOW_MSG_QUEUED);
-	n->node[0].neigh = 0;
-	flow_net_run(n, 10 * MS);
-	assert_int_equal(t.code, URN_MSG_DONE);
-	assert_null(f->held);
-	assert_int_equal(n->node[1].got_n, MESSAGES + 1);
-	while (n->node[1].got[at].len != 4)
-		at++;
-	assert_true(at <= URN_FLOW_WAITING);
-	for (unsigned int i = 0; i < MESSAGES; i++) {
-		assert_int_equal(s[i].code, URN_MSG_DONE);
-		flow_sent_free(&s[i]);
-	}
-	flow_net_end(n);
-}
-
-/* A message that is held can be let go, and fails with its flow. */
-static void
-held_messages_end(void **state)
-{
-	enum { MESSAGES = URN_FLOW_WAITING + 8 };
-	static struct flow_sent s[MESSAGES];
-	struct flow_net *n = flow_net_new(2, 1);
-
-	(void)state;
-	n->node[0].neigh = -1;
-	for (unsigned int i = 0; i < MESSAGES; i++)
-		assert_int_equal(flow_send(n, 0, 1, flow_qid(0), 64, i + 1, &s[i]), URN_MSG_PENDING);
-	urn_flow_forget(n->node[0].tp, &s[MESSAGES - 1].m);
-	urn_flow_forget(n->node[0].tp, &s[0].m); /* one that is held moves up */
-	assert_int_equal(s[URN_FLOW_WAITING].m.state, URN_FLOW_MSG_QUEUED);
-	n->node[0].neigh = -2;
-	flow_net_run(n, 10 * MS);
-	for (unsigned int i = 0; i < MESSAGES; i++) {
-		assert_int_equal(s[i].answers, i != 0 && i != MESSAGES - 1);
-		assert_int_equal(s[i].code, s[i].answers ? URN_MSG_NO_NODE : 0);
-		flow_sent_free(&s[i]);
-	}
-	flow_net_end(n);
-}
-
 /* Marks are echoed by acknowledgements, and slow the flow down (DCQCN); others stay fast. */
 static void
 marks_slow_down(void **state)
@@ -540,23 +471,21 @@ flows_are_bounded(void **state)
 	flow_net_end(n);
 }
 
-/* DB-6: 64 Ki nodes are named. An active flow costs at most 1 KiB of the heap, and nothing after it has aged out. */
-static void
-memory_of_flows(void **state)
+/* Name 64 Ki nodes, and let their flows age. before: bytes of the heap; returns: bytes that it has
+ * again */
+static size_t
+name_nodes(struct flow_net *n, size_t before)
 {
 	enum { FLOWS = 65536, AGED_S = 70 };
 	static struct flow_sent s[FLOWS];
-	struct flow_net *n = flow_net_new(2, 1);
 	uint8_t gid[16];
-	size_t before, most;
+	size_t most;
 
-	(void)state;
+	memset(s, 0, sizeof(s));
 	memcpy(gid, n->node[1].gid, 16);
 	n->node[0].neigh = -1;
-	for (unsigned int i = 0; i < FLOWS; i++)
-		s[i].m = (struct urn_flow_msg){.qid = flow_qid(0)};
-	before = mallinfo2().uordblks;
 	for (uint32_t i = 0; i < FLOWS; i++) {
+		s[i].m = (struct urn_flow_msg){.qid = flow_qid(0)};
 		memcpy(gid + 13, &i, 2);
 		assert_int_equal(urn_flow_send(n->node[0].tp, gid, &s[i].m), URN_MSG_PENDING);
 	}
@@ -569,10 +498,26 @@ memory_of_flows(void **state)
 		n->now += 1000 * MS;
 		flow_net_run(n, 40 * FLOW_NET_STEP);
 	}
-	for (int i = 0; i < FLOWS && urn_flow_count(n->node[0].tp); i++) /* a turn looks at few of them */
+	for (int i = 0; i < FLOWS && urn_flow_count(n->node[0].tp); i++) /* a turn looks at few */
 		flow_net_run(n, FLOW_NET_STEP);
 	assert_int_equal(urn_flow_count(n->node[0].tp), 0);
-	assert_true(mallinfo2().uordblks <= before);
+	return mallinfo2().uordblks;
+}
+
+/*
+ * DB-6: an active flow costs at most 1 KiB of the heap, and a node that is idle nothing after its
+ * flow has aged out. In the first round the allocator fills its own cache with a few free blocks,
+ * which it counts as used.
+ */
+static void
+memory_of_flows(void **state)
+{
+	struct flow_net *n = flow_net_new(2, 1);
+	size_t before = mallinfo2().uordblks, after = name_nodes(n, before);
+
+	(void)state;
+	assert_true(after <= before + 16384);
+	assert_int_equal(name_nodes(n, after), after);
 	flow_net_end(n);
 }
 
@@ -593,8 +538,6 @@ main(void)
 		cmocka_unit_test(receiver_restarts_unknown),
 		cmocka_unit_test(sender_restarts),
 		cmocka_unit_test(forgotten),
-		cmocka_unit_test(owners_are_bounded),
-		cmocka_unit_test(held_messages_end),
 		cmocka_unit_test(marks_slow_down),
 		cmocka_unit_test(hostile_packets),
 		cmocka_unit_test(flows_are_bounded),

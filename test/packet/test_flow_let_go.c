@@ -110,6 +110,8 @@ stalled(void **state)
 	n->node[1].tp->flows->wholes += URN_FLOW_WHOLES - 1;
 	for (int late = 0; late < 2; late++) {
 		n->now += late ? URN_FLOW_STALL_NS : 0;
+		/* Node 0 waits for a MAC address as if that wait had begun now. */
+		n->node[0].tp->flows->last->flags &= (uint16_t)~URN_FLOWF_ASKS;
 		flow_send(n, 2, 1, flow_qid(0), 20000, 2, &other);
 		flow_net_until(n, &other, 1000 * MS);
 		assert_int_equal(other.code, late ? URN_MSG_DONE : URN_MSG_BUSY);

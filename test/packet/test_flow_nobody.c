@@ -24,7 +24,7 @@ send_all(struct flow_net *n)
 	uint8_t gid[16];
 
 	memcpy(gid, n->node[1].gid, 16);
-	for (uint16_t i = 0; i < NODES; i++) {
+	for (unsigned int i = 0; i < NODES; i++) {
 		const uint16_t low = (uint16_t)(i + 1);
 
 		memcpy(gid + 13, &low, 2);

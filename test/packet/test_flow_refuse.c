@@ -114,14 +114,71 @@ full_queue_holds_nobody(void **state)
 	flow_net_end(n);
 }
 
+/*
+ * DB-5: a queue of an engine that the node does not have is no queue, for short messages and long
+ * ones, on any wire. The node keeps nothing of them, and its other queues take messages meanwhile.
+ */
+static void
+no_such_engine(void **state)
+{
+	static const uint32_t len[] = {64, 900, 9000, 100000};
+	static struct flow_sent s[40], good;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct flow_net *n = flow_net_new(2, seed);
+
+		n->lose = seed % 4 * 10;
+		n->twice = seed % 3 * 10;
+		n->late = seed % 2 * 20;
+		for (unsigned int i = 0; i < RTE_DIM(s); i++)
+			flow_send(n, 0, 1, flow_qid(0) | (uint64_t)(1 + i % 2) << 16, len[i % 4],
+				  i + 1, &s[i]);
+		flow_send(n, 0, 1, flow_qid(0), 64, 99, &good);
+		flow_net_until(n, &good, 3000 * MS);
+		assert_int_equal(good.code, URN_MSG_DONE);
+		for (unsigned int i = 0; i < RTE_DIM(s); i++) {
+			if (s[i].m.flow)
+				flow_net_until(n, &s[i], 3000 * MS);
+			if (s[i].answers)
+				assert_int_equal(s[i].code, URN_MSG_NO_QUEUE);
+			flow_sent_free(&s[i]);
+		}
+		assert_true(flow_net_count(n, 0, URN_C_FLOW_REFUSED_TX) > 10);
+		assert_int_equal(n->node[1].got_n, 1);
+		assert_int_equal(urn_flow_count(n->node[1].tp), 1);
+		flow_sent_free(&good);
+		flow_net_end(n);
+	}
+}
+
+/* DB-7: a message that was sent before the node restarted is answered RESTARTED, although the
+ * engine is missing now. */
+static void
+no_such_engine_any_more(void **state)
+{
+	struct flow_net *n = flow_net_new(2, 1);
+	struct flow_sent s;
+
+	(void)state;
+	n->lose_opcode = URN_FLOW_ACK;
+	flow_send(n, 0, 1, flow_qid(0) | 1ull << 16, 64, 1, &s);
+	flow_net_run(n, 5 * MS);
+	flow_net_restart(n, 1);
+	n->lose_opcode = 0;
+	flow_net_until(n, &s, 3000 * MS);
+	assert_int_equal(s.code, URN_MSG_RESTARTED | URN_MSG_MAY_BE_THERE);
+	flow_sent_free(&s);
+	flow_net_end(n);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(many_refusals),
-		cmocka_unit_test(long_refusal),
-		cmocka_unit_test(full_queue_holds_nobody),
+		cmocka_unit_test(no_such_engine), cmocka_unit_test(no_such_engine_any_more),
+		cmocka_unit_test(refusals),	  cmocka_unit_test(many_refusals),
+		cmocka_unit_test(long_refusal),	  cmocka_unit_test(full_queue_holds_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

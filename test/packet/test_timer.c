@@ -205,7 +205,8 @@ stood_still(void **state)
 		probe_ack(&p, SQ(1), SYN_ACK, 2);
 		expect_sent(&p, 1, SUCCESS);
 		expect_count(&p, TIMEOUTS, 0);
-		assert_int_equal(p.tp->peers.at[p.qp->tx.peer]->backoff, 0); /* nothing was repeated */
+		assert_int_equal(urn_peer_at(&p.tp->peers, p.qp->tx.peer)->backoff,
+				 0); /* nothing was repeated */
 		probe_close(&p);
 	}
 }

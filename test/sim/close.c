@@ -41,8 +41,8 @@ sim_node_check_pools(struct sim_node *n, bool noise)
 		repairs_n++;
 	if (repairs_n != tp->repairs.made - 1)
 		sim_fail(n->s, "node %u: repairs were not given back", n->id);
-	for (uint32_t i = 1; i < tp->peers.n; i++)
-		if (tp->peers.at[i])
+	for (uint32_t i = 0; i < URN_PEER_PAGES; i++)
+		if (tp->peers.page[i] && (i != 0 || tp->peers.page[i]->used != 1))
 			sim_fail(n->s, "node %u: a peer is still held", n->id);
 	if (tp->kept)
 		sim_fail(n->s, "node %u: %u packets are still kept", n->id, tp->kept);

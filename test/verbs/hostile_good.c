@@ -34,7 +34,7 @@ good_set(struct urn_msg_dev *dev, uint32_t send_size, uint32_t recv_size, bool g
 }
 
 void
-good_open(struct good *g, const struct rig *r, struct hostile_page *p)
+good_open(struct good_sets *g, const struct rig *r, struct hostile_page *p)
 {
 	memset(g, 0, sizeof(*g));
 	for (int i = 0; i < 2; i++) {
@@ -62,7 +62,7 @@ good_open(struct good *g, const struct rig *r, struct hostile_page *p)
 }
 
 void
-good_close(struct good *g)
+good_close(struct good_sets *g)
 {
 	urn_msg_set_destroy(g->from);
 	urn_msg_set_destroy(g->near);
@@ -75,7 +75,7 @@ good_close(struct good *g)
 
 /* A message of the good sets arrives once, with its bytes. */
 static void
-good_message(struct good *g, struct urn_register_set *to, const struct urn_msg_to *where,
+good_message(struct good_sets *g, struct urn_register_set *to, const struct urn_msg_to *where,
 	     uint32_t len)
 {
 	uint8_t bytes[20000], code = 0;
@@ -94,7 +94,7 @@ good_message(struct good *g, struct urn_register_set *to, const struct urn_msg_t
 
 /* Hostile messages have bytes of their sender's alone. */
 static void
-good_drain(struct good *g)
+good_drain(struct good_sets *g)
 {
 	struct urn_msg m;
 
@@ -108,7 +108,7 @@ good_drain(struct good *g)
 }
 
 void
-good_messages(struct good *g, unsigned int n)
+good_messages(struct good_sets *g, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		good_message(g, g->near, &g->to_near, SIZE);
@@ -118,7 +118,7 @@ good_messages(struct good *g, unsigned int n)
 }
 
 void
-good_guard(const struct good *g)
+good_guard(const struct good_sets *g)
 {
 	assert_int_equal(urn_msg_set_waiting(g->guard), 0);
 	for (unsigned int i = 0; i < ARENA; i++)

@@ -8,7 +8,7 @@
 
 /* A pair on node a, a queue on node b, one there for hostile messages, and one that permits nobody.
  */
-struct good {
+struct good_sets {
 	struct urn_msg_dev *dev[2];
 	struct urn_register_set *from, *near, *far, *sink, *guard;
 	struct urn_msg_to to_near, to_far;
@@ -16,12 +16,12 @@ struct good {
 };
 
 /* Make the sets, and tell the hostile process of them. */
-void good_open(struct good *g, const struct rig *r, struct hostile_page *p);
-void good_close(struct good *g);
+void good_open(struct good_sets *g, const struct rig *r, struct hostile_page *p);
+void good_close(struct good_sets *g);
 /* Deliver n messages to each of the queues, and check every byte; take what hostile messages came.
  */
-void good_messages(struct good *g, unsigned int n);
+void good_messages(struct good_sets *g, unsigned int n);
 /* The queue that permits nobody has no message, and its arena the bytes of before. */
-void good_guard(const struct good *g);
+void good_guard(const struct good_sets *g);
 
 #endif

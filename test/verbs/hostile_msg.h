@@ -59,9 +59,9 @@ uint32_t hostile_configure(struct urn_register_set *s, uint64_t base, uint32_t e
 
 /* Amounts that a client's death must give back, of both adapters together. */
 struct hostile_have {
-	uint32_t sets;			 /* register sets */
-	uint32_t wholes;		 /* long messages that are put together */
-	uint32_t work;			 /* free entries for packets under way */
+	uint64_t sets;			 /* register sets */
+	uint64_t wholes;		 /* long messages that are put together */
+	uint64_t work;			 /* free entries for packets under way */
 	uint64_t used[URN_LEDGER_KINDS]; /* quotas of all users together (enum urn_quota) */
 };
 void hostile_have(struct rig *r, struct hostile_have *h);

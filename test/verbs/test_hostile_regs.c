@@ -193,7 +193,7 @@ static const struct {
 	{0, SIZE, OWN, NO_NAME, URN_MSG_NO_QUEUE},
 	{0, SIZE, OWN, NO_SLOT, URN_MSG_NO_QUEUE},
 	{0, SIZE, OWN, BEFORE, URN_MSG_NO_QUEUE},
-	{0, SIZE, OWN, NO_ENGINE, URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE},
+	{0, SIZE, OWN, NO_ENGINE, URN_MSG_NO_QUEUE},
 	{0, SIZE, OWN, GUARDED, URN_MSG_NOT_PERMITTED},
 };
 
@@ -208,7 +208,7 @@ bad_doorbells(struct hostile_page *p, const char *path)
 			uint8_t code;
 
 			/* Nobody answers for seconds: once is enough. */
-			if ((bells[i].node == ABSENT || bells[i].to == NO_ENGINE) && page->rounds)
+			if (bells[i].node == ABSENT && page->rounds)
 				continue;
 			code = bell(from, bells[i].addr, bells[i].size, node, qid_of(bells[i].to));
 			if (code != bells[i].code)
@@ -464,7 +464,7 @@ nobodies(struct hostile_page *p, const char *path)
 /* ---- tests */
 
 /* A kind of bad input. */
-struct kind {
+struct bad_kind {
 	void (*body)(struct hostile_page *p, const char *path);
 	uint32_t rounds; /* rounds at least, while the good sets work */
 	enum urn_counter
@@ -473,12 +473,12 @@ struct kind {
 
 /* The pair and the hostile process work at the same time: each has something to show for it. */
 static void
-attack(void **state, const struct kind *k)
+attack(void **state, const struct bad_kind *k)
 {
 	struct hostile_have before;
 	struct rig *r = *state;
 	uint64_t count[8];
-	struct good g;
+	struct good_sets g;
 	pid_t pid;
 
 	hostile_have(r, &before);
@@ -508,11 +508,11 @@ attack(void **state, const struct kind *k)
 static void
 test_doorbells(void **state)
 {
-	static const struct kind k = {bad_doorbells,
-				      20,
-				      {URN_C_MSG_BAD_DOORBELL, URN_C_MSG_NO_NODE,
-				       URN_C_MSG_NO_QUEUE, URN_C_MSG_TOO_LONG,
-				       URN_C_MSG_NOT_PERMITTED, URN_C_DROP_MSG_PERMIT}};
+	static const struct bad_kind k = {bad_doorbells,
+					  20,
+					  {URN_C_MSG_BAD_DOORBELL, URN_C_MSG_NO_NODE,
+					   URN_C_MSG_NO_QUEUE, URN_C_MSG_TOO_LONG,
+					   URN_C_MSG_NOT_PERMITTED, URN_C_DROP_MSG_PERMIT}};
 
 	attack(state, &k);
 }
@@ -521,7 +521,8 @@ test_doorbells(void **state)
 static void
 test_heads(void **state)
 {
-	static const struct kind k = {bad_heads, 100, {URN_C_DROP_MSG_HEAD, URN_C_DROP_MSG_FULL}};
+	static const struct bad_kind k = {
+		bad_heads, 100, {URN_C_DROP_MSG_HEAD, URN_C_DROP_MSG_FULL}};
 
 	attack(state, &k);
 }
@@ -530,7 +531,8 @@ test_heads(void **state)
 static void
 test_rings(void **state)
 {
-	static const struct kind k = {bad_rings, 50, {URN_C_MSG_CONF_REFUSED, URN_C_DROP_MSG_FULL}};
+	static const struct bad_kind k = {
+		bad_rings, 50, {URN_C_MSG_CONF_REFUSED, URN_C_DROP_MSG_FULL}};
 
 	attack(state, &k);
 }
@@ -539,7 +541,7 @@ test_rings(void **state)
 static void
 test_rung_pending(void **state)
 {
-	static const struct kind k = {
+	static const struct bad_kind k = {
 		rung_pending, 50, {URN_C_MSG_RUNG_PENDING, URN_C_MSG_RETRIES}};
 
 	attack(state, &k);
@@ -549,7 +551,7 @@ test_rung_pending(void **state)
 static void
 test_closing(void **state)
 {
-	static const struct kind k = {closing, 50, {URN_C_MSG_NO_QUEUE}};
+	static const struct bad_kind k = {closing, 50, {URN_C_MSG_NO_QUEUE}};
 
 	attack(state, &k);
 }
@@ -558,7 +560,7 @@ test_closing(void **state)
 static void
 test_nobodies(void **state)
 {
-	static const struct kind k = {nobodies, 2 + 65536 / CROWD, {URN_C_MSG_NO_NODE}};
+	static const struct bad_kind k = {nobodies, 2 + 65536 / CROWD, {URN_C_MSG_NO_NODE}};
 	uint64_t none = rig_counter(*state, 0, URN_C_FLOW_NONE);
 
 	attack(state, &k);

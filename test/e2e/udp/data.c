@@ -50,7 +50,8 @@ cuts(void)
 	struct sockaddr_in a, b, from;
 	int s = udp_bound(&a), t = udp_bound(&b);
 	struct iovec iov = {big, 3};
-	struct msghdr m = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1};
+	struct msghdr m = {
+		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1};
 
 	(void)udp_to(t, "abcdef", &a);
 	(void)udp_to(t, "ghi", &a);
@@ -86,7 +87,8 @@ vectors(void)
 	int s = udp_bound(&a), t = udp_new(0);
 	char x[4] = "", y[8] = "";
 	struct iovec out[3] = {{"ab", 2}, {NULL, 0}, {"cdefg", 5}}, in[2] = {{x, 3}, {y, 7}};
-	struct msghdr m = {.msg_name = &a, .msg_namelen = sizeof(a), .msg_iov = out, .msg_iovlen = 3};
+	struct msghdr m = {
+		.msg_name = &a, .msg_namelen = sizeof(a), .msg_iov = out, .msg_iovlen = 3};
 
 	SAY("connect", connect(t, SA(a), sizeof(a)));
 	SAY("writev", writev(t, out, 3));
@@ -168,7 +170,10 @@ info(const char *step, int fd, size_t room, const struct sockaddr_in *to)
 	} control = {0};
 	char buf[8];
 	struct iovec iov = {buf, sizeof(buf)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = room};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.bytes,
+			   .msg_controllen = room};
 	struct in_pktinfo *p;
 	struct cmsghdr *c;
 
@@ -222,16 +227,16 @@ refused(void)
 	udp_got("recv tells", t, 10, 0);
 	udp_got("once", t, 10, MSG_DONTWAIT);
 	SAY("don't wait again", send(t, "x", 1, MSG_DONTWAIT));
-	udp_sleep_ms(100);
+	udp_sleep_ms(250);
 	SAY("SO_ERROR", getsockopt(t, SOL_SOCKET, SO_ERROR, &v, &len));
 	SAY("is ECONNREFUSED", v == ECONNREFUSED);
 	SAY("SO_ERROR again", getsockopt(t, SOL_SOCKET, SO_ERROR, &v, &len));
 	SAY("is none", v);
 	SAY("don't wait, third", send(t, "x", 1, MSG_DONTWAIT));
-	udp_sleep_ms(100);
+	udp_sleep_ms(250);
 	SAY("send tells", send(t, "x", 1, MSG_DONTWAIT));
 	/* Here a sender that waits is told by urnic at once. */
-	udp_sleep_ms(100);
+	udp_sleep_ms(250);
 	udp_got("drained", t, 10, MSG_DONTWAIT);
 	SAY("wait", send(t, "x", 1, 0));
 	udp_timeout(t, 100);
@@ -249,8 +254,12 @@ segments(void)
 	struct sockaddr_in a;
 	int s = udp_bound(&a), t = udp_new(0), size = 3;
 	struct iovec iov = {"abcdefgh", 8};
-	struct msghdr m = {.msg_name = &a, .msg_namelen = sizeof(a), .msg_iov = &iov, .msg_iovlen = 1,
-			   .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct msghdr m = {.msg_name = &a,
+			   .msg_namelen = sizeof(a),
+			   .msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.bytes,
+			   .msg_controllen = sizeof(control.bytes)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	c->cmsg_level = IPPROTO_UDP;
@@ -283,6 +292,7 @@ corked(void)
 }
 
 const struct udp_case udp_data_cases[] = {
-	{"sizes", sizes},     {"cuts", cuts},	    {"vectors", vectors},   {"many", many}, {"pktinfo", pktinfo},
-	{"refused", refused}, {"segments", segments}, {"corked", corked}, {NULL, NULL},
+	{"sizes", sizes},	{"cuts", cuts},	      {"vectors", vectors},
+	{"many", many},		{"pktinfo", pktinfo}, {"refused", refused},
+	{"segments", segments}, {"corked", corked},   {NULL, NULL},
 };

@@ -16,8 +16,8 @@ udp_say(const char *step, long r)
 {
 	int err = errno;
 	char line[256];
-	int n = snprintf(line, sizeof(line), "%s: %s: %ld%s%s\n", case_name, step, r, r < 0 ? " " : "",
-			 r < 0 ? strerrorname_np(err) : "");
+	int n = snprintf(line, sizeof(line), "%s: %s: %ld%s%s\n", case_name, step, r,
+			 r < 0 ? " " : "", r < 0 ? strerrorname_np(err) : "");
 
 	if (write(1, line, (size_t)n) != n)
 		_exit(3);

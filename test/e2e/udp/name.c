@@ -243,7 +243,8 @@ dual(void)
 	struct sockaddr_in6 in6 = udp_in6("::", 0), from, to;
 	struct sockaddr_in in = udp_in(udp_where.own, 0);
 	socklen_t len = sizeof(in6);
-	int six = socket(AF_INET6, SOCK_DGRAM, 0), s = udp_new(0), u = socket(AF_INET6, SOCK_DGRAM, 0);
+	int six = socket(AF_INET6, SOCK_DGRAM, 0), s = udp_new(0),
+	    u = socket(AF_INET6, SOCK_DGRAM, 0);
 	char buf[10], mapped[64];
 
 	SAY("bind", bind(six, SA(in6), sizeof(in6)));
@@ -274,7 +275,8 @@ dual(void)
 static void
 resolved(void)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST | AI_PASSIVE},
+	struct addrinfo hints = {.ai_socktype = SOCK_DGRAM,
+				 .ai_flags = AI_NUMERICHOST | AI_PASSIVE},
 			*list = NULL;
 	struct sockaddr_in a;
 	socklen_t len = sizeof(a);
@@ -291,7 +293,7 @@ resolved(void)
 }
 
 const struct udp_case udp_name_cases[] = {
-	{"bind", binds},       {"peer", peers},	      {"odd", odd},	  {"flags", flags}, {"options", options},
-	{"reuse", reuse},      {"families", families}, {"dual", dual},	  {"resolved", resolved},
-	{NULL, NULL},
+	{"bind", binds},	{"peer", peers},  {"odd", odd},		  {"flags", flags},
+	{"options", options},	{"reuse", reuse}, {"families", families}, {"dual", dual},
+	{"resolved", resolved}, {NULL, NULL},
 };

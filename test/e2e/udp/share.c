@@ -41,7 +41,7 @@ copies(void)
 
 /* ---- threads */
 
-struct reader {
+struct udp_reader {
 	pthread_t thread;
 	int fd;
 	bool poll; /* waits in poll() */
@@ -55,7 +55,7 @@ struct reader {
 static void *
 read_on(void *arg)
 {
-	struct reader *r = arg;
+	struct udp_reader *r = arg;
 	struct pollfd p = {.fd = r->fd, .events = POLLIN};
 
 	r->n = r->poll ? poll(&p, 1, 3000) : recv(r->fd, r->buf, 10, 0);
@@ -66,17 +66,18 @@ read_on(void *arg)
 
 /* Have a thread wait for a datagram. */
 static void
-reads(struct reader *r, const char *step, int fd, bool poll)
+reads(struct udp_reader *r, const char *step, int fd, bool poll)
 {
-	*r = (struct reader){.fd = fd, .step = step, .poll = poll};
+	*r = (struct udp_reader){.fd = fd, .step = step, .poll = poll};
 	if (pthread_create(&r->thread, NULL, read_on, r) != 0)
 		udp_die("thread");
 	udp_sleep_ms(100);
 }
 
-/* Wait for the thread for a second. returns: 1: its call has ended; 0: it waits on, or waited on until now */
+/* Wait for the thread for a second. returns: 1: its call has ended; 0: it waits on, or waited on
+ * until now */
 static long
-ends(struct reader *r, const struct sockaddr_in *to)
+ends(struct udp_reader *r, const struct sockaddr_in *to)
 {
 	uint64_t end = udp_ms() + 1000;
 	bool back;
@@ -100,7 +101,7 @@ shuts(void)
 	struct sockaddr_in a, b;
 	int s = udp_bound(&a), t = udp_bound(&b), u = udp_new(0);
 	struct pollfd p = {.fd = u, .events = POLLIN | POLLRDHUP};
-	struct reader r;
+	struct udp_reader r;
 
 	SAY("unconnected", shutdown(u, SHUT_WR));
 	u = p.fd = udp_new(0);
@@ -131,7 +132,7 @@ shut_poll(void)
 {
 	struct sockaddr_in a;
 	int s = udp_bound(&a);
-	struct reader r;
+	struct udp_reader r;
 
 	reads(&r, "polling", s, true);
 	(void)shutdown(s, SHUT_RDWR);
@@ -146,7 +147,7 @@ early(void)
 	int s = udp_bound(&a), u = udp_new(0), v = udp_new(0), w = udp_new(0);
 	socklen_t len = sizeof(from);
 	char buf[10];
-	struct reader r, q, o;
+	struct udp_reader r, q, o;
 
 	reads(&r, "recv before the first send", u, false);
 	SAY("send", udp_to(u, "ask", &a));
@@ -173,7 +174,7 @@ closed(void)
 {
 	struct sockaddr_in a;
 	int s = udp_bound(&a), t = udp_new(0);
-	struct reader r;
+	struct udp_reader r;
 
 	reads(&r, "reads on", s, false);
 	SAY("close", close(s));

@@ -37,7 +37,8 @@ struct udp_case {
 };
 
 /* Cases of a file; the last one has no name. */
-extern const struct udp_case udp_name_cases[], udp_data_cases[], udp_wait_cases[], udp_share_cases[];
+extern const struct udp_case udp_name_cases[], udp_data_cases[], udp_wait_cases[],
+	udp_share_cases[];
 extern struct udp_where udp_where;
 
 /* Write the line of a step; r < 0: with errno's name. returns: r */

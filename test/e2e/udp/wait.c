@@ -47,7 +47,7 @@ handle(int sig, int flags)
 }
 
 /* A datagram to itself, later. */
-struct later {
+struct udp_later {
 	pthread_t thread;
 	struct sockaddr_in to;
 	unsigned int ms;
@@ -57,7 +57,7 @@ struct later {
 static void *
 send_later(void *arg)
 {
-	struct later *l = arg;
+	struct udp_later *l = arg;
 	sigset_t all;
 	int t = udp_new(0);
 
@@ -69,9 +69,9 @@ send_later(void *arg)
 }
 
 static void
-later(struct later *l, const struct sockaddr_in *to, unsigned int ms, const char *text)
+later(struct udp_later *l, const struct sockaddr_in *to, unsigned int ms, const char *text)
 {
-	*l = (struct later){.to = *to, .ms = ms, .text = text};
+	*l = (struct udp_later){.to = *to, .ms = ms, .text = text};
 	if (pthread_create(&l->thread, NULL, send_later, l) != 0)
 		udp_die("thread");
 }
@@ -92,7 +92,7 @@ static void
 signals(void)
 {
 	struct sockaddr_in a;
-	struct later l;
+	struct udp_later l;
 	int s = udp_bound(&a);
 
 	handle(SIGUSR1, 0);
@@ -124,7 +124,7 @@ signals_any(void)
 {
 	struct sockaddr_in a = udp_in("0.0.0.0", 0);
 	socklen_t len = sizeof(a);
-	struct later l;
+	struct udp_later l;
 	int s = udp_new(0);
 
 	SAY("bind", bind(s, SA(a), sizeof(a)));
@@ -145,7 +145,9 @@ polls(void)
 {
 	struct sockaddr_in a;
 	int s = udp_bound(&a), t = udp_new(0);
-	struct pollfd p[4] = {{.fd = s, .events = POLLIN}, {.fd = -1, .events = POLLIN}, {.fd = 900, .events = POLLIN},
+	struct pollfd p[4] = {{.fd = s, .events = POLLIN},
+			      {.fd = -1, .events = POLLIN},
+			      {.fd = 900, .events = POLLIN},
 			      {.fd = s, .events = POLLOUT}};
 	struct timespec ts = {.tv_nsec = 20000000}, bad = {.tv_nsec = -1};
 	sigset_t none, usr1;
@@ -326,7 +328,8 @@ epoll_ends(void)
 	(void)udp_to(t, "2", &b);
 	told("its copy is open", ep, 1000);
 	close(d);
-	/* An epoll that is closed while a socket that is not named yet is in it; its number is another's soon. */
+	/* An epoll that is closed while a socket that is not named yet is in it; its number is
+	 * another's soon. */
 	u = udp_new(0);
 	SAY("add the unnamed", ctl(ep, EPOLL_CTL_ADD, u, EPOLLIN, 9));
 	close(ep);
@@ -341,7 +344,7 @@ epoll_ends(void)
 }
 
 const struct udp_case udp_wait_cases[] = {
-	{"timeouts", timeouts}, {"signals", signals}, {"signals_any", signals_any}, {"poll", polls},
-	{"select", selects},	{"epoll", epolls},    {"oneshot", oneshot},	    {"epoll_ends", epoll_ends},
-	{NULL, NULL},
+	{"timeouts", timeouts}, {"signals", signals},	    {"signals_any", signals_any},
+	{"poll", polls},	{"select", selects},	    {"epoll", epolls},
+	{"oneshot", oneshot},	{"epoll_ends", epoll_ends}, {NULL, NULL},
 };

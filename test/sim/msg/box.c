@@ -40,7 +40,7 @@ choose_habits(struct ms_world *w, struct ms_box *b)
 {
 	const struct ms_plan *p = &w->plan;
 
-	b->receives = !ms_one_in(w, 10) || (p->one_target && b->id == 0);
+	b->receives = !ms_one_in(w, 10) || ((p->one_target || p->others_in) && b->id == 0);
 	b->sleeps = ms_one_in(w, p->sleep_in);
 	b->scribbles = ms_one_in(w, p->scribble_in);
 	b->gap = ms_one_in(w, p->slow_in) ? 20 * p->read_gap : p->read_gap;
@@ -133,7 +133,8 @@ ms_box_open(struct ms_node *n, unsigned int place)
 	b->regs = aligned_alloc(64, RTE_ALIGN_CEIL(bytes, 64));
 	if (!b->regs)
 		ms_fail(w, "no memory");
-	memset(b->regs, 0, sizeof(*b->regs));
+	/* A box that scribbles may send any bytes of its arena; a seed alone makes these. */
+	memset(b->regs, 0, b->scribbles ? bytes : sizeof(*b->regs));
 	memset(arena_of(b) + b->arena, GUARD_BYTE, MS_GUARD);
 	make_set(n, b, place);
 	n->box[place] = b->id;
@@ -213,7 +214,7 @@ choose_target(struct ms_world *w)
 	struct ms_node *n;
 	uint32_t box;
 
-	if (w->plan.one_target)
+	if (w->plan.one_target || (w->plan.others_in && !ms_one_in(w, w->plan.others_in)))
 		return w->node[0].box[0];
 	if (w->boxes && ms_one_in(w, w->plan.bad_in)) /* perhaps one that was closed */
 		return (uint32_t)ms_upto(w, w->boxes);
@@ -258,7 +259,7 @@ choose_len(struct ms_world *w, const struct ms_box *b)
 	const struct ms_plan *p = &w->plan;
 	uint32_t most = ms_one_in(w, p->long_in) ? p->long_max : p->len_max;
 
-	if (p->one_target)
+	if (p->one_target || p->others_in)
 		return most;
 	most += ms_one_in(w, p->bad_in) ? 200 : 0;
 	if (ms_one_in(w, 4))
@@ -405,7 +406,7 @@ step(struct ms_node *n, struct ms_box *b, unsigned int place)
 void
 ms_boxes_step(struct ms_node *n)
 {
-	for (unsigned int i = 0; i < MS_SETS; i++) {
+	for (unsigned int i = 0; i < n->w->plan.sets; i++) {
 		struct ms_box *b = ms_box_at(n, i);
 
 		if (!b)

@@ -283,6 +283,8 @@ ms_judge_answer(struct ms_world *w, struct ms_box *b, uint32_t mail, uint8_t cod
 
 	ms_trace(w, "mail %u of box %u: %s%s", mail, b->id, urn_msg_code_word(code),
 		 code & URN_MSG_MAY_BE_THERE ? ", may be there" : "");
+	ms_note(w, w->now);
+	ms_note(w, (uint64_t)mail << 8 | code);
 	m->code = code;
 	m->answered = w->now;
 	if (plain < URN_MSG_CODES)

@@ -104,6 +104,7 @@ parse(int argc, char **argv, struct options *o)
 	return DONE;
 }
 
+/* Hashes are added up, so that the order of the seeds does not matter. */
 static void
 add(struct ms_totals *t, const struct ms_totals *more)
 {
@@ -202,7 +203,8 @@ print(const struct options *o, const struct ms_totals *t, double seconds)
 		printf(" %s %llu", urn_msg_code_word(c), (unsigned long long)s->code[c]);
 	if (s->p99_ppm)
 		printf("; p99 %.2f of the wire's time at most", (double)s->p99_ppm / 1e6);
-	printf("\n%llu passed, %llu failed\n", (unsigned long long)(t->seeds - t->failed), (unsigned long long)t->failed);
+	printf(", hash %016llx\n%llu passed, %llu failed\n", (unsigned long long)s->hash,
+	       (unsigned long long)(t->seeds - t->failed), (unsigned long long)t->failed);
 }
 
 int

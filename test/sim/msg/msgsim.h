@@ -27,7 +27,7 @@
 
 enum {
 	MS_NODES = 65,
-	MS_SETS = 24, /* register sets of a node at a time */
+	MS_SETS = 256, /* register sets of a node at a time */
 	MS_NIC = 64,  /* frames that wait in a node's NIC to be sent */
 	MS_RX = 1024, /* ... and those that came */
 	MS_SWITCHES = 5,
@@ -51,6 +51,7 @@ struct ms_plan {
 	bool lossless, credits;   /* the switches lose nothing; NICs are asked to wait by credits, else by PFC */
 	bool one_target;          /* all send to the first box of node 0 */
 	bool dcqcn;               /* nodes obey marks of congestion */
+	uint32_t others_in;       /* messages to any box; the others go to the first box of node 0; 0: no box is preferred */
 	uint32_t messages;        /* to be sent, all together */
 	uint32_t mtu;             /* bytes */
 	uint64_t rate;            /* bits a second of each wire */
@@ -134,7 +135,7 @@ struct ms_node {
 	uint8_t mac[6], gid[16];
 	uint32_t box[MS_SETS];        /* boxes by place; UINT32_MAX: none */
 	uint8_t rung[MS_SETS];        /* doorbells, by place */
-	unsigned int hand;            /* place whose doorbell is looked at next, modulo MS_SETS */
+	unsigned int hand;            /* place whose doorbell is looked at next, modulo plan.sets */
 	uint64_t wake;                /* ns: next turn */
 	uint64_t up_at;               /* ns: a node that is down starts then */
 	uint64_t neigh_at;            /* ns: addresses of others are known from then on */
@@ -157,6 +158,7 @@ struct ms_stats {
 	uint64_t code[URN_MSG_CODES]; /* answers */
 	uint64_t closes, restarts, ns;
 	uint64_t p99_ppm;             /* largest ratio of plan.most_p99 that was found, in millionths */
+	uint64_t hash;		      /* hash of all frames and answers, in order */
 };
 
 struct ms_world {
@@ -195,6 +197,13 @@ bool ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FIL
 /* Something is wrong: the run ends. */
 _Noreturn void ms_fail(struct ms_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ms_trace(struct ms_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Note an event of the run in its hash. */
+static inline void
+ms_note(struct ms_world *w, uint64_t v)
+{
+	w->stats.hash = (w->stats.hash ^ v) * 0x100000001b3u;
+	w->stats.hash ^= w->stats.hash >> 29;
+}
 /* True in one of n cases; n 0: never. */
 static inline bool
 ms_one_in(struct ms_world *w, uint32_t n)

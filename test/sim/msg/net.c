@@ -191,6 +191,19 @@ is_cut(const struct ms_node *n)
 	return n->cut_until > n->w->now;
 }
 
+/* Note a frame by time, node, length and the ICRC at its end, which differs when any byte does. */
+static void
+note_frame(const struct ms_node *n, const struct rte_mbuf *m)
+{
+	uint32_t icrc = 0;
+
+	if (rte_pktmbuf_is_contiguous(m) && m->data_len >= sizeof(icrc))
+		memcpy(&icrc, rte_pktmbuf_mtod_offset(m, uint8_t *, m->data_len - sizeof(icrc)),
+		       sizeof(icrc));
+	ms_note(n->w, n->w->now);
+	ms_note(n->w, (uint64_t)n->id << 48 | (uint64_t)m->pkt_len << 32 | icrc);
+}
+
 static void
 nic_send(struct ms_node *n)
 {
@@ -203,6 +216,7 @@ nic_send(struct ms_node *n)
 		memmove(&n->nic[0], &n->nic[1], --n->nic_n * sizeof(n->nic[0]));
 		n->nic_free = RTE_MAX(w->now, n->nic_free) + bits * MS_S / w->plan.rate;
 		w->stats.frames++;
+		note_frame(n, m);
 		if (is_cut(n))
 			rte_pktmbuf_free(m);
 		else

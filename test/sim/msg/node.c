@@ -82,7 +82,8 @@ ms_node_start(struct ms_node *n)
 	if (!n->mem || !n->memx || !n->regs)
 		ms_fail(w, "no memory");
 	make_config(n, &c);
-	n->tp = urn_tp_create(&c, w->now);
+	/* The first life is old enough to know that no repeat was sent to a life before it (URN_FLOW_AGE_REPEAT). */
+	n->tp = urn_tp_create(&c, n->gone_at ? w->now : w->now - MS_S);
 	if (!n->tp)
 		ms_fail(w, "no transport");
 	memset(n->share, 0, sizeof(n->share));
@@ -142,8 +143,8 @@ doorbells(struct ms_node *n)
 {
 	unsigned int taken = 0;
 
-	for (unsigned int i = 0; i < MS_SETS && taken < RUNG; i++) {
-		unsigned int at = n->hand++ % MS_SETS;
+	for (unsigned int i = 0; i < n->w->plan.sets && taken < RUNG; i++) {
+		unsigned int at = n->hand++ % n->w->plan.sets;
 		struct ms_box *b = ms_box_at(n, at);
 
 		if (!n->rung[at])
@@ -193,7 +194,7 @@ plan_turn(struct ms_node *n)
 	if (urn_msg_untold(n->regs))
 		ms_node_wake(n, n->w->now + 100 * MS_US);
 	ms_node_wake(n, urn_wheel_next(&tp->wheel));
-	for (unsigned int i = 0; i < MS_SETS; i++)
+	for (unsigned int i = 0; i < n->w->plan.sets; i++)
 		if (n->rung[i])
 			ms_node_wake(n, n->w->now + 500);
 }

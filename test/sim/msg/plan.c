@@ -61,6 +61,32 @@ make_full(struct ms_plan *p, struct sim_rng *r)
 		lossy_wires(p, r);
 }
 
+/* Hundreds of senders to a queue that is full most of the time, one packet a message; and messages
+ * to other queues. */
+static void
+make_crowd(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->nodes = sim_between(r, 2, 4);
+	p->sets = MS_SETS;
+	p->messages = sim_between(r, 2000, 6000);
+	p->others_in = sim_between(r, 2, 10);
+	p->mtu = 1024;
+	p->len_max = sim_between(r, 500, 900);
+	p->entries = 1u << sim_rnd(r, 3);
+	p->read_gap = sim_between(r, 1000, 100000);
+	p->think = sim_between(r, 1, 2000);
+	p->retry_in = 0;
+	p->bad_in = 0;
+	p->bound = 20 * MS_MS;
+	if (!sim_one_in(r, 3))
+		return;
+	p->drop = sim_unit(r) * 0.01;
+	p->reorder = sim_unit(r) * 0.05;
+	p->jitter = sim_rnd(r, 20000);
+	p->bound = 2 * MS_S;
+}
+
 static void
 make_long(struct ms_plan *p, struct sim_rng *r)
 {
@@ -224,6 +250,7 @@ make_thousand(struct ms_plan *p, struct sim_rng *r)
 const struct ms_scenario ms_scenarios[] = {
 	{"lossy", "wires that lose, duplicate and reorder", make_lossy},
 	{"full", "small queues, slow readers, permissions, bad doorbells", make_full},
+	{"crowd", "hundreds of senders to a full queue, one packet a message", make_crowd},
 	{"long", "messages up to 1 MiB", make_long},
 	{"halves", "many messages of a few parts on bad wires", make_halves},
 	{"close", "register sets that are closed and opened while messages are on their way",

@@ -103,6 +103,8 @@ open_world(struct ms_world *w)
 	w->sc->make(&w->plan, &r);
 	w->rng = sim_rng_of(w->seed, 2);
 	w->start = w->now = 1000 * MS_S;
+	w->starts = 0; /* epochs of a run are not those of the run before: a seed alone makes all
+			  frames */
 	w->mails = w->boxes = w->pending = w->oldest = 0;
 	w->quiet = w->idle = false;
 	w->box_room = w->plan.nodes * w->plan.sets * 4 + 1000;
@@ -336,6 +338,7 @@ ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FILE *tr
 	w->trace = trace;
 	w->why[0] = '\0';
 	memset(&w->stats, 0, sizeof(w->stats));
+	w->stats.hash = 0xcbf29ce484222325u;
 	if (setjmp(w->failed)) {
 		trace_counters(w); /* memory of the run is not freed: the fault may be in it */
 		return false;

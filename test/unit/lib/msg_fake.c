@@ -122,6 +122,7 @@ msg_fake_send(struct msg_fake *f, struct msg_fake_set *s)
 		return;
 	s->tries = 0;
 	s->answered = seq;
+	atomic_store(&f->try_us, (uint64_t)r->send.retry_us * r->send.retries);
 	atomic_fetch_add(&f->sends, 1);
 	atomic_store(&r->sstat.answer, URN_MSG_ANSWER(seq, code));
 }

@@ -40,6 +40,7 @@ struct msg_fake {
 	struct msg_fake_set set[MSG_FAKE_SETS];
 	uint8_t force; /* answer to every message; 0: the true one */
 	_Atomic unsigned int opens, closes, events, sends;
+	_Atomic uint64_t try_us; /* microseconds that the message answered last would have been tried for */
 	bool old; /* a dataplane without messages */
 };
 

@@ -228,6 +228,25 @@ errors(void **state)
 	assert_int_equal(errno, ENOBUFS);
 }
 
+/* SO_SNDTIMEO is the time of all tries, also when it is longer than 65,534 tries of the usual pace take (DB-11). */
+static void
+send_timeout(void **state)
+{
+	static const uint64_t us[] = {20000, 6000000, 60000000, 3600000000, 18ull * 3600 * 1000000};
+	struct rig *r = *state;
+	char buf[4];
+
+	for (unsigned int i = 0; i < sizeof(us) / sizeof(us[0]); i++) {
+		struct timeval tv = {.tv_sec = (time_t)(us[i] / 1000000),
+				     .tv_usec = (suseconds_t)(us[i] % 1000000)};
+
+		assert_int_equal(urn_setsockopt(r->a, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)), 0);
+		assert_int_equal(send_to_b(r, "x", 1, 0), 1);
+		assert_in_range(atomic_load(&r->f->try_us), us[i] - us[i] / 50, us[i]);
+		assert_int_equal(urn_recvfrom(r->b, buf, sizeof(buf), 0, NULL, NULL), 1);
+	}
+}
+
 /* A sender that does not wait has several datagrams under way; the next call reports an error
  * (DB-11). */
 static void
@@ -341,6 +360,88 @@ waits(void **state)
 	assert_int_equal(urn_set_nonblock(r->b, 1), 0);
 	assert_int_equal(urn_recvfrom(r->b, buf, 4, 0, NULL, NULL), -1);
 	assert_int_equal(errno, EAGAIN);
+}
+
+/* A wait goes on after a signal whose handler says SA_RESTART, unless it has a timeout; so does the
+ * kernel's. */
+static void
+restarts(void **state)
+{
+	struct rig *r = *state;
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	pthread_t t;
+	sigset_t alarms;
+	char buf[8];
+
+	assert_int_equal(sigaction(SIGALRM, &sa, NULL), 0);
+	assert_true(urn_sock_restarts());
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &alarms, NULL);
+	assert_int_equal(pthread_create(&t, NULL, later, r), 0);
+	pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+	ualarm(10000, 10000);
+	assert_int_equal(urn_recvfrom(r->b, buf, sizeof(buf), 0, NULL, NULL), 4);
+	ualarm(0, 0);
+	pthread_join(t, NULL);
+	sa.sa_flags = 0;
+	assert_int_equal(sigaction(SIGUSR2, &sa, NULL), 0);
+	assert_false(urn_sock_restarts()); /* nothing tells which signal it was */
+	signal(SIGUSR2, SIG_DFL);
+	signal(SIGALRM, SIG_DFL);
+}
+
+/* An error of a datagram that was sent without a wait ends the wait of a connected socket, and of
+ * no other. */
+static void
+late_error(void **state)
+{
+	struct rig *r = *state;
+	struct sockaddr_in nobody = addr_of("10.0.0.1", 99);
+	struct pollfd p = {.fd = r->a, .events = POLLIN};
+	char buf[8];
+
+	assert_int_equal(
+		urn_sendto(r->a, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&nobody, sizeof(nobody)),
+		1);
+	assert_int_equal(urn_poll(&p, 1, 30), 0);
+	assert_int_equal(urn_connect(r->a, (struct sockaddr *)&nobody, sizeof(nobody)), 0);
+	assert_int_equal(urn_sendto(r->a, "x", 1, MSG_DONTWAIT, NULL, 0), 1);
+	assert_int_equal(urn_recvfrom(r->a, buf, sizeof(buf), 0, NULL, NULL), -1);
+	assert_int_equal(errno, ECONNREFUSED);
+	assert_int_equal(urn_sendto(r->a, "x", 1, MSG_DONTWAIT, NULL, 0), 1);
+	assert_int_equal(urn_poll(&p, 1, 5000), 1);
+	assert_int_equal(p.revents, POLLERR);
+}
+
+/* A socket that gives its port up can have another one, and the port is free. */
+static void
+unbinds(void **state)
+{
+	struct rig *r = *state;
+	struct sockaddr_in in = addr_of("10.0.0.1", 9);
+	struct urn_addr a = {.gid = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}, .port = 9},
+			name;
+	struct urn_sock *s;
+	unsigned int sets;
+
+	assert_int_equal(urn_sock_make(&s, AF_INET), 0);
+	assert_int_equal(urn_sock_bind(s, &a), 0);
+	sets = msg_fake_open_sets(r->f);
+	assert_int_equal(urn_sock_connect(s, &a), 0);
+	atomic_store(&r->f->hold, true);
+	assert_int_equal(urn_sock_send(s, NULL, 0, NULL, false), 0);
+	assert_int_equal(urn_sock_send(s, NULL, 0, NULL, false), 0);
+	assert_int_equal(msg_fake_open_sets(r->f), sets + 1);
+	atomic_store(&r->f->hold, false);
+	urn_sock_unbind(s);
+	assert_int_equal(msg_fake_open_sets(r->f), sets);
+	assert_int_equal(urn_bind(r->a, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(urn_sock_bind(s, &a), EADDRINUSE);
+	assert_int_equal(urn_sock_bind(s, NULL), 0);
+	urn_sock_name(s, &name);
+	assert_in_range(name.port, URN_PORT_FIRST, URN_PORT_END - 1);
+	urn_sock_drop(s);
 }
 
 /* urn_poll() takes sockets and other descriptors; poll() of the system works after EAGAIN. */
@@ -472,10 +573,14 @@ main(void)
 		cmocka_unit_test_setup_teardown(names, setup, teardown),
 		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(send_timeout, setup, teardown),
 		cmocka_unit_test_setup_teardown(dont_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(close_flushes, setup, teardown),
 		cmocka_unit_test_setup_teardown(connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(waits, setup, teardown),
+		cmocka_unit_test_setup_teardown(restarts, setup, teardown),
+		cmocka_unit_test_setup_teardown(late_error, setup, teardown),
+		cmocka_unit_test_setup_teardown(unbinds, setup, teardown),
 		cmocka_unit_test_setup_teardown(polls, setup, teardown),
 		cmocka_unit_test_setup_teardown(forks, setup, teardown),
 		cmocka_unit_test_setup_teardown(v6, setup, teardown),

@@ -97,10 +97,33 @@ a_second_doorbell_waits_for_the_first(void **state)
 	assert_int_equal(rig_count(URN_C_MSG_RUNG_PENDING), 2);
 	rig_answer(0, URN_MSG_DONE);
 	assert_int_equal(rig_answered_seq(0), 1);
-	rig_ring(0); /* rung again, the write is valid */
+	rig_ring(0); /* for ARM INTR, say: what was refused is not sent */
 	rig_turn(3);
-	assert_int_equal(rig_answered_seq(0), 3);
+	assert_int_equal(rig.sends, 1);
+	assert_int_equal(rig_answered_seq(0), 1);
+	rig_send(0, 16, 9, QID);
+	assert_int_equal(rig_answered_seq(0), 4);
 	rig_answer(0, URN_MSG_DONE);
+}
+
+/* DB-2: every write while PENDING is counted, however far its seq jumps. */
+static void
+a_seq_that_jumps_is_counted(void **state)
+{
+	struct urn_abi_msg_send *line;
+
+	(void)state;
+	rig_open(0, -1, 0);
+	rig_send(0, 0, 8, QID);
+	line = &rig_regs(0)->send;
+	for (uint32_t i = 1; i <= 3; i++) {
+		atomic_store(&line->seq, 1 + 4096 * i);
+		rig_ring(0);
+		rig_turn(i);
+	}
+	assert_int_equal(rig_count(URN_C_MSG_RUNG_PENDING), 3);
+	rig_answer(0, URN_MSG_DONE);
+	assert_int_equal(rig_answered_seq(0), 1);
 }
 
 /* DB-5: a doorbell that makes no sense has its code at once, and no flow sees its message. */
@@ -416,6 +439,7 @@ main(void)
 		T(a_message_is_sent_and_answered),
 		T(a_seq_is_sent_once),
 		T(a_second_doorbell_waits_for_the_first),
+		T(a_seq_that_jumps_is_counted),
 		T(nonsense_is_bad_doorbell),
 		T(no_node_is_bad_doorbell),
 		T(the_line_is_read_once),

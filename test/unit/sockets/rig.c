@@ -29,7 +29,8 @@ rig_setup(void **state)
 	static struct rig r;
 	socklen_t len = sizeof(r.ka);
 
-	r = (struct rig){.f = msg_fake_new(), .a = rig_in("10.0.0.1", 7), .ka = rig_in("127.0.0.1", 0)};
+	r = (struct rig){
+		.f = msg_fake_new(), .a = rig_in("10.0.0.1", 7), .ka = rig_in("127.0.0.1", 0)};
 	r.dev = urn_msg_dev_open(&r.f->channel);
 	assert_non_null(r.dev);
 	assert_int_equal(urn_socket_use(r.dev), 0);

@@ -48,19 +48,19 @@ void rig_gets_none(int fd);
 /* Run a check in a child of fork(), whose process-wide state is its own. */
 void rig_in_child(void (*check)(struct rig *r), struct rig *r);
 /* Within a child: end it as failed, unless true. */
-#define CHILD_CHECK(x)                                                                    \
-	do {                                                                              \
-		if (!(x)) {                                                               \
+#define CHILD_CHECK(x)                                                                      \
+	do {                                                                                \
+		if (!(x)) {                                                                 \
 			dprintf(2, "%s:%d: %s, errno %d\n", __FILE__, __LINE__, #x, errno); \
-			_exit(1);                                                         \
-		}                                                                         \
+			_exit(1);                                                           \
+		}                                                                           \
 	} while (0)
 /* The result of a call that fails with an errno value. */
-#define FAILS(call, number)                          \
-	do {                                         \
-		errno = 0;                           \
-		assert_int_equal((call), -1);        \
-		assert_int_equal(errno, (number));   \
+#define FAILS(call, number)                        \
+	do {                                       \
+		errno = 0;                         \
+		assert_int_equal((call), -1);      \
+		assert_int_equal(errno, (number)); \
 	} while (0)
 
 #endif

@@ -9,8 +9,8 @@
 
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 ssize_t __recv_chk(int fd, void *data, size_t room, size_t size, int flags);
-ssize_t __recvfrom_chk(int fd, void *data, size_t room, size_t size, int flags, struct sockaddr *from,
-		       socklen_t *from_len);
+ssize_t __recvfrom_chk(int fd, void *data, size_t room, size_t size, int flags,
+		       struct sockaddr *from, socklen_t *from_len);
 ssize_t __read_chk(int fd, void *data, size_t room, size_t size);
 // NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 
@@ -96,7 +96,8 @@ cuts(void **state)
 	rig_gets_none(r->s);
 }
 
-/* Vectors and reads that have no bytes move no datagram, and odd ones are the kernel's to refuse. */
+/* Vectors and reads that have no bytes move no datagram, and odd ones are the kernel's to refuse.
+ */
 static void
 nothing(void **state)
 {

@@ -7,7 +7,8 @@ static void
 binds(void **state)
 {
 	struct rig *r = *state;
-	struct sockaddr_in a, other = rig_in("10.0.0.2", 8), any = rig_in("0.0.0.0", 7), zero = rig_in("10.0.0.1", 0);
+	struct sockaddr_in a, other = rig_in("10.0.0.2", 8), any = rig_in("0.0.0.0", 7),
+			      zero = rig_in("10.0.0.1", 0);
 	struct sockaddr_in6 in6 = rig_in6("fd00::1", 8);
 	socklen_t len = sizeof(a);
 
@@ -72,6 +73,35 @@ any(void **state)
 	close(v);
 }
 
+/* The first of several sockets at a port of any address has urnic's datagrams; SO_REUSEADDR shares
+ * nothing. */
+static void
+reuse(void **state)
+{
+	struct rig *r = *state;
+	struct sockaddr_in a = rig_in("0.0.0.0", 0);
+	socklen_t len = sizeof(a);
+	int u = socket(AF_INET, SOCK_DGRAM, 0), v = socket(AF_INET, SOCK_DGRAM, 0),
+	    w = socket(AF_INET, SOCK_DGRAM, 0), one = 1;
+
+	assert_int_equal(setsockopt(u, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)), 0);
+	assert_int_equal(setsockopt(v, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)), 0);
+	assert_int_equal(setsockopt(w, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+	assert_int_equal(bind(u, SA(a), sizeof(a)), 0);
+	assert_int_equal(getsockname(u, SA(a), &len), 0);
+	assert_int_equal(bind(v, SA(a), sizeof(a)), 0);
+	assert_null(rig_sock(v));
+	FAILS(bind(w, SA(a), sizeof(a)), EADDRINUSE);
+	a.sin_addr = r->a.sin_addr;
+	assert_int_equal(sendto(r->t, "x", 1, 0, SA(a), sizeof(a)), 1);
+	rig_gets_none(v);
+	rig_gets(u, "x");
+	FAILS(bind(w, SA(a), sizeof(a)), EADDRINUSE);
+	close(u);
+	close(v);
+	close(w);
+}
+
 /* An IPv6 socket that takes no IPv4 leaves its port to an IPv4 socket, in either order. */
 static void
 families(void **state)
@@ -106,7 +136,7 @@ static void
 peers(void **state)
 {
 	struct rig *r = *state;
-	struct sockaddr_in a;
+	struct sockaddr_in a = {0};
 	struct sockaddr_in6 in6 = rig_in6("fd00::1", 8);
 	struct sockaddr un = {.sa_family = AF_UNSPEC};
 	socklen_t len = sizeof(a);
@@ -216,6 +246,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(binds, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(ports, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(any, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(reuse, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(families, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(peers, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(shared_peer, rig_setup, rig_teardown),

@@ -96,7 +96,8 @@ before(void **state)
 	close(ep);
 }
 
-/* Events of the kernel's socket and of urnic's are one event; those of other descriptors stay apart. */
+/* Events of the kernel's socket and of urnic's are one event; those of other descriptors stay
+ * apart. */
 static void
 merge(void **state)
 {

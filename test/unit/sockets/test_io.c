@@ -64,7 +64,8 @@ send_later(void *arg)
 	if (l->fd < 0)
 		shutdown(l->r->s, SHUT_RD);
 	else
-		assert_int_equal(urn_real()->sendto(l->fd, "late", 4, 0, SA(l->to), sizeof(l->to)), 4);
+		assert_int_equal(urn_real()->sendto(l->fd, "late", 4, 0, SA(l->to), sizeof(l->to)),
+				 4);
 	return NULL;
 }
 
@@ -166,12 +167,17 @@ segments(void **state)
 	} control = {0};
 	struct rig *r = *state;
 	struct iovec iov[2] = {{"abcd", 4}, {"efgh", 4}};
-	struct msghdr m = {.msg_name = &r->a, .msg_namelen = sizeof(r->a), .msg_iov = iov, .msg_iovlen = 2,
-			   .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct msghdr m = {.msg_name = &r->a,
+			   .msg_namelen = sizeof(r->a),
+			   .msg_iov = iov,
+			   .msg_iovlen = 2,
+			   .msg_control = control.bytes,
+			   .msg_controllen = sizeof(control.bytes)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	int size = 2;
 
-	*c = (struct cmsghdr){.cmsg_level = IPPROTO_UDP, .cmsg_type = UDP_SEGMENT, .cmsg_len = CMSG_LEN(2)};
+	*c = (struct cmsghdr){
+		.cmsg_level = IPPROTO_UDP, .cmsg_type = UDP_SEGMENT, .cmsg_len = CMSG_LEN(2)};
 	memcpy(CMSG_DATA(c), &(uint16_t){3}, 2);
 	assert_int_equal(sendmsg(r->t, &m, 0), 8);
 	rig_gets(r->s, "abc");
@@ -190,7 +196,10 @@ refuses(void **state)
 {
 	struct rig *r = *state;
 	struct iovec iov = {"x", 1};
-	struct msghdr m = {.msg_name = &r->a, .msg_namelen = sizeof(r->a), .msg_iov = &iov, .msg_iovlen = 5000};
+	struct msghdr m = {.msg_name = &r->a,
+			   .msg_namelen = sizeof(r->a),
+			   .msg_iov = &iov,
+			   .msg_iovlen = 5000};
 	int one = 1;
 
 	FAILS(sendto(r->t, "x", 1, MSG_MORE, SA(r->a), sizeof(r->a)), EOPNOTSUPP);
@@ -249,7 +258,10 @@ info(void **state)
 	struct rig *r = *state;
 	char buf[8];
 	struct iovec iov = {buf, sizeof(buf)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = 128};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.bytes,
+			   .msg_controllen = 128};
 	struct in_pktinfo p;
 	int one = 1;
 
@@ -278,6 +290,7 @@ static void
 gone(void **state)
 {
 	struct rig *r = *state;
+	struct timeval tv = {.tv_usec = 20000};
 	char buf[8];
 
 	rig_send(r, "x");
@@ -288,6 +301,8 @@ gone(void **state)
 	atomic_store(&r->dev->dev.gone, URN_DEV_DIED);
 	FAILS(sendto(r->t, "x", 1, 0, SA(r->a), sizeof(r->a)), ENETDOWN);
 	FAILS(recv(r->s, buf, sizeof(buf), MSG_DONTWAIT), EAGAIN);
+	assert_int_equal(setsockopt(r->s, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+	FAILS(recv(r->s, buf, sizeof(buf), 0), EAGAIN);
 	atomic_store(&r->dev->dev.gone, URN_DEV_THERE);
 }
 

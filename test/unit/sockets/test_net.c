@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses of urnic's nodes (DB-11). The networks are learnt once, so each check has its process. */
+/* The addresses of urnic's nodes (DB-11). The networks are learnt once, so each check has its
+ * process. */
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -43,8 +44,11 @@ static void
 told(struct rig *r)
 {
 	(void)r;
-	CHILD_CHECK(setenv("URNIC_SOCKETS_NET", "10.8.0.0/13, fd00:8::/33,192.0.2.9,1.2.3.4/33,nonsense,5.6.7.8/x", 1) == 0);
-	CHILD_CHECK(has("10.8.0.1") && has("10.15.255.254") && !has("10.16.0.1") && !has("10.0.0.1"));
+	CHILD_CHECK(setenv("URNIC_SOCKETS_NET",
+			   "10.8.0.0/13, fd00:8::/33,192.0.2.9,1.2.3.4/33,nonsense,5.6.7.8/x",
+			   1) == 0);
+	CHILD_CHECK(has("10.8.0.1") && has("10.15.255.254") && !has("10.16.0.1") &&
+		    !has("10.0.0.1"));
 	CHILD_CHECK(has("fd00:8:7fff::1") && !has("fd00:8:8000::1"));
 	CHILD_CHECK(has("192.0.2.9") && !has("192.0.2.8"));
 	CHILD_CHECK(!has("1.2.3.4") && !has("5.6.7.8"));
@@ -57,7 +61,8 @@ never(struct rig *r)
 	(void)r;
 	CHILD_CHECK(setenv("URNIC_SOCKETS_NET", "0.0.0.0/0,::/0,10.0.0.0/24", 1) == 0);
 	CHILD_CHECK(has("10.0.0.77") && has("10.0.1.255") && has("2001::1"));
-	CHILD_CHECK(!has("127.0.0.1") && !has("224.0.0.1") && !has("255.255.255.255") && !has("0.0.0.0"));
+	CHILD_CHECK(!has("127.0.0.1") && !has("224.0.0.1") && !has("255.255.255.255") &&
+		    !has("0.0.0.0"));
 	CHILD_CHECK(!has("::1") && !has("ff02::1") && !has("::"));
 }
 
@@ -65,7 +70,8 @@ static void
 broadcast(struct rig *r)
 {
 	(void)r;
-	CHILD_CHECK(setenv("URNIC_SOCKETS_NET", "10.0.0.0/24,10.1.0.0/16,10.9.9.2/31,10.9.9.255/32", 1) == 0);
+	CHILD_CHECK(setenv("URNIC_SOCKETS_NET", "10.0.0.0/24,10.1.0.0/16,10.9.9.2/31,10.9.9.255/32",
+			   1) == 0);
 	CHILD_CHECK(!has("10.0.0.255") && has("10.1.0.255") && !has("10.1.255.255"));
 	CHILD_CHECK(has("10.9.9.3") && has("10.9.9.255"));
 }
@@ -76,7 +82,8 @@ target(struct rig *r)
 {
 	struct sockaddr_in in = rig_in("10.0.0.2", 7);
 	struct sockaddr_in6 in6 = rig_in6("fd00::2", 7), mapped = rig_in6("::ffff:10.0.0.2", 7);
-	struct urn_twin four = {.family = AF_INET}, six = {.family = AF_INET6}, only = {.family = AF_INET6, .v6only = true};
+	struct urn_twin four = {.family = AF_INET}, six = {.family = AF_INET6},
+			only = {.family = AF_INET6, .v6only = true};
 	struct urn_addr a;
 
 	(void)r;

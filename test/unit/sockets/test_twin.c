@@ -2,9 +2,12 @@
 /* Sockets of the kernel's and their twins on urnic (DB-1, DB-11). */
 #include "rig.h"
 
+#include "abi/clock.h"
+
 #include <stdlib.h>
 
-/* Each UDP socket has a twin, and no other descriptor; a twin has a urnic socket only after need. */
+/* Each UDP socket has a twin, and no other descriptor; a twin has a urnic socket only after need.
+ */
 static void
 adds(void **state)
 {
@@ -30,7 +33,8 @@ references(void **state)
 	struct urn_twin *t = urn_twin_get(r->s);
 	int d = dup(r->s);
 
-	assert_true(urn_twin_has(t, r->s) && urn_twin_has(t, d) && !urn_twin_has(t, r->t) && !urn_twin_has(t, -1));
+	assert_true(urn_twin_has(t, r->s) && urn_twin_has(t, d) && !urn_twin_has(t, r->t) &&
+		    !urn_twin_has(t, -1));
 	assert_int_equal(close(r->s), 0);
 	assert_false(urn_twin_has(t, r->s));
 	rig_send(r, "by the copy");
@@ -74,7 +78,8 @@ early(void **state)
 	assert_int_equal(close(k), 0);
 }
 
-/* With a new dataplane a socket has its name, its peer, its timeout and its epolls again (DB-11). */
+/* With a new dataplane a socket has its name, its peer, its timeout and its epolls again (DB-11).
+ */
 static void
 revives(void **state)
 {
@@ -167,15 +172,20 @@ ends(struct rig *r)
 	exit(0);
 }
 
-/* A program that ends without a close leaves no datagram behind. */
+/* A program that ends without a close waits for its datagrams, a tenth of a second at most. */
 static void
 flush(void **state)
 {
 	struct rig *r = *state;
+	uint64_t start;
 
 	rig_send(r, "first");
 	rig_gets(r->s, "first");
+	atomic_store(&r->f->hold, true);
+	start = urn_clock_ms();
 	rig_in_child(ends, r);
+	assert_in_range(urn_clock_ms() - start, 90, 5000);
+	atomic_store(&r->f->hold, false);
 	rig_gets(r->s, "last");
 }
 

@@ -1,0 +1,44 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""urnic-msg-sim from the outside: a seed alone makes a run, whatever ran before in the same process.
+usage: test_urnic_msg_sim.py URNIC_MSG_SIM"""
+import re
+import subprocess
+import sys
+import unittest
+
+SIM = sys.argv.pop(1)
+LONG = ("lossless", "ring", "incast", "thousand") # scenarios whose seeds take longest
+
+
+def run(*args):
+    return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=200, check=False)
+
+
+def scenarios():
+    return re.findall(r"^  (\w+)", run("--list").stdout, re.MULTILINE)
+
+
+class Hash(unittest.TestCase):
+    def hash_of(self, *args):
+        p = run(*args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return int(re.search(r"hash ([0-9a-f]{16})$", p.stdout, re.MULTILINE)[1], 16)
+
+    def test_a_seed_makes_a_run(self):
+        """Frames and answers are the same alone, behind other seeds, and in parallel processes."""
+        for name in scenarios():
+            last = 2 if name in LONG else 4
+            whole = self.hash_of("--scenario", name, "--seeds", f"1..{last}")
+            self.assertEqual(whole, self.hash_of("--scenario", name, "--seeds", f"1..{last}", "--jobs", "2"), name)
+            alone = [self.hash_of("--scenario", name, "--seeds", str(s)) for s in range(1, last + 1)]
+            self.assertEqual(whole, sum(alone) % (1 << 64), name)
+            self.assertEqual(len(set(alone)), last, name)
+
+    def test_wrong_usage(self):
+        for args in (("--scenario", "nothing"), ("--seeds", "x"), ("more",)):
+            self.assertEqual(run(*args).returncode, 2, args)
+
+
+if __name__ == "__main__":
+    unittest.main()
