@@ -34,8 +34,6 @@ enum {
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_FRAMES = 16, /* packets of a flow in a turn */
 	URN_FLOW_FIRST = 16,  /* packets under way until the node acknowledges the first one of an epoch */
-	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
-	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those at the same time */
 	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time */
 	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
 	URN_FLOW_WHOLES_FLOW = 16, /* ... of a flow: more than URN_FLOW_ACTIVE, and so those that
@@ -46,6 +44,8 @@ enum {
 	URN_FLOW_SLOW_SHIFT = 13, /* slower than a byte in 2^13 ns: the place goes to another */
 	URN_FLOW_KINDS = 8, /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB */
 	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
+	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
+	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those at the same time */
 	URN_FLOW_OWNERS = 16,	       /* buckets of owners, for the bound of waiting messages */
 	URN_FLOW_WAITING = 128, /* short messages of a bucket of owners that may wait in a flow */
 	URN_FLOW_WAITING_LONG = 16, /* short messages that a long one counts as */
@@ -128,18 +128,18 @@ struct urn_flow_whole {
 
 SLIST_HEAD(urn_flow_whole_list, urn_flow_whole);
 
+/* A node with messages that are put together. */
+struct urn_flow_node {
+	uint8_t gid[16];
+	uint32_t wholes; /* messages, of all its flows; not 0 */
+};
+
 /* A packet with refused messages. */
 struct urn_flow_refusal {
 	uint64_t codes; /* by segment, four bits each from the lowest on: enum urn_msg_code; 0: there is no such segment */
 	uint32_t psn;
 	bool told;      /* an acknowledgement with the codes was sent since the packet came last */
 	bool in;        /* ... the one that is being made has them; valid from urn_flow_say() to urn_flow_put_said() */
-};
-
-/* A node with messages that are put together. */
-struct urn_flow_node {
-	uint8_t gid[16];
-	uint32_t wholes; /* messages, of all its flows; not 0 */
 };
 
 /* Packets with refused messages, until the sender says that it knows. */
