@@ -100,7 +100,8 @@ forged_sources(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		send_done(n, 0, 2 + i, 20 * FLOW_NET_STEP);
 	send_done(n, 2, 5, 20 * FLOW_NET_STEP);
-	assert_int_equal(n->node[1].tp->flows->doubted, URN_FLOWS_DOUBTED - 1); /* node 2 has shown itself */
+	/* Node 2 has shown itself with its second message. */
+	assert_int_equal(n->node[1].tp->flows->doubted, URN_FLOWS_DOUBTED - 1);
 	assert_int_equal(n->node[1].got_n, 5);
 	/* The flows of forged sources age out, and so do the others. */
 	for (unsigned int i = 0; i < 70; i++) {
