@@ -106,6 +106,18 @@ urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t fl
 	return f;
 }
 
+void
+urn_flow_doubt(struct urn_tp *tp, struct urn_flow *f, bool doubted)
+{
+	if (doubted == ((f->flags & URN_FLOWF_DOUBTED) != 0))
+		return;
+	f->flags ^= URN_FLOWF_DOUBTED;
+	if (doubted)
+		tp->flows->doubted++;
+	else
+		tp->flows->doubted--;
+}
+
 /* Free a flow that is in no bucket any more. */
 static void
 destroy(struct urn_tp *tp, struct urn_flow *f)
@@ -129,6 +141,9 @@ destroy(struct urn_tp *tp, struct urn_flow *f)
 		tp->flows->last = NULL;
 	if (tp->flows->found == f)
 		tp->flows->found = NULL;
+	urn_flow_doubt(tp, f, false);
+	if (f->maker)
+		tp->flows->made[f->maker - 1]--;
 	tp->flows->rx -= (f->flags & URN_FLOWF_RX) != 0;
 	__atomic_store_n(&tp->flows->n, tp->flows->n - 1, __ATOMIC_RELAXED);
 	free(f);
@@ -251,11 +266,43 @@ make_tx(struct urn_tp *tp, struct urn_flow *f)
 	urn_flow_renew(tp, f);
 }
 
+/* Bucket of the owner of a message, for the bound of flows. */
+static unsigned int
+maker_of(const struct urn_flow_msg *m)
+{
+	uint64_t h = (uint64_t)(uintptr_t)m->owner * 0x9e3779b97f4a7c15u;
+
+	return (unsigned int)(h >> 52);
+}
+_Static_assert(URN_FLOW_MAKERS == 4096, "twelve bits of a hash");
+
+/* Make a flow for a message. NULL: no room, or its owner has as many as it may (counted) */
+static struct urn_flow *
+make_for(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, const struct urn_flow_msg *m)
+{
+	unsigned int maker = maker_of(m);
+	struct urn_flow *f;
+
+	if (unlikely(tp->flows->made[maker] >= URN_FLOWS_OWNER)) {
+		URN_COUNT(tp, FLOW_NONE);
+		return NULL;
+	}
+	f = urn_flow_make(tp, gid, key, 0);
+	if (!f)
+		return NULL;
+	f->maker = (uint16_t)(maker + 1);
+	tp->flows->made[maker]++;
+	/* The message may be let go of before anything else starts the timer. */
+	urn_flow_age(tp, f);
+	return f;
+}
+
 /* The flow that leads to a queue's engine, made if needed. *code: set when NULL is returned */
 static struct urn_flow *
-flow_to(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid, uint8_t *code)
+flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, uint8_t *code)
 {
-	uint8_t to = urn_msg_qid_is_named(qid) ? URN_FLOW_KEY_TO_FIRST : (uint8_t)urn_msg_qid_engine(qid);
+	uint8_t to = urn_msg_qid_is_named(m->qid) ? URN_FLOW_KEY_TO_FIRST
+						  : (uint8_t)urn_msg_qid_engine(m->qid);
 	struct urn_flow *f = tp->flows->last;
 	int own;
 
@@ -269,13 +316,11 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid, uint8_t *code)
 	to |= (uint8_t)(own << URN_FLOW_KEY_OWN_SHIFT);
 	f = urn_flow_find(tp, gid, to);
 	if (!f) {
-		f = urn_flow_make(tp, gid, to, 0);
+		f = make_for(tp, gid, to, m);
 		if (!f) {
 			*code = URN_MSG_BUSY;
 			return NULL;
 		}
-		/* The message may be let go of before anything else starts the timer. */
-		urn_flow_age(tp, f);
 	}
 	if (!(f->flags & URN_FLOWF_TX))
 		make_tx(tp, f);
@@ -307,7 +352,7 @@ urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 
 	if (unlikely(!tp->flows || m->len > URN_MSG_MAX))
 		return URN_MSG_BAD_DOORBELL;
-	f = flow_to(tp, gid, m->qid, &code);
+	f = flow_to(tp, gid, m, &code);
 	if (unlikely(!f))
 		return code;
 	if (unlikely(tp->now - f->tx_at > URN_FLOW_RENEW_NS) && urn_psn_tx_idle(&f->tx))

@@ -168,6 +168,25 @@ urn_flow_refuse(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], ui
 	URN_COUNT(tp, FLOW_ACKS_TX);
 }
 
+void
+urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+	     uint32_t una)
+{
+	const struct urn_eth *eth = rte_pktmbuf_mtod(m, const struct urn_eth *);
+	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
+	struct urn_txd *d;
+	uint8_t *bth;
+
+	d = answer(tp, gid, eth->src, key, URN_FLOW_ACK, (uint32_t)sizeof(struct urn_flow_ack),
+		   &bth);
+	if (!d)
+		return; /* the sender repeats its data, and is asked then */
+	memset(put_hdr(tp, bth, h->epoch, key, tp->cfg.engine, una) + 1, 0,
+	       sizeof(struct urn_flow_ack));
+	urn_flow_emit(tp, d, false);
+	URN_COUNT(tp, FLOW_ACKS_TX);
+}
+
 /* ---- taken */
 
 /* The flow that an answer belongs to. NULL: its epoch is over (counted) */
@@ -376,6 +395,7 @@ urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
 	struct urn_flow *f = answered_flow(tp, m, gid, own);
 	struct ack a;
+	bool asked;
 
 	URN_COUNT(tp, FLOW_ACKS_RX);
 	if (f && unlikely(!read_ack(m, f, &a))) {
@@ -386,6 +406,7 @@ urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 		urn_tp_done(tp, m);
 		return;
 	}
+	asked = !f->tx_start;
 	f->tx_start = rte_be_to_cpu_32(h->start);
 	/* The rate before the packets in flight are counted down. */
 	if (unlikely(a.flags & URN_FLOW_ACK_MARKED) && tp->dcqcn.line)
@@ -394,6 +415,8 @@ urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 		if (unlikely(a.flags & URN_FLOW_ACK_HOLES))
 			judge(tp, f, &a);
 		progress(tp, f);
+	} else if (unlikely(asked)) { /* the node kept nothing, and wants to see its start */
+		urn_flow_lose_all(tp, f);
 	}
 	if (urn_flow_has_new(f) || f->lost)
 		urn_flow_sched(tp, f);

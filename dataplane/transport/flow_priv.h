@@ -31,6 +31,10 @@
 enum {
 	URN_FLOWS_MAX = 65536,		      /* flows of an engine and adapter */
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
+	URN_FLOWS_DOUBTED = 2048,      /* flows with URN_FLOWF_DOUBTED; beyond, senders are asked first */
+	URN_FLOWS_OWNER = 4096,        /* flows that messages of a bucket of makers made */
+	URN_FLOWS_CROWD = 2048,        /* ... beyond these, idle ones go early */
+	URN_FLOW_MAKERS = 4096,        /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_FRAMES = 16, /* packets of a flow in a turn */
 	URN_FLOW_FIRST = 16,  /* packets under way until the node acknowledges the first one of an epoch */
@@ -63,6 +67,7 @@ enum {
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
 #define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
+#define URN_FLOW_CROWD_NS 1000000000ull  /* ns ... if its maker has more than URN_FLOWS_CROWD, and no data came by it */
 #define URN_FLOW_ASK_NS 2500000000ull    /* ns without a MAC address after which there is no such node: longer than all tries for it take */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
 #define URN_FLOW_STALL_NS                                                                          \
@@ -96,6 +101,7 @@ enum urn_flow_flag {
 	URN_FLOWF_ACK_LATE = 1 << 7, /* the acknowledgement let data go first, in the turn before */
 	URN_FLOWF_STALLED = 1 << 8,  /* a message stalled and lost its place; stalled_id is valid */
 	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for; asked_at is valid */
+	URN_FLOWF_DOUBTED = 1 << 10, /* rx_epoch may be forged: no packet of it named our start; counts in urn_flows.doubted */
 	URN_FLOWF_GATHERS = 1 << 6,  /* in the list urn_tp.gathered; gathered_next is valid */
 };
 
@@ -202,6 +208,7 @@ struct urn_flow {
 	uint16_t congestion;       /* state of congestion, by index; 0: none */
 	uint16_t out, lost;        /* packets in flight; packets to be sent again */
 	uint16_t wholes_n;         /* entries of wholes */
+	uint16_t maker;            /* bucket of the owner whose message made the flow, and 1: counts in urn_flows.made; 0: none */
 	uint16_t gathered_n;        /* messages since the flow was served */
 	uint16_t asked_at;         /* units of 2^20 ns, wraps: when the wait for the MAC address began; valid with URN_FLOWF_ASKS */
 };
@@ -214,6 +221,8 @@ struct urn_flows {
 	uint64_t epochs;           /* epochs given out */
 	uint64_t born;             /* ns: start of this transport */
 	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
+	uint32_t doubted;          /* flows with URN_FLOWF_DOUBTED */
+	uint16_t made[URN_FLOW_MAKERS]; /* flows that messages made, by bucket of the owner, at most URN_FLOWS_OWNER each */
 	uint32_t wholes;           /* messages that are put together */
 	TAILQ_HEAD(, urn_flow_whole) whole; /* ... those, the one that began first in front */
 	struct urn_flow_node
@@ -267,6 +276,8 @@ void urn_flows_free(struct urn_tp *tp);
 struct urn_flow *urn_flow_find(struct urn_tp *tp, const uint8_t gid[16], uint8_t key);
 /* Make a flow, which is not there. flags: 0 or URN_FLOWF_RX. NULL: no room (counted) */
 struct urn_flow *urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t flags);
+/* The epoch that a flow receives is in doubt, or not any more. */
+void urn_flow_doubt(struct urn_tp *tp, struct urn_flow *f, bool doubted);
 /* The own address of a flow. */
 static inline const uint8_t *
 urn_flow_own(const struct urn_tp *tp, const struct urn_flow *f)
@@ -374,6 +385,12 @@ void urn_flows_age_kept(struct urn_tp *tp);
 bool urn_flow_tell(struct urn_tp *tp, struct urn_flow *f);
 /* An acknowledgement came from a node; own: URN_FLOW_KEY_OWN bits of the address it went to; takes m. */
 void urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
+/*
+ * Ask the sender of a packet of data, of which nothing is kept, to repeat the packet with our start: acknowledge
+ * nothing. The sender of a packet with a forged source does not get the question. una: oldest PSN that the
+ * sender has not seen acknowledged
+ */
+void urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key, uint32_t una);
 /* Data with this key and epoch, network order, named a start of ours that is over: say so. */
 void urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
 		    uint32_t engine);
@@ -391,6 +408,8 @@ void urn_flow_was_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid
 
 /* Begin to wait for an acknowledgement anew. */
 void urn_flow_arm(struct urn_tp *tp, struct urn_flow *f);
+/* All packets in flight are to be sent again. */
+void urn_flow_lose_all(struct urn_tp *tp, struct urn_flow *f);
 /* Nothing is under way: look at the flow again when it may be forgotten. */
 void urn_flow_age(struct urn_tp *tp, struct urn_flow *f);
 /* The timer of a flow is due. */

@@ -151,18 +151,44 @@ owe_ack(struct urn_tp *tp, struct urn_flow *f, struct rte_mbuf *m)
 	urn_flow_sched(tp, f);
 }
 
+/* True when the sender of a packet gets our answers: the packet names our start, or is our own. */
+static bool
+is_known(const struct data *d)
+{
+	return d->start >= URN_FLOW_START_MIN || d->from.own;
+}
+
+/*
+ * True when a packet begins an epoch, and its sender is to be asked for our start first: its source
+ * may be forged. A packet with a forged source neither ends the epoch of the node that has the
+ * address, nor fills the table of flows. f: the flow; NULL: none
+ */
+static bool
+is_doubtful(const struct urn_tp *tp, const struct urn_flow *f, const struct data *d)
+{
+	if (is_known(d) || (f && f->rx_epoch == d->epoch))
+		return false;
+	return (f && f->rx_epoch) || tp->flows->doubted >= URN_FLOWS_DOUBTED;
+}
+
 /* Look at the epoch of a packet; a later one begins the direction anew. returns: true when the packet may be accepted */
 static bool
 check_epoch(struct urn_tp *tp, struct urn_flow *f, const struct data *d)
 {
-	if (likely(f->rx_epoch == d->epoch))
+	bool sure = f->rx_epoch && !(f->flags & URN_FLOWF_DOUBTED);
+
+	if (likely(f->rx_epoch == d->epoch)) {
+		if (unlikely(!sure) && is_known(d))
+			urn_flow_doubt(tp, f, false);
 		return true;
-	/* An epoch that was forged, or made by a clock that was set back, does not shut the node out for ever. */
-	if (f->rx_epoch && (int64_t)(d->epoch - f->rx_epoch) < 0 && tp->now - f->rx_at < URN_FLOW_DOUBT_NS)
+	}
+	/* An epoch of before the node's clock was set back does not shut the node out for ever. */
+	if (sure && (int64_t)(d->epoch - f->rx_epoch) < 0 && tp->now - f->rx_at < URN_FLOW_DOUBT_NS)
 		return false;
 	urn_flow_forget_rx(tp, f);
 	f->rx_epoch = d->epoch;
 	f->expected = d->una;
+	urn_flow_doubt(tp, f, !is_known(d));
 	return true;
 }
 
@@ -279,6 +305,11 @@ accept_data(struct urn_tp *tp, struct rte_mbuf *m, struct data *d)
 		goto drop;
 	}
 	f = urn_flow_find(tp, d->from.node, d->key);
+	if (unlikely(is_doubtful(tp, f, d))) {
+		urn_flow_ask(tp, m, d->from.node, d->key, d->una);
+		why = URN_C_FLOW_DROP_ASKED;
+		goto drop;
+	}
 	if (unlikely(!f)) {
 		f = urn_flow_make(tp, d->from.node, d->key, URN_FLOWF_RX);
 		if (!f) {

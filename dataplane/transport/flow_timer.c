@@ -37,16 +37,36 @@ is_unanswered(const struct urn_flow *f)
 	return !f->tx_start && !f->rx_epoch;
 }
 
+/*
+ * True when an idle flow is to go early, because its maker has many: a client may name many nodes
+ * in a row. A flow by which data came stays: its bitmap knows repeats.
+ */
+static bool
+is_crowded(const struct urn_tp *tp, const struct urn_flow *f)
+{
+	return f->maker && !f->rx_epoch && tp->flows->made[f->maker - 1] > URN_FLOWS_CROWD;
+}
+
 void
 urn_flow_age(struct urn_tp *tp, struct urn_flow *f)
 {
+	uint64_t ns = is_crowded(tp, f) ? URN_FLOW_CROWD_NS : URN_FLOW_RENEW_NS;
+
 	urn_wheel_start(&tp->wheel, &f->tx.timer,
-			tp->now + (is_unanswered(f) ? URN_FLOW_NOBODY_NS : URN_FLOW_RENEW_NS));
+			tp->now + (is_unanswered(f) ? URN_FLOW_NOBODY_NS : ns));
 }
 
-/* All packets in flight count as lost. */
-static void
-lose_all(struct urn_tp *tp, struct urn_flow *f)
+/* True when nothing is under way, and nothing was for so long that the flow is to be forgotten. */
+static bool
+is_aged(const struct urn_tp *tp, const struct urn_flow *f)
+{
+	uint64_t ns = is_crowded(tp, f) ? URN_FLOW_CROWD_NS : URN_FLOW_AGE_NS;
+
+	return is_unanswered(f) || (tp->now - f->tx_at >= ns && tp->now - f->rx_at >= ns);
+}
+
+void
+urn_flow_lose_all(struct urn_tp *tp, struct urn_flow *f)
 {
 	for (struct urn_work *w = f->tx.head; w; w = w->next)
 		if (w->flow.state == URN_FLOW_OUT)
@@ -68,7 +88,7 @@ timed_out(struct urn_tp *tp, struct urn_flow *f)
 		if (tp->cfg.neigh_doubt)
 			tp->cfg.neigh_doubt(tp->cfg.neigh_ctx, f->gid);
 	}
-	lose_all(tp, f);
+	urn_flow_lose_all(tp, f);
 	urn_flow_arm(tp, f);
 }
 
@@ -78,7 +98,7 @@ repeat_early(struct urn_tp *tp, struct urn_flow *f)
 {
 	if (urn_psn_early(&f->tx)) {
 		URN_COUNT(tp, EARLY_TIMEOUTS);
-		lose_all(tp, f);
+		urn_flow_lose_all(tp, f);
 	} else {
 		URN_COUNT(tp, PROBES);
 		if (f->tx.head->flow.state == URN_FLOW_OUT)
@@ -125,9 +145,7 @@ urn_flow_due(struct urn_tp *tp, struct urn_flow *f)
 	}
 	if (urn_flow_has_new(f))
 		return;
-	if (!(f->flags & URN_FLOWF_ACK) &&
-	    (is_unanswered(f) ||
-	     (tp->now - f->tx_at >= URN_FLOW_AGE_NS && tp->now - f->rx_at >= URN_FLOW_AGE_NS)))
+	if (!(f->flags & URN_FLOWF_ACK) && is_aged(tp, f))
 		urn_flow_free(tp, f);
 	else
 		urn_flow_age(tp, f);

@@ -4,7 +4,6 @@
 
 #include "base/rnd.h"
 
-#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -451,76 +450,6 @@ hostile_packets(void **state)
 	flow_net_end(n);
 }
 
-/* The memory of flows is bounded: packets of ever more nodes make no more flows than half of what there may be. */
-static void
-flows_are_bounded(void **state)
-{
-	struct flow_net *n = flow_net_new(2, 1);
-	uint8_t gid[16];
-
-	(void)state;
-	memcpy(gid, n->node[0].gid, 16);
-	for (uint32_t i = 0; i < URN_FLOWS_RX_MAX + 10u; i++) {
-		memcpy(gid + 12, &i, 4);
-		(void)urn_flow_make(n->node[1].tp, gid, 0, URN_FLOWF_RX);
-	}
-	assert_int_equal(urn_flow_count(n->node[1].tp), URN_FLOWS_RX_MAX);
-	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_NONE), 10);
-	assert_true(sizeof(struct urn_flow) <= 512);
-	assert_non_null(urn_flow_make(n->node[1].tp, n->node[0].gid, 0, 0));
-	flow_net_end(n);
-}
-
-/* Name 64 Ki nodes, and let their flows age. before: bytes of the heap; returns: bytes that it has
- * again */
-static size_t
-name_nodes(struct flow_net *n, size_t before)
-{
-	enum { FLOWS = 65536, AGED_S = 70 };
-	static struct flow_sent s[FLOWS];
-	uint8_t gid[16];
-	size_t most;
-
-	memset(s, 0, sizeof(s));
-	memcpy(gid, n->node[1].gid, 16);
-	n->node[0].neigh = -1;
-	for (uint32_t i = 0; i < FLOWS; i++) {
-		s[i].m = (struct urn_flow_msg){.qid = flow_qid(0)};
-		memcpy(gid + 13, &i, 2);
-		assert_int_equal(urn_flow_send(n->node[0].tp, gid, &s[i].m), URN_MSG_PENDING);
-	}
-	most = mallinfo2().uordblks - before;
-	assert_int_equal(urn_flow_count(n->node[0].tp), FLOWS);
-	print_message("%zu bytes a flow\n", most / FLOWS);
-	assert_true(most <= FLOWS * 1024u);
-	n->node[0].neigh = -2;
-	for (int i = 0; i < AGED_S; i++) {
-		n->now += 1000 * MS;
-		flow_net_run(n, 40 * FLOW_NET_STEP);
-	}
-	for (int i = 0; i < FLOWS && urn_flow_count(n->node[0].tp); i++) /* a turn looks at few */
-		flow_net_run(n, FLOW_NET_STEP);
-	assert_int_equal(urn_flow_count(n->node[0].tp), 0);
-	return mallinfo2().uordblks;
-}
-
-/*
- * DB-6: an active flow costs at most 1 KiB of the heap, and a node that is idle nothing after its
- * flow has aged out. In the first round the allocator fills its own cache with a few free blocks,
- * which it counts as used.
- */
-static void
-memory_of_flows(void **state)
-{
-	struct flow_net *n = flow_net_new(2, 1);
-	size_t before = mallinfo2().uordblks, after = name_nodes(n, before);
-
-	(void)state;
-	assert_true(after <= before + 16384);
-	assert_int_equal(name_nodes(n, after), after);
-	flow_net_end(n);
-}
-
 int
 main(void)
 {
@@ -540,8 +469,6 @@ main(void)
 		cmocka_unit_test(forgotten),
 		cmocka_unit_test(marks_slow_down),
 		cmocka_unit_test(hostile_packets),
-		cmocka_unit_test(flows_are_bounded),
-		cmocka_unit_test(memory_of_flows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
