@@ -37,7 +37,8 @@ enum {
 	URN_FLOW_MAKERS = 4096,        /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_FRAMES = 16, /* packets of a flow in a turn */
-	URN_FLOW_FIRST = 16,  /* packets under way until the node acknowledges the first one of an epoch */
+	URN_FLOW_FIRST =
+		16, /* packets under way until the node acknowledges the first one of an epoch */
 	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time */
 	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
 	URN_FLOW_WHOLES_FLOW = 16, /* ... of a flow: more than URN_FLOW_ACTIVE, and so those that
@@ -46,11 +47,12 @@ enum {
 	URN_FLOW_IDS = 1024, /* ids that are told apart: a sender begins fewer while parts of one
 				are under way */
 	URN_FLOW_SLOW_SHIFT = 13, /* slower than a byte in 2^13 ns: the place goes to another */
-	URN_FLOW_KINDS = 8, /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB */
+	URN_FLOW_KINDS = 8,	  /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB */
 	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
 	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
-	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those at the same time */
-	URN_FLOW_OWNERS = 16,	       /* buckets of owners, for the bound of waiting messages */
+	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
+					   at the same time */
+	URN_FLOW_OWNERS = 16,		/* buckets of owners, for the bound of waiting messages */
 	URN_FLOW_WAITING = 128, /* short messages of a bucket of owners that may wait in a flow */
 	URN_FLOW_WAITING_LONG = 16, /* short messages that a long one counts as */
 	URN_FLOW_TIMEOUT = 16,	    /* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
@@ -73,7 +75,8 @@ enum {
 #define URN_FLOW_STALL_NS                                                                          \
 	10000000000ull /* ns without a part after which a message gives its place to another; also \
 			  allowance of a slow one */
-#define URN_FLOW_KEEP_NS 10000000000ull  /* ns without a long message after which buffers go back to the system */
+#define URN_FLOW_KEEP_NS \
+	10000000000ull /* ns without a long message after which buffers go back to the system */
 
 /* Positions of a message in its flow; urn_flow_msg.state. */
 enum urn_flow_msg_state {
@@ -119,7 +122,8 @@ struct urn_flow_held {
 
 /* A long message that is put together. */
 struct urn_flow_whole {
-	SLIST_ENTRY(urn_flow_whole) link; /* in the flow's list, the newest first; or in urn_flows.kept */
+	SLIST_ENTRY(urn_flow_whole)
+	link; /* in the flow's list, the newest first; or in urn_flows.kept */
 	TAILQ_ENTRY(urn_flow_whole) turn; /* in urn_flows.whole */
 	struct urn_flow *flow; /* the flow that it came by */
 	uint64_t since, at;    /* ns: when the first part came, and the last */
@@ -128,7 +132,7 @@ struct urn_flow_whole {
 	uint32_t len, got; /* bytes of the message; bytes that came */
 	uint64_t edges; /* ends of the parts that came, less their beginnings: sum of secret numbers
 			   (flow_whole.c) */
-	uint8_t kind;      /* kind of the buffer, which this struct begins; the same for its life */
+	uint8_t kind;	/* kind of the buffer, which this struct begins; the same for its life */
 	uint8_t data[] __attribute__((aligned(64))); /* room for len bytes, or for more */
 };
 
@@ -228,11 +232,13 @@ struct urn_flows {
 	struct urn_flow_node
 		node[URN_FLOW_WHOLES]; /* nodes with messages among these; nodes are valid */
 	uint32_t nodes;
-	uint32_t kept_n;				 /* buffers that are kept */
-	struct urn_flow_whole_list kept[URN_FLOW_KINDS]; /* buffers without a message, by kind; owner */
-	uint64_t kept_at;          /* ns: when a buffer was taken last */
-	uint64_t secret; /* for place() (flow_whole.c): nobody else knows it */
-	uint32_t kept_bytes;       /* bytes of messages that those have room for, at most URN_FLOW_KEPT_BYTES */
+	uint32_t kept_n; /* buffers that are kept */
+	struct urn_flow_whole_list
+		kept[URN_FLOW_KINDS]; /* buffers without a message, by kind; owner */
+	uint64_t kept_at;	      /* ns: when a buffer was taken last */
+	uint64_t secret;	      /* for place() (flow_whole.c): nobody else knows it */
+	uint32_t kept_bytes;	      /* bytes of messages that those have room for, at most
+					 URN_FLOW_KEPT_BYTES */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
 	struct urn_flow_held *spare_held; /* taken when a flow holds messages; NULL: none now */

@@ -5,9 +5,9 @@
  *   kept ─ first part ─► put together ─ last part ─► delivered ─► kept
  *                              └─ let go, stalled, flow forgotten ─► kept
  *
- * Buffers have a few sizes, and those without a message are kept warm: memory from the system costs a page fault
- * for each 4 KiB, more than the copy of the bytes. A buffer that is kept holds bytes of a message before, so a message
- * is delivered only when its parts cover it exactly.
+ * Buffers have a few sizes, and those without a message are kept warm: memory from the system costs
+ * a page fault for each 4 KiB, more than the copy of the bytes. A buffer that is kept holds bytes
+ * of a message before, so a message is delivered only when its parts cover it exactly.
  */
 #include "transport/flow_priv.h"
 
@@ -56,7 +56,8 @@ free_smallest(struct urn_flows *fl)
 	free(take_kept(fl, kind));
 }
 
-/* A buffer of a kind, or of a larger one: that way buffers that are kept fit sooner or later. NULL: no memory */
+/* A buffer of a kind, or of a larger one: that way buffers that are kept fit sooner or later. NULL:
+ * no memory */
 static struct urn_flow_whole *
 get_buffer(struct urn_flows *fl, unsigned int kind)
 {
@@ -104,9 +105,10 @@ urn_flows_age_kept(struct urn_tp *tp)
 /* ---- parts */
 
 /*
- * A number for a place of a message, which nobody else can compute. The parts of a message are its edges from place to
- * place: they lead from 0 to its length without gap or overlap only if their ends, less their beginnings, add up to the
- * length less 0. A part costs two numbers, and a message no map of the parts that came.
+ * A number for a place of a message, which nobody else can compute. The parts of a message are its
+ * edges from place to place: they lead from 0 to its length without gap or overlap only if their
+ * ends, less their beginnings, add up to the length less 0. A part costs two numbers, and a message
+ * no map of the parts that came.
  */
 static inline uint64_t
 place(const struct urn_flows *fl, uint32_t off)
@@ -234,7 +236,8 @@ urn_flow_drop_wholes(struct urn_tp *tp, struct urn_flow *f)
 	f->flags &= (uint16_t)~URN_FLOWF_STALLED;
 }
 
-/* A message stalled, and gives its place away. Parts of it may come all the same: these are refused. */
+/* A message stalled, and gives its place away. Parts of it may come all the same: these are
+ * refused. */
 static void
 drop_stalled(struct urn_tp *tp, struct urn_flow_whole *h)
 {
@@ -380,7 +383,8 @@ find_whole(const struct urn_flow *f, const struct urn_flow_seg *s)
 	return h;
 }
 
-/* All bytes of a message came: its parts may still overlap, and then bytes of another message lie between them. */
+/* All bytes of a message came: its parts may still overlap, and then bytes of another message lie
+ * between them. */
 static uint8_t
 deliver(struct urn_tp *tp, struct urn_flow_from *from, const struct urn_flow_whole *h)
 {
@@ -398,7 +402,8 @@ deliver(struct urn_tp *tp, struct urn_flow_from *from, const struct urn_flow_who
 }
 
 uint8_t
-urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from, const struct urn_flow_seg *s)
+urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from,
+		   const struct urn_flow_seg *s)
 {
 	uint32_t off = rte_be_to_cpu_32(s->off), bytes = rte_be_to_cpu_16(s->bytes);
 	struct urn_flow_whole *h = find_whole(f, s);
@@ -409,7 +414,8 @@ urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *
 	if (!h)
 		return code;
 	/* Parts of one id that belong to different messages: their sender mixes them up. */
-	if (h->len != rte_be_to_cpu_32(s->len) || h->qid != rte_be_to_cpu_64(s->qid) || h->got + bytes > h->len)
+	if (h->len != rte_be_to_cpu_32(s->len) || h->qid != rte_be_to_cpu_64(s->qid) ||
+	    h->got + bytes > h->len)
 		return URN_MSG_BUSY;
 	memcpy(h->data + off, s + 1, bytes);
 	h->got += bytes;

@@ -28,8 +28,8 @@
 enum {
 	MS_NODES = 65,
 	MS_SETS = 256, /* register sets of a node at a time */
-	MS_NIC = 64,  /* frames that wait in a node's NIC to be sent */
-	MS_RX = 1024, /* ... and those that came */
+	MS_NIC = 64,   /* frames that wait in a node's NIC to be sent */
+	MS_RX = 1024,  /* ... and those that came */
 	MS_SWITCHES = 5,
 	MS_CROWD = 24, /* long messages that a node puts together at a time, from which on it may
 			  answer BUSY */
