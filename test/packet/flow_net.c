@@ -294,7 +294,7 @@ arrive(struct flow_net *n)
 	n->wire_n = kept;
 }
 
-/* What an engine does with packets for engines that its adapter has not (engine/exchange.c). */
+/* Answer packets for engines that the adapter has not, as an engine does (engine/exchange.c). */
 static void
 hand_over(struct urn_tp *tp)
 {

@@ -61,7 +61,7 @@ no_engine_keeps_nothing(void **state)
 	flow_net_end(n);
 }
 
-/* DB-5: a restarted node that lost engines says so: what was sent to its life before may be there, what follows is not. */
+/* DB-5: a restarted node that lost engines says so: messages to its life before may be there, later ones are not. */
 static void
 fewer_engines_after_a_restart(void **state)
 {

@@ -97,7 +97,7 @@ a_second_doorbell_waits_for_the_first(void **state)
 	assert_int_equal(rig_count(URN_C_MSG_RUNG_PENDING), 2);
 	rig_answer(0, URN_MSG_DONE);
 	assert_int_equal(rig_answered_seq(0), 1);
-	rig_ring(0); /* for ARM INTR, say: what was refused is not sent */
+	rig_ring(0); /* for ARM INTR, say: a refused write is not sent */
 	rig_turn(3);
 	assert_int_equal(rig.sends, 1);
 	assert_int_equal(rig_answered_seq(0), 1);
