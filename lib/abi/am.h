@@ -58,14 +58,6 @@ enum urn_am_op {
 	URN_AM_READ = 2,  /* the target's bytes to local memory */
 };
 
-/* Ways of an operation (AM-8). */
-enum urn_am_way {
-	URN_AM_AUTO = 0,      /* direct if one packet holds all bytes, else pipelined */
-	URN_AM_DIRECT = 1,    /* one packet; BAD_COMMAND if that does not hold all bytes */
-	URN_AM_PIPELINED = 2, /* packets with an address each */
-	URN_AM_WAYS,
-};
-
 /* A command. Client's. */
 struct urn_abi_am_cmd {
 	uint8_t op;        /* enum urn_am_op */
@@ -105,13 +97,6 @@ struct urn_abi_am_dp {
 struct urn_abi_am_ep {
 	struct urn_abi_am_client client; /* client's line */
 	struct urn_abi_am_dp dp;         /* dataplane's line */
-};
-
-/* Access rights of a region. */
-enum urn_am_access {
-	URN_AM_ACCESS_WRITE = 1 << 0,
-	URN_AM_ACCESS_READ = 1 << 1,
-	URN_AM_ACCESS_ALL = URN_AM_ACCESS_WRITE | URN_AM_ACCESS_READ,
 };
 
 /* A range of a region. Client's; copied once by URN_CTL_AM_REG. */

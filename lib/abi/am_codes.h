@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Outcomes of operations on remote memory (AM-2 to AM-9). Events of endpoints hold them (abi/am.h), and
- * access error messages carry them from node to node.
+ * Ways and outcomes of operations on remote memory, and rights to it (AM-2 to AM-9). Events of endpoints hold
+ * the outcomes (abi/am.h), and access error messages carry them from node to node.
  */
 #ifndef URN_ABI_AM_CODES_H
 #define URN_ABI_AM_CODES_H
 
 #include <stdint.h>
+
+/* Ways of an operation (AM-8). */
+enum urn_am_way {
+	URN_AM_AUTO = 0,      /* direct if one packet holds all bytes, else pipelined */
+	URN_AM_DIRECT = 1,    /* one packet; BAD_COMMAND if that does not hold all bytes */
+	URN_AM_PIPELINED = 2, /* packets with an address each */
+	URN_AM_WAYS,
+};
+
+/* Access rights of a region. */
+enum urn_am_access {
+	URN_AM_ACCESS_WRITE = 1 << 0,
+	URN_AM_ACCESS_READ = 1 << 1,
+	URN_AM_ACCESS_ALL = URN_AM_ACCESS_WRITE | URN_AM_ACCESS_READ,
+};
 
 /* X(NAME, number, word, text) */
 /* clang-format off */
