@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Remote memory access (AM-2 to AM-11; lib/abi/am.h, doc/inside/active-messages.md): endpoints of one
- * adapter on one engine. An endpoint is a source of work. Its commands become messages of flows; messages
+ * adapter on one engine. An endpoint is a source of work. The commands of an endpoint become messages of flows; messages
  * that come for an endpoint are carried out here, on the engine's lcore, without the target's program.
  *
  *   ep.c      endpoints come and go; slots and generations; the endpoint as a source
@@ -50,7 +50,7 @@ struct urn_am_config {
 	struct urn_tp_share *share; /* share of the client on this engine; never NULL */
 	struct urn_abi_am_ep *regs; /* in the client's area, urn_am_ep_bytes() long, all zero */
 	uint32_t db;                /* doorbell id, taken */
-	uint32_t entries;           /* of the rings; a power of two up to URN_AM_ENTRIES_MAX */
+	uint32_t entries;           /* slots of a ring; a power of two up to URN_AM_ENTRIES_MAX */
 	uint32_t ranges;            /* room for ranges, up to URN_AM_RANGES_MAX */
 	uint32_t pd;                /* protection domain of the client, which outlives the endpoint */
 };
@@ -64,7 +64,7 @@ bool urn_am_ep_end(struct urn_tp *tp, struct urn_source *src);
 struct urn_am_view {
 	uint64_t qid;               /* number of the endpoint */
 	struct urn_abi_am_ep *regs; /* in the client's area */
-	uint32_t entries, ranges;   /* as in struct urn_am_config */
+	uint32_t entries, ranges;   /* like those of struct urn_am_config */
 	uint32_t pd;                /* protection domain */
 	uint32_t slot;
 };

@@ -19,7 +19,7 @@ urn_am_create(unsigned int engine, uint64_t seed, bool unregistered)
 	am->unregistered = unregistered;
 	am->seed = urn_rnd_at(seed, 0);
 	am->generation = (uint32_t)urn_rnd_at(seed, 1);
-	am->tags = urn_rnd_at(seed, 2) >> 17; /* of 48 bits: room for 2^47 */
+	am->tags = urn_rnd_at(seed, 2) >> 17; /* 48 bits in all: room for 2^47 */
 	am->user.ops = &urn_am_late_ops;
 	am->user.source.kind = URN_SOURCE_OPS;
 	TAILQ_INIT(&am->late);

@@ -55,17 +55,17 @@ enum urn_am_out_flag {
 /* A packet that this engine sends: of an operation, or a reply to a peer's. */
 struct urn_am_out {
 	struct urn_flow_msg msg;      /* the flow's with URN_AM_OUT_FLOW */
-	TAILQ_ENTRY(urn_am_out) link; /* of its endpoint's list, or of the replies that wait; valid for those */
+	TAILQ_ENTRY(urn_am_out) link; /* in its endpoint's list, or among the replies that wait; valid for those */
 	struct urn_am_ep *ep;         /* endpoint; NULL: a reply */
 	uint64_t tag;                 /* number in the upper 48 bits, slot below; never used twice */
 	uint64_t at;                  /* ns, of a reply: when it was made */
 	uint32_t slot;                /* constant */
 	uint32_t next;                /* the pool's */
 	uint32_t len;                 /* bytes of memory */
-	uint32_t off;                 /* of an operation: bytes of it before */
+	uint32_t off;                 /* bytes of the operation before this packet's; valid with ep */
 	uint16_t op;                  /* index of the operation; valid with ep */
 	uint8_t flags;                /* enum urn_am_out_flag */
-	uint8_t bucket;               /* of the reply's node */
+	uint8_t bucket;               /* bucket of a reply's node */
 	uint8_t node[16];             /* GID it goes to */
 	uint8_t buf[URN_AM_MSG_MAX];
 };
@@ -88,7 +88,7 @@ struct urn_am_ep {
 	struct urn_source_ops_user user; /* source and operations */
 	struct urn_source_timer timer;   /* started while operations are under way */
 	struct urn_abi_am_ep *regs;      /* in the client's area; the same for its life */
-	uint32_t entries, ranges;        /* of the rings, of the list; the same for its life */
+	uint32_t entries, ranges;        /* slots of a ring, and of the list; the same for its life */
 	uint32_t pd, slot;               /* the same for its life */
 	uint32_t taken, events;          /* commands taken, events written; wrap */
 	uint32_t under;                  /* operations under way */

@@ -62,7 +62,7 @@ carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg
 static void
 sched_late(struct urn_tp *tp, struct urn_am *am)
 {
-	am->user.source.share = &tp->nobodys; /* as flows have it */
+	am->user.source.share = &tp->nobodys; /* a flow's, too */
 	urn_sched_add(&tp->sched, &am->user.source);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control requests on endpoints of remote memory access (AM-8, AM-9). As with register sets, an endpoint is made
- * and ended in the thread of its engine, and control keeps no state of it. So are regions, in pieces small
- * enough for a turn.
+ * Control requests on endpoints of remote memory access (AM-8, AM-9). An endpoint is made
+ * and ended in the thread of its engine, like a register set, and so are its regions. Control keeps no state of
+ * either.
  */
 #include "am/am.h"
 #include "control/adapter.h"
@@ -23,7 +23,7 @@ struct ep_view {
 
 /* ---- open */
 
-struct opening {
+struct am_opening {
 	struct urn_client_shard *cs;
 	struct urn_am_config cfg;
 	struct urn_am_view v; /* the endpoint; valid on success */
@@ -34,7 +34,7 @@ struct opening {
 static void
 open_ep(void *arg)
 {
-	struct opening *o = arg;
+	struct am_opening *o = arg;
 	struct urn_am *am = o->cs->shard->am;
 	struct urn_am_ep *ep;
 
@@ -72,7 +72,7 @@ urn_ctl_am_open(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 {
 	struct urn_adapter *a = c->adapter;
 	uint32_t vector = req->am_open.comp_vector % a->vectors;
-	struct opening o = {.cs = urn_client_shard(c, vector)};
+	struct am_opening o = {.cs = urn_client_shard(c, vector)};
 	uint64_t bytes, off;
 	int rc = check_open(c, req, rep);
 

@@ -39,7 +39,7 @@ struct urn_am_hdr {
 	uint8_t code;     /* ERROR: enum urn_am_code, not DONE; else 0 */
 	uint16_t flags;   /* 0; none is known */
 	uint32_t len;     /* bytes of memory, 1 to URN_AM_CHUNK_MAX; replies: as in the message that they answer */
-	uint64_t tag;     /* of the message; replies: of the message that they answer */
+	uint64_t tag;     /* number of the message; replies: number of the message that they answer */
 	uint64_t addr;    /* WRITE, READ: first byte in the target's memory; replies: 0 */
 	uint64_t key;     /* WRITE, READ: access key; 0: none; replies: 0 */
 } __attribute__((packed));
@@ -49,7 +49,7 @@ _Static_assert(offsetof(struct urn_am_hdr, key) == 24, "header of remote memory 
 
 /* A message, its numbers in host order. */
 struct urn_am_msg {
-	uint8_t kind, code;  /* of struct urn_am_hdr */
+	uint8_t kind, code;  /* those of struct urn_am_hdr */
 	uint32_t len;        /* bytes of memory */
 	uint64_t tag, addr, key;
 	const uint8_t *data; /* len bytes, in the message; NULL: a kind without */

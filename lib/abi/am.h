@@ -67,7 +67,7 @@ struct urn_abi_am_cmd {
 	uint64_t qid;      /* target endpoint */
 	uint8_t node[16];  /* target node, its GID */
 	uint64_t remote;   /* address at the target */
-	uint64_t key;      /* of the target's region; 0: memory that the endpoint declared without a key */
+	uint64_t key;      /* key of the target's region; 0: memory that the endpoint declared without a key */
 	uint64_t local;    /* address here */
 	uint32_t lkey;     /* key of the memory region (URN_CTL_REG_MR) that the local bytes lie in */
 	uint32_t id;       /* the client's, handed back in the event */
@@ -75,7 +75,7 @@ struct urn_abi_am_cmd {
 
 /* An event: an operation ended. Dataplane's. */
 struct urn_abi_am_event {
-	uint32_t id;       /* of the command */
+	uint32_t id;       /* id of the command */
 	uint8_t code;      /* enum urn_am_code, perhaps with URN_AM_MAY_BE_THERE */
 	uint8_t rsvd[3];   /* 0 */
 	uint64_t bytes;    /* bytes that replies confirmed */

@@ -333,14 +333,14 @@ struct urn_abi_req {
 		} msg_bind;
 		struct {
 			uint32_t comp_vector; /* picks the engine */
-			uint32_t entries;     /* of the rings, a power of two up to URN_AM_ENTRIES_MAX */
+			uint32_t entries;     /* slots of a ring, a power of two up to URN_AM_ENTRIES_MAX */
 			uint32_t ranges;      /* room for ranges of all regions, up to URN_AM_RANGES_MAX */
 			uint32_t pd;          /* protection domain of the memory that the endpoint moves, and offers */
 		} am_open;
 		struct {
 			uint32_t access;      /* enum urn_am_access, at least one */
 			uint32_t flags;       /* enum urn_am_reg_flag */
-			uint32_t ranges;      /* of the endpoint's list, from its start */
+			uint32_t ranges;      /* number of ranges, from the start of the endpoint's list */
 		} am_reg;
 		struct {
 			uint32_t rsvd;

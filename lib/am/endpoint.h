@@ -23,7 +23,7 @@ enum {
 	URN_AM_BATCH = 64,     /* messages of a kind, and events, in one call of urn_am_progress() */
 	URN_AM_MAGIC = 0xa3,   /* first byte of a message */
 	URN_AM_REQUESTS_MAX = 4096,
-	URN_AM_SLOT_BITS = 12, /* of a request's number */
+	URN_AM_SLOT_BITS = 12, /* low bits of a request's number */
 	URN_AM_RETRY_US = 1000,
 	URN_AM_REQUEST_TRIES = 10000, /* while the target's queue is full: 10 s */
 	URN_AM_REPLY_TRIES = 100,     /* an honest requester has room */
@@ -46,7 +46,7 @@ struct urn_am_head {
 	uint8_t args;        /* arguments that follow */
 	uint8_t rsvd;        /* 0 */
 	uint32_t handler;    /* request, reply: number of the handler; unknown: the number that was asked for; else 0 */
-	uint64_t number;     /* of the request */
+	uint64_t number;     /* number of the request */
 	uint64_t reply_to;   /* request: number of the queue that takes the answer; else 0 */
 };
 _Static_assert(sizeof(struct urn_am_head) == 24, "header");
@@ -62,7 +62,7 @@ struct urn_am_asked {
 /* A set that sends. */
 struct urn_am_lane {
 	struct urn_register_set set;
-	uint64_t number; /* of the request that is on its way; 0: a reply, or none */
+	uint64_t number; /* number of the request that is on its way; 0: a reply, or none */
 	bool busy;       /* a message's answer was not looked at yet */
 };
 
@@ -83,14 +83,14 @@ struct urn_am_handler {
 /* The function of the program that runs now. */
 enum urn_am_inside {
 	URN_AM_OUTSIDE,
-	URN_AM_IN_CALLBACK, /* of an operation or a failure: requests are allowed */
+	URN_AM_IN_CALLBACK, /* function of an operation or a failure: requests are allowed */
 	URN_AM_IN_REPLY,    /* a reply's handler */
 	URN_AM_IN_REQUEST,  /* a request's handler */
 };
 
 struct urn_am_endpoint {
 	struct urn_msg_dev *dev;
-	struct urn_am_attr attr; /* as granted */
+	struct urn_am_attr attr; /* wishes that were granted */
 
 	/* Messages. */
 	struct urn_register_set requests, replies; /* queues */
@@ -102,11 +102,11 @@ struct urn_am_endpoint {
 	struct urn_am_asked *asked; /* attr.requests; owner */
 	uint32_t asked_free;        /* a free slot; attr.requests: none */
 	uint32_t pending;           /* slots in use */
-	uint64_t serial;            /* of the last request; starts anywhere */
+	uint64_t serial;            /* serial number of the last request; starts anywhere */
 	uint64_t look_at;           /* ns: when requests that wait too long are looked for */
 	enum urn_am_inside inside;
-	/* Of the request whose handler runs. */
-	uint64_t token;             /* of the last request that was handled */
+	/* The request whose handler runs. */
+	uint64_t token;             /* token of the last request that was handled */
 	bool replied;               /* valid inside its handler */
 	struct urn_msg_to asker;    /* where the reply goes; likewise */
 	uint64_t asker_number;      /* the requester's number; likewise */

@@ -28,7 +28,7 @@ struct side {
 	struct urn_am_address address;
 	uint8_t *buf; /* MEM bytes */
 	struct urn_am_memory memory;
-	/* What handlers saw last, and how often they ran. */
+	/* The message that a handler saw last, and numbers of calls. */
 	struct urn_am_message seen;
 	uint8_t data[PAYLOAD];
 	unsigned int requests, replies, failures, done;

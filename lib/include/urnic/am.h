@@ -83,7 +83,7 @@ void urn_am_get_stats(const struct urn_am_endpoint *ep, struct urn_am_stats *sta
 
 /* A message, inside its handler. */
 struct urn_am_message {
-	uint64_t token;       /* of a request, for urn_am_reply(); 0: a reply */
+	uint64_t token;       /* a request's, for urn_am_reply(); 0: a reply */
 	uint64_t number;      /* reply: the number of the request that it answers */
 	const void *data;     /* payload; valid until the handler returns */
 	uint32_t len;         /* bytes of payload */
@@ -98,7 +98,7 @@ int urn_am_handle(struct urn_am_endpoint *ep, uint32_t number, urn_am_handler_fn
 
 /* A request that failed. */
 struct urn_am_failure {
-	uint64_t number;  /* of the request */
+	uint64_t number;  /* number of the request */
 	int err;          /* ENOSYS: no such handler; ETIMEDOUT: no answer in time; EHOSTUNREACH: not delivered */
 	uint8_t code;     /* enum urn_msg_code of the delivery, perhaps with URN_MSG_MAY_BE_THERE; 0: it was delivered */
 	const char *text; /* a sentence for people */
@@ -185,7 +185,7 @@ typedef void urn_rma_done_fn(struct urn_am_endpoint *ep, uint8_t code, uint64_t 
 struct urn_rma {
 	const struct urn_am_address *to;
 	uint64_t remote;      /* first byte in the target's memory, in the target's addresses */
-	uint64_t key;         /* of the target's region; 0: its declared space */
+	uint64_t key;         /* key of the target's region; 0: its declared space */
 	const struct urn_am_memory *memory; /* that holds the local bytes */
 	void *local;          /* first local byte; the bytes stay as they are until the operation ended */
 	uint32_t len;         /* bytes, 1 to 2^30 */

@@ -8,7 +8,7 @@
 
 enum { ENDS = 64 };
 
-static uint8_t *mem[ENDS]; /* of endpoints that were opened in this test */
+static uint8_t *mem[ENDS]; /* memory of endpoints that were opened in this test */
 static unsigned int mems;
 static uint32_t pd[CLIENTS];
 

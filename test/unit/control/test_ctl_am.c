@@ -102,7 +102,7 @@ each_command_has_one_event(void **state)
 	assert_memory_equal(to.mem, from.mem, 100 * AM_ENTRIES);
 }
 
-/* ---- what is not allowed */
+/* ---- refusals */
 
 /* AM-9: wrong key, range or rights: an access error message names the reason, and not a byte moves. */
 static void

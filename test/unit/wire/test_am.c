@@ -152,7 +152,7 @@ ranges_do_not_wrap(void **state)
 	assert_false(urn_am_parse(at, HEADER, &got));
 }
 
-/* Random bytes: whatever is taken for a message is built to the same bytes again. */
+/* Random bytes: a message that is taken is built to the same bytes again. */
 static void
 what_parses_is_canonical(void **state)
 {
