@@ -4,12 +4,12 @@
  * adapter on one engine. An endpoint is a source of work. The commands of an endpoint become messages of flows; messages
  * that come for an endpoint are carried out here, on the engine's lcore, without the target's program.
  *
- *   ep.c      endpoints come and go; slots and generations; the endpoint as a source
- *   space.c   regions, and the check of a packet: key, rights, ranges
- *   out.c     packets that this engine sends: a pool
- *   origin.c  initiator: command ─► packets ─► replies ─► event
- *   target.c  target: packet ─► check ─► copy ─► reply
- *   route.c   flows ─► register sets or endpoints
+ *   ep.c         endpoints come and go; slots and generations; the endpoint as a source
+ *   space.c      regions, and the check of a packet: key, rights, ranges
+ *   out.c        packets that this engine sends: a pool
+ *   initiator.c  command ─► packets ─► replies ─► event
+ *   target.c     packet ─► check ─► copy ─► reply
+ *   route.c      flows ─► register sets or endpoints
  *
  * The client's lines are never trusted: a command is copied once and then checked. All calls in the engine's
  * thread, unless they say otherwise. An idle endpoint is in no list.

@@ -172,7 +172,7 @@ struct urn_am_out *urn_am_out_find(const struct urn_am *am, uint64_t tag);
 /* Give a packet to a flow. returns: URN_MSG_PENDING, and URN_AM_OUT_FLOW is set; else the code of urn_flow_send() */
 uint8_t urn_am_out_send(struct urn_tp *tp, struct urn_am_out *o);
 
-/* Use a share of the endpoint's turn. returns: true when there is more to do (origin.c) */
+/* Use a share of the endpoint's turn. returns: true when there is more to do (initiator.c) */
 bool urn_am_serve(struct urn_tp *tp, struct urn_source *src);
 /* The endpoint's timer is due. */
 void urn_am_due(struct urn_tp *tp, struct urn_source *src);
