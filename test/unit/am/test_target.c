@@ -173,8 +173,8 @@ a_peer_sends_anything(void **state)
 		free(exact);
 		if (n % 3 == 0)
 			rig_turn(rig.tp->now + 1000);
-		while (rig.held_n > 100)
-			rig_answer(n % 100, n % 9 ? URN_MSG_DONE : URN_MSG_BUSY);
+		for (unsigned int k = n; rig.held_n > 100; k++)
+			rig_answer(k % 100, k % 9 ? URN_MSG_DONE : URN_MSG_BUSY);
 		atomic_store(&rig.end[0].regs->client.events, atomic_load(&rig.end[0].regs->dp.events));
 	}
 	rig.end[0].read = atomic_load(&rig.end[0].regs->dp.events);
