@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints come and go: slots, generations of their numbers, and the endpoint as a source of work. */
+/* Endpoints come and go: slots, generations of their numbers, and the endpoint as a source of work.
+ */
 #include "am/priv.h"
 #include "transport/sched.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The initiator (AM-2 to AM-4, AM-8). The commands of an endpoint are taken one after the other; each becomes
- * packets of up to a chunk of memory, each with its own address, tag and reply. Packets of one operation, and
- * operations among each other, have no order. An operation ends with one event: when replies have confirmed
- * every byte, or when a packet failed and no other is under way any more.
+ * The initiator (AM-2 to AM-4, AM-8). The commands of an endpoint are taken one after the other;
+ * each becomes packets of up to a chunk of memory, each with its own address, tag and reply.
+ * Packets of one operation, and operations among each other, have no order. An operation ends with
+ * one event: when replies have confirmed every byte, or when a packet failed and no other is under
+ * way any more.
  *
  *   packet   QUEUED ─► FLOW ─► (answered, reply) in either order ─► free
  *               ▲        │
@@ -23,7 +24,8 @@
 static void
 tell(struct urn_tp *tp, struct urn_am_ep *ep, uint32_t id, uint8_t code, uint32_t bytes)
 {
-	struct urn_abi_am_event *e = urn_am_events(ep->regs, ep->entries) + (ep->events & (ep->entries - 1));
+	struct urn_abi_am_event *e =
+		urn_am_events(ep->regs, ep->entries) + (ep->events & (ep->entries - 1));
 
 	*e = (struct urn_abi_am_event){.id = id, .code = code, .bytes = bytes};
 	ep->events++;
@@ -39,8 +41,10 @@ tell(struct urn_tp *tp, struct urn_am_ep *ep, uint32_t id, uint8_t code, uint32_
 static bool
 room(const struct urn_am_ep *ep)
 {
-	/* The client has read the events before its number: acquire. A number that makes no sense leaves no room. */
-	uint32_t unread = ep->events - atomic_load_explicit(&ep->regs->client.events, memory_order_acquire);
+	/* The client has read the events before its number: acquire. A number that makes no sense
+	 * leaves no room. */
+	uint32_t unread =
+		ep->events - atomic_load_explicit(&ep->regs->client.events, memory_order_acquire);
 
 	return unread <= ep->entries && ep->under + unread < ep->entries;
 }
@@ -64,8 +68,8 @@ end_operation(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 }
 
 /*
- * A packet of an operation is finished: its reply came, or never will. The packet is free once no flow has it. code:
- * enum urn_am_code; after the first error no further packets are made
+ * A packet of an operation is finished: its reply came, or never will. The packet is free once no
+ * flow has it. code: enum urn_am_code; after the first error no further packets are made
  */
 static void
 finish(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
@@ -97,7 +101,8 @@ finish(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 uint32_t
 urn_am_chunk(const struct urn_tp *tp)
 {
-	uint32_t most = tp->cfg.mtu - (uint32_t)(sizeof(struct urn_flow_seg) + sizeof(struct urn_am_hdr));
+	uint32_t most =
+		tp->cfg.mtu - (uint32_t)(sizeof(struct urn_flow_seg) + sizeof(struct urn_am_hdr));
 
 	return RTE_MIN(most, (uint32_t)URN_AM_CHUNK_MAX) & ~7u;
 }
@@ -108,9 +113,10 @@ check(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_abi_
 {
 	static const uint8_t none[16];
 
-	if ((c->op != URN_AM_WRITE && c->op != URN_AM_READ) || c->way >= URN_AM_WAYS || c->rsvd || !c->len ||
-	    c->len > URN_AM_LEN_MAX || !urn_am_qid_is(c->qid) || memcmp(c->node, none, 16) == 0 ||
-	    c->remote + (c->len - 1) < c->remote || (c->way == URN_AM_DIRECT && c->len > urn_am_chunk(tp)))
+	if ((c->op != URN_AM_WRITE && c->op != URN_AM_READ) || c->way >= URN_AM_WAYS || c->rsvd ||
+	    !c->len || c->len > URN_AM_LEN_MAX || !urn_am_qid_is(c->qid) ||
+	    memcmp(c->node, none, 16) == 0 || c->remote + (c->len - 1) < c->remote ||
+	    (c->way == URN_AM_DIRECT && c->len > urn_am_chunk(tp)))
 		return URN_AM_BAD_COMMAND;
 	if (!urn_am_mapped(tp, ep->pd, c->lkey, c->local, c->len,
 			   c->op == URN_AM_READ ? URN_ACCESS_LOCAL_WRITE : 0))
@@ -123,7 +129,9 @@ static bool
 take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 {
 	/* Commands were written before the number: acquire. */
-	uint32_t waiting = atomic_load_explicit(&ep->regs->client.commands, memory_order_acquire) - ep->taken, i;
+	uint32_t waiting = atomic_load_explicit(&ep->regs->client.commands, memory_order_acquire) -
+			   ep->taken,
+		 i;
 	struct urn_am_oper *op;
 
 	if (!waiting || !room(ep))
@@ -134,7 +142,8 @@ take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 	}
 	i = urn_pool_get(&ep->opers, &ep->oper[0].next, sizeof(ep->oper[0]));
 	op = &ep->oper[i]; /* there is one: room() counts those in use */
-	memcpy(&op->cmd, urn_am_cmds(ep->regs) + (ep->taken & (ep->entries - 1)), sizeof(op->cmd)); /* once */
+	memcpy(&op->cmd, urn_am_cmds(ep->regs) + (ep->taken & (ep->entries - 1)),
+	       sizeof(op->cmd)); /* once */
 	ep->taken++;
 	/* The client may write the slot anew: release. */
 	atomic_store_explicit(&ep->regs->dp.commands, ep->taken, memory_order_release);
@@ -164,7 +173,8 @@ take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 static uint8_t
 code_of(const struct urn_am_oper *op, uint8_t code)
 {
-	uint8_t maybe = code & URN_MSG_MAY_BE_THERE && op->cmd.op == URN_AM_WRITE ? URN_AM_MAY_BE_THERE : 0;
+	uint8_t maybe =
+		code & URN_MSG_MAY_BE_THERE && op->cmd.op == URN_AM_WRITE ? URN_AM_MAY_BE_THERE : 0;
 
 	switch (code & ~URN_MSG_MAY_BE_THERE) {
 	case URN_MSG_NO_NODE:
@@ -199,7 +209,8 @@ write_message(const struct urn_tp *tp, struct urn_am_out *o)
 
 	o->msg.len = urn_am_build(o->buf, &m);
 	if (c->op == URN_AM_WRITE) {
-		const uint8_t *from = urn_am_mapped(tp, o->ep->pd, c->lkey, c->local + o->off, o->len, 0);
+		const uint8_t *from =
+			urn_am_mapped(tp, o->ep->pd, c->lkey, c->local + o->off, o->len, 0);
 
 		if (!from)
 			return false;
@@ -230,7 +241,8 @@ send(struct urn_tp *tp, struct urn_am_out *o)
 	return true;
 }
 
-/* Make the next packet of the current operation, and send it. returns: false: no flow has room now */
+/* Make the next packet of the current operation, and send it. returns: false: no flow has room now
+ */
 static bool
 send_next(struct urn_tp *tp, struct urn_am_ep *ep, struct urn_am_out *o)
 {
@@ -311,7 +323,8 @@ urn_am_out_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 	struct urn_am_ep *ep = o->ep;
 
 	o->flags &= (uint8_t)~URN_AM_OUT_FLOW;
-	if (!(o->flags & URN_AM_OUT_REPLY)) { /* the reply was faster, or the operation was given up */
+	if (!(o->flags &
+	      URN_AM_OUT_REPLY)) { /* the reply was faster, or the operation was given up */
 		urn_am_out_put(urn_am_of(tp), o);
 		urn_am_sched(tp, ep);
 		return;
@@ -357,7 +370,8 @@ static uint8_t
 place(const struct urn_tp *tp, const struct urn_am_out *o, const struct urn_am_msg *m)
 {
 	const struct urn_abi_am_cmd *c = &o->ep->oper[o->op].cmd;
-	uint8_t *to = urn_am_mapped(tp, o->ep->pd, c->lkey, c->local + o->off, o->len, URN_ACCESS_LOCAL_WRITE);
+	uint8_t *to = urn_am_mapped(tp, o->ep->pd, c->lkey, c->local + o->off, o->len,
+				    URN_ACCESS_LOCAL_WRITE);
 
 	if (!to)
 		return URN_AM_LOCAL;
@@ -430,6 +444,8 @@ urn_am_due(struct urn_tp *tp, struct urn_source *src)
 	}
 	if (ep->under)
 		urn_wheel_start(&tp->wheel, &ep->timer.timer,
-				ep->queued && ep->retry_at > tp->now ? RTE_MIN(ep->retry_at, ep->look_at) : ep->look_at);
+				ep->queued && ep->retry_at > tp->now
+					? RTE_MIN(ep->retry_at, ep->look_at)
+					: ep->look_at);
 	urn_am_sched(tp, ep);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that an engine sends: those of operations, and replies to operations of peers. Both have bounds of
- * their own, so that peers who ask for much leave the engine's own operations alone, and the other way round. A
- * packet keeps its bytes until its flow has answered, and its tag until its reply has come.
+ * Packets that an engine sends: those of operations, and replies to operations of peers. Both have
+ * bounds of their own, so that peers who ask for much leave the engine's own operations alone, and
+ * the other way round. A packet keeps its bytes until its flow has answered, and its tag until its
+ * reply has come.
  */
 #include "am/priv.h"
 #include "transport/pool.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The user of flows: the number of a message's target says whether endpoints or register sets take the message. */
+/* The user of flows: the number of a message's target says whether endpoints or register sets take
+ * the message. */
 #include "am/priv.h"
 #include "msg/msg.h"
 
@@ -22,7 +23,8 @@ target_of(struct urn_tp *tp, uint64_t qid)
 }
 
 static uint8_t
-deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, const uint8_t *data, uint32_t len)
+deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, const uint8_t *data,
+	uint32_t len)
 {
 	struct urn_am_ep *ep;
 	struct urn_am_msg m;
@@ -69,4 +71,5 @@ answered(struct urn_tp *tp, struct urn_flow_msg *msg, uint8_t code)
 		urn_am_reply_answered(tp, o, code);
 }
 
-const struct urn_flow_user urn_am_flow_user = {.deliver = deliver, .admit = admit, .answered = answered};
+const struct urn_flow_user urn_am_flow_user = {
+	.deliver = deliver, .admit = admit, .answered = answered};

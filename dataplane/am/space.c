@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions of endpoints, and the check of each packet against them (AM-9). A region is a sorted list of disjoint
- * ranges of the client's memory regions; one contiguous range is a list of one. The check searches the
- * list by halves. Each packet is checked against the memory region below as well: memory that
- * was deregistered meanwhile is not reached, and nobody has to tell the endpoint.
+ * Regions of endpoints, and the check of each packet against them (AM-9). A region is a sorted list
+ * of disjoint ranges of the client's memory regions; one contiguous range is a list of one. The
+ * check searches the list by halves. Each packet is checked against the memory region below as
+ * well: memory that was deregistered meanwhile is not reached, and nobody has to tell the endpoint.
  */
 #include "am/priv.h"
 #include "memory/check.h"
@@ -18,8 +18,8 @@ enum { MAPPED_OK, MAPPED_NOT, MAPPED_FOREIGN };
 
 /* Look memory up. *at: set with MAPPED_OK */
 static int
-look_up(const struct urn_tp *tp, uint32_t pd, uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
-	uint8_t **at)
+look_up(const struct urn_tp *tp, uint32_t pd, uint32_t lkey, uint64_t addr, uint64_t len,
+	uint32_t access, uint8_t **at)
 {
 	struct urn_region *r;
 
@@ -71,8 +71,9 @@ find_range(const struct urn_am_region *r, uint64_t addr)
 }
 
 uint8_t
-urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, uint64_t addr, uint32_t len,
-	     uint32_t access, struct urn_am_piece piece[URN_AM_PIECES], unsigned int *n)
+urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, uint64_t addr,
+	     uint32_t len, uint32_t access, struct urn_am_piece piece[URN_AM_PIECES],
+	     unsigned int *n)
 {
 	const struct urn_am_region *r = find_region(ep, key);
 	uint32_t local = access & URN_AM_ACCESS_WRITE ? URN_ACCESS_LOCAL_WRITE : 0;
@@ -85,7 +86,8 @@ urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, 
 	for (uint32_t i = find_range(r, addr); len; i++) {
 		uint64_t off, here;
 
-		if (i == r->n || *n == URN_AM_PIECES || !urn_range_in(r->range[i].addr, r->range[i].len, addr, 1))
+		if (i == r->n || *n == URN_AM_PIECES ||
+		    !urn_range_in(r->range[i].addr, r->range[i].len, addr, 1))
 			return URN_AM_RANGE;
 		off = addr - r->range[i].addr;
 		here = RTE_MIN(r->range[i].len - off, (uint64_t)len);
@@ -104,8 +106,8 @@ urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, 
 
 /* Check range i of a list. returns: 0, or an errno value as of urn_am_region_add() */
 static int
-check_range(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_abi_am_range *l, uint32_t i,
-	    uint32_t access)
+check_range(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_abi_am_range *l,
+	    uint32_t i, uint32_t access)
 {
 	uint32_t local = access & URN_AM_ACCESS_WRITE ? URN_ACCESS_LOCAL_WRITE : 0;
 	uint8_t *at;
@@ -139,7 +141,8 @@ fill(struct urn_am_region *r, const struct urn_abi_am_range *l, uint32_t n)
 	}
 }
 
-/* Make a region of a list that nobody else can change. *region: set on success. returns: as urn_am_region_add() */
+/* Make a region of a list that nobody else can change. *region: set on success. returns: as
+ * urn_am_region_add() */
 static int
 make(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_abi_am_range *l,
      struct urn_am_region_config *c, struct urn_am_region **region)
@@ -175,8 +178,11 @@ enter(struct urn_am *am, struct urn_am_ep *ep, struct urn_am_region *r)
 		i++;
 	if (i == URN_AM_REGIONS_MAX)
 		return ENOSPC;
-	do /* a place below random bits: no region of this node or another has the key, nor had it */
-		r->key = urn_rnd_at(am->seed, ++am->keys) / URN_AM_REGIONS_MAX * URN_AM_REGIONS_MAX + i;
+	do /* a place below random bits: no region of this node or another has the key, nor had it
+	    */
+		r->key =
+			urn_rnd_at(am->seed, ++am->keys) / URN_AM_REGIONS_MAX * URN_AM_REGIONS_MAX +
+			i;
 	while (!r->key);
 	ep->region[i] = r;
 	return 0;
@@ -199,7 +205,8 @@ urn_am_region_add(struct urn_tp *tp, struct urn_am_ep *ep, struct urn_am_region_
 	l = malloc(c->n * sizeof(*l));
 	if (!l)
 		return ENOMEM;
-	memcpy(l, urn_am_ranges(ep->regs, ep->entries), c->n * sizeof(*l)); /* once: the client may change it */
+	memcpy(l, urn_am_ranges(ep->regs, ep->entries),
+	       c->n * sizeof(*l)); /* once: the client may change it */
 	rc = make(tp, ep, l, c, &r);
 	free(l);
 	if (rc != 0)

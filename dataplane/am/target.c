@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The target's handlers (AM-2, AM-3, AM-9, AM-11). A peer's packet is checked, carried out and answered in the
- * call that delivers the packet, on the engine's lcore: bytes move between the packet and mapped memory, at most
- * URN_AM_CHUNK_MAX. The reply is taken first: a packet for whose reply there is no room is refused, and its
- * initiator sends it again later.
+ * The target's handlers (AM-2, AM-3, AM-9, AM-11). A peer's packet is checked, carried out and
+ * answered in the call that delivers the packet, on the engine's lcore: bytes move between the
+ * packet and mapped memory, at most URN_AM_CHUNK_MAX. The reply is taken first: a packet for whose
+ * reply there is no room is refused, and its initiator sends it again later.
  */
 #include "am/priv.h"
 #include "transport/sched.h"
@@ -34,8 +34,8 @@ gather(const struct urn_am_piece *piece, unsigned int n, uint8_t *data)
 
 /* Carry a packet out, or not. reply: kind and code are set; data: room for bytes that were read */
 static void
-carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg *m, struct urn_am_msg *reply,
-	  uint8_t *data)
+carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg *m,
+	  struct urn_am_msg *reply, uint8_t *data)
 {
 	bool write = m->kind == URN_AM_K_WRITE;
 	struct urn_am_piece piece[URN_AM_PIECES];
@@ -114,7 +114,8 @@ urn_am_reply_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 		urn_am_out_put(urn_am_of(tp), o);
 		return;
 	}
-	if (code == URN_MSG_BUSY) { /* the initiator has no room to put the parts of a long reply together */
+	if (code == URN_MSG_BUSY) { /* the initiator has no room to put the parts of a long reply
+				       together */
 		send_reply(tp, o);
 		return;
 	}

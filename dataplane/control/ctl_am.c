@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Control requests on endpoints of remote memory access (AM-8, AM-9). An endpoint is made
- * and ended in the thread of its engine, like a register set, and so are its regions. Control keeps no state of
- * either.
+ * and ended in the thread of its engine, like a register set, and so are its regions. Control keeps
+ * no state of either.
  */
 #include "am/am.h"
 #include "control/adapter.h"
@@ -57,13 +57,16 @@ check_open(const struct urn_client *c, const struct urn_abi_req *req, struct urn
 	uint32_t entries = req->am_open.entries;
 
 	if (!entries || entries > URN_AM_ENTRIES_MAX || (entries & (entries - 1)) != 0)
-		return urn_ctl_fail(rep, EINVAL, "%s: an endpoint has a power of two of entries up to %d, not %u", name,
-				    URN_AM_ENTRIES_MAX, entries);
+		return urn_ctl_fail(
+			rep, EINVAL,
+			"%s: an endpoint has a power of two of entries up to %d, not %u", name,
+			URN_AM_ENTRIES_MAX, entries);
 	if (req->am_open.ranges > URN_AM_RANGES_MAX)
-		return urn_ctl_fail(rep, EINVAL, "%s: an endpoint has at most %d ranges, not %u", name,
-				    URN_AM_RANGES_MAX, req->am_open.ranges);
+		return urn_ctl_fail(rep, EINVAL, "%s: an endpoint has at most %d ranges, not %u",
+				    name, URN_AM_RANGES_MAX, req->am_open.ranges);
 	if (!urn_client_owns_pd(c, req->am_open.pd))
-		return urn_ctl_fail(rep, EINVAL, "%s: no protection domain %u", name, req->am_open.pd);
+		return urn_ctl_fail(rep, EINVAL, "%s: no protection domain %u", name,
+				    req->am_open.pd);
 	return 0;
 }
 
@@ -81,8 +84,8 @@ urn_ctl_am_open(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 	bytes = urn_am_ep_bytes(req->am_open.entries, req->am_open.ranges);
 	rc = urn_client_alloc(c, bytes, &off);
 	if (rc != 0)
-		return urn_ctl_fail(rep, rc, "%s: no room for an endpoint (area of %llu MiB)", a->cfg.name,
-				    (unsigned long long)(c->area.size >> 20));
+		return urn_ctl_fail(rep, rc, "%s: no room for an endpoint (area of %llu MiB)",
+				    a->cfg.name, (unsigned long long)(c->area.size >> 20));
 	rc = urn_mem_pd_hold(a->mem, req->am_open.pd);
 	o.cfg.share = &o.cs->share;
 	o.cfg.regs = (void *)(c->area.base + off);
@@ -95,8 +98,9 @@ urn_ctl_am_open(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 		if (rc == 0)
 			urn_mem_pd_release(a->mem, req->am_open.pd);
 		urn_area_free(&c->area, off, bytes);
-		return urn_ctl_fail(rep, rc ? rc : o.rc, "%s: no more endpoints (at most %d on an engine)",
-				    a->cfg.name, URN_AM_ENDPOINTS_MAX);
+		return urn_ctl_fail(rep, rc ? rc : o.rc,
+				    "%s: no more endpoints (at most %d on an engine)", a->cfg.name,
+				    URN_AM_ENDPOINTS_MAX);
 	}
 	rep->handle = URN_MSG_HANDLE(a->engine_of[vector], o.v.slot);
 	rep->am.off = off;
@@ -109,7 +113,8 @@ urn_ctl_am_open(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 
 /* ---- calls on an endpoint */
 
-/* Find the client's endpoint with a handle; none goes away while the adapter's lock is held. returns: true: it is there */
+/* Find the client's endpoint with a handle; none goes away while the adapter's lock is held.
+ * returns: true: it is there */
 static bool
 find(const struct urn_client *c, uint32_t handle, struct urn_abi_rep *rep, struct ep_view *v)
 {
@@ -150,21 +155,29 @@ refuse(const struct urn_client *c, const struct registering *r, struct urn_abi_r
 
 	switch (r->rc) {
 	case EINVAL:
-		return urn_ctl_fail(rep, EINVAL, "%s: range %u is empty, wraps around, or does not lie behind the one before",
+		return urn_ctl_fail(rep, EINVAL,
+				    "%s: range %u is empty, wraps around, or does not lie behind "
+				    "the one before",
 				    name, r->cfg.bad);
 	case EFAULT:
-		return urn_ctl_fail(rep, EFAULT, "%s: range %u is not memory of its key that allows this access", name,
-				    r->cfg.bad);
+		return urn_ctl_fail(rep, EFAULT,
+				    "%s: range %u is not memory of its key that allows this access",
+				    name, r->cfg.bad);
 	case EOPNOTSUPP:
-		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: range %u is not memory of urn_alloc()", name, r->cfg.bad);
+		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: range %u is not memory of urn_alloc()",
+				    name, r->cfg.bad);
 	case EPERM:
-		return urn_ctl_fail(rep, EPERM, "%s: am_unregistered is off: register the memory, and publish its key",
-				    name);
+		return urn_ctl_fail(
+			rep, EPERM,
+			"%s: am_unregistered is off: register the memory, and publish its key",
+			name);
 	case EEXIST:
-		return urn_ctl_fail(rep, EEXIST, "%s: the endpoint has memory without a key: take that back first", name);
+		return urn_ctl_fail(
+			rep, EEXIST,
+			"%s: the endpoint has memory without a key: take that back first", name);
 	case ENOSPC:
-		return urn_ctl_fail(rep, ENOSPC, "%s: no room for %u ranges, or %d regions", name, r->cfg.n,
-				    URN_AM_REGIONS_MAX);
+		return urn_ctl_fail(rep, ENOSPC, "%s: no room for %u ranges, or %d regions", name,
+				    r->cfg.n, URN_AM_REGIONS_MAX);
 	default:
 		return urn_ctl_fail(rep, r->rc, "%s: no memory for a region", name);
 	}
@@ -181,7 +194,8 @@ urn_ctl_am_reg(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 		return EINVAL;
 	if (!req->am_reg.access || (req->am_reg.access & ~(uint32_t)URN_AM_ACCESS_ALL) ||
 	    (req->am_reg.flags & ~(uint32_t)URN_AM_REG_SPACE))
-		return urn_ctl_fail(rep, EINVAL, "%s: access 0x%x or flags 0x%x of a region are unknown",
+		return urn_ctl_fail(rep, EINVAL,
+				    "%s: access 0x%x or flags 0x%x of a region are unknown",
 				    c->adapter->cfg.name, req->am_reg.access, req->am_reg.flags);
 	urn_engine_call(r.v.shard->engine, add_region, &r);
 	if (r.rc != 0)
@@ -215,7 +229,8 @@ urn_ctl_am_dereg(struct urn_client *c, const struct urn_abi_req *req, struct urn
 		return EINVAL;
 	urn_engine_call(r.v.shard->engine, remove_region, &r);
 	if (r.rc != 0)
-		return urn_ctl_fail(rep, EINVAL, "%s: the endpoint has no region with the key 0x%llx",
+		return urn_ctl_fail(rep, EINVAL,
+				    "%s: the endpoint has no region with the key 0x%llx",
 				    c->adapter->cfg.name, (unsigned long long)req->am_dereg.key);
 	return 0;
 }

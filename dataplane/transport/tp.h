@@ -149,7 +149,8 @@ struct urn_tp_config {
 	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: no such repeats */
 	const struct urn_flow_user *flow_user; /* the user of flows (flow.h); NULL: packets of flows are dropped */
 	void *flow_ctx;                /* the flow user's: its part for this transport */
-	struct urn_am *am;             /* endpoints of remote memory access (am/am.h), for the flow user; NULL: none */
+	struct urn_am *
+		am; /* endpoints of remote memory access (am/am.h), for the flow user; NULL: none */
 	uint32_t flow_epoch;           /* number of this start: later, by the difference, with each start of the node; at least 2^16 */
 	unsigned int first_engine;     /* index of the adapter's first engine, which has the named queues */
 	/* Services by type of QP, besides those of RC and UD; NULL: QPs of that type can't be made. */

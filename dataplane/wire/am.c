@@ -10,7 +10,8 @@
 enum { REPLY = 1 << 0, DATA = 1 << 1, KNOWN = 1 << 2 };
 
 static const uint8_t kinds[URN_AM_KINDS] = {
-#define X(name, number, reply, data) [URN_AM_K_##name] = KNOWN | (reply ? REPLY : 0) | (data ? DATA : 0),
+#define X(name, number, reply, data) \
+	[URN_AM_K_##name] = KNOWN | (reply ? REPLY : 0) | (data ? DATA : 0),
 	URN_AM_KIND_LIST(X)
 #undef X
 };
@@ -47,7 +48,8 @@ urn_am_parse(const uint8_t *data, uint32_t len, struct urn_am_msg *m)
 	m->data = what & DATA ? data + sizeof(h) : NULL;
 	if (!what || !code_ok(h.kind, h.code) || h.flags != 0)
 		return false;
-	if (m->len == 0 || m->len > URN_AM_CHUNK_MAX || len - sizeof(h) != (what & DATA ? m->len : 0))
+	if (m->len == 0 || m->len > URN_AM_CHUNK_MAX ||
+	    len - sizeof(h) != (what & DATA ? m->len : 0))
 		return false;
 	if (what & REPLY)
 		return m->addr == 0 && m->key == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ways and outcomes of operations on remote memory, and rights to it (AM-2 to AM-9). Events of endpoints hold
- * the outcomes (abi/am.h), and access error messages carry them from node to node.
+ * Ways and outcomes of operations on remote memory, and rights to it (AM-2 to AM-9). Events of
+ * endpoints hold the outcomes (abi/am.h), and access error messages carry them from node to node.
  */
 #ifndef URN_ABI_AM_CODES_H
 #define URN_ABI_AM_CODES_H
@@ -46,7 +46,7 @@ enum urn_am_code {
 #define X(name, number, word, text) URN_AM_##name = (number),
 	URN_AM_CODE_LIST(X)
 #undef X
-	URN_AM_CODES,
+		URN_AM_CODES,
 	/* Added to a code of a write: the bytes may have been written all the same. */
 	URN_AM_MAY_BE_THERE = 0x80,
 };

@@ -245,7 +245,8 @@ enum urn_msg_bind_flag {
 
 /* Bits of am_reg.flags. */
 enum urn_am_reg_flag {
-	URN_AM_REG_SPACE = 1 << 0, /* the memory that peers reach without a key, if the node allows that */
+	URN_AM_REG_SPACE =
+		1 << 0, /* the memory that peers reach without a key, if the node allows that */
 };
 
 struct urn_abi_req {
@@ -333,18 +334,22 @@ struct urn_abi_req {
 		} msg_bind;
 		struct {
 			uint32_t comp_vector; /* picks the engine */
-			uint32_t entries;     /* slots of a ring, a power of two up to URN_AM_ENTRIES_MAX */
-			uint32_t ranges;      /* room for ranges of all regions, up to URN_AM_RANGES_MAX */
-			uint32_t pd;          /* protection domain of the memory that the endpoint moves, and offers */
+			uint32_t entries;     /* slots of a ring, a power of two up to
+						 URN_AM_ENTRIES_MAX */
+			uint32_t ranges; /* room for ranges of all regions, up to URN_AM_RANGES_MAX
+					  */
+			uint32_t pd; /* protection domain of the memory that the endpoint moves, and
+					offers */
 		} am_open;
 		struct {
-			uint32_t access;      /* enum urn_am_access, at least one */
-			uint32_t flags;       /* enum urn_am_reg_flag */
-			uint32_t ranges;      /* number of ranges, from the start of the endpoint's list */
+			uint32_t access; /* enum urn_am_access, at least one */
+			uint32_t flags;	 /* enum urn_am_reg_flag */
+			uint32_t ranges; /* number of ranges, from the start of the endpoint's list
+					  */
 		} am_reg;
 		struct {
 			uint32_t rsvd;
-			uint64_t key;         /* 0: the memory that is reached without a key */
+			uint64_t key; /* 0: the memory that is reached without a key */
 		} am_dereg;
 		int32_t fd; /* an operation with fds_in: its descriptor, first in its part */
 	};
@@ -409,12 +414,14 @@ struct urn_abi_rep {
 			uint32_t engine;    /* vector of the engine that owns the set */
 		} msg;
 		struct {
-			uint64_t off;       /* bytes from the start of the client's area to struct urn_abi_am_ep */
-			uint64_t qid;       /* number of the endpoint */
-			uint64_t key;       /* am_reg: access key; 0 for the memory that is reached without */
-			uint32_t db;        /* doorbell id */
-			uint32_t engine;    /* vector of the engine that owns the endpoint */
-			uint32_t chunk;     /* bytes of memory in one packet, at most */
+			uint64_t off;	 /* bytes from the start of the client's area to struct
+					    urn_abi_am_ep */
+			uint64_t qid;	 /* number of the endpoint */
+			uint64_t key;	 /* am_reg: access key; 0 for the memory that is reached
+					    without */
+			uint32_t db;	 /* doorbell id */
+			uint32_t engine; /* vector of the engine that owns the endpoint */
+			uint32_t chunk;	 /* bytes of memory in one packet, at most */
 		} am;
 	};
 };

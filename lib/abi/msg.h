@@ -49,8 +49,8 @@ enum {
  *
  * Numbers with bits 62-63 = 3 are those of endpoints (abi/am.h).
  *
- * The generation is never 0, and differs from that of the slot's queue before, also over a restart of
- * the node. A name leads to the queue that has the name now.
+ * The generation is never 0, and differs from that of the slot's queue before, also over a restart
+ * of the node. A name leads to the queue that has the name now.
  */
 #define URN_MSG_QID_NAMED (1ull << 63)
 #define URN_MSG_QID(generation, engine, slot) \

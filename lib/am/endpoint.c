@@ -9,7 +9,8 @@
 #include <sys/random.h>
 
 enum { URN_AM_PAYLOAD_MAX = URN_MSG_MAX - 96, URN_AM_QUEUE_MAX = 4096 };
-_Static_assert(sizeof(struct urn_am_head) + URN_AM_ARGS * sizeof(uint64_t) <= 96, "room for a header");
+_Static_assert(sizeof(struct urn_am_head) + URN_AM_ARGS * sizeof(uint64_t) <= 96,
+	       "room for a header");
 
 /* returns: the least power of two that is not below n, for 1 <= n <= 2^31 */
 static uint32_t
@@ -35,10 +36,13 @@ urn_am_wishes(struct urn_am_attr *a)
 	if (a->payload > URN_AM_PAYLOAD_MAX)
 		return urn_fail(EINVAL, "a payload has at most %d bytes", URN_AM_PAYLOAD_MAX);
 	if (a->queue > URN_AM_QUEUE_MAX || a->requests > URN_AM_REQUESTS_MAX)
-		return urn_fail(EINVAL, "at most %d requests wait in a queue, and at most %d have no answer",
-				URN_AM_QUEUE_MAX, URN_AM_REQUESTS_MAX);
+		return urn_fail(
+			EINVAL,
+			"at most %d requests wait in a queue, and at most %d have no answer",
+			URN_AM_QUEUE_MAX, URN_AM_REQUESTS_MAX);
 	if (a->operations > URN_AM_ENTRIES_MAX || a->ranges > URN_AM_RANGES_MAX)
-		return urn_fail(EINVAL, "an endpoint has at most %d operations under way, and %d ranges",
+		return urn_fail(EINVAL,
+				"an endpoint has at most %d operations under way, and %d ranges",
 				URN_AM_ENTRIES_MAX, URN_AM_RANGES_MAX);
 	a->operations = urn_am_pow2(a->operations);
 	return 0;
@@ -50,8 +54,10 @@ urn_am_sets(struct urn_am_endpoint *ep)
 {
 	uint32_t size = ep->attr.payload + 96, i;
 	/* The descriptor of one set shows the death of a dataplane (msg/dev.h). */
-	struct urn_msg_attr recv = {
-		.recv_size = size, .entries = ep->attr.queue, .vector = ep->attr.vector, .wakes = 1};
+	struct urn_msg_attr recv = {.recv_size = size,
+				    .entries = ep->attr.queue,
+				    .vector = ep->attr.vector,
+				    .wakes = 1};
 	struct urn_msg_attr send = {.send_size = size, .vector = ep->attr.vector};
 	int err = urn_msg_set_init(&ep->requests, ep->dev, &recv);
 

@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-/* Write parts into the endpoint's list, and make a region of them. returns: 0, or an errno value with its text */
+/* Write parts into the endpoint's list, and make a region of them. returns: 0, or an errno value
+ * with its text */
 static int
-urn_am_register(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n, uint32_t access,
-		uint32_t flags, uint64_t *key)
+urn_am_register(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
+		uint32_t access, uint32_t flags, uint64_t *key)
 {
 	struct urn_abi_am_range *list = urn_am_ranges(ep->regs, ep->attr.operations);
 	struct urn_abi_req req = {.op = URN_CTL_AM_REG, .handle = ep->handle};
@@ -16,7 +17,8 @@ urn_am_register(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uin
 	int err;
 
 	if (n == 0 || n > ep->attr.ranges)
-		return urn_fail(EINVAL, "a region of this endpoint has 1 to %u ranges, not %u", ep->attr.ranges, n);
+		return urn_fail(EINVAL, "a region of this endpoint has 1 to %u ranges, not %u",
+				ep->attr.ranges, n);
 	for (i = 0; i < n; i++)
 		list[i] = (struct urn_abi_am_range){.addr = (uintptr_t)parts[i].addr,
 						    .len = parts[i].len,
@@ -31,14 +33,15 @@ urn_am_register(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uin
 }
 
 int
-urn_am_region_create(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n, uint32_t access,
-		     uint64_t *key)
+urn_am_region_create(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
+		     uint32_t access, uint64_t *key)
 {
 	return urn_am_register(ep, parts, n, access, 0, key);
 }
 
 int
-urn_am_space_declare(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n, uint32_t access)
+urn_am_space_declare(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
+		     uint32_t access)
 {
 	uint64_t key;
 
@@ -48,7 +51,8 @@ urn_am_space_declare(struct urn_am_endpoint *ep, const struct urn_am_part *parts
 int
 urn_am_region_destroy(struct urn_am_endpoint *ep, uint64_t key)
 {
-	struct urn_abi_req req = {.op = URN_CTL_AM_DEREG, .handle = ep->handle, .am_dereg.key = key};
+	struct urn_abi_req req = {
+		.op = URN_CTL_AM_DEREG, .handle = ep->handle, .am_dereg.key = key};
 	struct urn_abi_rep rep;
 
 	return urn_msg_dev_call(ep->dev, &req, &rep);
@@ -56,7 +60,8 @@ urn_am_region_destroy(struct urn_am_endpoint *ep, uint64_t key)
 
 /* ---- memory */
 
-/* Check that endpoints can use memory of the dataplane: not all that it can register is mapped there. */
+/* Check that endpoints can use memory of the dataplane: not all that it can register is mapped
+ * there. */
 static int
 urn_am_try(struct urn_am_endpoint *ep, const struct urn_am_memory *memory)
 {
@@ -65,7 +70,9 @@ urn_am_try(struct urn_am_endpoint *ep, const struct urn_am_memory *memory)
 	int err = urn_am_region_create(ep, &all, 1, URN_AM_ACCESS_ALL, &key);
 
 	if (err == EOPNOTSUPP)
-		return urn_fail(EOPNOTSUPP, "memory for a dataplane in another process is to be of urn_alloc()");
+		return urn_fail(
+			EOPNOTSUPP,
+			"memory for a dataplane in another process is to be of urn_alloc()");
 	return err == 0 ? urn_am_region_destroy(ep, key) : err;
 }
 

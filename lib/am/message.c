@@ -50,11 +50,14 @@ static int
 urn_am_check(const struct urn_am_endpoint *ep, uint32_t handler, uint32_t n, uint32_t len)
 {
 	if (handler >= URN_AM_HANDLERS)
-		return urn_fail(EINVAL, "handlers have numbers below %d, not %u", URN_AM_HANDLERS, handler);
+		return urn_fail(EINVAL, "handlers have numbers below %d, not %u", URN_AM_HANDLERS,
+				handler);
 	if (n > URN_AM_ARGS)
-		return urn_fail(EINVAL, "a message has at most %d arguments, not %u", URN_AM_ARGS, n);
+		return urn_fail(EINVAL, "a message has at most %d arguments, not %u", URN_AM_ARGS,
+				n);
 	if (len > ep->attr.payload)
-		return urn_fail(EMSGSIZE, "the endpoint was made for payloads of at most %u bytes, not %u",
+		return urn_fail(EMSGSIZE,
+				"the endpoint was made for payloads of at most %u bytes, not %u",
 				ep->attr.payload, len);
 	return 0;
 }
@@ -99,7 +102,8 @@ int
 urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t handler,
 	       const uint64_t *args, uint32_t n, const void *data, uint32_t len, uint64_t *number)
 {
-	struct urn_am_head head = {.kind = URN_AM_M_REQUEST, .args = (uint8_t)n, .handler = handler};
+	struct urn_am_head head = {
+		.kind = URN_AM_M_REQUEST, .args = (uint8_t)n, .handler = handler};
 	struct urn_msg_to target = {.qid = to->requests,
 				    .retry_us = URN_AM_RETRY_US,
 				    .retries = URN_AM_REQUEST_TRIES,
@@ -141,8 +145,8 @@ urn_am_pending(const struct urn_am_endpoint *ep)
 /* ---- replies */
 
 int
-urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args, uint32_t n,
-	     const void *data, uint32_t len)
+urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
+	     uint32_t n, const void *data, uint32_t len)
 {
 	struct urn_am_head head = {.kind = URN_AM_M_REPLY, .args = (uint8_t)n, .handler = handler};
 	int err;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages that come, and answers to those that left. A request's handler runs only while a lane for its reply is
- * idle: so urn_am_reply() always has one, and a reply never waits behind requests. The library answers for
- * handlers that send no reply; with that answer the requester's slot is free.
+ * Messages that come, and answers to those that left. A request's handler runs only while a lane
+ * for its reply is idle: so urn_am_reply() always has one, and a reply never waits behind requests.
+ * The library answers for handlers that send no reply; with that answer the requester's slot is
+ * free.
  */
 #include "am/endpoint.h"
 
@@ -16,8 +17,8 @@ enum { URN_AM_LOOK_MS = 100 }; /* between looks for requests that wait too long 
 
 /* A message that was parsed. */
 struct urn_am_parsed {
-	struct urn_am_head head;  /* in host order */
-	struct urn_am_message m;  /* token and number are not set */
+	struct urn_am_head head; /* in host order */
+	struct urn_am_message m; /* token and number are not set */
 };
 
 /* Read a message, which may have any bytes. returns: true: it is one of this library */
@@ -62,7 +63,8 @@ urn_am_handler_of(const struct urn_am_endpoint *ep, uint32_t number)
 /* ---- requests that fail */
 
 static void
-urn_am_fail_request(struct urn_am_endpoint *ep, struct urn_am_asked *a, int err, uint8_t code, const char *text)
+urn_am_fail_request(struct urn_am_endpoint *ep, struct urn_am_asked *a, int err, uint8_t code,
+		    const char *text)
 {
 	struct urn_am_failure f = {.number = a->number, .err = err, .code = code, .text = text};
 
@@ -122,7 +124,8 @@ urn_am_look_alive(struct urn_am_endpoint *ep)
 {
 	struct pollfd p = {.fd = ep->requests.fd};
 
-	if (urn_msg_remote(ep->dev) && poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR | POLLNVAL))
+	if (urn_msg_remote(ep->dev) && poll(&p, 1, 0) == 1 &&
+	    p.revents & (POLLHUP | POLLERR | POLLNVAL))
 		urn_msg_dev_gone(ep->dev);
 }
 
@@ -146,7 +149,8 @@ urn_am_look_late(struct urn_am_endpoint *ep)
 
 		if (a->number == 0 || now - a->at < most)
 			continue;
-		urn_am_fail_request(ep, a, ETIMEDOUT, 0, "the target's program has not answered the request in time");
+		urn_am_fail_request(ep, a, ETIMEDOUT, 0,
+				    "the target's program has not answered the request in time");
 		n++;
 	}
 	return n;
@@ -178,7 +182,8 @@ urn_am_take_reply(struct urn_am_endpoint *ep, const struct urn_msg *msg)
 	h = p.head.kind == URN_AM_M_REPLY ? urn_am_handler_of(ep, p.head.handler) : NULL;
 	if (p.head.kind == URN_AM_M_REPLY && h == NULL) {
 		ep->stats.unknown_handler++;
-		urn_am_fail_request(ep, a, ENOSYS, 0, "the reply names a handler that is not registered here");
+		urn_am_fail_request(ep, a, ENOSYS, 0,
+				    "the reply names a handler that is not registered here");
 		return 1;
 	}
 	urn_am_unask(ep, a);
@@ -213,10 +218,11 @@ urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg, struc
 		return 0;
 	}
 	ep->lane = lane;
-	ep->asker = (struct urn_msg_to){.qid = p.head.reply_to,
-					.retry_us = URN_AM_RETRY_US,
-					.retries = URN_AM_REPLY_TRIES,
-					.retry_kinds = URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY};
+	ep->asker =
+		(struct urn_msg_to){.qid = p.head.reply_to,
+				    .retry_us = URN_AM_RETRY_US,
+				    .retries = URN_AM_REPLY_TRIES,
+				    .retry_kinds = URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY};
 	memcpy(ep->asker.node, msg->node, sizeof(ep->asker.node));
 	ep->asker_number = p.head.number;
 	h = urn_am_handler_of(ep, p.head.handler);
@@ -251,7 +257,8 @@ urn_am_progress(struct urn_am_endpoint *ep)
 		urn_msg_set_release(&ep->replies);
 	}
 	for (i = 0; i < URN_AM_BATCH && (lane = urn_am_idle_lane(ep->back)) != NULL &&
-		    urn_msg_set_poll(&ep->requests, &msg); i++) {
+		    urn_msg_set_poll(&ep->requests, &msg);
+	     i++) {
 		calls += urn_am_take_request(ep, &msg, lane);
 		urn_msg_set_release(&ep->requests);
 	}

@@ -31,7 +31,8 @@ urn_rma_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t kind
 	if (ep->inside >= URN_AM_IN_REPLY)
 		return urn_fail(EPERM, "remote memory may not be accessed inside a handler");
 	if (op->len == 0 || op->len > URN_AM_LEN_MAX || op->way >= URN_AM_WAYS)
-		return urn_fail(EINVAL, "an operation moves 1 to %d bytes, by a way that is known", URN_AM_LEN_MAX);
+		return urn_fail(EINVAL, "an operation moves 1 to %d bytes, by a way that is known",
+				URN_AM_LEN_MAX);
 	if (urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE)
 		return urn_fail(EIO, "the dataplane is gone");
 	if (id == entries)
@@ -94,7 +95,8 @@ urn_am_end(struct urn_am_endpoint *ep, uint32_t id, uint8_t code, uint64_t bytes
 	return 1;
 }
 
-/* The dataplane is gone: nobody will tell how the operations ended. returns: number of functions called */
+/* The dataplane is gone: nobody will tell how the operations ended. returns: number of functions
+ * called */
 static unsigned int
 urn_am_end_all(struct urn_am_endpoint *ep)
 {
@@ -109,7 +111,8 @@ urn_am_end_all(struct urn_am_endpoint *ep)
 unsigned int
 urn_am_take_events(struct urn_am_endpoint *ep)
 {
-	uint32_t read = atomic_load_explicit(&ep->regs->client.events, memory_order_relaxed), entries, i;
+	uint32_t read = atomic_load_explicit(&ep->regs->client.events, memory_order_relaxed),
+		 entries, i;
 	unsigned int calls = 0;
 
 	entries = ep->attr.operations;
@@ -125,8 +128,9 @@ urn_am_take_events(struct urn_am_endpoint *ep)
 		calls += urn_am_end(ep, e.id, e.code, e.bytes);
 	}
 	/* Commands that waited for room for their events. */
-	if (i != 0 && atomic_load_explicit(&ep->regs->dp.commands, memory_order_relaxed) !=
-			      atomic_load_explicit(&ep->regs->client.commands, memory_order_relaxed))
+	if (i != 0 &&
+	    atomic_load_explicit(&ep->regs->dp.commands, memory_order_relaxed) !=
+		    atomic_load_explicit(&ep->regs->client.commands, memory_order_relaxed))
 		urn_dev_ring(&ep->dev->dev, ep->engine, ep->db);
 	if (i == 0 && ep->operations != 0 && urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE)
 		calls += urn_am_end_all(ep);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Active messages and remote memory access as programs see them (AM-1 to AM-4, AM-8, AM-9, AM-11): two nodes, whose
- * engines another thread turns. Each test runs with an embedded dataplane, and over the dataplane's socket.
+ * Active messages and remote memory access as programs see them (AM-1 to AM-4, AM-8, AM-9, AM-11):
+ * two nodes, whose engines another thread turns. Each test runs with an embedded dataplane, and
+ * over the dataplane's socket.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +60,8 @@ open_dev(struct rig *r, unsigned int node, bool socket)
 static struct net *
 make_net(bool socket)
 {
-	static const struct urn_am_attr attr = {.payload = PAYLOAD, .queue = 8, .requests = 8, .answer_ms = 1000};
+	static const struct urn_am_attr attr = {
+		.payload = PAYLOAD, .queue = 8, .requests = 8, .answer_ms = 1000};
 	struct rig_config cfg = {.remote = true};
 	struct net *n = calloc(1, sizeof(*n));
 
@@ -210,7 +212,8 @@ note_done(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg)
 
 /* ---- messages */
 
-/* AM-1: arguments and payload of every length arrive, once; the reply comes back and names its request. */
+/* AM-1: arguments and payload of every length arrive, once; the reply comes back and names its
+ * request. */
 static void
 test_request_and_reply(void **state)
 {
@@ -228,7 +231,8 @@ test_request_and_reply(void **state)
 		for (uint32_t i = 0; i < URN_AM_ARGS; i++)
 			args[i] = len * 1000ull + i;
 		memset(data, (int)len, len);
-		assert_int_equal(urn_am_request(a->ep, &b->address, 7, args, args_n, data, len, &number), 0);
+		assert_int_equal(
+			urn_am_request(a->ep, &b->address, 7, args, args_n, data, len, &number), 0);
 		until(n, &a->replies, sent + 1);
 		assert_int_equal(b->requests, sent + 1);
 		assert_true(a->seen.number == number && a->seen.token == 0 && b->seen.token != 0);
@@ -242,7 +246,8 @@ test_request_and_reply(void **state)
 	}
 }
 
-/* AM-1: a handler need not reply: the request is answered all the same. More requests than have room wait for progress. */
+/* AM-1: a handler need not reply: the request is answered all the same. More requests than have
+ * room wait for progress. */
 static void
 test_requests_without_reply(void **state)
 {
@@ -294,7 +299,8 @@ break_rules_of_replies(struct urn_am_endpoint *ep, const struct urn_am_message *
 	s->err[1] = urn_am_reply(ep, m->token, 1, NULL, 0, NULL, 0);
 }
 
-/* AM-1: no request inside a handler, no reply outside, no second reply: each a clear error, and nothing hangs. */
+/* AM-1: no request inside a handler, no reply outside, no second reply: each a clear error, and
+ * nothing hangs. */
 static void
 test_rules(void **state)
 {
@@ -313,16 +319,23 @@ test_rules(void **state)
 	assert_int_equal(b->err[3], EALREADY);
 	assert_int_equal(a->err[0], EPERM);
 	assert_int_equal(a->err[1], EPERM);
-	assert_int_equal(urn_am_reply(b->ep, 1, 1, NULL, 0, NULL, 0), EPERM); /* the token outlives its handler */
+	assert_int_equal(urn_am_reply(b->ep, 1, 1, NULL, 0, NULL, 0),
+			 EPERM); /* the token outlives its handler */
 	until_quiet(n, a);
-	assert_int_equal(urn_am_request(a->ep, &b->address, URN_AM_HANDLERS, NULL, 0, NULL, 0, NULL), EINVAL);
-	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, URN_AM_ARGS + 1, NULL, 0, NULL), EINVAL);
-	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, a->buf, PAYLOAD + 1, NULL), EMSGSIZE);
+	assert_int_equal(
+		urn_am_request(a->ep, &b->address, URN_AM_HANDLERS, NULL, 0, NULL, 0, NULL),
+		EINVAL);
+	assert_int_equal(
+		urn_am_request(a->ep, &b->address, 7, NULL, URN_AM_ARGS + 1, NULL, 0, NULL),
+		EINVAL);
+	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, a->buf, PAYLOAD + 1, NULL),
+			 EMSGSIZE);
 	assert_int_equal(urn_am_handle(a->ep, URN_AM_HANDLERS, note_reply, a), EINVAL);
 	assert_int_equal(urn_am_pending(a->ep), 0);
 }
 
-/* AM-1: an unknown handler is told to both sides; so are a target that is not there, and one that does not answer. */
+/* AM-1: an unknown handler is told to both sides; so are a target that is not there, and one that
+ * does not answer. */
 static void
 test_failures(void **state)
 {
@@ -356,7 +369,8 @@ test_failures(void **state)
 	assert_int_equal(urn_am_pending(a->ep), 0);
 }
 
-/* Messages of others than this library, and replies that nobody asked for, are counted and change nothing. */
+/* Messages of others than this library, and replies that nobody asked for, are counted and change
+ * nothing. */
 static void
 test_strange_messages(void **state)
 {
@@ -381,7 +395,10 @@ test_strange_messages(void **state)
 			msg[k] = (uint8_t)(rnd >> 16);
 		}
 		if (i % 2)
-			memcpy(msg, (uint8_t[]){0xa3, (uint8_t)(i / 2 % 6), (uint8_t)(i / 12 % 10), 0, 0, 0, 0}, 7);
+			memcpy(msg,
+			       (uint8_t[]){0xa3, (uint8_t)(i / 2 % 6), (uint8_t)(i / 12 % 10), 0, 0,
+					   0, 0},
+			       7);
 		assert_int_equal(urn_msg_set_send_wait(set, &to, msg, len, -1, &code), 0);
 		(void)urn_am_progress(b->ep);
 		(void)urn_am_progress(a->ep);
@@ -410,7 +427,8 @@ operate(struct net *n, struct side *s, bool write, struct urn_rma op)
 	return s->code;
 }
 
-/* AM-2, AM-3, AM-8, AM-11: bytes go there and back by each way, while the target's program does nothing. */
+/* AM-2, AM-3, AM-8, AM-11: bytes go there and back by each way, while the target's program does
+ * nothing. */
 static void
 test_memory(void **state)
 {
@@ -421,7 +439,8 @@ test_memory(void **state)
 	uint64_t counter = 0;
 
 	assert_int_equal(urn_am_region_create(b->ep, &part, 1, URN_AM_ACCESS_ALL, &op.key), 0);
-	for (uint32_t len = 1; len <= MEM; len = len < MEM && len * 7 + 1 > MEM ? MEM : len * 7 + 1) {
+	for (uint32_t len = 1; len <= MEM;
+	     len = len < MEM && len * 7 + 1 > MEM ? MEM : len * 7 + 1) {
 		for (uint32_t i = 0; i < len; i++)
 			a->buf[i] = (uint8_t)(i * 31 + len);
 		op.remote = (uintptr_t)b->buf + (MEM - len) / 2;
@@ -453,7 +472,8 @@ test_memory_errors(void **state)
 	struct net *n = *state;
 	struct side *a = &n->side[0], *b = &n->side[1];
 	struct urn_am_part part[2] = {{&b->memory, b->buf, 100}, {&b->memory, b->buf + 200, 100}};
-	struct urn_rma op = {.to = &b->address, .local = a->buf, .len = 100, .remote = (uintptr_t)b->buf};
+	struct urn_rma op = {
+		.to = &b->address, .local = a->buf, .len = 100, .remote = (uintptr_t)b->buf};
 
 	memset(a->buf, 0x5a, MEM);
 	memset(b->buf, 0, MEM);
@@ -488,7 +508,8 @@ test_many_operations(void **state)
 	struct net *n = *state;
 	struct side *a = &n->side[0], *b = &n->side[1];
 	struct urn_am_part part = {&b->memory, b->buf, MEM};
-	struct urn_rma op = {.to = &b->address, .memory = &a->memory, .len = 64, .done = note_done, .arg = a};
+	struct urn_rma op = {
+		.to = &b->address, .memory = &a->memory, .len = 64, .done = note_done, .arg = a};
 	unsigned int sent = 0, again = 0;
 	uint64_t counter = 0;
 
@@ -532,9 +553,11 @@ test_private_memory(void **state)
 int
 main(void)
 {
-#define BOTH(f)                                                         \
-	cmocka_unit_test_setup_teardown(f, setup_embedded, teardown),   \
-	{#f "_socket", f, setup_socket, teardown, NULL}
+#define BOTH(f)                                                       \
+	cmocka_unit_test_setup_teardown(f, setup_embedded, teardown), \
+	{                                                             \
+#f "_socket", f, setup_socket, teardown, NULL         \
+	}
 	const struct CMUnitTest tests[] = {
 		BOTH(test_request_and_reply),
 		BOTH(test_requests_without_reply),

@@ -52,8 +52,11 @@ static void
 open_end(unsigned int i)
 {
 	struct end *e = &rig.end[i];
-	struct urn_am_config cfg = {
-		.share = rig.client[i % 2], .db = i, .entries = ENTRIES, .ranges = RANGES, .pd = rig.pd};
+	struct urn_am_config cfg = {.share = rig.client[i % 2],
+				    .db = i,
+				    .entries = ENTRIES,
+				    .ranges = RANGES,
+				    .pd = rig.pd};
 	struct urn_am_region_config all = {.access = URN_AM_ACCESS_ALL, .n = 1};
 	size_t bytes = (urn_am_ep_bytes(ENTRIES, RANGES) + 63) & ~63ull;
 
@@ -63,8 +66,8 @@ open_end(unsigned int i)
 	memset(e->regs, 0, bytes);
 	memset(e->mem, GUARD_BYTE, MEM + 2 * GUARD);
 	e->mem += GUARD;
-	assert_int_equal(urn_mem_reg_mr(rig.urn_mem, rig.pd, e->mem, MEM, (uintptr_t)e->mem, URN_ACCESS_LOCAL_WRITE,
-					&e->lkey),
+	assert_int_equal(urn_mem_reg_mr(rig.urn_mem, rig.pd, e->mem, MEM, (uintptr_t)e->mem,
+					URN_ACCESS_LOCAL_WRITE, &e->lkey),
 			 0);
 	assert_int_equal(urn_am_ep_open(rig.am, &cfg, &e->ep), 0);
 	*urn_am_ranges(e->regs, ENTRIES) =
@@ -180,7 +183,8 @@ rig_post(unsigned int i)
 }
 
 void
-rig_command(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64_t local, uint32_t len)
+rig_command(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64_t local,
+	    uint32_t len)
 {
 	rig_next(i, op, to, remote, local, len);
 	rig_post(i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endpoints without a dataplane: one engine's, a transport that is only time, timers and a schedule, memory, and
- * flows that hold messages until the test delivers and answers them.
+ * Endpoints without a dataplane: one engine's, a transport that is only time, timers and a
+ * schedule, memory, and flows that hold messages until the test delivers and answers them.
  */
 #ifndef TEST_AM_UNIT_RIG_H
 #define TEST_AM_UNIT_RIG_H
@@ -16,12 +16,12 @@
 
 enum {
 	ENDS = 4,
-	MEM = 1 << 19,  /* bytes of an endpoint's memory */
-	GUARD = 4096,   /* bytes around it that nobody may write */
+	MEM = 1 << 19, /* bytes of an endpoint's memory */
+	GUARD = 4096,  /* bytes around it that nobody may write */
 	GUARD_BYTE = 0xa5,
 	ENTRIES = 16,
 	RANGES = 64,
-	MSGS = 1024,    /* messages that flows can hold */
+	MSGS = 1024, /* messages that flows can hold */
 	MTU = 1024,
 	CHUNK = MTU - 64, /* bytes of memory in a packet (AM-4) */
 };
@@ -30,10 +30,10 @@ enum {
 struct end {
 	struct urn_am_ep *ep; /* NULL: closed */
 	struct urn_abi_am_ep *regs;
-	uint8_t *mem;         /* MEM bytes */
+	uint8_t *mem; /* MEM bytes */
 	uint32_t lkey;
 	uint32_t posted, read;
-	uint64_t key;         /* of all its memory, every right */
+	uint64_t key; /* key of all its memory, with every right */
 };
 
 struct rig {
@@ -44,9 +44,9 @@ struct rig {
 	struct urn_tp_share *client[2];
 	struct end end[ENDS];
 	struct urn_flow_msg *held[MSGS]; /* messages that flows hold, the oldest first */
-	uint8_t node[MSGS][16];          /* ... and their targets */
+	uint8_t node[MSGS][16];		 /* ... and their targets */
 	unsigned int held_n;
-	uint8_t refuse;                  /* code that urn_flow_send() returns; 0: messages are taken */
+	uint8_t refuse; /* code that urn_flow_send() returns; 0: messages are taken */
 };
 extern struct rig rig;
 
@@ -56,9 +56,11 @@ void rig_close(unsigned int i);
 uint64_t rig_qid(unsigned int i);
 void rig_gid(uint8_t gid[16], uint8_t node);
 /* Write a command of end i for memory of end `to`, on node 9, and ring. remote, local: offsets */
-struct urn_abi_am_cmd *rig_next(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64_t local, uint32_t len);
+struct urn_abi_am_cmd *rig_next(unsigned int i, uint8_t op, unsigned int to, uint64_t remote,
+				uint64_t local, uint32_t len);
 void rig_post(unsigned int i);
-void rig_command(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64_t local, uint32_t len);
+void rig_command(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64_t local,
+		 uint32_t len);
 void rig_turn(uint64_t now);
 /* Take message n from those that flows hold, and answer it. */
 void rig_answer(unsigned int n, uint8_t code);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The initiator's side of remote memory access: packets, replies true and forged, and operations that stand still. */
+/* The initiator's side of remote memory access: packets, replies true and forged, and operations
+ * that stand still. */
 #include "rig.h"
 
 #include <string.h>
@@ -13,7 +14,8 @@ fill(unsigned int i, uint32_t len)
 		rig.end[i].mem[k] = (uint8_t)(k * 7 + k / 256);
 }
 
-/* AM-4: packets of a chunk each, the last one shorter, each with its address; in any order, the block is right. */
+/* AM-4: packets of a chunk each, the last one shorter, each with its address; in any order, the
+ * block is right. */
 static void
 packets_come_in_any_order(void **state)
 {
@@ -61,7 +63,8 @@ replies_come_in_any_order(void **state)
 	assert_int_equal(rig.end[0].mem[49] ^ rig.end[0].mem[50 + LEN], 0);
 }
 
-/* A reply may overtake the acknowledgement of its packet: the operation ends, and the flow keeps the packet's bytes. */
+/* A reply may overtake the acknowledgement of its packet: the operation ends, and the flow keeps
+ * the packet's bytes. */
 static void
 a_reply_overtakes_the_acknowledgement(void **state)
 {
@@ -77,7 +80,8 @@ a_reply_overtakes_the_acknowledgement(void **state)
 	rig_expect(0, URN_AM_DONE, 20);
 }
 
-/* AM-1: a reply that no packet waits for is refused, whatever is wrong with it, and nothing is written. */
+/* AM-1: a reply that no packet waits for is refused, whatever is wrong with it, and nothing is
+ * written. */
 static void
 forged_replies_are_refused(void **state)
 {
@@ -95,7 +99,8 @@ forged_replies_are_refused(void **state)
 		f.tag += i == 0 ? 1 : i == 1 ? 1 << 16 : 0;
 		f.kind = i == 2 ? URN_AM_K_WRITE_REPLY : f.kind;
 		f.len = i == 3 ? 499 : i == 4 ? 501 : 500;
-		assert_int_equal(rig_forge(&f, i == 5 ? rig_qid(2) : from, i == 6 ? 8 : 9, i == 7 ? rig_qid(2) : to),
+		assert_int_equal(rig_forge(&f, i == 5 ? rig_qid(2) : from, i == 6 ? 8 : 9,
+					   i == 7 ? rig_qid(2) : to),
 				 URN_MSG_NOT_PERMITTED);
 		assert_int_equal(rig_count(URN_C_DROP_AM_REPLY), i + 1);
 	}
@@ -113,7 +118,8 @@ forged_replies_are_refused(void **state)
 	rig_no_event(0);
 }
 
-/* AM-9: an error message ends the operation with its reason once no packet is under way; no further ones are made. */
+/* AM-9: an error message ends the operation with its reason once no packet is under way; no further
+ * ones are made. */
 static void
 an_error_ends_one_operation(void **state)
 {
@@ -124,11 +130,13 @@ an_error_ends_one_operation(void **state)
 	rig_command(0, URN_AM_WRITE, 1, 0, 0, 5);
 	assert_int_equal(rig.held_n, URN_AM_EP_OUTS);
 	m = rig_parsed(3);
-	f = (struct urn_am_msg){.kind = URN_AM_K_ERROR, .code = URN_AM_RANGE, .len = CHUNK, .tag = m.tag};
+	f = (struct urn_am_msg){
+		.kind = URN_AM_K_ERROR, .code = URN_AM_RANGE, .len = CHUNK, .tag = m.tag};
 	assert_int_equal(rig_forge(&f, rig_qid(1), 9, rig_qid(0)), URN_MSG_DONE);
 	rig_no_event(0);
 	rig_run();
-	assert_int_equal(rig_count(URN_C_AM_WRITES_RX), URN_AM_EP_OUTS + 1); /* the packet of the forged error, too */
+	assert_int_equal(rig_count(URN_C_AM_WRITES_RX),
+			 URN_AM_EP_OUTS + 1); /* the packet of the forged error, too */
 	rig_expect(0, URN_AM_RANGE, (URN_AM_EP_OUTS - 1) * CHUNK);
 	rig_expect(0, URN_AM_DONE, 5);
 }
@@ -161,7 +169,8 @@ busy_targets_are_tried_again(void **state)
 	rig_expect(0, URN_AM_BUSY, 0);
 }
 
-/* A packet that was delivered and never replied to ends its operation after 10 s: a late reply finds nothing. */
+/* A packet that was delivered and never replied to ends its operation after 10 s: a late reply
+ * finds nothing. */
 static void
 silent_targets_end_operations(void **state)
 {
@@ -198,8 +207,10 @@ answers_of_flows_have_codes(void **state)
 		{URN_MSG_NOT_PERMITTED, URN_AM_BAD_PACKET, URN_AM_BAD_PACKET},
 		{URN_MSG_TOO_LONG, URN_AM_BAD_PACKET, URN_AM_BAD_PACKET},
 		{URN_MSG_UNREACHABLE, URN_AM_UNREACHABLE, URN_AM_UNREACHABLE},
-		{URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE, URN_AM_UNREACHABLE | URN_AM_MAY_BE_THERE, URN_AM_UNREACHABLE},
-		{URN_MSG_RESTARTED | URN_MSG_MAY_BE_THERE, URN_AM_RESTARTED | URN_AM_MAY_BE_THERE, URN_AM_RESTARTED},
+		{URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE,
+		 URN_AM_UNREACHABLE | URN_AM_MAY_BE_THERE, URN_AM_UNREACHABLE},
+		{URN_MSG_RESTARTED | URN_MSG_MAY_BE_THERE, URN_AM_RESTARTED | URN_AM_MAY_BE_THERE,
+		 URN_AM_RESTARTED},
 	};
 
 	(void)state;
@@ -254,11 +265,13 @@ nonsense_of_a_client_is_its_own(void **state)
 			words[(rnd >> 8) % (urn_am_ep_bytes(ENTRIES, RANGES) / 4)] = rnd >> 5;
 		}
 		if (n % 3 == 0)
-			*rig_next(0, 1 + n % 2, n % ENDS, n, n, n % (3 * CHUNK)) = *rig_next(0, 1 + n % 2, 1, n, n, n % 5000);
+			*rig_next(0, 1 + n % 2, n % ENDS, n, n, n % (3 * CHUNK)) =
+				*rig_next(0, 1 + n % 2, 1, n, n, n % 5000);
 		atomic_store(&rig.end[0].regs->client.commands,
 			     atomic_load(&rig.end[0].regs->dp.commands) + n % 20);
 		if (n % 2)
-			atomic_store(&rig.end[0].regs->client.events, atomic_load(&rig.end[0].regs->dp.events) - n % 20);
+			atomic_store(&rig.end[0].regs->client.events,
+				     atomic_load(&rig.end[0].regs->dp.events) - n % 20);
 		urn_am_ep_ops.rung(rig.tp, urn_am_ep_source(rig.end[0].ep));
 		rig_turn(rig.tp->now + 100000);
 		while (rig.held_n > 20)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The target's side of remote memory access: handlers, bounds of replies, and peers that send anything (AM-9, AM-11). */
+/* The target's side of remote memory access: handlers, bounds of replies, and peers that send
+ * anything (AM-9, AM-11). */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -8,15 +9,20 @@
 static struct urn_am_msg
 request(uint8_t kind, uint64_t off, uint32_t len)
 {
-	return (struct urn_am_msg){
-		.kind = kind, .len = len, .tag = 77, .addr = (uintptr_t)rig.end[1].mem + off, .key = rig.end[1].key};
+	return (struct urn_am_msg){.kind = kind,
+				   .len = len,
+				   .tag = 77,
+				   .addr = (uintptr_t)rig.end[1].mem + off,
+				   .key = rig.end[1].key};
 }
 
-/* AM-2, AM-3: a write is placed and a read gathered within the call; the reply has the tag and the length. */
+/* AM-2, AM-3: a write is placed and a read gathered within the call; the reply has the tag and the
+ * length. */
 static void
 requests_are_carried_out_at_once(void **state)
 {
-	struct urn_am_msg w = request(URN_AM_K_WRITE, 10, 100), r = request(URN_AM_K_READ, 10, 100), m;
+	struct urn_am_msg w = request(URN_AM_K_WRITE, 10, 100), r = request(URN_AM_K_READ, 10, 100),
+			  m;
 
 	(void)state;
 	assert_int_equal(rig_forge(&w, rig_qid(0), 5, rig_qid(1)), URN_MSG_DONE);
@@ -33,7 +39,8 @@ requests_are_carried_out_at_once(void **state)
 	assert_memory_equal(m.data, rig.end[1].mem + 10, 100);
 }
 
-/* AM-9: a packet over ranges that touch, of several memory regions, is in pieces; of more than four it is refused. */
+/* AM-9: a packet over ranges that touch, of several memory regions, is in pieces; of more than four
+ * it is refused. */
 static void
 packets_may_touch_several_regions(void **state)
 {
@@ -43,9 +50,10 @@ packets_may_touch_several_regions(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < 6; i++) {
-		l[i] = (struct urn_abi_am_range){.addr = (uintptr_t)rig.end[1].mem + 10 * i, .len = 10};
-		assert_int_equal(urn_mem_reg_mr(rig.urn_mem, rig.pd, rig.end[1].mem + 10 * i, 10, l[i].addr,
-						URN_ACCESS_LOCAL_WRITE, &l[i].lkey),
+		l[i] = (struct urn_abi_am_range){.addr = (uintptr_t)rig.end[1].mem + 10 * i,
+						 .len = 10};
+		assert_int_equal(urn_mem_reg_mr(rig.urn_mem, rig.pd, rig.end[1].mem + 10 * i, 10,
+						l[i].addr, URN_ACCESS_LOCAL_WRITE, &l[i].lkey),
 				 0);
 	}
 	assert_int_equal(urn_am_region_add(rig.tp, rig.end[1].ep, &c), 0);
@@ -60,7 +68,8 @@ packets_may_touch_several_regions(void **state)
 	assert_int_equal(rig.end[1].mem[40], GUARD_BYTE);
 }
 
-/* Replies to a node, and to all, have bounds: beyond, a packet is refused and nothing is done. Other nodes are served. */
+/* Replies to a node, and to all, have bounds: beyond, a packet is refused and nothing is done.
+ * Other nodes are served. */
 static void
 replies_have_bounds(void **state)
 {
@@ -118,7 +127,8 @@ replies_wait_for_room(void **state)
 	assert_int_equal(rig.am->replies, 3);
 }
 
-/* A message whose sender is no endpoint has nowhere to reply to; one for no endpoint, and a long one, have no target. */
+/* A message whose sender is no endpoint has nowhere to reply to; one for no endpoint, and a long
+ * one, have no target. */
 static void
 strange_senders_and_targets(void **state)
 {
@@ -132,14 +142,18 @@ strange_senders_and_targets(void **state)
 	assert_int_equal(rig_forge(&w, rig_qid(0), 5, rig_qid(1) ^ 1ull << 40), URN_MSG_NO_QUEUE);
 	assert_int_equal(rig_forge(&w, rig_qid(0), 5, URN_AM_QID_BITS | 0xffff), URN_MSG_NO_QUEUE);
 	assert_int_equal(rig_count(URN_C_DROP_AM_ENDPOINT), 2);
-	assert_int_equal(urn_am_flow_user.admit(rig.tp, &from, rig_qid(1), URN_AM_MSG_MAX), URN_MSG_DONE);
-	assert_int_equal(urn_am_flow_user.admit(rig.tp, &from, rig_qid(1), URN_AM_MSG_MAX + 1), URN_MSG_TOO_LONG);
-	assert_int_equal(urn_am_flow_user.admit(rig.tp, &from, rig_qid(1) + 9, 100), URN_MSG_NO_QUEUE);
+	assert_int_equal(urn_am_flow_user.admit(rig.tp, &from, rig_qid(1), URN_AM_MSG_MAX),
+			 URN_MSG_DONE);
+	assert_int_equal(urn_am_flow_user.admit(rig.tp, &from, rig_qid(1), URN_AM_MSG_MAX + 1),
+			 URN_MSG_TOO_LONG);
+	assert_int_equal(urn_am_flow_user.admit(rig.tp, &from, rig_qid(1) + 9, 100),
+			 URN_MSG_NO_QUEUE);
 	assert_int_equal(rig.held_n, 0);
 	assert_int_equal(rig.end[1].mem[0], GUARD_BYTE);
 }
 
-/* A peer that sends anything: mutated messages, replies to our own packets among them, with operations under way. */
+/* A peer that sends anything: mutated messages, replies to our own packets among them, with
+ * operations under way. */
 static void
 a_peer_sends_anything(void **state)
 {
@@ -156,30 +170,37 @@ a_peer_sends_anything(void **state)
 			rig_command(0, 1 + n / 50 % 2, 1, n % 1000, n % 1000, 1 + n % 3000);
 		if (urn_am_kind_is_reply(m.kind)) {
 			m.addr = m.key = 0;
-			m.code = m.kind == URN_AM_K_ERROR ? (uint8_t)(1 + n % (URN_AM_CODES - 1)) : 0;
+			m.code = m.kind == URN_AM_K_ERROR ? (uint8_t)(1 + n % (URN_AM_CODES - 1))
+							  : 0;
 			m.tag = rig.held_n ? rig_parsed(n % rig.held_n).tag : 1;
-			m.len = rig.held_n && rig_parsed(n % rig.held_n).len <= 64 ? rig_parsed(n % rig.held_n).len : m.len;
+			m.len = rig.held_n && rig_parsed(n % rig.held_n).len <= 64
+					? rig_parsed(n % rig.held_n).len
+					: m.len;
 		}
 		len = urn_am_build(buf, &m);
 		for (unsigned int k = n % 4; k; k--) {
 			rnd = rnd * 1103515245u + 12345u;
-			buf[(rnd >> 8) % sizeof(struct urn_am_hdr)] ^= (uint8_t)(1 << (rnd >> 28 & 7));
+			buf[(rnd >> 8) % sizeof(struct urn_am_hdr)] ^=
+				(uint8_t)(1 << (rnd >> 28 & 7));
 		}
 		from.qid = rig_qid(1 + n % 3) ^ (n % 11 == 0 ? 1ull << (n % 64) : 0);
 		rig_gid(from.node, n % 3 ? 9 : 5);
 		exact = malloc(len);
 		memcpy(exact, buf, len);
-		(void)urn_am_flow_user.deliver(rig.tp, &from, rig_qid(n % ENDS), exact, n % 13 ? len : n % (len + 1));
+		(void)urn_am_flow_user.deliver(rig.tp, &from, rig_qid(n % ENDS), exact,
+					       n % 13 ? len : n % (len + 1));
 		free(exact);
 		if (n % 3 == 0)
 			rig_turn(rig.tp->now + 1000);
 		for (unsigned int k = n; rig.held_n > 100; k++)
 			rig_answer(k % 100, k % 9 ? URN_MSG_DONE : URN_MSG_BUSY);
-		atomic_store(&rig.end[0].regs->client.events, atomic_load(&rig.end[0].regs->dp.events));
+		atomic_store(&rig.end[0].regs->client.events,
+			     atomic_load(&rig.end[0].regs->dp.events));
 	}
 	rig.end[0].read = atomic_load(&rig.end[0].regs->dp.events);
 	assert_true(rig_count(URN_C_AM_WRITES_RX) > 1000 && rig_count(URN_C_AM_READS_RX) > 1000);
-	assert_true(rig_count(URN_C_DROP_AM_REPLY) > 1000 && rig_count(URN_C_DROP_AM_FORMAT) > 1000);
+	assert_true(rig_count(URN_C_DROP_AM_REPLY) > 1000 &&
+		    rig_count(URN_C_DROP_AM_FORMAT) > 1000);
 	assert_true(rig_count(URN_C_AM_ACCESS) > 1000);
 }
 
@@ -188,8 +209,12 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		T(requests_are_carried_out_at_once), T(packets_may_touch_several_regions), T(replies_have_bounds),
-		T(replies_wait_for_room),            T(strange_senders_and_targets),       T(a_peer_sends_anything),
+		T(requests_are_carried_out_at_once),
+		T(packets_may_touch_several_regions),
+		T(replies_have_bounds),
+		T(replies_wait_for_room),
+		T(strange_senders_and_targets),
+		T(a_peer_sends_anything),
 	};
 
 	return cmocka_run_group_tests_name("am_target", tests, NULL, NULL);

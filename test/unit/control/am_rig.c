@@ -38,7 +38,8 @@ nothing_is_left(void)
 	}
 	rig_turns(200000); /* flows answer what they hold */
 	for (unsigned int i = 0; i < ADAPTERS * ENGINES; i++) {
-		const struct urn_am *am = urn_adapter_shard(rig_dp->adapter[i / ENGINES], i % ENGINES)->am;
+		const struct urn_am *am =
+			urn_adapter_shard(rig_dp->adapter[i / ENGINES], i % ENGINES)->am;
 
 		assert_int_equal(urn_am_count(am), 0);
 		assert_int_equal(am->outs, 0);
@@ -65,8 +66,9 @@ am_open(struct am_end *e, unsigned int client, uint32_t vector)
 {
 	struct urn_abi_req req = {.op = URN_CTL_AM_OPEN,
 				  .am_open = {vector, AM_ENTRIES, AM_RANGES, pd[client]}};
-	struct urn_abi_req reg = {.op = URN_CTL_REG_MR,
-				  .reg_mr = {.pd = pd[client], .access = URN_ACCESS_LOCAL_WRITE, .length = MEM}};
+	struct urn_abi_req reg = {
+		.op = URN_CTL_REG_MR,
+		.reg_mr = {.pd = pd[client], .access = URN_ACCESS_LOCAL_WRITE, .length = MEM}};
 	struct urn_abi_rep rep = rig_ask(client, &req);
 
 	assert_true(mems < ENDS);
@@ -102,7 +104,8 @@ am_close(struct am_end *e)
 int
 am_register_err(struct am_end *e, uint32_t access, uint32_t flags, uint32_t n)
 {
-	struct urn_abi_req req = {.op = URN_CTL_AM_REG, .handle = e->handle, .am_reg = {access, flags, n}};
+	struct urn_abi_req req = {
+		.op = URN_CTL_AM_REG, .handle = e->handle, .am_reg = {access, flags, n}};
 
 	return rig_call(e->client, &req).err;
 }
@@ -110,7 +113,8 @@ am_register_err(struct am_end *e, uint32_t access, uint32_t flags, uint32_t n)
 uint64_t
 am_register_list(struct am_end *e, uint32_t access, uint32_t n)
 {
-	struct urn_abi_req req = {.op = URN_CTL_AM_REG, .handle = e->handle, .am_reg = {access, 0, n}};
+	struct urn_abi_req req = {
+		.op = URN_CTL_AM_REG, .handle = e->handle, .am_reg = {access, 0, n}};
 
 	return rig_ask(e->client, &req).am.key;
 }
@@ -118,8 +122,8 @@ am_register_list(struct am_end *e, uint32_t access, uint32_t n)
 void
 am_list(struct am_end *e, uint32_t off, uint64_t len)
 {
-	*urn_am_ranges(e->ep, AM_ENTRIES) =
-		(struct urn_abi_am_range){.addr = (uintptr_t)e->mem + off, .len = len, .lkey = e->lkey};
+	*urn_am_ranges(e->ep, AM_ENTRIES) = (struct urn_abi_am_range){
+		.addr = (uintptr_t)e->mem + off, .len = len, .lkey = e->lkey};
 }
 
 uint64_t
@@ -136,8 +140,8 @@ am_register(struct am_end *e, uint32_t access)
 }
 
 struct urn_abi_am_cmd *
-am_next(struct am_end *e, uint8_t op, uint8_t way, const struct am_end *to, uint64_t remote, uint64_t key,
-	uint32_t local, uint32_t len)
+am_next(struct am_end *e, uint8_t op, uint8_t way, const struct am_end *to, uint64_t remote,
+	uint64_t key, uint32_t local, uint32_t len)
 {
 	struct urn_abi_am_cmd *c = urn_am_cmds(e->ep) + e->posted % AM_ENTRIES;
 
@@ -175,16 +179,16 @@ am_post(struct am_end *e)
 }
 
 void
-am_command_way(struct am_end *e, uint8_t op, uint8_t way, const struct am_end *to, uint64_t remote, uint64_t key,
-	       uint32_t local, uint32_t len)
+am_command_way(struct am_end *e, uint8_t op, uint8_t way, const struct am_end *to, uint64_t remote,
+	       uint64_t key, uint32_t local, uint32_t len)
 {
 	am_next(e, op, way, to, remote, key, local, len);
 	am_post(e);
 }
 
 void
-am_command(struct am_end *e, uint8_t op, const struct am_end *to, uint64_t remote, uint64_t key, uint32_t local,
-	   uint32_t len)
+am_command(struct am_end *e, uint8_t op, const struct am_end *to, uint64_t remote, uint64_t key,
+	   uint32_t local, uint32_t len)
 {
 	am_command_way(e, op, URN_AM_AUTO, to, remote, key, local, len);
 }
@@ -224,8 +228,8 @@ am_expect(struct am_end *e, uint8_t code, uint64_t bytes)
 }
 
 void
-am_refused(struct am_end *e, uint8_t op, const struct am_end *to, uint64_t remote, uint64_t key, uint32_t len,
-	   uint8_t code)
+am_refused(struct am_end *e, uint8_t op, const struct am_end *to, uint64_t remote, uint64_t key,
+	   uint32_t len, uint8_t code)
 {
 	uint8_t before[512];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote memory access between endpoints of two nodes, over real flows, from command to event (AM-2 to AM-4,
- * AM-8, AM-9, AM-11). No call is made for the target: only engines turn.
+ * Remote memory access between endpoints of two nodes, over real flows, from command to event (AM-2
+ * to AM-4, AM-8, AM-9, AM-11). No call is made for the target: only engines turn.
  */
 #include "am_rig.h"
 
@@ -31,18 +31,21 @@ writes_and_reads_arrive(void **state)
 
 			am_fill(from[v].mem, 300, i + v);
 			memset(t->mem, 0, MEM);
-			am_command(&from[v], URN_AM_WRITE, t, 100, key[i / ENGINES][i % ENGINES], 0, 300);
+			am_command(&from[v], URN_AM_WRITE, t, 100, key[i / ENGINES][i % ENGINES], 0,
+				   300);
 			am_expect(&from[v], URN_AM_DONE, 300);
 			assert_memory_equal(t->mem + 100, from[v].mem, 300);
 			assert_int_equal(t->mem[99] | t->mem[400], 0);
 			memset(from[v].mem + 1000, 0, 300);
-			am_command(&from[v], URN_AM_READ, t, 100, key[i / ENGINES][i % ENGINES], 1000, 300);
+			am_command(&from[v], URN_AM_READ, t, 100, key[i / ENGINES][i % ENGINES],
+				   1000, 300);
 			am_expect(&from[v], URN_AM_DONE, 300);
 			assert_memory_equal(from[v].mem + 1000, t->mem + 100, 300);
 		}
 }
 
-/* AM-4, AM-8: an operation longer than a packet is pipelined, the last packet shorter; a direct one must fit a packet. */
+/* AM-4, AM-8: an operation longer than a packet is pipelined, the last packet shorter; a direct one
+ * must fit a packet. */
 static void
 ways_are_chosen_by_length(void **state)
 {
@@ -104,7 +107,8 @@ each_command_has_one_event(void **state)
 
 /* ---- refusals */
 
-/* AM-9: wrong key, range or rights: an access error message names the reason, and not a byte moves. */
+/* AM-9: wrong key, range or rights: an access error message names the reason, and not a byte moves.
+ */
 static void
 access_is_checked(void **state)
 {
@@ -135,7 +139,8 @@ access_is_checked(void **state)
 	assert_int_equal(am_counter(1, URN_C_AM_ACCESS), 8);
 }
 
-/* AM-9: a range of the address space that wraps around, and commands that make no sense, end at home. */
+/* AM-9: a range of the address space that wraps around, and commands that make no sense, end at
+ * home. */
 static void
 bad_commands_end_at_once(void **state)
 {
@@ -179,14 +184,17 @@ a_region_is_a_list_of_ranges(void **state)
 	am_open(&to, 2, 0);
 	l = urn_am_ranges(to.ep, AM_ENTRIES);
 	for (unsigned int i = 0; i < 64; i++) /* 0-99, 200-299, ...; the last two touch */
-		l[i] = (struct urn_abi_am_range){
-			.addr = (uintptr_t)to.mem + (i == 63 ? 62 * 200 + 100 : i * 200), .len = 100, .lkey = to.lkey};
+		l[i] = (struct urn_abi_am_range){.addr = (uintptr_t)to.mem +
+							 (i == 63 ? 62 * 200 + 100 : i * 200),
+						 .len = 100,
+						 .lkey = to.lkey};
 	key = am_register_list(&to, URN_AM_ACCESS_ALL, 64);
 	am_fill(from.mem, MEM, 3);
 	for (unsigned int i = 0; i < 63; i++) {
 		am_command(&from, URN_AM_WRITE, &to, i * 200, key, 0, 100);
 		am_expect(&from, URN_AM_DONE, 100);
-		am_refused(&from, URN_AM_WRITE, &to, i * 200, key, i == 62 ? 201 : 101, URN_AM_RANGE);
+		am_refused(&from, URN_AM_WRITE, &to, i * 200, key, i == 62 ? 201 : 101,
+			   URN_AM_RANGE);
 		if (i < 62)
 			am_refused(&from, URN_AM_WRITE, &to, i * 200 + 100, key, 1, URN_AM_RANGE);
 	}
@@ -194,7 +202,8 @@ a_region_is_a_list_of_ranges(void **state)
 	am_expect(&from, URN_AM_DONE, 150);
 }
 
-/* AM-9: lists that are no lists are refused, and say which range is bad; memory of nobody is refused. */
+/* AM-9: lists that are no lists are refused, and say which range is bad; memory of nobody is
+ * refused. */
 static void
 bad_regions_are_refused(void **state)
 {
@@ -205,7 +214,8 @@ bad_regions_are_refused(void **state)
 	am_open(&to, 2, 0);
 	l = urn_am_ranges(to.ep, AM_ENTRIES);
 	for (unsigned int i = 0; i < 2; i++)
-		l[i] = (struct urn_abi_am_range){.addr = (uintptr_t)to.mem + i * 100, .len = 100, .lkey = to.lkey};
+		l[i] = (struct urn_abi_am_range){
+			.addr = (uintptr_t)to.mem + i * 100, .len = 100, .lkey = to.lkey};
 	assert_int_equal(am_register_err(&to, URN_AM_ACCESS_ALL, 0, 2), 0);
 	assert_int_equal(am_register_err(&to, URN_AM_ACCESS_ALL, 0, 0), ENOSPC);
 	assert_int_equal(am_register_err(&to, URN_AM_ACCESS_ALL, 0, AM_RANGES + 1), ENOSPC);
@@ -228,7 +238,8 @@ bad_regions_are_refused(void **state)
 	assert_int_equal(am_register_err(&to, URN_AM_ACCESS_ALL, 0, 1), EFAULT);
 }
 
-/* AM-9: a key that its owner took back, and memory that was deregistered below a key, are reached no more. */
+/* AM-9: a key that its owner took back, and memory that was deregistered below a key, are reached
+ * no more. */
 static void
 keys_are_revoked(void **state)
 {
@@ -258,7 +269,8 @@ keys_are_revoked(void **state)
 	am_refused(&from, URN_AM_READ, &to, 0, two, 100, URN_AM_BAD_KEY);
 }
 
-/* AM-9: memory without a key, where the node's configuration allows that, is what the endpoint declared. */
+/* AM-9: memory without a key, where the node's configuration allows that, is what the endpoint
+ * declared. */
 static void
 a_declared_space_needs_no_key(void **state)
 {
@@ -281,7 +293,8 @@ a_declared_space_needs_no_key(void **state)
 
 /* ---- ends */
 
-/* An endpoint that has gone, and its slot's next one, are no target; a node that nobody has is none. */
+/* An endpoint that has gone, and its slot's next one, are no target; a node that nobody has is
+ * none. */
 static void
 a_target_that_is_not_there(void **state)
 {
@@ -305,7 +318,8 @@ a_target_that_is_not_there(void **state)
 	am_expect_some(&from, URN_AM_NO_NODE);
 }
 
-/* An endpoint, and a client, end with operations under way: others are served, and nothing is left behind. */
+/* An endpoint, and a client, end with operations under way: others are served, and nothing is left
+ * behind. */
 static void
 ends_in_flight(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AM-2, AM-3, AM-9: headers of remote memory access, built and parsed; malformed messages are no messages. */
+/* AM-2, AM-3, AM-9: headers of remote memory access, built and parsed; malformed messages are no
+ * messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,8 @@ static const struct urn_am_msg sound[] = {
 	{.kind = URN_AM_K_ERROR, .len = LEN, .tag = 5, .code = URN_AM_RANGE},
 };
 
-/* Build a message in memory that ends right behind it, so that a read too far is seen. returns: memory to be freed */
+/* Build a message in memory that ends right behind it, so that a read too far is seen. returns:
+ * memory to be freed */
 static uint8_t *
 build(const struct urn_am_msg *m, uint32_t *len)
 {
@@ -51,7 +53,8 @@ messages_are_parsed_as_built(void **state)
 		assert_ptr_equal(m.data, data ? at + HEADER : NULL);
 		m.data = NULL;
 		assert_memory_equal(&m, &sound[i], sizeof(m));
-		assert_int_equal(urn_am_kind_is_reply(m.kind), m.kind != URN_AM_K_WRITE && m.kind != URN_AM_K_READ);
+		assert_int_equal(urn_am_kind_is_reply(m.kind),
+				 m.kind != URN_AM_K_WRITE && m.kind != URN_AM_K_READ);
 		free(at);
 	}
 }
@@ -60,8 +63,9 @@ messages_are_parsed_as_built(void **state)
 static void
 bytes_are_in_network_order(void **state)
 {
-	static const uint8_t golden[HEADER] = {1, 0, 0, 0, 0, 0, 0, 40, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0,
-					       0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 77};
+	static const uint8_t golden[HEADER] = {
+		1, 0, 0, 0, 0, 0, 0,	40, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0,
+		0, 0, 0, 0, 0, 0, 0x10, 0,  0,	  0,	0,    0,    0,	  0,	0,    77};
 	uint8_t at[HEADER];
 
 	(void)state;
@@ -108,7 +112,8 @@ fields_are_strict(void **state)
 	(void)state;
 	for (unsigned int k = 0; k < 256; k++) { /* kinds */
 		v = (uint8_t)k;
-		assert_int_equal(parses_with(1, 0, &v, 1), k == URN_AM_K_WRITE_REPLY || k == URN_AM_K_READ);
+		assert_int_equal(parses_with(1, 0, &v, 1),
+				 k == URN_AM_K_WRITE_REPLY || k == URN_AM_K_READ);
 		assert_int_equal(parses_with(0, 0, &v, 1), k == URN_AM_K_WRITE);
 	}
 	for (unsigned int c = 0; c < 256; c++) { /* codes */
@@ -167,9 +172,11 @@ what_parses_is_canonical(void **state)
 		urn_am_build(at, &sound[n % 5]);
 		for (unsigned int k = n % 4; k; k--) {
 			rnd = rnd * 1103515245u + 12345u;
-			at[(rnd >> 8) % HEADER] = (uint8_t)(rnd >> 20) & ((rnd >> 28) % 2 ? 0xff : 3);
+			at[(rnd >> 8) % HEADER] =
+				(uint8_t)(rnd >> 20) & ((rnd >> 28) % 2 ? 0xff : 3);
 		}
-		len = HEADER + (n % 7 ? LEN : 0) * (sound[n % 5].kind == URN_AM_K_WRITE || n % 5 == 3);
+		len = HEADER +
+		      (n % 7 ? LEN : 0) * (sound[n % 5].kind == URN_AM_K_WRITE || n % 5 == 3);
 		if (!urn_am_parse(at, len, &m))
 			continue;
 		taken++;
@@ -183,9 +190,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_are_parsed_as_built), cmocka_unit_test(bytes_are_in_network_order),
-		cmocka_unit_test(lengths_are_exact),            cmocka_unit_test(fields_are_strict),
-		cmocka_unit_test(ranges_do_not_wrap),           cmocka_unit_test(what_parses_is_canonical),
+		cmocka_unit_test(messages_are_parsed_as_built),
+		cmocka_unit_test(bytes_are_in_network_order),
+		cmocka_unit_test(lengths_are_exact),
+		cmocka_unit_test(fields_are_strict),
+		cmocka_unit_test(ranges_do_not_wrap),
+		cmocka_unit_test(what_parses_is_canonical),
 	};
 
 	return cmocka_run_group_tests_name("wire_am", tests, NULL, NULL);
