@@ -93,7 +93,7 @@ urn_ctl_am_open(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 	o.cfg.ranges = req->am_open.ranges;
 	o.cfg.pd = req->am_open.pd;
 	if (rc == 0)
-		urn_engine_call(o.cs->shard->engine, open_ep, &o);
+		urn_engine_call(urn_adapter_shard(a, vector)->engine, open_ep, &o);
 	if (rc != 0 || o.rc != 0) {
 		if (rc == 0)
 			urn_mem_pd_release(a->mem, req->am_open.pd);
@@ -107,7 +107,7 @@ urn_ctl_am_open(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 	rep->am.qid = o.v.qid;
 	rep->am.db = o.cfg.db;
 	rep->am.engine = vector;
-	rep->am.chunk = urn_am_chunk(o.cs->shard->tp);
+	rep->am.chunk = urn_am_chunk(urn_adapter_shard(a, vector)->tp);
 	return 0;
 }
 

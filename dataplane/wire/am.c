@@ -11,7 +11,7 @@ enum { REPLY = 1 << 0, DATA = 1 << 1, KNOWN = 1 << 2 };
 
 static const uint8_t kinds[URN_AM_KINDS] = {
 #define X(name, number, reply, data) \
-	[URN_AM_K_##name] = KNOWN | (reply ? REPLY : 0) | (data ? DATA : 0),
+	[URN_AM_K_##name] = KNOWN | ((reply) ? REPLY : 0) | ((data) ? DATA : 0),
 	URN_AM_KIND_LIST(X)
 #undef X
 };

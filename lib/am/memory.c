@@ -66,7 +66,7 @@ static int
 urn_am_try(struct urn_am_endpoint *ep, const struct urn_am_memory *memory)
 {
 	struct urn_am_part all = {.memory = memory, .addr = memory->addr, .len = memory->len};
-	uint64_t key;
+	uint64_t key = 0;
 	int err = urn_am_region_create(ep, &all, 1, URN_AM_ACCESS_ALL, &key);
 
 	if (err == EOPNOTSUPP)
