@@ -87,6 +87,7 @@ struct urn_am_region_config {
 	uint32_t access; /* enum urn_am_access */
 	bool space;	 /* the memory that peers reach without a key */
 	uint32_t n;	 /* ranges in the endpoint's list, at least 1 */
+	uint64_t random; /* a number that nobody can foresee: the key is made of it */
 	uint64_t key;	 /* out: the access key; 0 for the space */
 	uint32_t bad;	 /* out: index of the range that was refused; valid with EINVAL, EFAULT and
 			    EOPNOTSUPP */

@@ -125,7 +125,7 @@ struct urn_am {
 	uint32_t generation;	/* start of the generations, from the seed */
 	uint32_t engine;	/* index */
 	bool unregistered;	/* memory may be reached without a key */
-	uint64_t keys, seed;	/* keys given out; of keys and tags */
+	uint64_t seed;		/* seed of the hash of nodes */
 	uint64_t tags;		/* number of the next packet */
 	struct urn_am_out *
 		*out;	    /* by slot, URN_AM_OUTS + URN_AM_REPLIES; made when first used; owner */

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rnd.h"
-
 enum { MAPPED_OK, MAPPED_NOT, MAPPED_FOREIGN };
 
 /* Look memory up. *at: set with MAPPED_OK */
@@ -164,9 +162,9 @@ make(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_abi_a
 	return 0;
 }
 
-/* Put a region with a key into a free place. returns: 0; ENOSPC: there is none; ENOMEM */
+/* Put a region into a free place, and make its key. returns: 0; ENOSPC: there is none; ENOMEM */
 static int
-enter(struct urn_am *am, struct urn_am_ep *ep, struct urn_am_region *r)
+enter(struct urn_am_ep *ep, struct urn_am_region *r, uint64_t random)
 {
 	uint32_t i = 0;
 
@@ -178,12 +176,11 @@ enter(struct urn_am *am, struct urn_am_ep *ep, struct urn_am_region *r)
 		i++;
 	if (i == URN_AM_REGIONS_MAX)
 		return ENOSPC;
-	do /* a place below random bits: no region of this node or another has the key, nor had it
-	    */
-		r->key =
-			urn_rnd_at(am->seed, ++am->keys) / URN_AM_REGIONS_MAX * URN_AM_REGIONS_MAX +
-			i;
-	while (!r->key);
+	/* A place below 56 random bits: no region of this node or another has the key, nor had it.
+	 */
+	r->key = random / URN_AM_REGIONS_MAX * URN_AM_REGIONS_MAX + i;
+	if (!r->key)
+		r->key = URN_AM_REGIONS_MAX;
 	ep->region[i] = r;
 	return 0;
 }
@@ -214,7 +211,7 @@ urn_am_region_add(struct urn_tp *tp, struct urn_am_ep *ep, struct urn_am_region_
 	if (c->space)
 		ep->space = r;
 	else
-		rc = enter(am, ep, r);
+		rc = enter(ep, r, c->random);
 	if (rc != 0) {
 		free(r);
 		return rc;

@@ -12,7 +12,7 @@
 #include "engine/sources.h"
 #include "msg/msg.h"
 
-#include <string.h>
+#include <sys/random.h>
 
 /* An endpoint, as a call on it sees it. */
 struct ep_view {
@@ -197,6 +197,9 @@ urn_ctl_am_reg(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 		return urn_ctl_fail(rep, EINVAL,
 				    "%s: access 0x%x or flags 0x%x of a region are unknown",
 				    c->adapter->cfg.name, req->am_reg.access, req->am_reg.flags);
+	/* A key that was published tells nothing about the keys of others. */
+	if (getrandom(&r.cfg.random, sizeof(r.cfg.random), 0) != (ssize_t)sizeof(r.cfg.random))
+		return urn_ctl_fail(rep, EAGAIN, "%s: no random number for a key", c->adapter->cfg.name);
 	urn_engine_call(r.v.shard->engine, add_region, &r);
 	if (r.rc != 0)
 		return refuse(c, &r, rep);
