@@ -199,7 +199,8 @@ urn_ctl_am_reg(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 				    c->adapter->cfg.name, req->am_reg.access, req->am_reg.flags);
 	/* A key that was published tells nothing about the keys of others. */
 	if (getrandom(&r.cfg.random, sizeof(r.cfg.random), 0) != (ssize_t)sizeof(r.cfg.random))
-		return urn_ctl_fail(rep, EAGAIN, "%s: no random number for a key", c->adapter->cfg.name);
+		return urn_ctl_fail(rep, EAGAIN, "%s: no random number for a key",
+				    c->adapter->cfg.name);
 	urn_engine_call(r.v.shard->engine, add_region, &r);
 	if (r.rc != 0)
 		return refuse(c, &r, rep);

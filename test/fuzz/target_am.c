@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endpoints of remote memory access under fire: a peer sends any messages to them, their flows answer in any way, and
- * a program writes any words into its rings. One input is a course of steps: a byte for the step, then its numbers.
- * Nothing outside of the memory that endpoints offer is written, each command has one event at most, and in the
- * end nothing is left. Flows are stood in for.
+ * Endpoints of remote memory access under fire: a peer sends any messages to them, their flows
+ * answer in any way, and a program writes any words into its rings. One input is a course of steps:
+ * a byte for the step, then its numbers. Nothing outside of the memory that endpoints offer is
+ * written, each command has one event at most, and in the end nothing is left. Flows are stood in
+ * for.
  */
 #include "fuzz.h"
 
@@ -14,7 +15,7 @@
 #include <string.h>
 
 enum {
-	ENDS = 3,  /* 0 keeps the rules, 1 is scribbled over, 2 is only a target */
+	ENDS = 3, /* 0 keeps the rules, 1 is scribbled over, 2 is only a target */
 	MEM = 16384,
 	GUARD = 256,
 	GUARD_BYTE = 0xa5,
@@ -42,7 +43,7 @@ static struct world {
 	struct urn_flow_msg *held[MSGS]; /* messages that flows have */
 	unsigned int held_n;
 	bool open[STEPS]; /* commands of endpoint 0 that have no event yet */
-	uint8_t refuse; /* code that flows give to new messages; 0: they take them */
+	uint8_t refuse;	  /* code that flows give to new messages; 0: they take them */
 } w;
 
 uint8_t __wrap_urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m);
@@ -98,7 +99,8 @@ static void
 open_end(unsigned int i)
 {
 	struct end *e = &w.end[i];
-	struct urn_am_config cfg = {.share = &w.share, .db = i, .entries = ENTRIES, .ranges = RANGES, .pd = w.pd};
+	struct urn_am_config cfg = {
+		.share = &w.share, .db = i, .entries = ENTRIES, .ranges = RANGES, .pd = w.pd};
 	struct urn_am_region_config c = {.access = URN_AM_ACCESS_ALL, .n = 2};
 	size_t bytes = RTE_ALIGN_CEIL(urn_am_ep_bytes(ENTRIES, RANGES), 64);
 
@@ -108,11 +110,14 @@ open_end(unsigned int i)
 	memset(e->regs, 0, bytes);
 	memset(e->mem, GUARD_BYTE, MEM + 2 * GUARD);
 	e->mem += GUARD;
-	fuzz_check(urn_mem_reg_mr(w.mem, w.pd, e->mem, MEM, (uintptr_t)e->mem, URN_ACCESS_LOCAL_WRITE, &e->lkey) == 0);
+	fuzz_check(urn_mem_reg_mr(w.mem, w.pd, e->mem, MEM, (uintptr_t)e->mem,
+				  URN_ACCESS_LOCAL_WRITE, &e->lkey) == 0);
 	fuzz_check(urn_am_ep_open(w.am, &cfg, &e->ep) == 0);
 	for (unsigned int k = 0; k < 2; k++) /* a gap from MEM / 2 on that nobody may write */
-		urn_am_ranges(e->regs, ENTRIES)[k] = (struct urn_abi_am_range){
-			.addr = (uintptr_t)e->mem + k * (MEM / 2 + GUARD), .len = MEM / 2 - GUARD * k, .lkey = e->lkey};
+		urn_am_ranges(e->regs, ENTRIES)[k] =
+			(struct urn_abi_am_range){.addr = (uintptr_t)e->mem + k * (MEM / 2 + GUARD),
+						  .len = MEM / 2 - GUARD * k,
+						  .lkey = e->lkey};
 	fuzz_check(urn_am_region_add(w.tp, e->ep, &c) == 0);
 	e->key = c.key;
 }
@@ -189,7 +194,10 @@ command(struct fuzz_in *in)
 
 	if (e->posted - e->read == ENTRIES)
 		return;
-	*c = (struct urn_abi_am_cmd){.op = 1 + (how & 1), .way = how >> 1 & 3, .len = fuzz_u16(in) % MEM, .id = e->posted};
+	*c = (struct urn_abi_am_cmd){.op = 1 + (how & 1),
+				     .way = how >> 1 & 3,
+				     .len = fuzz_u16(in) % MEM,
+				     .id = e->posted};
 	c->qid = qid_of(fuzz_u8(in));
 	c->node[15] = how >> 3 & 1;
 	c->remote = (uintptr_t)w.end[how >> 4 & 1 ? 2 : 1].mem + fuzz_u16(in);
@@ -209,7 +217,8 @@ read_events(void)
 
 	fuzz_check(n - e->read <= e->posted - e->read);
 	for (; e->read != n; e->read++) {
-		const struct urn_abi_am_event *ev = &urn_am_events(e->regs, ENTRIES)[e->read % ENTRIES];
+		const struct urn_abi_am_event *ev =
+			&urn_am_events(e->regs, ENTRIES)[e->read % ENTRIES];
 
 		fuzz_check((ev->code & ~URN_AM_MAY_BE_THERE) < URN_AM_CODES && ev->bytes <= MEM);
 		fuzz_check(ev->id < e->posted && w.open[ev->id % STEPS]); /* once */
@@ -265,7 +274,8 @@ arrive(struct fuzz_in *in)
 	exact = malloc(len);
 	fuzz_check(exact);
 	memcpy(exact, buf, len);
-	(void)urn_am_flow_user.deliver(w.tp, &from, qid_of(to), exact, how & 32 ? fuzz_u8(in) % (len + 1) : len);
+	(void)urn_am_flow_user.deliver(w.tp, &from, qid_of(to), exact,
+				       how & 32 ? fuzz_u8(in) % (len + 1) : len);
 	free(exact);
 }
 
@@ -273,10 +283,10 @@ arrive(struct fuzz_in *in)
 static void
 answer(struct fuzz_in *in)
 {
-	static const uint8_t codes[] = {URN_MSG_DONE,        URN_MSG_DONE,
-					URN_MSG_BUSY,        URN_MSG_NO_QUEUE,
-					URN_MSG_UNREACHABLE, URN_MSG_RESTARTED | URN_MSG_MAY_BE_THERE,
-					URN_MSG_NO_NODE,     URN_MSG_NOT_PERMITTED};
+	static const uint8_t codes[] = {
+		URN_MSG_DONE,	  URN_MSG_DONE,		URN_MSG_BUSY,
+		URN_MSG_NO_QUEUE, URN_MSG_UNREACHABLE,	URN_MSG_RESTARTED | URN_MSG_MAY_BE_THERE,
+		URN_MSG_NO_NODE,  URN_MSG_NOT_PERMITTED};
 	uint8_t how = fuzz_u8(in), code = codes[how & 7];
 	struct urn_flow_msg *m;
 
@@ -297,15 +307,40 @@ step(struct fuzz_in *in)
 	uint8_t what = fuzz_u8(in);
 
 	switch (what & 15) {
-	case 0: case 1: case 2: arrive(in); break;
-	case 3: case 4: command(in); break;
-	case 5: case 6: case 7: case 8: answer(in); break;
-	case 9: scribble(in); break;
-	case 10: read_events(); break;
-	case 11: w.refuse = what & 64 ? (what & 128 ? URN_MSG_NO_NODE : URN_MSG_BUSY) : 0; break;
-	case 12: turn(1ull << fuzz_u8(in) % 35); break;
-	case 13: close_end(what >> 4 & 1); open_end(what >> 4 & 1); break;
-	default: turn(2000); break;
+	case 0:
+	case 1:
+	case 2:
+		arrive(in);
+		break;
+	case 3:
+	case 4:
+		command(in);
+		break;
+	case 5:
+	case 6:
+	case 7:
+	case 8:
+		answer(in);
+		break;
+	case 9:
+		scribble(in);
+		break;
+	case 10:
+		read_events();
+		break;
+	case 11:
+		w.refuse = what & 64 ? (what & 128 ? URN_MSG_NO_NODE : URN_MSG_BUSY) : 0;
+		break;
+	case 12:
+		turn(1ull << fuzz_u8(in) % 35);
+		break;
+	case 13:
+		close_end(what >> 4 & 1);
+		open_end(what >> 4 & 1);
+		break;
+	default:
+		turn(2000);
+		break;
 	}
 }
 
@@ -331,7 +366,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned int n = 0; n < STEPS && fuzz_more(&in); n++)
 		step(&in);
 	w.refuse = URN_MSG_NO_NODE;
-	for (unsigned int i = 0; i < 30; i++) { /* operations of the program that keeps the rules end */
+	for (unsigned int i = 0; i < 30;
+	     i++) { /* operations of the program that keeps the rules end */
 		turn(1000000000);
 		read_events();
 	}
