@@ -15,6 +15,7 @@
 #include <urnic/am.h>
 
 #include "abi/clock.h"
+#include "am/endpoint.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -411,6 +412,46 @@ test_strange_messages(void **state)
 	urn_msg_set_destroy(set);
 }
 
+/* Send a forged answer to the last request of a side, from its own node. */
+static void
+forge_reply(struct side *s, uint64_t number, uint64_t queue)
+{
+	struct urn_msg_attr attr = {.send_size = 64};
+	struct urn_register_set *set = urn_msg_set_create(s->dev, &attr);
+	struct urn_msg_to to = {.qid = queue};
+	uint8_t msg[24] = {0xa3, 2, 0, 0, 0, 0, 0, 1}, code;
+
+	assert_non_null(set);
+	for (unsigned int i = 0; i < 8; i++)
+		msg[8 + i] = (uint8_t)(number >> (56 - 8 * i));
+	memcpy(to.node, s->address.node, 16);
+	assert_int_equal(urn_msg_set_send_wait(set, &to, msg, sizeof(msg), -1, &code), 0);
+	assert_int_equal(code, URN_MSG_DONE);
+	urn_msg_set_destroy(set);
+}
+
+/* AM-1: an answer counts only from the node that was asked, though it names the request and the
+ * queue. */
+static void
+test_forged_reply(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	struct urn_am_stats stats;
+	uint64_t number;
+
+	urn_am_handle(a->ep, 1, note_reply, a);
+	urn_am_handle(b->ep, 7, echo, b);
+	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, NULL, 0, &number), 0);
+	forge_reply(a, number, a->ep->replies.qid);
+	while (urn_am_get_stats(a->ep, &stats), stats.stray_replies == 0)
+		(void)urn_am_progress(a->ep);
+	assert_int_equal(a->replies, 0);
+	assert_int_equal(urn_am_pending(a->ep), 1);
+	until(n, &a->replies, 1);
+	until_quiet(n, a);
+}
+
 /* ---- memory */
 
 /* Issue an operation, and wait. returns: its code */
@@ -564,6 +605,7 @@ main(void)
 		BOTH(test_rules),
 		BOTH(test_failures),
 		BOTH(test_strange_messages),
+		BOTH(test_forged_reply),
 		BOTH(test_memory),
 		BOTH(test_memory_errors),
 		BOTH(test_many_operations),
