@@ -9,6 +9,7 @@
 #define URN_COUNTERS_H
 
 #include "counter_scope.h"
+#include "counters_am.h"
 #include "counters_cm.h"
 #include "counters_control.h"
 #include "counters_engine.h"
@@ -41,7 +42,8 @@
 	B(NAKS, "transport") \
 	B(FLOW, "transport") \
 	B(MSG, "msg") \
-	B(ENGINE_PFC, "engine")
+	B(ENGINE_PFC, "engine") \
+	B(AM, "am")
 
 enum urn_counter {
 #define X(id, name, text) URN_C_##id,

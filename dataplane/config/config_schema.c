@@ -294,6 +294,8 @@ static const struct urn_config_key adapter_keys[] = {
 		 FEATURE_WORD)},
 	{"link", .type = URN_CT_BOOL, A(no_learn), .invert = true, .preset = "yes",
 	 .help = "look whether a peer is urnic, and answer when asked; no: plain RoCEv2"},
+	{"am_unregistered", .type = URN_CT_BOOL, A(am_unregistered), .preset = "no",
+	 .help = "endpoints may offer memory that peers reach without an access key"},
 	{"icrc", .type = URN_CT_BOOL, A(no_icrc), .invert = true, .preset = "yes",
 	 .help = "send and check ICRCs; no is for measurements, at both ends"},
 	{"path_mtu", .type = URN_CT_NUMBER, R(roce_mtu), .words = mtu_words, .preset = "4096",

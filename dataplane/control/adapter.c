@@ -2,6 +2,8 @@
 /* Adapters: the part that all engines share, and a shard on each engine. */
 #include "control/adapter.h"
 
+#include "am/am.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -138,8 +140,9 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.dcqcn = a->cfg.dcqcn,
 		.delay_limit = a->cfg.delay_limit_ns,
 		.rto_floor = a->cfg.rto_floor_us * 1000ull,
-		.flow_user = &urn_msg_flow_user,
+		.flow_user = &urn_am_flow_user,
 		.flow_ctx = s->msg,
+		.am = s->am,
 		.flow_epoch = start_number(),
 		.flow_secret = secret_number(),
 		.first_engine = first_engine(a, s),
@@ -169,6 +172,7 @@ destroy_shard(struct urn_shard *s)
 	urn_engine_remove(s->engine, s);
 	urn_tp_destroy(s->tp);
 	urn_msg_regs_destroy(s->msg);
+	urn_am_destroy(s->am);
 	urn_memx_destroy(s->memx);
 	urn_obey_destroy(s->obey);
 	free(s);
@@ -207,7 +211,8 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	if (s->memx)
 		urn_mem_join(a->mem, e->index, s->memx);
 	s->msg = urn_msg_regs_create(e->index, first_engine(a, s), rte_rand());
-	s->tp = s->memx && s->msg ? make_tp(a, s) : NULL;
+	s->am = urn_am_create(e->index, rte_rand(), a->cfg.am_unregistered);
+	s->tp = s->memx && s->msg && s->am ? make_tp(a, s) : NULL;
 	if (a->cfg.obey.on)
 		s->obey = urn_obey_create(&a->cfg.obey, urn_port_speed(s->port));
 	if (!s->tp || (a->cfg.obey.on && !s->obey) || urn_engine_add(e, s) != 0) {

@@ -5,6 +5,7 @@
 #include "control/lock.h"
 #include "control/shm.h"
 #include "engine/sources.h"
+#include "am/am.h"
 #include "msg/msg.h"
 
 #include <errno.h>
@@ -360,6 +361,14 @@ take_back_source(struct urn_client *c, uint32_t vector, struct urn_source *src)
 
 		urn_msg_look(s->msg, urn_msg_set_of(src), &v);
 		take_back(c, urn_ctl_msg_close, URN_MSG_HANDLE(s->engine->index, v.slot));
+		return;
+	}
+	if (urn_source_ops(src) == &urn_am_ep_ops) {
+		const struct urn_shard *s = e.cs->shard;
+		struct urn_am_view v;
+
+		urn_am_ep_look(s->am, urn_am_ep_of(src), &v);
+		take_back(c, urn_ctl_am_close, URN_MSG_HANDLE(s->engine->index, v.slot));
 		return;
 	}
 	for (;;) {

@@ -30,6 +30,8 @@ struct urn_adapter_config {
 					    * urn_dp_create() only */
 	unsigned int neighbours; /* elements of neighbour, at most URN_NEIGH_STATIC */
 	uint32_t features_off;  /* URN_LINK_F_ bits (wire/link.h) not offered to peers; 0: all are */
+	bool am_unregistered; /* endpoints may declare memory that peers reach without a key (AM-9)
+			       */
 	bool no_learn;		/* neither send nor answer link requests: a plain RoCEv2 adapter */
 	bool no_cm;             /* no connection management: programs exchange queue pairs by hand */
 	bool no_icrc;           /* neither send nor check the ICRC; both sides, benchmarks only */

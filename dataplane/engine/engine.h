@@ -151,6 +151,7 @@ struct urn_shard {
 	struct urn_tp *tp;
 	struct urn_memx *memx;
 	struct urn_msg_regs *msg; /* register sets of messages; owner: the adapter; NULL: none */
+	struct urn_am *am;	  /* endpoints of remote memory access; owner: the adapter */
 	struct urn_port *port;         /* owner: the program */
 	int queue;                     /* queue of the port; -1: another engine sends for us */
 	struct urn_shard *sender;      /* the shard that sends for us, when queue < 0 */

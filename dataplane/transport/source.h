@@ -56,6 +56,7 @@ struct urn_tp_share {
 	struct urn_tp_share *const *sibling;
 	uint32_t work, ext, recv; /* entries held; engine's thread only */
 	uint32_t trace;           /* QPs with fingerprints; engine's thread only */
+	uint32_t am; /* packets of operations on remote memory (am/out.c); engine's thread only */
 	uint16_t trace_oldest, trace_newest; /* ordered by when they got them, index in the pool; 0: none (kept.h) */
 	struct urn_source *head, *tail; /* sources with work to do, in the order of their turns; tail valid with head */
 	struct urn_tp_share *next, *prev; /* in the round of clients; valid with head, prev not for the first */

@@ -61,6 +61,7 @@ enum {
 };
 
 struct urn_engine_client;
+struct urn_am;
 struct urn_flow_user;
 struct urn_flows;
 struct urn_service;
@@ -148,6 +149,8 @@ struct urn_tp_config {
 	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: no such repeats */
 	const struct urn_flow_user *flow_user; /* the user of flows (flow.h); NULL: packets of flows are dropped */
 	void *flow_ctx;                /* the flow user's: its part for this transport */
+	struct urn_am *
+		am; /* endpoints of remote memory access (am/am.h), for the flow user; NULL: none */
 	uint32_t flow_epoch;           /* number of this start: later, by the difference, with each start of the node; at least 2^16 */
 	uint64_t flow_secret; /* random: a node that guesses it could read bytes of messages of
 				 others (flow_whole.c) */

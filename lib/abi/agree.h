@@ -31,7 +31,8 @@
 	X(CONNECT_QP, 1, "connect-qp", "bringing a queue pair up by one call") \
 	X(CM_EVENTS,  2, "cm-events",  "fetching several events of connection management at a time") \
 	X(SHARE,      3, "share",      "sharing memory of urn_alloc()") \
-	X(MSG,        4, "msg",        "messages by register sets")
+	X(MSG,        4, "msg",        "messages by register sets") \
+	X(AM,         5, "am",         "remote memory access by endpoints")
 /* clang-format on */
 
 enum urn_abi_feature {

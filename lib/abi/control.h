@@ -9,6 +9,7 @@
 #define URN_ABI_CONTROL_H
 
 #include "abi/agree.h"
+#include "abi/am.h"
 #include "abi/cm.h"
 #include "abi/msg.h"
 #include "abi/urn_abi.h"
@@ -80,7 +81,12 @@
 	X(MSG_OPEN,        msg_open,        msg_open,   ANY,    0, 0, URN_ABI_FEATURE_MSG, MAKES(Q(MSG))) /* -> msg */ \
 	/* handle, name -> msg.qid. A name is bound to one register set of the adapter at a time */ \
 	X(MSG_BIND,        msg_bind,        msg_bind,   ANY,    0, 0, URN_ABI_FEATURE_MSG, NO_QUOTA) \
-	X(MSG_CLOSE,       msg_close,       handle,     ANY,    0, 0, URN_ABI_FEATURE_MSG, ENDS(Q(MSG)))
+	X(MSG_CLOSE,       msg_close,       handle,     ANY,    0, 0, URN_ABI_FEATURE_MSG, ENDS(Q(MSG))) \
+	X(AM_OPEN,         am_open,         am_open,    ANY,    0, 0, URN_ABI_FEATURE_AM, MAKES(Q(MSG))) /* -> am */ \
+	X(AM_CLOSE,        am_close,        handle,     ANY,    0, 0, URN_ABI_FEATURE_AM, ENDS(Q(MSG))) \
+	/* handle, ranges in the endpoint's list -> am.key */ \
+	X(AM_REG,          am_reg,          am_reg,     ANY,    0, 0, URN_ABI_FEATURE_AM, NO_QUOTA) \
+	X(AM_DEREG,        am_dereg,        am_dereg,   ANY,    0, 0, URN_ABI_FEATURE_AM, NO_QUOTA)
 
 enum urn_ctl_op {
 	URN_CTL_NONE, /* no operation has the number 0 */
@@ -92,7 +98,7 @@ enum urn_ctl_op {
 /* clang-format on */
 /* Numbers travel between processes that may be built apart: new operations come last. */
 _Static_assert(URN_CTL_HELLO == 1 && URN_CTL_CREATE_QP == 17 && URN_CTL_CONNECT_QP == 37 &&
-		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40,
+		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40 && URN_CTL_AM_DEREG == 44,
 	       "numbers");
 
 /* Descriptors that a request of another process may bring: 0 or 1. op: any number */
@@ -237,6 +243,12 @@ enum urn_msg_bind_flag {
 	URN_MSG_BIND_ANY = 1 << 0, /* any free name of a range, picked by the dataplane */
 };
 
+/* Bits of am_reg.flags. */
+enum urn_am_reg_flag {
+	URN_AM_REG_SPACE =
+		1 << 0, /* the memory that peers reach without a key, if the node allows that */
+};
+
 struct urn_abi_req {
 	uint32_t op;           /* enum urn_ctl_op */
 	uint32_t handle;       /* the object, where one is named */
@@ -320,6 +332,25 @@ struct urn_abi_req {
 			uint32_t flags;       /* enum urn_msg_bind_flag */
 			uint32_t end;         /* with URN_MSG_BIND_ANY: one past the last that may be taken */
 		} msg_bind;
+		struct {
+			uint32_t comp_vector; /* picks the engine */
+			uint32_t entries;     /* slots of a ring, a power of two up to
+						 URN_AM_ENTRIES_MAX */
+			uint32_t ranges; /* room for ranges of all regions, up to URN_AM_RANGES_MAX
+					  */
+			uint32_t pd; /* protection domain of the memory that the endpoint moves, and
+					offers */
+		} am_open;
+		struct {
+			uint32_t access; /* enum urn_am_access, at least one */
+			uint32_t flags;	 /* enum urn_am_reg_flag */
+			uint32_t ranges; /* number of ranges, from the start of the endpoint's list
+					  */
+		} am_reg;
+		struct {
+			uint32_t rsvd;
+			uint64_t key; /* 0: the memory that is reached without a key */
+		} am_dereg;
 		int32_t fd; /* an operation with fds_in: its descriptor, first in its part */
 	};
 };
@@ -382,6 +413,16 @@ struct urn_abi_rep {
 			uint32_t db;        /* doorbell id */
 			uint32_t engine;    /* vector of the engine that owns the set */
 		} msg;
+		struct {
+			uint64_t off;	 /* bytes from the start of the client's area to struct
+					    urn_abi_am_ep */
+			uint64_t qid;	 /* number of the endpoint */
+			uint64_t key;	 /* am_reg: access key; 0 for the memory that is reached
+					    without */
+			uint32_t db;	 /* doorbell id */
+			uint32_t engine; /* vector of the engine that owns the endpoint */
+			uint32_t chunk;	 /* bytes of memory in one packet, at most */
+		} am;
 	};
 };
 
@@ -408,6 +449,8 @@ _Static_assert(offsetof(struct urn_abi_req, create_qp.cookie) == 56, "request");
 _Static_assert(offsetof(struct urn_abi_req, modify_qp.attr) == 12, "request");
 _Static_assert(offsetof(struct urn_abi_req, connect_qp.rts) == 96, "request");
 _Static_assert(offsetof(struct urn_abi_req, msg_open.cookie) == 32, "request");
+_Static_assert(offsetof(struct urn_abi_req, am_open.pd) == 20, "request");
+_Static_assert(offsetof(struct urn_abi_req, am_dereg.key) == 16, "request");
 _Static_assert(sizeof(struct urn_abi_device) == 344, "device");
 _Static_assert(offsetof(struct urn_abi_device, max_qp) == 24, "device");
 _Static_assert(offsetof(struct urn_abi_device, features) == 76, "device");
@@ -417,6 +460,7 @@ _Static_assert(sizeof(struct urn_abi_port) == 16, "port");
 _Static_assert(sizeof(struct urn_abi_rep) == 472, "reply");
 _Static_assert(offsetof(struct urn_abi_rep, device) == 128, "reply");
 _Static_assert(offsetof(struct urn_abi_rep, msg.db) == 160, "reply");
+_Static_assert(offsetof(struct urn_abi_rep, am.db) == 152, "reply");
 
 /*
  * Event, written whole to a channel or to the async descriptor: a pipe when the

@@ -45,10 +45,12 @@ enum {
  * Number of a queue on its node, 64 bits:
  *
  *   by number  bit 63 = 0, bits 32-62 generation, bits 16-19 engine, bits 0-15 slot
- *   by name    bit 63 = 1, bits 0-31 the name that the owner bound (URN_CTL_MSG_BIND)
+ *   by name    bits 62-63 = 2, bits 0-31 the name that the owner bound (URN_CTL_MSG_BIND)
  *
- * The generation is never 0, and differs from that of the slot's queue before, also over a restart of
- * the node. A name leads to the queue that has the name now.
+ * Numbers with bits 62-63 = 3 are those of endpoints (abi/am.h).
+ *
+ * The generation is never 0, and differs from that of the slot's queue before, also over a restart
+ * of the node. A name leads to the queue that has the name now.
  */
 #define URN_MSG_QID_NAMED (1ull << 63)
 #define URN_MSG_QID(generation, engine, slot) \
@@ -61,7 +63,7 @@ enum {
 static inline int
 urn_msg_qid_is_named(uint64_t qid)
 {
-	return (qid & URN_MSG_QID_NAMED) != 0;
+	return qid >> 62 == 2;
 }
 
 static inline uint32_t

@@ -116,6 +116,22 @@ urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct 
 	return err;
 }
 
+int
+urn_msg_dev_share(struct urn_msg_dev *dev, const void *addr, size_t len)
+{
+	int err;
+
+	if (!urn_msg_remote(dev))
+		return urn_dev_share(&dev->dev, addr, len);
+	if (urn_msg_mutex_take(&dev->calls->lock))
+		atomic_store(&dev->calls->broken, 1);
+	err = atomic_load(&dev->calls->broken)
+		      ? urn_fail(EIO, "the dataplane is gone: close the device, and open it anew")
+		      : urn_dev_share(&dev->dev, addr, len);
+	pthread_mutex_unlock(&dev->calls->lock);
+	return err;
+}
+
 /* Under the lock of calls, if the dataplane is in another process. */
 static int
 urn_msg_pipe(struct urn_msg_dev *dev, int *fd, int *write_fd, int32_t *handle)

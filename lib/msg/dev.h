@@ -48,6 +48,9 @@ void urn_msg_dev_forks(void);
 /* A control call, like urn_dev_call(), serialised between processes. */
 int urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req,
 		     struct urn_abi_rep *rep);
+/* Let the dataplane reach memory, like urn_dev_share(), serialised likewise. returns: 0, or an
+ * errno value */
+int urn_msg_dev_share(struct urn_msg_dev *dev, const void *addr, size_t len);
 /*
  * Make a channel for events. *fd: its end to read from, which does not block; *write_fd: the other
  * end, or -1 when the dataplane alone has it; *handle: the dataplane's name. returns: 0, or an

@@ -75,8 +75,8 @@ each_has_name_and_text(void **state)
 static void
 each_is_in_a_block_of_a_folder(void **state)
 {
-	static const char *const folders[] = {"wire",	   "net",    "cm",	"msg",
-					      "transport", "engine", "control"};
+	static const char *const folders[] = {"wire", "net",	   "cm",     "msg",
+					      "am",   "transport", "engine", "control"};
 	bool seen[RTE_DIM(folders)] = {false};
 
 	(void)state;
@@ -121,6 +121,8 @@ order_stays(void **state)
 		{URN_C_DROP_MSG_HEAD, "drop_msg_head"},
 		{URN_C_PFC_PAUSE, "pfc_pause"},
 		{URN_C_DROP_PFC, "drop_pfc"},
+		{URN_C_AM_COMMANDS, "am_commands"},
+		{URN_C_DROP_AM_REPLY, "drop_am_reply"},
 	};
 
 	(void)state;
@@ -129,7 +131,7 @@ order_stays(void **state)
 		assert_true(i == 0 || at[i].id > at[i - 1].id);
 	}
 	assert_int_equal(URN_C_RX_PACKETS, 0);
-	assert_int_equal(URN_C_DROP_PFC, URN_COUNTER_COUNT - 1);
+	assert_int_equal(URN_C_DROP_AM_REPLY, URN_COUNTER_COUNT - 1);
 }
 
 /* ---- a block and a scope more */

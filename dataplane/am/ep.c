@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints come and go: slots, generations of their numbers, and the endpoint as a source of work.
+ */
+#include "am/priv.h"
+#include "transport/sched.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/rnd.h"
+
+struct urn_am *
+urn_am_create(unsigned int engine, uint64_t seed, bool unregistered)
+{
+	struct urn_am *am = calloc(1, sizeof(*am));
+
+	if (!am)
+		return NULL;
+	am->engine = engine;
+	am->unregistered = unregistered;
+	am->seed = urn_rnd_at(seed, 0);
+	am->generation = (uint32_t)urn_rnd_at(seed, 1);
+	am->tags = urn_rnd_at(seed, 2) >> 17; /* 48 bits in all: room for 2^47 */
+	am->user.ops = &urn_am_late_ops;
+	am->user.source.kind = URN_SOURCE_OPS;
+	TAILQ_INIT(&am->late);
+	urn_pool_init(&am->slots, 0, URN_AM_ENDPOINTS_MAX);
+	am->slot = calloc(URN_AM_ENDPOINTS_MAX, sizeof(*am->slot));
+	am->out = calloc(URN_AM_OUTS + URN_AM_REPLIES, sizeof(struct urn_am_out *));
+	if (!am->slot || !am->out) {
+		urn_am_destroy(am);
+		return NULL;
+	}
+	return am;
+}
+
+void
+urn_am_destroy(struct urn_am *am)
+{
+	if (!am)
+		return;
+	for (uint32_t i = 0; i < am->outs_made; i++)
+		free(am->out[i]);
+	free(am->out);
+	free(am->slot);
+	free(am);
+}
+
+uint32_t
+urn_am_count(const struct urn_am *am)
+{
+	return atomic_load_explicit(&am->count, memory_order_relaxed);
+}
+
+/* ---- numbers */
+
+uint64_t
+urn_am_number(const struct urn_am *am, uint32_t slot)
+{
+	return URN_AM_QID(am->generation + am->slot[slot].generation, am->engine, slot);
+}
+
+struct urn_am_ep *
+urn_am_ep_at(const struct urn_am *am, uint32_t slot)
+{
+	return slot < am->slots.made ? am->slot[slot].ep : NULL;
+}
+
+struct urn_am_ep *
+urn_am_find(const struct urn_am *am, uint64_t qid)
+{
+	uint32_t slot = urn_am_qid_slot(qid);
+	struct urn_am_ep *ep = urn_am_ep_at(am, slot);
+
+	return ep && urn_am_number(am, slot) == qid ? ep : NULL;
+}
+
+/* ---- an endpoint's life */
+
+/* Make an endpoint without a slot. NULL: no memory */
+static struct urn_am_ep *
+make(const struct urn_am_config *cfg)
+{
+	struct urn_am_ep *ep = calloc(1, sizeof(*ep));
+
+	if (!ep)
+		return NULL;
+	ep->oper = calloc(cfg->entries, sizeof(*ep->oper));
+	if (!ep->oper) {
+		free(ep);
+		return NULL;
+	}
+	ep->user.ops = &urn_am_ep_ops;
+	ep->user.source.share = cfg->share;
+	ep->user.source.kind = URN_SOURCE_OPS;
+	ep->user.source.db = cfg->db & 0x3ffff;
+	ep->timer.timer.kind = URN_TIMER_SOURCE;
+	ep->timer.source = &ep->user.source;
+	ep->regs = cfg->regs;
+	ep->entries = cfg->entries;
+	ep->ranges = cfg->ranges;
+	ep->pd = cfg->pd;
+	ep->current = URN_AM_NIL;
+	urn_pool_init(&ep->opers, 0, cfg->entries);
+	TAILQ_INIT(&ep->out);
+	return ep;
+}
+
+int
+urn_am_ep_open(struct urn_am *am, const struct urn_am_config *cfg, struct urn_am_ep **ep)
+{
+	uint32_t slot = urn_pool_get(&am->slots, &am->slot[0].next, sizeof(am->slot[0]));
+	struct urn_am_ep *e;
+
+	if (slot == URN_HASH_NIL)
+		return ENOSPC;
+	e = make(cfg);
+	if (!e) {
+		urn_pool_put(&am->slots, slot, &am->slot[0].next, sizeof(am->slot[0]));
+		return ENOMEM;
+	}
+	e->slot = slot;
+	am->slot[slot].ep = e;
+	atomic_fetch_add_explicit(&am->count, 1, memory_order_relaxed);
+	*ep = e;
+	return 0;
+}
+
+bool
+urn_am_ep_end(struct urn_tp *tp, struct urn_source *src)
+{
+	struct urn_am *am = urn_am_of(tp);
+	struct urn_am_ep *ep = urn_am_ep_of(src);
+	struct urn_am_slot *slot = &am->slot[ep->slot];
+	struct urn_am_out *o;
+
+	urn_sched_remove(&tp->sched, src);
+	urn_wheel_stop(&tp->wheel, &ep->timer.timer);
+	while ((o = TAILQ_FIRST(&ep->out))) {
+		if (o->flags & URN_AM_OUT_FLOW)
+			urn_flow_forget(tp, &o->msg);
+		urn_am_out_put(am, o);
+	}
+	urn_am_regions_free(ep);
+	slot->ep = NULL;
+	slot->generation++;
+	urn_pool_put(&am->slots, ep->slot, &am->slot[0].next, sizeof(*slot));
+	atomic_fetch_sub_explicit(&am->count, 1, memory_order_relaxed);
+	free(ep->oper);
+	free(ep);
+	return true;
+}
+
+struct urn_am_ep *
+urn_am_ep_of(struct urn_source *src)
+{
+	return (struct urn_am_ep *)((char *)src - offsetof(struct urn_am_ep, user.source));
+}
+
+struct urn_source *
+urn_am_ep_source(struct urn_am_ep *ep)
+{
+	return &ep->user.source;
+}
+
+void
+urn_am_ep_look(const struct urn_am *am, const struct urn_am_ep *ep, struct urn_am_view *v)
+{
+	*v = (struct urn_am_view){
+		.qid = urn_am_number(am, ep->slot),
+		.regs = ep->regs,
+		.entries = ep->entries,
+		.ranges = ep->ranges,
+		.pd = ep->pd,
+		.slot = ep->slot,
+	};
+}
+
+/* ---- the endpoint as a source */
+
+void
+urn_am_sched(struct urn_tp *tp, struct urn_am_ep *ep)
+{
+	urn_sched_add(&tp->sched, &ep->user.source);
+}
+
+/* The client rang: the endpoint is looked at in its client's turn. */
+static void
+rung(struct urn_tp *tp, struct urn_source *src)
+{
+	urn_sched_add(&tp->sched, src);
+}
+
+const struct urn_source_ops urn_am_ep_ops = {
+	.rung = rung,
+	.serve = urn_am_serve,
+	.due = urn_am_due,
+	.end = urn_am_ep_end,
+};

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints inside: their structs, and what the files of this folder ask each other. */
+#ifndef URN_AM_PRIV_H
+#define URN_AM_PRIV_H
+
+#include "am/am.h"
+#include "base/pool.h"
+#include "counters.h"
+#include "transport/tp.h"
+#include "wire/am.h"
+
+#include <sys/queue.h>
+
+enum {
+	URN_AM_NIL = 0xffff,   /* no operation */
+	URN_AM_EP_OUTS = 64,   /* packets of an endpoint that wait for their reply or to be sent */
+	URN_AM_OUTS = 4096,    /* ... of all endpoints of the engine */
+	URN_AM_REPLIES = 1024, /* replies of the engine that were not delivered yet */
+	URN_AM_NODES = 64,     /* buckets of nodes, for the bound of their replies */
+	URN_AM_NODE_REPLIES = 128, /* replies to the nodes of a bucket */
+	URN_AM_FRAMES = 16,	   /* packets of an endpoint in a turn */
+	URN_AM_PIECES = 4,	   /* pieces of memory that one packet may touch */
+};
+
+#define URN_AM_RETRY_NS 200000ull    /* ns from a refusal for want of room to the next try */
+#define URN_AM_LOOK_NS 1000000000ull /* ns between looks for operations that stand still */
+#define URN_AM_REPLY_NS \
+	10000000000ull /* ns without progress after which an operation is given up */
+
+/* A piece of memory in this process. */
+struct urn_am_piece {
+	uint8_t *at;
+	uint32_t len; /* bytes */
+};
+
+/* A range of a region: the dataplane's copy. */
+struct urn_am_range {
+	uint64_t addr, len; /* first byte and bytes, in the addresses of lkey; len is not 0 */
+	uint32_t lkey;	    /* key of the memory region; checked again with each packet */
+};
+
+struct urn_am_region {
+	uint64_t key;	 /* access key, its place in urn_am_ep.region in the low bits; 0: reached
+			    without */
+	uint32_t access; /* enum urn_am_access */
+	uint32_t n;	 /* ranges */
+	struct urn_am_range range[]; /* disjoint, by address; ranges of one lkey do not touch */
+};
+
+/* Bits of struct urn_am_out.flags; a packet without any of the first three is free. */
+enum urn_am_out_flag {
+	URN_AM_OUT_QUEUED = 1 << 0, /* to be given to a flow */
+	URN_AM_OUT_FLOW = 1 << 1,   /* a flow has it */
+	URN_AM_OUT_REPLY = 1 << 2,  /* its reply is waited for */
+};
+
+/* A packet that this engine sends: of an operation, or a reply to a peer's. */
+struct urn_am_out {
+	struct urn_flow_msg msg; /* the flow's with URN_AM_OUT_FLOW */
+	TAILQ_ENTRY(urn_am_out)
+	link; /* in its endpoint's list, or among the replies that wait; valid for those */
+	struct urn_am_ep *ep; /* endpoint; NULL: a reply */
+	uint64_t tag;	      /* number in the upper 48 bits, slot below; never used twice */
+	uint64_t at;	      /* ns, of a reply: when it was made */
+	uint32_t slot;	      /* constant */
+	uint32_t next;	      /* the pool's */
+	uint32_t len;	      /* bytes of memory */
+	uint32_t off;	      /* bytes of the operation before this packet's; valid with ep */
+	uint16_t op;	      /* index of the operation; valid with ep */
+	uint8_t flags;	      /* enum urn_am_out_flag */
+	uint8_t bucket;	      /* bucket of a reply's node */
+	uint8_t node[16];     /* GID it goes to */
+	uint8_t buf[URN_AM_MSG_MAX];
+};
+
+TAILQ_HEAD(urn_am_outs, urn_am_out);
+
+/* An operation under way. */
+struct urn_am_oper {
+	struct urn_abi_am_cmd cmd; /* copy of the client's command */
+	uint64_t at;		   /* ns: when one of its packets made progress last */
+	uint32_t sent, done; /* bytes that packets were made of; bytes that replies confirmed */
+	uint32_t next;	     /* the pool's */
+	uint16_t outs;	     /* packets that are not finished */
+	uint8_t code;	     /* enum urn_am_code of the first error */
+	bool used;	     /* under way */
+	bool silent;	     /* given up: `at` stays, so that all its packets are found */
+};
+
+struct urn_am_ep {
+	struct urn_source_ops_user user; /* source and operations */
+	struct urn_source_timer timer;	 /* started while operations are under way */
+	struct urn_abi_am_ep *regs;	 /* in the client's area; the same for its life */
+	uint32_t entries, ranges; /* slots of a ring, and of the list; the same for its life */
+	uint32_t pd, slot;	  /* the same for its life */
+	uint32_t taken, events;	  /* commands taken, events written; wrap */
+	uint32_t under;		  /* operations under way */
+	uint32_t queued;	  /* packets with URN_AM_OUT_QUEUED */
+	uint16_t outs;		  /* packets in `out` */
+	uint16_t current;	  /* operation that packets are made of; URN_AM_NIL: none */
+	uint64_t retry_at;	  /* ns: queued packets wait until then; valid with some */
+	uint64_t look_at; /* ns: when operations that stand still are looked for; valid with some */
+	struct urn_am_outs out;	  /* packets that are not free, the oldest first */
+	struct urn_am_oper *oper; /* entries; owner */
+	struct urn_pool opers;	  /* free ones */
+	struct urn_am_region *
+		*region; /* URN_AM_REGIONS_MAX, those with a key; owner; NULL: none yet */
+	struct urn_am_region *space; /* memory that is reached without a key; NULL: none; owner */
+	uint32_t ranges_n;	     /* ranges of all regions */
+};
+
+/* A slot, which outlives its endpoints. */
+struct urn_am_slot {
+	struct urn_am_ep *ep; /* NULL: none */
+	uint32_t generation;  /* endpoints that had the slot before */
+	uint32_t next;	      /* the pool's */
+};
+
+struct urn_am {
+	struct urn_source_ops_user user; /* source that sends the replies that wait */
+	struct urn_am_slot
+		*slot; /* URN_AM_ENDPOINTS_MAX; untouched memory until a slot is used; owner */
+	struct urn_pool slots;	/* free slots */
+	_Atomic uint32_t count; /* endpoints; other threads read it */
+	uint32_t generation;	/* start of the generations, from the seed */
+	uint32_t engine;	/* index */
+	bool unregistered;	/* memory may be reached without a key */
+	uint64_t seed;		/* seed of the hash of nodes */
+	uint64_t tags;		/* number of the next packet */
+	struct urn_am_out *
+		*out;	    /* by slot, URN_AM_OUTS + URN_AM_REPLIES; made when first used; owner */
+	uint32_t outs_made; /* entries of out that were made */
+	struct urn_am_out *out_free; /* free packets, linked by link.tqe_next */
+	uint32_t outs, replies;	     /* packets of operations, and replies, that are not free */
+	uint16_t node[URN_AM_NODES]; /* replies by bucket of nodes */
+	struct urn_am_outs late;     /* replies that no flow had room for, the oldest first */
+};
+
+static inline struct urn_am *
+urn_am_of(const struct urn_tp *tp)
+{
+	return tp->cfg.am;
+}
+
+/* Number of the endpoint of a slot that has one. (ep.c) */
+uint64_t urn_am_number(const struct urn_am *am, uint32_t slot);
+/* The endpoint with a number; NULL: none. */
+struct urn_am_ep *urn_am_find(const struct urn_am *am, uint64_t qid);
+/* Let the endpoint have a turn. */
+void urn_am_sched(struct urn_tp *tp, struct urn_am_ep *ep);
+
+/*
+ * The memory of a memory region of a client, in this process. access: 0 or URN_ACCESS_LOCAL_WRITE;
+ * NULL: not all bytes are mapped memory of that key and protection domain. Valid in this turn
+ * (space.c)
+ */
+uint8_t *urn_am_mapped(const struct urn_tp *tp, uint32_t pd, uint32_t lkey, uint64_t addr,
+		       uint64_t len, uint32_t access);
+/*
+ * Check a packet of a peer: key, then rights, then every byte of the range.
+ *
+ * access: one bit of enum urn_am_access; len: 1 to URN_AM_CHUNK_MAX; addr + len does not wrap
+ * around piece, n: set on success: the memory, in order; valid in this turn
+ *
+ * returns: enum
+ * urn_am_code
+ */
+uint8_t urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key,
+		     uint64_t addr, uint32_t len, uint32_t access,
+		     struct urn_am_piece piece[URN_AM_PIECES], unsigned int *n);
+/* Forget all regions of an endpoint. */
+void urn_am_regions_free(struct urn_am_ep *ep);
+
+/* Take a packet for an operation; NULL: the endpoint, its client or the engine has too many.
+ * (out.c) */
+struct urn_am_out *urn_am_out_get(struct urn_am *am, struct urn_am_ep *ep);
+/* Take a packet for a reply to a node; NULL: the node or the engine has too many. */
+struct urn_am_out *urn_am_reply_get(struct urn_am *am, const uint8_t node[16]);
+/* A packet is free, and no flow has it. */
+void urn_am_out_put(struct urn_am *am, struct urn_am_out *o);
+/* The packet with a tag that is not free; NULL: none. */
+struct urn_am_out *urn_am_out_find(const struct urn_am *am, uint64_t tag);
+/* Give a packet to a flow. returns: URN_MSG_PENDING, and URN_AM_OUT_FLOW is set; else the code of
+ * urn_flow_send() */
+uint8_t urn_am_out_send(struct urn_tp *tp, struct urn_am_out *o);
+
+/* Use a share of the endpoint's turn. returns: true when there is more to do (initiator.c) */
+bool urn_am_serve(struct urn_tp *tp, struct urn_source *src);
+/* The endpoint's timer is due. */
+void urn_am_due(struct urn_tp *tp, struct urn_source *src);
+/* A packet of an operation was answered by its flow. */
+void urn_am_out_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code);
+/* A reply came. returns: enum urn_msg_code for the flow */
+uint8_t urn_am_take_reply(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
+			  const struct urn_am_msg *m);
+
+/* A peer's write or read came. returns: enum urn_msg_code for the flow (target.c) */
+uint8_t urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep,
+			    const struct urn_flow_from *from, const struct urn_am_msg *m);
+/* A reply of ours was answered by its flow. */
+void urn_am_reply_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code);
+/* The operations of struct urn_am as a source: replies that wait. */
+extern const struct urn_source_ops urn_am_late_ops;
+
+#endif

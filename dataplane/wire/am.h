@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of remote memory access, in wire format (doc/inside/active-messages.md). One message is
+ * the data of a segment of a flow (wire/flow.h) whose target is an endpoint: this header, then the
+ * bytes.
+ *
+ *   WRITE        bytes for addr..addr+len     ─► WRITE_REPLY, or ERROR
+ *   READ         nothing                      ─► READ_REPLY with the bytes, or ERROR
+ *
+ * The tag is the initiator's number of the packet; a reply carries it back. The segment names the
+ * two endpoints.
+ */
+#ifndef URN_WIRE_AM_H
+#define URN_WIRE_AM_H
+
+#include "wire/hdr.h"
+
+#include <stdbool.h>
+
+enum {
+	URN_AM_CHUNK_MAX = 4096, /* bytes of memory that one message moves */
+};
+
+/*
+ * X(NAME, number, reply, data)
+ *   reply  1: the kind answers a message
+ *   data   1: `len` bytes follow the header
+ */
+/* clang-format off */
+#define URN_AM_KIND_LIST(X) \
+	X(WRITE, 1, 0, 1) \
+	X(WRITE_REPLY, 2, 1, 0) \
+	X(READ, 3, 0, 0) \
+	X(READ_REPLY, 4, 1, 1) \
+	X(ERROR, 5, 1, 0)
+
+enum urn_am_kind {
+#define X(name, number, reply, data) URN_AM_K_##name = (number),
+	URN_AM_KIND_LIST(X)
+#undef X
+	URN_AM_KINDS,
+};
+/* clang-format on */
+
+struct urn_am_hdr {
+	uint8_t kind;	/* enum urn_am_kind */
+	uint8_t code;	/* ERROR: enum urn_am_code, not DONE; else 0 */
+	uint16_t flags; /* 0; none is known */
+	uint32_t len;	/* bytes of memory, 1 to URN_AM_CHUNK_MAX; replies: as in the message that
+			   they answer */
+	uint64_t tag;	/* number of the message; replies: number of the message that they answer */
+	uint64_t addr;	/* WRITE, READ: first byte in the target's memory; replies: 0 */
+	uint64_t key;	/* WRITE, READ: access key; 0: none; replies: 0 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct urn_am_hdr) == 32, "header of remote memory access");
+_Static_assert(offsetof(struct urn_am_hdr, tag) == 8, "header of remote memory access");
+_Static_assert(offsetof(struct urn_am_hdr, key) == 24, "header of remote memory access");
+
+/* A message, its numbers in host order. */
+struct urn_am_msg {
+	uint8_t kind, code; /* those of struct urn_am_hdr */
+	uint32_t len;	    /* bytes of memory */
+	uint64_t tag, addr, key;
+	const uint8_t *data; /* len bytes, in the message; NULL: a kind without */
+};
+
+enum {
+	URN_AM_MSG_MAX = (int)sizeof(struct urn_am_hdr) +
+			 URN_AM_CHUNK_MAX, /* bytes of the longest message */
+};
+
+/* True when messages of the kind answer others. kind: of a message that was parsed */
+bool urn_am_kind_is_reply(uint8_t kind);
+/*
+ * Read a message. Everything about it is checked that can be checked without the endpoint: kind,
+ * code, flags that must be 0, lengths, fields that the kind does not use, and addresses that wrap
+ * around.
+ *
+ * data, len: the message; any bytes
+ * returns: true: *m is set, and m->data points into data
+ */
+bool urn_am_parse(const uint8_t *data, uint32_t len, struct urn_am_msg *m);
+/* Write the header of a message. returns: bytes of the whole message; its data, if the kind has
+ * any, goes behind the header */
+uint32_t urn_am_build(uint8_t *at, const struct urn_am_msg *m);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints: making and ending. */
+#include "am/endpoint.h"
+
+#include "abi/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { URN_AM_PAYLOAD_MAX = URN_MSG_MAX - 96, URN_AM_QUEUE_MAX = 4096 };
+_Static_assert(sizeof(struct urn_am_head) + URN_AM_ARGS * sizeof(uint64_t) <= 96,
+	       "room for a header");
+
+/* returns: the least power of two that is not below n, for 1 <= n <= 2^31 */
+static uint32_t
+urn_am_pow2(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+/* Replace zeros of the wishes, and check the rest. returns: 0, or EINVAL with its text */
+static int
+urn_am_wishes(struct urn_am_attr *a)
+{
+	a->payload = a->payload ? a->payload : 4096;
+	a->queue = a->queue ? a->queue : 64;
+	a->requests = a->requests ? a->requests : 32;
+	a->operations = a->operations ? a->operations : 128;
+	a->ranges = a->ranges ? a->ranges : 64;
+	a->answer_ms = a->answer_ms ? a->answer_ms : 10000;
+	if (a->payload > URN_AM_PAYLOAD_MAX)
+		return urn_fail(EINVAL, "a payload has at most %d bytes", URN_AM_PAYLOAD_MAX);
+	if (a->queue > URN_AM_QUEUE_MAX || a->requests > URN_AM_REQUESTS_MAX)
+		return urn_fail(
+			EINVAL,
+			"at most %d requests wait in a queue, and at most %d have no answer",
+			URN_AM_QUEUE_MAX, URN_AM_REQUESTS_MAX);
+	if (a->operations > URN_AM_ENTRIES_MAX || a->ranges > URN_AM_RANGES_MAX)
+		return urn_fail(EINVAL,
+				"an endpoint has at most %d operations under way, and %d ranges",
+				URN_AM_ENTRIES_MAX, URN_AM_RANGES_MAX);
+	a->operations = urn_am_pow2(a->operations);
+	return 0;
+}
+
+/* Make the sets: two that receive, and the lanes. returns: 0, or an errno value */
+static int
+urn_am_sets(struct urn_am_endpoint *ep)
+{
+	uint32_t size = ep->attr.payload + 96, i;
+	/* The descriptor of one set shows the death of a dataplane (msg/dev.h). */
+	struct urn_msg_attr recv = {.recv_size = size,
+				    .entries = ep->attr.queue,
+				    .vector = ep->attr.vector,
+				    .wakes = 1};
+	struct urn_msg_attr send = {.send_size = size, .vector = ep->attr.vector};
+	int err = urn_msg_set_init(&ep->requests, ep->dev, &recv);
+
+	recv.entries = ep->attr.requests;
+	recv.wakes = 0;
+	if (err == 0)
+		err = urn_msg_set_init(&ep->replies, ep->dev, &recv);
+	for (i = 0; err == 0 && i < URN_AM_LANES; i++) {
+		err = urn_msg_set_init(&ep->out[i].set, ep->dev, &send);
+		if (err == 0)
+			err = urn_msg_set_init(&ep->back[i].set, ep->dev, &send);
+	}
+	return err;
+}
+
+/* Make the dataplane's endpoint. returns: 0, or an errno value */
+static int
+urn_am_rings(struct urn_am_endpoint *ep)
+{
+	struct urn_abi_req pd = {.op = URN_CTL_ALLOC_PD}, req = {.op = URN_CTL_AM_OPEN};
+	struct urn_abi_rep rep;
+	int err = urn_msg_dev_call(ep->dev, &pd, &rep);
+
+	if (err != 0)
+		return err;
+	ep->pd = rep.handle;
+	req.am_open.comp_vector = ep->attr.vector;
+	req.am_open.entries = ep->attr.operations;
+	req.am_open.ranges = ep->attr.ranges;
+	req.am_open.pd = ep->pd;
+	err = urn_msg_dev_call(ep->dev, &req, &rep);
+	if (err != 0)
+		return err;
+	ep->handle = rep.handle;
+	ep->db = rep.am.db;
+	ep->engine = rep.am.engine;
+	ep->qid = rep.am.qid;
+	ep->regs = urn_dev_at(&ep->dev->dev, rep.am.off);
+	return 0;
+}
+
+/* Make the tables of requests and operations. returns: 0, or ENOMEM with its text */
+static int
+urn_am_tables(struct urn_am_endpoint *ep)
+{
+	uint32_t i;
+
+	ep->asked = calloc(ep->attr.requests, sizeof(*ep->asked));
+	ep->operation = calloc(ep->attr.operations, sizeof(*ep->operation));
+	if (ep->asked == NULL || ep->operation == NULL)
+		return urn_fail(ENOMEM, "no memory for an endpoint");
+	for (i = 0; i < ep->attr.requests; i++)
+		ep->asked[i].next = i + 1;
+	for (i = 0; i < ep->attr.operations; i++)
+		ep->operation[i].next = i + 1;
+	/* Numbers of an endpoint's life before are not those of this life. */
+	if (getrandom(&ep->serial, sizeof(ep->serial), GRND_NONBLOCK) != sizeof(ep->serial))
+		ep->serial = urn_clock_ns();
+	ep->serial >>= URN_AM_SLOT_BITS + 1;
+	return 0;
+}
+
+static void
+urn_am_fini_set(struct urn_register_set *set)
+{
+	if (set->dev != NULL)
+		urn_msg_set_fini(set);
+}
+
+static void
+urn_am_free(struct urn_am_endpoint *ep)
+{
+	struct urn_abi_req req = {.op = URN_CTL_AM_CLOSE, .handle = ep->handle};
+	struct urn_abi_req pd = {.op = URN_CTL_DEALLOC_PD, .handle = ep->pd};
+	struct urn_abi_rep rep;
+	uint32_t i;
+
+	if (ep->regs != NULL)
+		(void)urn_msg_dev_call(ep->dev, &req, &rep);
+	if (ep->pd != 0)
+		(void)urn_msg_dev_call(ep->dev, &pd, &rep);
+	for (i = 0; i < URN_AM_LANES; i++) {
+		urn_am_fini_set(&ep->out[i].set);
+		urn_am_fini_set(&ep->back[i].set);
+	}
+	urn_am_fini_set(&ep->requests);
+	urn_am_fini_set(&ep->replies);
+	free(ep->asked);
+	free(ep->operation);
+	free(ep);
+}
+
+struct urn_am_endpoint *
+urn_am_endpoint_create(struct urn_msg_dev *dev, const struct urn_am_attr *attr)
+{
+	struct urn_am_endpoint *ep;
+	int err;
+
+	if (urn_dev_need(&dev->dev, URN_ABI_FEATURE_AM) != 0) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	ep = calloc(1, sizeof(*ep));
+	if (ep == NULL) {
+		urn_fail(ENOMEM, "no memory for an endpoint");
+		return NULL;
+	}
+	ep->dev = dev;
+	if (attr != NULL)
+		ep->attr = *attr;
+	err = urn_am_wishes(&ep->attr);
+	if (err == 0)
+		err = urn_am_tables(ep);
+	if (err == 0)
+		err = urn_am_sets(ep);
+	if (err == 0)
+		err = urn_am_rings(ep);
+	if (err == 0)
+		return ep;
+	urn_am_free(ep);
+	errno = err;
+	return NULL;
+}
+
+void
+urn_am_endpoint_destroy(struct urn_am_endpoint *ep)
+{
+	if (ep != NULL)
+		urn_am_free(ep);
+}
+
+int
+urn_am_address(const struct urn_am_endpoint *ep, uint32_t index, struct urn_am_address *address)
+{
+	memset(address, 0, sizeof(*address));
+	address->requests = ep->requests.qid;
+	address->memory = ep->qid;
+	return urn_msg_dev_gid(ep->dev, index, address->node);
+}
+
+void
+urn_am_get_stats(const struct urn_am_endpoint *ep, struct urn_am_stats *stats)
+{
+	*stats = ep->stats;
+}
+
+int
+urn_am_handle(struct urn_am_endpoint *ep, uint32_t number, urn_am_handler_fn *fn, void *arg)
+{
+	if (number >= URN_AM_HANDLERS)
+		return EINVAL;
+	ep->handler[number] = (struct urn_am_handler){.fn = fn, .arg = arg};
+	return 0;
+}
+
+void
+urn_am_on_failure(struct urn_am_endpoint *ep, urn_am_failure_fn *fn, void *arg)
+{
+	ep->failure = fn;
+	ep->failure_arg = arg;
+}

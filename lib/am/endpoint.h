@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An endpoint in the library. Messages are those of register sets (msg/set.h), with a header of
+ * this library: one set receives requests, one receives replies, and some send, because a set has
+ * one message on its way. Operations on remote memory go by rings (abi/am.h).
+ *
+ *   endpoint.c  making and ending
+ *   memory.c    memory and regions
+ *   message.c   requests and replies that leave
+ *   progress.c  messages that come; answers to those that left
+ *   rma.c       commands and events
+ */
+#ifndef URN_AM_ENDPOINT_H
+#define URN_AM_ENDPOINT_H
+
+#include "abi/am.h"
+#include "msg/set.h"
+
+#include <urnic/am.h>
+
+enum {
+	URN_AM_LANES = 4,    /* requests on their way at a time; and replies */
+	URN_AM_BATCH = 64,   /* messages of a kind, and events, in one call of urn_am_progress() */
+	URN_AM_MAGIC = 0xa3, /* first byte of a message */
+	URN_AM_REQUESTS_MAX = 4096,
+	URN_AM_SLOT_BITS = 12, /* low bits of a request's number */
+	URN_AM_RETRY_US = 1000,
+	URN_AM_REQUEST_TRIES = 10000, /* while the target's queue is full: 10 s */
+	URN_AM_REPLY_TRIES = 100,     /* an honest requester has room */
+};
+_Static_assert(1 << URN_AM_SLOT_BITS == URN_AM_REQUESTS_MAX, "number of a request");
+
+/* Kinds of messages. */
+enum urn_am_message_kind {
+	URN_AM_M_REQUEST = 1,
+	URN_AM_M_REPLY = 2,   /* by the request's handler */
+	URN_AM_M_HANDLED = 3, /* the handler sent no reply */
+	URN_AM_M_UNKNOWN = 4, /* there is no such handler */
+	URN_AM_M_KINDS,
+};
+
+/* The header of a message; arguments of 8 bytes each and the payload follow. Network byte order. */
+struct urn_am_head {
+	uint8_t magic;	   /* URN_AM_MAGIC */
+	uint8_t kind;	   /* enum urn_am_message_kind */
+	uint8_t args;	   /* arguments that follow */
+	uint8_t rsvd;	   /* 0 */
+	uint32_t handler;  /* request, reply: number of the handler; unknown: the number that was
+			      asked for; else 0 */
+	uint64_t number;   /* number of the request */
+	uint64_t reply_to; /* request: number of the queue that takes the answer; else 0 */
+};
+_Static_assert(sizeof(struct urn_am_head) == 24, "header");
+
+/* A request without an answer. */
+struct urn_am_asked {
+	uint64_t number;  /* 0: the slot is free */
+	uint64_t at;	  /* ns: when it was sent */
+	uint8_t node[16]; /* its target */
+	uint32_t next;	  /* next free slot; valid when free */
+};
+
+/* A set that sends. */
+struct urn_am_lane {
+	struct urn_register_set set;
+	uint64_t number; /* number of the request that is on its way; 0: a reply, or none */
+	bool busy;	 /* a message's answer was not looked at yet */
+};
+
+/* An operation on remote memory under way. */
+struct urn_am_operation {
+	urn_rma_done_fn *done;
+	void *arg;
+	uint64_t *counter;
+	uint32_t next; /* next free one; valid when free */
+	bool used;
+};
+
+struct urn_am_handler {
+	urn_am_handler_fn *fn; /* NULL: none */
+	void *arg;
+};
+
+/* The function of the program that runs now. */
+enum urn_am_inside {
+	URN_AM_OUTSIDE,
+	URN_AM_IN_CALLBACK, /* function of an operation or a failure: requests are allowed */
+	URN_AM_IN_REPLY,    /* a reply's handler */
+	URN_AM_IN_REQUEST,  /* a request's handler */
+};
+
+struct urn_am_endpoint {
+	struct urn_msg_dev *dev;
+	struct urn_am_attr attr; /* wishes that were granted */
+
+	/* Messages. */
+	struct urn_register_set requests, replies; /* queues */
+	struct urn_am_lane out[URN_AM_LANES];	   /* for requests */
+	struct urn_am_lane back[URN_AM_LANES];	   /* for replies */
+	struct urn_am_handler handler[URN_AM_HANDLERS];
+	urn_am_failure_fn *failure;
+	void *failure_arg;
+	struct urn_am_asked *asked; /* attr.requests; owner */
+	uint32_t asked_free;	    /* a free slot; attr.requests: none */
+	uint32_t pending;	    /* slots in use */
+	uint64_t serial;	    /* serial number of the last request; starts anywhere */
+	uint64_t look_at;	    /* ns: when requests that wait too long are looked for */
+	enum urn_am_inside inside;
+	/* The request whose handler runs. */
+	uint64_t token;		  /* token of the last request that was handled */
+	bool replied;		  /* valid inside its handler */
+	struct urn_msg_to asker;  /* where the reply goes; likewise */
+	uint64_t asker_number;	  /* the requester's number; likewise */
+	struct urn_am_lane *lane; /* idle, for the reply; likewise */
+
+	/* Remote memory. */
+	struct urn_abi_am_ep *regs;	 /* in the client's area; NULL: not made yet */
+	uint32_t handle, db, engine, pd; /* handle, pd: the dataplane's names; 0: none */
+	uint64_t qid;
+	struct urn_am_operation *operation; /* attr.operations; owner */
+	uint32_t operation_free;	    /* a free one; attr.operations: none */
+	uint32_t operations;		    /* under way */
+
+	struct urn_am_stats stats;
+};
+
+/* A lane without a message on its way; NULL: none. lanes: URN_AM_LANES of them */
+struct urn_am_lane *urn_am_idle_lane(struct urn_am_lane *lanes);
+/*
+ * Write a message into a lane and send it. *head: in host order; args: head->args of them. returns:
+ * 0 or an errno value
+ */
+int urn_am_send(struct urn_am_lane *lane, const struct urn_msg_to *to,
+		const struct urn_am_head *head, const uint64_t *args, const void *data,
+		uint32_t len);
+/* A request has its answer, or failed: its slot is free. */
+void urn_am_unask(struct urn_am_endpoint *ep, struct urn_am_asked *a);
+/* The request with a number; NULL: none waits. */
+struct urn_am_asked *urn_am_find_asked(const struct urn_am_endpoint *ep, uint64_t number);
+/* Call functions of operations that ended. returns: number of events */
+unsigned int urn_am_take_events(struct urn_am_endpoint *ep);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that operations use, and regions that peers reach (AM-9). */
+#include "am/endpoint.h"
+
+#include <string.h>
+
+/* Write parts into the endpoint's list, and make a region of them. returns: 0, or an errno value
+ * with its text */
+static int
+urn_am_register(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
+		uint32_t access, uint32_t flags, uint64_t *key)
+{
+	struct urn_abi_am_range *list = urn_am_ranges(ep->regs, ep->attr.operations);
+	struct urn_abi_req req = {.op = URN_CTL_AM_REG, .handle = ep->handle};
+	struct urn_abi_rep rep;
+	uint32_t i;
+	int err;
+
+	if (n == 0 || n > ep->attr.ranges)
+		return urn_fail(EINVAL, "a region of this endpoint has 1 to %u ranges, not %u",
+				ep->attr.ranges, n);
+	for (i = 0; i < n; i++)
+		list[i] = (struct urn_abi_am_range){.addr = (uintptr_t)parts[i].addr,
+						    .len = parts[i].len,
+						    .lkey = parts[i].memory->lkey};
+	req.am_reg.access = access;
+	req.am_reg.flags = flags;
+	req.am_reg.ranges = n;
+	err = urn_msg_dev_call(ep->dev, &req, &rep);
+	if (err == 0)
+		*key = rep.am.key;
+	return err;
+}
+
+int
+urn_am_region_create(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
+		     uint32_t access, uint64_t *key)
+{
+	return urn_am_register(ep, parts, n, access, 0, key);
+}
+
+int
+urn_am_space_declare(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
+		     uint32_t access)
+{
+	uint64_t key;
+
+	return urn_am_register(ep, parts, n, access, URN_AM_REG_SPACE, &key);
+}
+
+int
+urn_am_region_destroy(struct urn_am_endpoint *ep, uint64_t key)
+{
+	struct urn_abi_req req = {
+		.op = URN_CTL_AM_DEREG, .handle = ep->handle, .am_dereg.key = key};
+	struct urn_abi_rep rep;
+
+	return urn_msg_dev_call(ep->dev, &req, &rep);
+}
+
+/* ---- memory */
+
+/* Check that endpoints can use memory of the dataplane: not all that it can register is mapped
+ * there. */
+static int
+urn_am_try(struct urn_am_endpoint *ep, const struct urn_am_memory *memory)
+{
+	struct urn_am_part all = {.memory = memory, .addr = memory->addr, .len = memory->len};
+	uint64_t key = 0;
+	int err = urn_am_region_create(ep, &all, 1, URN_AM_ACCESS_ALL, &key);
+
+	if (err == EOPNOTSUPP)
+		return urn_fail(
+			EOPNOTSUPP,
+			"memory for a dataplane in another process is to be of urn_alloc()");
+	return err == 0 ? urn_am_region_destroy(ep, key) : err;
+}
+
+int
+urn_am_memory_add(struct urn_am_endpoint *ep, void *addr, size_t len, struct urn_am_memory *memory)
+{
+	struct urn_abi_req req = {.op = URN_CTL_REG_MR};
+	struct urn_abi_rep rep;
+	int err;
+
+	if (len == 0)
+		return urn_fail(EINVAL, "memory has at least one byte");
+	err = urn_msg_dev_share(ep->dev, addr, len);
+	if (err != 0)
+		return err;
+	req.reg_mr.pd = ep->pd;
+	req.reg_mr.access = URN_ACCESS_LOCAL_WRITE;
+	req.reg_mr.addr = req.reg_mr.iova = (uintptr_t)addr;
+	req.reg_mr.length = len;
+	err = urn_msg_dev_call(ep->dev, &req, &rep);
+	if (err != 0)
+		return err;
+	*memory = (struct urn_am_memory){.addr = addr, .len = len, .lkey = rep.mr.lkey};
+	err = urn_msg_remote(ep->dev) ? urn_am_try(ep, memory) : 0;
+	if (err != 0) {
+		(void)urn_am_memory_remove(ep, memory);
+		errno = err;
+	}
+	return err;
+}
+
+int
+urn_am_memory_remove(struct urn_am_endpoint *ep, const struct urn_am_memory *memory)
+{
+	struct urn_abi_req req = {.op = URN_CTL_DEREG_MR, .handle = memory->lkey};
+	struct urn_abi_rep rep;
+
+	return urn_msg_dev_call(ep->dev, &req, &rep);
+}

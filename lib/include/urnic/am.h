@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Active messages, and remote memory access, from node to node without a connection (AM-1 to AM-4,
+ * AM-8, AM-9).
+ *
+ *   dev = urn_msg_dev_connect(NULL, NULL)          dev = urn_msg_dev_connect(NULL, NULL)
+ *   ep = urn_am_endpoint_create(dev, NULL)         ep = urn_am_endpoint_create(dev, NULL)
+ *   urn_am_handle(ep, 1, answer, NULL)             urn_am_handle(ep, 7, serve, NULL)
+ *                                                  urn_am_address(ep, 0, &address), which the other
+ * gets urn_am_request(ep, &address, 7, ...)           while (...) urn_am_progress(ep) while
+ * (urn_am_pending(ep)) urn_am_progress(ep)    serve(): urn_am_reply(ep, m->token, 1, ...)
+ *
+ * An active message names a handler of the target by a number. Handlers run in urn_am_progress() of
+ * the program that registered them. Each request is handled once, and answered once: by the reply
+ * that its handler sent, or by the library when the handler sent none. Operations on remote memory
+ * need no handler, and nothing of the target program: the target's dataplane carries them out.
+ *
+ * One thread at a time may use an endpoint. A child of fork() leaves endpoints of its parent alone.
+ */
+#ifndef URNIC_AM_H
+#define URNIC_AM_H
+
+#include "abi/am_codes.h"
+
+#include <urnic/msg.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* The library hides all other names. */
+#pragma GCC visibility push(default)
+
+struct urn_am_endpoint;
+
+enum {
+	URN_AM_HANDLERS = 256, /* handlers of an endpoint have the numbers below */
+	URN_AM_ARGS = 8,       /* arguments of a message, at most */
+};
+
+/* Wishes for an endpoint. Zero is a value for every field. */
+struct urn_am_attr {
+	uint32_t payload;  /* bytes of the largest payload sent or received; at most 1 MiB less 96;
+			      0: 4096 */
+	uint32_t queue;	   /* requests that wait for urn_am_progress(), made a power of two, at most
+			      4096; 0: 64 */
+	uint32_t requests; /* requests of this endpoint without an answer, at most 4096; 0: 32 */
+	uint32_t operations; /* operations on remote memory under way, made a power of two, at most
+				1024; 0: 128 */
+	uint32_t ranges;     /* ranges of all regions, at most 4096; 0: 64 */
+	uint32_t vector;     /* picks the engine */
+	uint32_t answer_ms;  /* milliseconds that a request waits for its answer; 0: 10000 */
+};
+
+/* Address of an endpoint, for others. A program hands its own on as it likes; the numbers are in
+ * host order. */
+struct urn_am_address {
+	uint8_t node[16];  /* a GID of the node */
+	uint64_t requests; /* number of the queue of requests */
+	uint64_t memory;   /* number of the endpoint's memory */
+};
+
+/* Counts of an endpoint; all since its making. */
+struct urn_am_stats {
+	uint64_t malformed;	  /* messages that came and were none of this library */
+	uint64_t unknown_handler; /* requests for a handler that is not registered; their senders
+				     were told */
+	uint64_t stray_replies;	  /* replies that no request of this endpoint waited for */
+	uint64_t lost_replies;	  /* replies that could not be delivered */
+	uint64_t failed_requests; /* requests without an answer; the error function was told */
+};
+
+/*
+ * Make an endpoint.
+ *
+ * attr: NULL: all zero
+ * returns: NULL with errno set, and urn_attach_error() says why; EOPNOTSUPP: the dataplane has no
+ * endpoints
+ */
+struct urn_am_endpoint *urn_am_endpoint_create(struct urn_msg_dev *dev,
+					       const struct urn_am_attr *attr);
+/* Destroy an endpoint: requests and operations under way are forgotten. Not inside a handler. NULL
+ * is allowed. */
+void urn_am_endpoint_destroy(struct urn_am_endpoint *ep);
+/* The endpoint's address. index: of the node's GID, as for urn_msg_dev_gid(). returns: 0; EINVAL:
+ * no such index */
+int urn_am_address(const struct urn_am_endpoint *ep, uint32_t index,
+		   struct urn_am_address *address);
+void urn_am_get_stats(const struct urn_am_endpoint *ep, struct urn_am_stats *stats);
+
+/* ---- messages (AM-1) */
+
+/* A message, inside its handler. */
+struct urn_am_message {
+	uint64_t token;		   /* a request's, for urn_am_reply(); 0: a reply */
+	uint64_t number;	   /* reply: the number of the request that it answers */
+	const void *data;	   /* payload; valid until the handler returns */
+	uint32_t len;		   /* bytes of payload */
+	uint32_t args;		   /* arguments that came */
+	uint64_t arg[URN_AM_ARGS]; /* arguments; 0 beyond those that came */
+	uint8_t node[16];	   /* GID of the sender's node */
+};
+
+typedef void urn_am_handler_fn(struct urn_am_endpoint *ep, const struct urn_am_message *m,
+			       void *arg);
+/* Register a handler, or none (fn NULL), under a number below URN_AM_HANDLERS. returns: 0; EINVAL
+ */
+int urn_am_handle(struct urn_am_endpoint *ep, uint32_t number, urn_am_handler_fn *fn, void *arg);
+
+/* A request that failed. */
+struct urn_am_failure {
+	uint64_t number; /* number of the request */
+	int err;	 /* ENOSYS: no such handler; ETIMEDOUT: no answer in time; EHOSTUNREACH: not
+			    delivered */
+	uint8_t code; /* enum urn_msg_code of the delivery, perhaps with URN_MSG_MAY_BE_THERE; 0: it
+			 was delivered */
+	const char *text; /* a sentence for people */
+};
+typedef void urn_am_failure_fn(struct urn_am_endpoint *ep, const struct urn_am_failure *f,
+			       void *arg);
+/* Register the function that urn_am_progress() calls for requests that failed; NULL: none. */
+void urn_am_on_failure(struct urn_am_endpoint *ep, urn_am_failure_fn *fn, void *arg);
+
+/*
+ * Send a request.
+ *
+ * handler: number of the target's handler
+ * args, n: arguments, at most URN_AM_ARGS
+ * data, len: payload, copied; at most attr.payload bytes
+ * number: set on success to the request's number, which its reply and its failure name; NULL: not
+ * wanted
+ *
+ * returns: 0; EAGAIN: too many requests have no answer yet: call urn_am_progress();
+ * EMSGSIZE; EINVAL; EPERM: the call is made inside a handler (AM-1); EIO: the dataplane is gone
+ */
+int urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t handler,
+		   const uint64_t *args, uint32_t n, const void *data, uint32_t len,
+		   uint64_t *number);
+/*
+ * Reply to the request whose handler runs.
+ *
+ * token: of the request's struct urn_am_message; the rest: as for urn_am_request(), with a handler
+ * of the requester
+ *
+ * returns: 0; EPERM: the token is not that of a request whose handler runs (AM-1);
+ * EALREADY: the request was replied to; EMSGSIZE; EINVAL
+ */
+int urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
+		 uint32_t n, const void *data, uint32_t len);
+/*
+ * Run handlers of messages that came, and functions of operations that ended and of requests that
+ * failed. Inside one of these, the call does nothing.
+ *
+ * returns: number of functions that were called
+ */
+unsigned int urn_am_progress(struct urn_am_endpoint *ep);
+/* Requests without an answer. */
+uint32_t urn_am_pending(const struct urn_am_endpoint *ep);
+
+/* ---- memory (AM-9) */
+
+/* Memory that an endpoint may move bytes from and to, and make regions of. */
+struct urn_am_memory {
+	void *addr;
+	size_t len;    /* bytes */
+	uint32_t lkey; /* the dataplane's name of it */
+};
+/*
+ * Let the dataplane reach memory. The memory stays mapped until urn_am_memory_remove(). With a
+ * dataplane in another process the memory is of urn_alloc() (urnic/attach.h).
+ *
+ * returns: 0, or an errno value with its text; EOPNOTSUPP: not memory of urn_alloc()
+ */
+int urn_am_memory_add(struct urn_am_endpoint *ep, void *addr, size_t len,
+		      struct urn_am_memory *memory);
+/* Take memory back; operations that use it end in error. returns: 0, or an errno value */
+int urn_am_memory_remove(struct urn_am_endpoint *ep, const struct urn_am_memory *memory);
+
+/* A range of a region. */
+struct urn_am_part {
+	const struct urn_am_memory *memory; /* that holds all of it */
+	void *addr;
+	size_t len; /* bytes, not 0 */
+};
+/*
+ * Make a region of ranges, sorted by address and disjoint, that peers reach by an access key.
+ *
+ * n: 1 and up; access: bits of enum urn_am_access; key: set on success
+ * returns: 0, or an errno value with its text
+ */
+int urn_am_region_create(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
+			 uint32_t access, uint64_t *key);
+/* Declare the ranges that peers reach without a key (key 0), once. returns: like
+ * urn_am_region_create(); EPERM: the node's configuration does not allow that */
+int urn_am_space_declare(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
+			 uint32_t access);
+/* Take a region back, or the declared space (key 0): no peer reaches it when the call returns.
+ * returns: 0; EINVAL */
+int urn_am_region_destroy(struct urn_am_endpoint *ep, uint64_t key);
+
+/* ---- operations on remote memory (AM-2 to AM-4, AM-8) */
+
+/* An operation ended. code: enum urn_am_code, perhaps with URN_AM_MAY_BE_THERE; bytes: those that
+ * the target confirmed */
+typedef void urn_rma_done_fn(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg);
+
+struct urn_rma {
+	const struct urn_am_address *to;
+	uint64_t remote; /* first byte in the target's memory, in the target's addresses */
+	uint64_t key;	 /* key of the target's region; 0: its declared space */
+	const struct urn_am_memory *memory; /* that holds the local bytes */
+	void *local;  /* first local byte; the bytes stay as they are until the operation ended */
+	uint32_t len; /* bytes, 1 to 2^30 */
+	uint8_t way;  /* enum urn_am_way */
+	urn_rma_done_fn
+		*done; /* called by urn_am_progress() when the operation ended; NULL: not wanted */
+	void *arg;     /* for done */
+	uint64_t *counter; /* incremented by urn_am_progress() when the operation ended without an
+			      error; NULL: none */
+};
+/*
+ * Write local bytes to the target's memory, or read the target's bytes. Operations have no order
+ * among each other.
+ *
+ * returns: 0: the operation ends once; EAGAIN: too many operations are under way: call
+ * urn_am_progress(); EINVAL; EPERM: the call is made inside a handler (AM-1); EIO: the dataplane is
+ * gone
+ */
+int urn_rma_write(struct urn_am_endpoint *ep, const struct urn_rma *op);
+int urn_rma_read(struct urn_am_endpoint *ep, const struct urn_rma *op);
+/* Operations under way. */
+uint32_t urn_rma_pending(const struct urn_am_endpoint *ep);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

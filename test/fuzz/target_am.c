@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Endpoints of remote memory access under fire: a peer sends any messages to them, their flows
+ * answer in any way, and a program writes any words into its rings. One input is a course of steps:
+ * a byte for the step, then its numbers. Nothing outside of the memory that endpoints offer is
+ * written, each command has one event at most, and in the end nothing is left. Flows are stood in
+ * for.
+ */
+#include "fuzz.h"
+
+#include "am/priv.h"
+#include "transport/sched.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	ENDS = 3, /* 0 keeps the rules, 1 is scribbled over, 2 is only a target */
+	MEM = 16384,
+	GUARD = 256,
+	GUARD_BYTE = 0xa5,
+	ENTRIES = 8,
+	RANGES = 8,
+	MSGS = 2048,
+	STEPS = 600,
+};
+
+struct end {
+	struct urn_am_ep *ep;
+	struct urn_abi_am_ep *regs;
+	uint8_t *mem; /* MEM bytes between two guards */
+	uint32_t lkey, posted, read;
+	uint64_t key;
+};
+
+static struct world {
+	struct urn_tp *tp;
+	struct urn_am *am;
+	struct urn_mem *mem;
+	struct urn_tp_share share;
+	uint32_t pd;
+	struct end end[ENDS];
+	struct urn_flow_msg *held[MSGS]; /* messages that flows have */
+	unsigned int held_n;
+	bool open[STEPS]; /* commands of endpoint 0 that have no event yet */
+	uint8_t refuse;	  /* code that flows give to new messages; 0: they take them */
+} w;
+
+uint8_t __wrap_urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m);
+void __wrap_urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m);
+
+int
+LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	return 0;
+}
+
+uint8_t
+__wrap_urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
+{
+	struct urn_am_msg parsed;
+
+	(void)tp;
+	(void)gid;
+	fuzz_check(urn_am_qid_is(m->qid) && urn_am_qid_is(m->src_qid));
+	fuzz_check(urn_am_parse(m->data, m->len, &parsed));
+	if (w.refuse || w.held_n == MSGS)
+		return w.refuse ? w.refuse : (uint8_t)URN_MSG_BUSY;
+	w.held[w.held_n++] = m;
+	return URN_MSG_PENDING;
+}
+
+static struct urn_flow_msg *
+take(unsigned int i)
+{
+	struct urn_flow_msg *m = w.held[i];
+
+	w.held[i] = w.held[--w.held_n];
+	return m;
+}
+
+void
+__wrap_urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
+{
+	unsigned int i = 0;
+
+	(void)tp;
+	while (i < w.held_n && w.held[i] != m)
+		i++;
+	fuzz_check(i < w.held_n);
+	(void)take(i);
+}
+
+/* ---- endpoints */
+
+static void
+open_end(unsigned int i)
+{
+	struct end *e = &w.end[i];
+	struct urn_am_config cfg = {
+		.share = &w.share, .db = i, .entries = ENTRIES, .ranges = RANGES, .pd = w.pd};
+	struct urn_am_region_config c = {.access = URN_AM_ACCESS_ALL, .n = 2};
+	size_t bytes = RTE_ALIGN_CEIL(urn_am_ep_bytes(ENTRIES, RANGES), 64);
+
+	cfg.regs = e->regs = aligned_alloc(64, bytes);
+	e->mem = malloc(MEM + 2 * GUARD);
+	fuzz_check(e->regs && e->mem);
+	memset(e->regs, 0, bytes);
+	memset(e->mem, GUARD_BYTE, MEM + 2 * GUARD);
+	e->mem += GUARD;
+	fuzz_check(urn_mem_reg_mr(w.mem, w.pd, e->mem, MEM, (uintptr_t)e->mem,
+				  URN_ACCESS_LOCAL_WRITE, &e->lkey) == 0);
+	fuzz_check(urn_am_ep_open(w.am, &cfg, &e->ep) == 0);
+	for (unsigned int k = 0; k < 2; k++) /* a gap from MEM / 2 on that nobody may write */
+		urn_am_ranges(e->regs, ENTRIES)[k] =
+			(struct urn_abi_am_range){.addr = (uintptr_t)e->mem + k * (MEM / 2 + GUARD),
+						  .len = MEM / 2 - GUARD * k,
+						  .lkey = e->lkey};
+	fuzz_check(urn_am_region_add(w.tp, e->ep, &c) == 0);
+	e->key = c.key;
+}
+
+static void
+check_guard(const uint8_t *at)
+{
+	for (unsigned int k = 0; k < GUARD; k++)
+		fuzz_check(at[k] == GUARD_BYTE);
+}
+
+static void
+close_end(unsigned int i)
+{
+	struct end *e = &w.end[i];
+	struct urn_region *region;
+
+	fuzz_check(urn_am_ep_end(w.tp, urn_am_ep_source(e->ep)));
+	check_guard(e->mem - GUARD);
+	check_guard(e->mem + MEM);
+	if (i == 2) /* reads of the other two may place bytes in their gaps */
+		check_guard(e->mem + MEM / 2);
+	fuzz_check(urn_mem_kill_mr(w.mem, e->lkey, &region) == 0);
+	urn_mem_free_mr(w.mem, region);
+	free(e->mem - GUARD);
+	free(e->regs);
+	memset(e, 0, sizeof(*e));
+}
+
+static uint64_t
+qid_of(uint8_t which)
+{
+	if (which >= 0xf0)
+		return URN_AM_QID(which, which, which);
+	return urn_am_number(w.am, w.end[which % ENDS].ep->slot);
+}
+
+/* ---- steps */
+
+static void
+turn(uint64_t ns)
+{
+	struct urn_timer *t;
+
+	w.tp->now += ns;
+	while ((t = urn_wheel_expire(&w.tp->wheel, w.tp->now))) {
+		struct urn_source *src = ((struct urn_source_timer *)(void *)t)->source;
+
+		urn_source_ops(src)->due(w.tp, src);
+	}
+	for (unsigned int n = 0; n < 16 && w.tp->sched.n; n++) {
+		struct urn_source *src = urn_sched_take(&w.tp->sched);
+
+		if (urn_source_ops(src)->serve(w.tp, src))
+			urn_sched_add(&w.tp->sched, src);
+	}
+	fuzz_check(w.am->outs <= ENDS * URN_AM_EP_OUTS && w.am->replies <= URN_AM_REPLIES);
+}
+
+static void
+rung(unsigned int i)
+{
+	urn_am_ep_ops.rung(w.tp, urn_am_ep_source(w.end[i].ep));
+	turn(1000);
+}
+
+/* The program that keeps the rules issues an operation, when there is room. */
+static void
+command(struct fuzz_in *in)
+{
+	struct end *e = &w.end[0];
+	struct urn_abi_am_cmd *c = urn_am_cmds(e->regs) + e->posted % ENTRIES;
+	uint8_t how = fuzz_u8(in);
+
+	if (e->posted - e->read == ENTRIES)
+		return;
+	*c = (struct urn_abi_am_cmd){.op = 1 + (how & 1),
+				     .way = how >> 1 & 3,
+				     .len = fuzz_u16(in) % MEM,
+				     .id = e->posted};
+	c->qid = qid_of(fuzz_u8(in));
+	c->node[15] = how >> 3 & 1;
+	c->remote = (uintptr_t)w.end[how >> 4 & 1 ? 2 : 1].mem + fuzz_u16(in);
+	c->key = w.end[how >> 4 & 1 ? 2 : 1].key ^ (how >> 7);
+	c->local = (uintptr_t)e->mem + fuzz_u16(in) % 512;
+	c->lkey = e->lkey;
+	w.open[e->posted % STEPS] = true;
+	atomic_store(&e->regs->client.commands, ++e->posted);
+	rung(0);
+}
+
+static void
+read_events(void)
+{
+	struct end *e = &w.end[0];
+	uint32_t n = atomic_load(&e->regs->dp.events);
+
+	fuzz_check(n - e->read <= e->posted - e->read);
+	for (; e->read != n; e->read++) {
+		const struct urn_abi_am_event *ev =
+			&urn_am_events(e->regs, ENTRIES)[e->read % ENTRIES];
+
+		fuzz_check((ev->code & ~URN_AM_MAY_BE_THERE) < URN_AM_CODES && ev->bytes <= MEM);
+		fuzz_check(ev->id < e->posted && w.open[ev->id % STEPS]); /* once */
+		w.open[ev->id % STEPS] = false;
+	}
+	atomic_store(&e->regs->client.events, n);
+	rung(0);
+}
+
+static void
+scribble(struct fuzz_in *in)
+{
+	uint8_t *at = (uint8_t *)w.end[1].regs, n = fuzz_u8(in) % 40;
+	uint32_t off = fuzz_u16(in) % (uint32_t)(urn_am_ep_bytes(ENTRIES, RANGES) - 40);
+
+	while (n--)
+		at[off++] = fuzz_u8(in);
+	rung(1);
+}
+
+/* A message comes: sound, or with some bytes changed, for a request or for a packet of ours. */
+static void
+arrive(struct fuzz_in *in)
+{
+	uint8_t buf[sizeof(struct urn_am_hdr) + 255], *exact, how = fuzz_u8(in), to = fuzz_u8(in);
+	struct urn_flow_from from = {.qid = qid_of(fuzz_u8(in)), .node = {[15] = how >> 3 & 1}};
+	const struct end *e = &w.end[to % ENDS];
+	struct urn_am_msg m = {.kind = 1 + (how & 7) % 5, .len = 1 + fuzz_u8(in) % 255};
+	uint32_t len;
+
+	memset(buf, how, sizeof(buf));
+	if (!urn_am_kind_is_reply(m.kind)) {
+		m.addr = (uintptr_t)e->mem + fuzz_u16(in) % (MEM + 64);
+		m.key = e->key;
+	} else if (w.held_n) {
+		const struct urn_flow_msg *ours = w.held[fuzz_u8(in) % w.held_n];
+		struct urn_am_msg asked;
+
+		fuzz_check(urn_am_parse(ours->data, ours->len, &asked));
+		m.tag = asked.tag;
+		m.len = asked.len < 255 ? asked.len : 255;
+		m.code = m.kind == URN_AM_K_ERROR ? 1 + how % (URN_AM_CODES - 1) : 0;
+		from.qid = how & 64 ? from.qid : ours->qid;
+	}
+	if (to >= 0xfc) /* a sender that is no endpoint */
+		from.qid ^= 1ull << (62 + to % 2);
+	len = urn_am_build(buf, &m);
+	for (unsigned int n = how & 128 ? fuzz_u8(in) % 5 : 0; n; n--) {
+		uint8_t at = fuzz_u8(in);
+
+		buf[at % len] = fuzz_u8(in);
+	}
+	exact = malloc(len);
+	fuzz_check(exact);
+	memcpy(exact, buf, len);
+	(void)urn_am_flow_user.deliver(w.tp, &from, qid_of(to), exact,
+				       how & 32 ? fuzz_u8(in) % (len + 1) : len);
+	free(exact);
+}
+
+/* A flow delivers a message of ours to its target here, or does not, and answers. */
+static void
+answer(struct fuzz_in *in)
+{
+	static const uint8_t codes[] = {
+		URN_MSG_DONE,	  URN_MSG_DONE,		URN_MSG_BUSY,
+		URN_MSG_NO_QUEUE, URN_MSG_UNREACHABLE,	URN_MSG_RESTARTED | URN_MSG_MAY_BE_THERE,
+		URN_MSG_NO_NODE,  URN_MSG_NOT_PERMITTED};
+	uint8_t how = fuzz_u8(in), code = codes[how & 7];
+	struct urn_flow_msg *m;
+
+	if (!w.held_n)
+		return;
+	m = take(fuzz_u8(in) % w.held_n);
+	if (how & 8) {
+		struct urn_flow_from from = {.qid = m->src_qid, .node = {[15] = how >> 4 & 1}};
+
+		code = urn_am_flow_user.deliver(w.tp, &from, m->qid, m->data, m->len);
+	}
+	urn_am_flow_user.answered(w.tp, m, code);
+}
+
+static void
+step(struct fuzz_in *in)
+{
+	uint8_t what = fuzz_u8(in);
+
+	switch (what & 15) {
+	case 0:
+	case 1:
+	case 2:
+		arrive(in);
+		break;
+	case 3:
+	case 4:
+		command(in);
+		break;
+	case 5:
+	case 6:
+	case 7:
+	case 8:
+		answer(in);
+		break;
+	case 9:
+		scribble(in);
+		break;
+	case 10:
+		read_events();
+		break;
+	case 11:
+		w.refuse = what & 64 ? (what & 128 ? URN_MSG_NO_NODE : URN_MSG_BUSY) : 0;
+		break;
+	case 12:
+		turn(1ull << fuzz_u8(in) % 35);
+		break;
+	case 13:
+		close_end(what >> 4 & 1);
+		open_end(what >> 4 & 1);
+		break;
+	default:
+		turn(2000);
+		break;
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_in in = {.p = data, .end = data + size};
+	static struct urn_tp_share *const siblings[URN_ABI_MAX_ENGINES];
+
+	memset(&w, 0, sizeof(w));
+	w.share.sibling = siblings;
+	w.tp = calloc(1, sizeof(*w.tp));
+	w.am = urn_am_create(0, 5, true);
+	w.mem = urn_mem_create(1000, 2);
+	fuzz_check(w.tp && w.am && w.mem && urn_mem_alloc_pd(w.mem, &w.pd) == 0);
+	w.tp->cfg.am = w.am;
+	w.tp->cfg.mem = w.mem;
+	w.tp->cfg.mtu = 1024;
+	w.tp->now = 1000000000;
+	urn_wheel_init(&w.tp->wheel, w.tp->now);
+	for (unsigned int i = 0; i < ENDS; i++)
+		open_end(i);
+	for (unsigned int n = 0; n < STEPS && fuzz_more(&in); n++)
+		step(&in);
+	w.refuse = URN_MSG_NO_NODE;
+	for (unsigned int i = 0; i < 30;
+	     i++) { /* operations of the program that keeps the rules end */
+		turn(1000000000);
+		read_events();
+	}
+	fuzz_check(w.end[0].posted == w.end[0].read);
+	for (unsigned int i = 0; i < ENDS; i++)
+		close_end(i);
+	while (w.held_n)
+		urn_am_flow_user.answered(w.tp, take(0), URN_MSG_UNREACHABLE);
+	fuzz_check(!w.am->outs && !w.am->replies && !w.share.am && !w.tp->wheel.count);
+	urn_am_destroy(w.am);
+	urn_mem_destroy(w.mem);
+	free(w.tp);
+	return 0;
+}

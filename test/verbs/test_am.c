@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Active messages and remote memory access as programs see them (AM-1 to AM-4, AM-8, AM-9, AM-11):
+ * two nodes, whose engines another thread turns. Each test runs with an embedded dataplane, and
+ * over the dataplane's socket.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+#include <urnic/am.h>
+
+#include "abi/clock.h"
+#include "am/endpoint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEM = 1 << 20, PAYLOAD = 20000, WAIT_MS = 60000 };
+
+/* A program on a node. */
+struct side {
+	struct urn_msg_dev *dev;
+	struct urn_am_endpoint *ep;
+	struct urn_am_address address;
+	uint8_t *buf; /* MEM bytes */
+	struct urn_am_memory memory;
+	/* The message that a handler saw last, and numbers of calls. */
+	struct urn_am_message seen;
+	uint8_t data[PAYLOAD];
+	unsigned int requests, replies, failures, done;
+	struct urn_am_failure failure;
+	uint8_t code;
+	uint64_t bytes;
+	int err[4]; /* returned by calls inside a handler */
+};
+
+struct net {
+	struct rig rig;
+	struct side side[2];
+};
+
+static struct urn_msg_dev *
+open_dev(struct rig *r, unsigned int node, bool socket)
+{
+	char name[2] = {(char)('a' + node), '\0'};
+	struct urn_abi_channel *ch;
+	struct urn_err err;
+
+	if (socket)
+		return urn_msg_dev_connect(r->path, name);
+	ch = urn_dp_attach(r->dp, node, &err);
+	return ch ? urn_msg_dev_open(ch) : NULL;
+}
+
+static struct net *
+make_net(bool socket)
+{
+	static const struct urn_am_attr attr = {
+		.payload = PAYLOAD, .queue = 8, .requests = 8, .answer_ms = 1000};
+	struct rig_config cfg = {.remote = true};
+	struct net *n = calloc(1, sizeof(*n));
+
+	assert_non_null(n);
+	rig_open(&n->rig, &cfg, NULL);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct side *s = &n->side[i];
+
+		s->dev = open_dev(&n->rig, i, socket);
+		assert_non_null(s->dev);
+		s->ep = urn_am_endpoint_create(s->dev, &attr);
+		if (!s->ep)
+			fail_msg("%s", urn_attach_error());
+		assert_int_equal(urn_am_address(s->ep, 1, &s->address), 0);
+		s->buf = urn_alloc(MEM);
+		assert_non_null(s->buf);
+		assert_int_equal(urn_am_memory_add(s->ep, s->buf, MEM, &s->memory), 0);
+	}
+	return n;
+}
+
+/* The state is NULL for an embedded dataplane, and anything for its socket. */
+static int
+setup(void **state)
+{
+	*state = make_net(*state != NULL);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct net *n = *state;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct side *s = &n->side[i];
+
+		(void)urn_am_memory_remove(s->ep, &s->memory);
+		urn_am_endpoint_destroy(s->ep);
+		urn_msg_dev_close(s->dev);
+		urn_free(s->buf);
+	}
+	rig_close(&n->rig);
+	free(n);
+	return 0;
+}
+
+/* Let both programs run until a number reaches a value. */
+static void
+until(struct net *n, const unsigned int *number, unsigned int value)
+{
+	uint64_t end = urn_clock_ms() + WAIT_MS;
+
+	while (*number < value) {
+		if (urn_clock_ms() > end)
+			fail_msg("nothing came for a minute");
+		(void)urn_am_progress(n->side[0].ep);
+		(void)urn_am_progress(n->side[1].ep);
+		sched_yield();
+	}
+}
+
+/* Let both programs run until a side's requests and operations have all ended. */
+static void
+until_quiet(struct net *n, const struct side *s)
+{
+	uint64_t end = urn_clock_ms() + WAIT_MS;
+
+	while (urn_am_pending(s->ep) || urn_rma_pending(s->ep)) {
+		if (urn_clock_ms() > end)
+			fail_msg("something is pending after a minute");
+		(void)urn_am_progress(n->side[0].ep);
+		(void)urn_am_progress(n->side[1].ep);
+		sched_yield();
+	}
+}
+
+/* ---- handlers */
+
+static void
+see(struct side *s, const struct urn_am_message *m)
+{
+	assert_true(m->len <= PAYLOAD);
+	s->seen = *m;
+	memcpy(s->data, m->data, m->len);
+}
+
+/* A request's handler that replies with the arguments doubled and the payload, to handler 1. */
+static void
+echo(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
+{
+	struct side *s = arg;
+	uint64_t twice[URN_AM_ARGS];
+
+	see(s, m);
+	s->requests++;
+	for (unsigned int i = 0; i < m->args; i++)
+		twice[i] = 2 * m->arg[i];
+	assert_int_equal(urn_am_reply(ep, m->token, 1, twice, m->args, m->data, m->len), 0);
+}
+
+/* A reply has no token, a request has one. */
+static void
+note(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
+{
+	struct side *s = arg;
+
+	(void)ep;
+	see(s, m);
+	*(m->token ? &s->requests : &s->replies) += 1;
+}
+
+static void
+note_failure(struct urn_am_endpoint *ep, const struct urn_am_failure *f, void *arg)
+{
+	struct side *s = arg;
+
+	(void)ep;
+	s->failure = *f;
+	s->failures++;
+}
+
+static void
+note_done(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg)
+{
+	struct side *s = arg;
+
+	(void)ep;
+	s->code = code;
+	s->bytes = bytes;
+	s->done++;
+}
+
+/* ---- messages */
+
+/* AM-1: arguments and payload of every length arrive, once; the reply comes back and names its
+ * request. */
+static void
+test_request_and_reply(void **state)
+{
+	static uint8_t data[PAYLOAD];
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	uint64_t args[URN_AM_ARGS], number;
+	unsigned int sent = 0;
+
+	urn_am_handle(a->ep, 1, note, a);
+	urn_am_handle(b->ep, 7, echo, b);
+	for (uint32_t len = 0; len <= PAYLOAD; len = len * 3 + 1, sent++) {
+		uint32_t args_n = sent % (URN_AM_ARGS + 1);
+
+		for (uint32_t i = 0; i < URN_AM_ARGS; i++)
+			args[i] = len * 1000ull + i;
+		memset(data, (int)len, len);
+		assert_int_equal(
+			urn_am_request(a->ep, &b->address, 7, args, args_n, data, len, &number), 0);
+		until(n, &a->replies, sent + 1);
+		assert_int_equal(b->requests, sent + 1);
+		assert_true(a->seen.number == number && a->seen.token == 0 && b->seen.token != 0);
+		assert_int_equal(a->seen.len, len);
+		assert_memory_equal(a->data, data, len);
+		assert_memory_equal(b->seen.node, a->address.node, 16);
+		assert_int_equal(a->seen.args, args_n);
+		for (uint32_t i = 0; i < URN_AM_ARGS; i++)
+			assert_true(a->seen.arg[i] == (i < args_n ? 2 * args[i] : 0));
+		assert_int_equal(urn_am_pending(a->ep), 0);
+	}
+}
+
+/* AM-1: a handler need not reply: the request is answered all the same. More requests than have
+ * room wait for progress. */
+static void
+test_requests_without_reply(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	unsigned int sent = 0, again = 0;
+
+	urn_am_handle(b->ep, 3, note, b);
+	while (sent < 200) {
+		int err = urn_am_request(a->ep, &b->address, 3, NULL, 0, &sent, sizeof(sent), NULL);
+
+		assert_true(err == 0 || err == EAGAIN);
+		sent += err == 0;
+		again += err == EAGAIN;
+		assert_true(urn_am_pending(a->ep) <= 8);
+		if (err == EAGAIN)
+			(void)urn_am_progress(n->side[again % 2].ep);
+	}
+	until_quiet(n, a);
+	assert_int_equal(b->requests, 200);
+	assert_true(again > 0);
+	assert_int_equal(a->failures, 0);
+}
+
+/* Try what a handler may not do. */
+static void
+break_rules(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
+{
+	struct side *s = arg;
+	struct urn_rma op = {.to = &s->address, .memory = &s->memory, .local = s->buf, .len = 1};
+
+	s->requests++;
+	s->err[0] = urn_am_request(ep, &s->address, 7, NULL, 0, NULL, 0, NULL);
+	s->err[1] = urn_rma_write(ep, &op);
+	s->err[2] = urn_am_reply(ep, m->token + 1, 1, NULL, 0, NULL, 0);
+	assert_int_equal(urn_am_progress(ep), 0);
+	assert_int_equal(urn_am_reply(ep, m->token, 1, NULL, 0, NULL, 0), 0);
+	s->err[3] = urn_am_reply(ep, m->token, 1, NULL, 0, NULL, 0);
+}
+
+/* A reply's handler is a handler, too, and has nothing to reply to. */
+static void
+break_rules_of_replies(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
+{
+	struct side *s = arg;
+
+	s->replies++;
+	s->err[0] = urn_am_request(ep, &s->address, 7, NULL, 0, NULL, 0, NULL);
+	s->err[1] = urn_am_reply(ep, m->token, 1, NULL, 0, NULL, 0);
+}
+
+/* AM-1: no request inside a handler, no reply outside, no second reply: each a clear error, and
+ * nothing hangs. */
+static void
+test_rules(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+
+	urn_am_handle(a->ep, 1, break_rules_of_replies, a);
+	urn_am_handle(b->ep, 7, break_rules, b);
+	assert_int_equal(urn_am_reply(a->ep, 1, 1, NULL, 0, NULL, 0), EPERM);
+	assert_non_null(strstr(urn_attach_error(), "inside the handler of a request"));
+	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, NULL, 0, NULL), 0);
+	until(n, &a->replies, 1);
+	assert_int_equal(b->err[0], EPERM);
+	assert_int_equal(b->err[1], EPERM);
+	assert_int_equal(b->err[2], EPERM);
+	assert_int_equal(b->err[3], EALREADY);
+	assert_int_equal(a->err[0], EPERM);
+	assert_int_equal(a->err[1], EPERM);
+	assert_int_equal(urn_am_reply(b->ep, 1, 1, NULL, 0, NULL, 0),
+			 EPERM); /* the token outlives its handler */
+	until_quiet(n, a);
+	assert_int_equal(
+		urn_am_request(a->ep, &b->address, URN_AM_HANDLERS, NULL, 0, NULL, 0, NULL),
+		EINVAL);
+	assert_int_equal(
+		urn_am_request(a->ep, &b->address, 7, NULL, URN_AM_ARGS + 1, NULL, 0, NULL),
+		EINVAL);
+	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, a->buf, PAYLOAD + 1, NULL),
+			 EMSGSIZE);
+	assert_int_equal(urn_am_handle(a->ep, URN_AM_HANDLERS, note, a), EINVAL);
+	assert_int_equal(urn_am_pending(a->ep), 0);
+}
+
+/* AM-1: an unknown handler is told to both sides; so are a target that is not there, and one that
+ * does not answer. */
+static void
+test_failures(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	struct urn_am_address nobody = b->address;
+	struct urn_am_stats stats;
+	uint64_t number;
+
+	urn_am_on_failure(a->ep, note_failure, a);
+	assert_int_equal(urn_am_request(a->ep, &b->address, 9, NULL, 0, NULL, 0, &number), 0);
+	until(n, &a->failures, 1);
+	assert_int_equal(a->failure.err, ENOSYS);
+	assert_true(a->failure.number == number);
+	urn_am_get_stats(b->ep, &stats);
+	assert_int_equal(stats.unknown_handler, 1);
+	nobody.requests ^= 1ull << 40;
+	assert_int_equal(urn_am_request(a->ep, &nobody, 9, NULL, 0, NULL, 0, &number), 0);
+	until(n, &a->failures, 2);
+	assert_int_equal(a->failure.err, EHOSTUNREACH);
+	assert_int_equal(a->failure.code, URN_MSG_NO_QUEUE);
+	/* The target's program sleeps. */
+	assert_int_equal(urn_am_request(a->ep, &b->address, 9, NULL, 0, NULL, 0, &number), 0);
+	while (a->failures < 3)
+		(void)urn_am_progress(a->ep);
+	assert_int_equal(a->failure.err, ETIMEDOUT);
+	(void)urn_am_progress(b->ep); /* the answer comes too late */
+	while (urn_am_get_stats(a->ep, &stats), stats.stray_replies == 0)
+		(void)urn_am_progress(a->ep);
+	assert_int_equal(a->failures, 3);
+	assert_int_equal(urn_am_pending(a->ep), 0);
+}
+
+/* Messages of others than this library, and replies that nobody asked for, are counted and change
+ * nothing. */
+static void
+test_strange_messages(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	struct urn_msg_attr attr = {.send_size = 256};
+	struct urn_register_set *set = urn_msg_set_create(a->dev, &attr);
+	struct urn_msg_to to = {.qid = b->address.requests};
+	uint8_t msg[200], code;
+	struct urn_am_stats stats;
+	uint32_t rnd = 1;
+
+	assert_non_null(set);
+	memcpy(to.node, b->address.node, 16);
+	urn_am_handle(a->ep, 1, note, a);
+	urn_am_handle(b->ep, 7, echo, b);
+	for (unsigned int i = 0; i < 500; i++) {
+		uint32_t len = i % sizeof(msg);
+
+		for (unsigned int k = 0; k < sizeof(msg); k++) {
+			rnd = rnd * 1103515245u + 12345u;
+			msg[k] = (uint8_t)(rnd >> 16);
+		}
+		if (i % 2)
+			memcpy(msg,
+			       (uint8_t[]){0xa3, (uint8_t)(i / 2 % 6), (uint8_t)(i / 12 % 10), 0, 0,
+					   0, 0},
+			       7);
+		assert_int_equal(urn_msg_set_send_wait(set, &to, msg, len, -1, &code), 0);
+		(void)urn_am_progress(b->ep);
+		(void)urn_am_progress(a->ep);
+	}
+	urn_am_get_stats(b->ep, &stats);
+	assert_true(stats.malformed > 300);
+	assert_int_equal(a->replies + a->requests, 0);
+	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, NULL, 0, NULL), 0);
+	until(n, &a->replies, 1);
+	urn_msg_set_destroy(set);
+}
+
+/* Send a forged answer to the last request of a side, from its own node. */
+static void
+forge_reply(struct side *s, uint64_t number, uint64_t queue)
+{
+	struct urn_msg_attr attr = {.send_size = 64};
+	struct urn_register_set *set = urn_msg_set_create(s->dev, &attr);
+	struct urn_msg_to to = {.qid = queue};
+	uint8_t msg[24] = {0xa3, 2, 0, 0, 0, 0, 0, 1}, code;
+
+	assert_non_null(set);
+	for (unsigned int i = 0; i < 8; i++)
+		msg[8 + i] = (uint8_t)(number >> (56 - 8 * i));
+	memcpy(to.node, s->address.node, 16);
+	assert_int_equal(urn_msg_set_send_wait(set, &to, msg, sizeof(msg), -1, &code), 0);
+	assert_int_equal(code, URN_MSG_DONE);
+	urn_msg_set_destroy(set);
+}
+
+/* AM-1: an answer counts only from the node that was asked, though it names the request and the
+ * queue. */
+static void
+test_forged_reply(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	struct urn_am_stats stats;
+	uint64_t number;
+
+	urn_am_handle(a->ep, 1, note, a);
+	urn_am_handle(b->ep, 7, echo, b);
+	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, NULL, 0, &number), 0);
+	forge_reply(a, number, a->ep->replies.qid);
+	while (urn_am_get_stats(a->ep, &stats), stats.stray_replies == 0)
+		(void)urn_am_progress(a->ep);
+	assert_int_equal(a->replies, 0);
+	assert_int_equal(urn_am_pending(a->ep), 1);
+	until(n, &a->replies, 1);
+	until_quiet(n, a);
+}
+
+/* ---- memory */
+
+/* Issue an operation, and wait. returns: its code */
+static uint8_t
+operate(struct net *n, struct side *s, bool write, struct urn_rma op)
+{
+	unsigned int done = s->done;
+
+	op.memory = &s->memory;
+	op.done = note_done;
+	op.arg = s;
+	assert_int_equal(write ? urn_rma_write(s->ep, &op) : urn_rma_read(s->ep, &op), 0);
+	until(n, &s->done, done + 1);
+	return s->code;
+}
+
+/* AM-2, AM-3, AM-8, AM-11: bytes go there and back by each way, while the target's program does
+ * nothing. */
+static void
+test_memory(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	struct urn_am_part part = {&b->memory, b->buf, MEM};
+	struct urn_rma op = {.to = &b->address, .local = a->buf};
+	uint64_t counter = 0;
+
+	assert_int_equal(urn_am_region_create(b->ep, &part, 1, URN_AM_ACCESS_ALL, &op.key), 0);
+	for (uint32_t len = 1; len <= MEM;
+	     len = len < MEM && len * 7 + 1 > MEM ? MEM : len * 7 + 1) {
+		for (uint32_t i = 0; i < len; i++)
+			a->buf[i] = (uint8_t)(i * 31 + len);
+		op.remote = (uintptr_t)b->buf + (MEM - len) / 2;
+		op.len = len;
+		op.counter = &counter;
+		op.way = URN_AM_AUTO;
+		for (unsigned int i = 0; i < 2; i++) {
+			assert_int_equal(operate(n, a, i == 0, op), URN_AM_DONE);
+			assert_int_equal(a->bytes, len);
+			assert_memory_equal(b->buf + (MEM - len) / 2, a->buf, len);
+			if (i == 0)
+				memset(a->buf, 0, len);
+			op.way = URN_AM_PIPELINED;
+		}
+		if (len == MEM)
+			break;
+	}
+	assert_true(counter >= 10);
+	op.way = URN_AM_DIRECT;
+	op.len = MEM;
+	op.remote = (uintptr_t)b->buf;
+	assert_int_equal(operate(n, a, true, op), URN_AM_BAD_COMMAND);
+}
+
+/* AM-9: key, range and rights; a region that was taken back. */
+static void
+test_memory_errors(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	struct urn_am_part part[2] = {{&b->memory, b->buf, 100}, {&b->memory, b->buf + 200, 100}};
+	struct urn_rma op = {
+		.to = &b->address, .local = a->buf, .len = 100, .remote = (uintptr_t)b->buf};
+
+	memset(a->buf, 0x5a, MEM);
+	memset(b->buf, 0, MEM);
+	assert_int_equal(urn_am_region_create(b->ep, part, 2, URN_AM_ACCESS_READ, &op.key), 0);
+	assert_int_equal(operate(n, a, true, op), URN_AM_RIGHTS);
+	assert_int_equal(operate(n, a, false, op), URN_AM_DONE);
+	op.len = 101;
+	assert_int_equal(operate(n, a, false, op), URN_AM_RANGE);
+	op.len = 100;
+	op.remote += 200;
+	assert_int_equal(operate(n, a, false, op), URN_AM_DONE);
+	op.key++;
+	assert_int_equal(operate(n, a, false, op), URN_AM_BAD_KEY);
+	op.key--;
+	assert_int_equal(urn_am_region_destroy(b->ep, op.key), 0);
+	assert_int_equal(operate(n, a, false, op), URN_AM_BAD_KEY);
+	assert_int_equal(urn_am_region_destroy(b->ep, op.key), EINVAL);
+	op.key = 0;
+	assert_int_equal(operate(n, a, false, op), URN_AM_UNREGISTERED);
+	assert_int_equal(urn_am_space_declare(b->ep, part, 1, URN_AM_ACCESS_ALL), EPERM);
+	assert_non_null(strstr(urn_attach_error(), "am_unregistered"));
+	op.local = a->buf + MEM;
+	assert_int_equal(operate(n, a, false, op), URN_AM_LOCAL);
+	for (unsigned int i = 0; i < 400; i++)
+		assert_int_equal(b->buf[i], 0);
+}
+
+/* Many operations at a time: EAGAIN says when there are too many, and each ends once. */
+static void
+test_many_operations(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	struct urn_am_part part = {&b->memory, b->buf, MEM};
+	struct urn_rma op = {
+		.to = &b->address, .memory = &a->memory, .len = 64, .done = note_done, .arg = a};
+	unsigned int sent = 0, again = 0;
+	uint64_t counter = 0;
+
+	assert_int_equal(urn_am_region_create(b->ep, &part, 1, URN_AM_ACCESS_ALL, &op.key), 0);
+	op.counter = &counter;
+	for (uint32_t i = 0; i < MEM; i++)
+		a->buf[i] = (uint8_t)(i / 64 * 7);
+	while (sent < 4000) {
+		int err;
+
+		op.local = a->buf + sent * 64;
+		op.remote = (uintptr_t)b->buf + sent * 64;
+		err = urn_rma_write(a->ep, &op);
+		assert_true(err == 0 || err == EAGAIN);
+		sent += err == 0;
+		again += err == EAGAIN;
+		if (err)
+			(void)urn_am_progress(a->ep);
+	}
+	until_quiet(n, a);
+	assert_true(a->done == 4000 && counter == 4000 && again > 0);
+	assert_memory_equal(b->buf, a->buf, 4000 * 64);
+}
+
+/* Memory that a dataplane in another process can't map is refused, with the reason. */
+static void
+test_private_memory(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0];
+	struct urn_am_memory memory;
+	uint8_t *own = malloc(5000);
+
+	assert_non_null(own);
+	assert_int_equal(urn_am_memory_add(a->ep, own, 5000, &memory), EOPNOTSUPP);
+	assert_non_null(strstr(urn_attach_error(), "urn_alloc"));
+	free(own);
+}
+
+int
+main(void)
+{
+#define OVER(f, way)                                 \
+	{                                            \
+#f " " #way, f, setup, teardown, way \
+	}
+#define BOTH(f) OVER(f, NULL), OVER(f, "socket")
+	const struct CMUnitTest tests[] = {
+		BOTH(test_request_and_reply),
+		BOTH(test_requests_without_reply),
+		BOTH(test_rules),
+		BOTH(test_failures),
+		BOTH(test_strange_messages),
+		BOTH(test_forged_reply),
+		BOTH(test_memory),
+		BOTH(test_memory_errors),
+		BOTH(test_many_operations),
+		OVER(test_private_memory, "socket"),
+	};
+
+	return cmocka_run_group_tests_name("am", tests, NULL, NULL);
+}
