@@ -389,8 +389,9 @@ rung_pending(struct hostile_page *p, const char *path)
 		     a == URN_MSG_ANSWER(last, URN_MSG_BAD_DOORBELL));
 		HOLD(tail_of(queue) == tail + 1);
 		set_head(queue, tail + 1);
-		/* The same line is taken now that nothing is pending. */
+		/* A ring does not send the line that was refused; the next write is taken. */
 		urn_dev_ring(&other->dev->dev, other->engine, other->db);
+		last = hostile_ring(other, UINT64_MAX, UINT32_MAX, node_of[1], 0);
 		HOLD(hostile_answer(other, last) == URN_MSG_BAD_DOORBELL);
 	}
 }
