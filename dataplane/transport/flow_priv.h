@@ -69,7 +69,7 @@ enum {
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
 #define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
-#define URN_FLOW_CROWD_NS 1000000000ull  /* ns ... if its maker has more than URN_FLOWS_CROWD, and no data came by it */
+#define URN_FLOW_CROWD_NS 250000000ull   /* ns ... if its maker has more than URN_FLOWS_CROWD, and no data came by it: less than a message waits for room */
 #define URN_FLOW_ASK_NS 2500000000ull    /* ns without a MAC address after which there is no such node: longer than all tries for it take */
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
 #define URN_FLOW_STALL_NS                                                                          \

@@ -286,7 +286,7 @@ one_owner(void **state)
 	flow_net_end(n);
 }
 
-/* DB-6: flows of an owner that made many are forgotten after a second, so that it can name many
+/* DB-6: flows of an owner that made many are forgotten after 250 ms, so that it can name many
  * nodes in a row. */
 static void
 crowded_owner(void **state)
@@ -302,10 +302,10 @@ crowded_owner(void **state)
 		assert_int_equal(*made, 1);
 		*made = (uint16_t)(crowd ? URN_FLOWS_CROWD + 1 : URN_FLOWS_CROWD);
 		send_done(n, 0, 2, MS);
-		n->now += 900 * MS;
+		n->now += 200 * MS;
 		flow_net_run(n, 10 * FLOW_NET_STEP);
 		assert_int_equal(urn_flow_count(n->node[0].tp), 1);
-		n->now += 110 * MS;
+		n->now += 60 * MS;
 		flow_net_run(n, 10 * FLOW_NET_STEP);
 		assert_int_equal(urn_flow_count(n->node[0].tp), !crowd);
 		send_done(n, 0, 3, MS);
