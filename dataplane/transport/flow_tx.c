@@ -139,9 +139,9 @@ put_payload(const struct urn_work *w, uint8_t *at)
 	}
 }
 
-/* The start of the node, or the age of the epoch while no start is known; host order. again: for a repeat (wire/flow.h) */
+/* The start of the node, or the age of the epoch while no start is known; host order. */
 static uint32_t
-start_or_age(const struct urn_tp *tp, struct urn_flow *f, bool again)
+start_or_age(const struct urn_tp *tp, struct urn_flow *f)
 {
 	uint32_t now = (uint32_t)(tp->now >> AGE_SHIFT), age;
 	uint64_t ms;
@@ -152,12 +152,12 @@ start_or_age(const struct urn_tp *tp, struct urn_flow *f, bool again)
 		f->tx_born = now ? now : UINT32_MAX;
 	age = now - f->tx_born;
 	ms = age ? ((age - 1ull) << AGE_SHIFT) / 1000000 : 0; /* both times were rounded down */
-	return (uint32_t)RTE_MIN(ms + (again ? URN_FLOW_AGE_REPEAT : 0), (uint64_t)URN_FLOW_AGE_MAX);
+	return (uint32_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX);
 }
 
-/* Send a packet; again: not for the first time. returns: false: no buffer */
+/* Send a packet, for the first time or again. returns: false: no buffer */
 static bool
-send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again)
+send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 {
 	bool first = f->key & URN_FLOW_KEY_TO_FIRST;
 	uint32_t dqpn = first ? URN_FLOW_SLOT_FIRST : urn_flow_qpn(f->key & URN_FLOW_KEY_ENGINE);
@@ -171,7 +171,7 @@ send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool agai
 		return false;
 	h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
 	h->epoch = rte_cpu_to_be_64(f->tx_epoch);
-	h->start = rte_cpu_to_be_32(start_or_age(tp, f, again));
+	h->start = rte_cpu_to_be_32(start_or_age(tp, f));
 	h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
 	put_payload(w, (uint8_t *)(h + 1));
 	urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
@@ -301,7 +301,7 @@ send_new(struct urn_tp *tp, struct urn_flow *f)
 	urn_psn_tx_sent(&f->tx, &f->tx.cur, 1, true);
 	if (was_idle)
 		urn_flow_arm(tp, f);
-	if (unlikely(!send_packet(tp, f, w, false))) { /* the packet is as good as lost */
+	if (unlikely(!send_packet(tp, f, w))) { /* the packet is as good as lost */
 		w->flow.state = URN_FLOW_OUT;
 		f->out++;
 		urn_flow_lose(f, w);
@@ -326,7 +326,7 @@ send_lost(struct urn_tp *tp, struct urn_flow *f, unsigned int *budget)
 	for (struct urn_work *w = f->tx.head; w && f->lost && *budget; w = w->next) {
 		if (w->flow.state != URN_FLOW_LOST)
 			continue;
-		if (!urn_tp_tx_frames(tp) || !send_packet(tp, f, w, true))
+		if (!urn_tp_tx_frames(tp) || !send_packet(tp, f, w))
 			return false;
 		f->lost--;
 		(*budget)--;

@@ -34,14 +34,9 @@ struct urn_flow_hdr {
  * Data whose sender knows no start of the node yet says how old its epoch is: milliseconds since its first packet
  * was sent, rounded down. A node that was started later than that resets the flow: packets of this epoch may
  * have come to the node's life before. Rounding does no harm, as no node dies and is up again within 3 ms.
- *
- * A repeat says URN_FLOW_AGE_REPEAT more, because the repeat may wait in the network, as in a switch whose port is
- * paused, while the node restarts. A switch of urnic holds a frame for 200 ms at most without progress. So a node
- * that was started less than this before the epoch's first packet resets a flow of which that packet was lost.
  */
 enum {
 	URN_FLOW_AGE_MAX = 0xffff, /* all ages from here on */
-	URN_FLOW_AGE_REPEAT = 250, /* milliseconds that a frame may wait in the network */
 	URN_FLOW_START_MIN = 1 << 16, /* a start is never less */
 };
 

@@ -172,7 +172,6 @@ flow_net_open(struct flow_net *n, unsigned int nodes, uint64_t seed)
 	n->delay = n->delay ? n->delay : 2000;
 	for (unsigned int i = 0; i < nodes; i++)
 		open_node(n, i);
-	n->now += 1000000000ull; /* nodes that have been there for a while */
 }
 
 void

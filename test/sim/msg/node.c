@@ -82,8 +82,7 @@ ms_node_start(struct ms_node *n)
 	if (!n->mem || !n->memx || !n->regs)
 		ms_fail(w, "no memory");
 	make_config(n, &c);
-	/* The first life is old enough to know that no repeat was sent to a life before it (URN_FLOW_AGE_REPEAT). */
-	n->tp = urn_tp_create(&c, n->gone_at ? w->now : w->now - MS_S);
+	n->tp = urn_tp_create(&c, w->now);
 	if (!n->tp)
 		ms_fail(w, "no transport");
 	memset(n->share, 0, sizeof(n->share));
