@@ -17,6 +17,8 @@ enum { NODES = 500 };
 
 static struct flow_sent s[NODES];
 
+static const uint8_t nothing[1]; /* of messages without bytes */
+
 /* Send a message to each of NODES addresses next to node 1's; none is a node's. */
 static void
 send_all(struct flow_net *n)
@@ -29,7 +31,7 @@ send_all(struct flow_net *n)
 
 		memcpy(gid + 13, &low, 2);
 		memset(&s[i], 0, sizeof(s[i]));
-		s[i].m = (struct urn_flow_msg){.qid = flow_qid(0)};
+		s[i].m = (struct urn_flow_msg){.data = nothing, .qid = flow_qid(0)};
 		assert_int_equal(urn_flow_send(n->node[0].tp, gid, &s[i].m), URN_MSG_PENDING);
 	}
 	assert_int_equal(urn_flow_count(n->node[0].tp), NODES);
@@ -91,7 +93,7 @@ unreachable(void **state)
 		memcpy(gid, n->node[1].gid, 16);
 		gid[14] = (uint8_t)(i + 7);
 		memset(&s[i], 0, sizeof(s[i]));
-		s[i].m = (struct urn_flow_msg){.qid = flow_qid(0)};
+		s[i].m = (struct urn_flow_msg){.data = nothing, .qid = flow_qid(0)};
 		assert_int_equal(urn_flow_send(n->node[0].tp, gid, &s[i].m), URN_MSG_PENDING);
 	}
 	flow_net_until(n, &s[0], 5000 * MS);

@@ -247,8 +247,10 @@ memory_of_flows(void **state)
 	flow_net_end(n);
 }
 
+static const uint8_t nothing[1]; /* of messages without bytes */
+
 static uint32_t
-name_nodes(struct flow_net *n, struct urn_flow_msg *m, uint32_t nodes, uint8_t net,
+name_nodes(struct flow_net *n, struct flow_sent *s, uint32_t nodes, uint8_t net,
 	   const void *owner)
 {
 	uint32_t pending = 0;
@@ -258,8 +260,8 @@ name_nodes(struct flow_net *n, struct urn_flow_msg *m, uint32_t nodes, uint8_t n
 	gid[12] = net;
 	for (uint32_t i = 0; i < nodes; i++) {
 		memcpy(gid + 13, &i, 3);
-		m[i] = (struct urn_flow_msg){.qid = flow_qid(0), .owner = owner};
-		pending += urn_flow_send(n->node[0].tp, gid, &m[i]) == URN_MSG_PENDING;
+		s[i].m = (struct urn_flow_msg){.data = nothing, .qid = flow_qid(0), .owner = owner};
+		pending += urn_flow_send(n->node[0].tp, gid, &s[i].m) == URN_MSG_PENDING;
 	}
 	return pending;
 }
@@ -268,7 +270,7 @@ name_nodes(struct flow_net *n, struct urn_flow_msg *m, uint32_t nodes, uint8_t n
 static void
 one_owner(void **state)
 {
-	static struct urn_flow_msg m[URN_FLOWS_MAX], other[100];
+	static struct flow_sent m[URN_FLOWS_MAX], other[100];
 	struct flow_net *n = flow_net_new(2, 1);
 
 	(void)state;
