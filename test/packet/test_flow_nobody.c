@@ -17,7 +17,7 @@ enum { NODES = 500 };
 
 static struct flow_sent s[NODES];
 
-static const uint8_t nothing[1]; /* of messages without bytes */
+static const uint8_t nothing[1]; /* address of messages without bytes */
 
 /* Send a message to each of NODES addresses next to node 1's; none is a node's. */
 static void

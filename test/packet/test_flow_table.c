@@ -247,7 +247,7 @@ memory_of_flows(void **state)
 	flow_net_end(n);
 }
 
-static const uint8_t nothing[1]; /* of messages without bytes */
+static const uint8_t nothing[1]; /* address of messages without bytes */
 
 static uint32_t
 name_nodes(struct flow_net *n, struct flow_sent *s, uint32_t nodes, uint8_t net,
