@@ -2,25 +2,6 @@
 /* A lossless switch: accounts of inputs, flow control both ways, nothing lost under incast. */
 #include "lossless_bench.h"
 
-static unsigned int free_before;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	test_eal_pool();
-	free_before = frames_free();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(frames_free(), free_before);
-	return 0;
-}
-
 static struct urn_switch_account
 account(const struct bench *b, uint16_t port)
 {
@@ -449,7 +430,7 @@ test_no_packet(void **state)
 	bench_close(&b);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 
 int
 main(void)

@@ -5,25 +5,6 @@
 
 #define MS 1000000ull
 
-static unsigned int free_before;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	test_eal_pool();
-	free_before = frames_free();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(frames_free(), free_before);
-	return 0;
-}
-
 /*
  * Eight stations send to eight others by turns, each with a window of 3 frames to a receiver, which
  * is less than a share. Receiver 0 is paused for ever: its frames wait, and the other seven get all
@@ -525,7 +506,7 @@ test_ring(void **state)
 	assert_true(came > STEPS / 10);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 
 int
 main(void)

@@ -5,25 +5,6 @@
 
 #define MS 1000000ull
 
-static unsigned int free_before;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	test_eal_pool();
-	free_before = frames_free();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(frames_free(), free_before);
-	return 0;
-}
-
 /* A receiver, station 0, that pauses for ever, and means to hold the watchdog off. */
 struct storm {
 	uint64_t watchdog_ns;
@@ -157,7 +138,7 @@ test_slow_receiver(void **state)
 	slow_receiver(1900, 4, 1900);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 
 int
 main(void)
