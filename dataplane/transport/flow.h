@@ -10,6 +10,9 @@
  *             ─► acknowledgement: the PSNs that came, and a code for each refused message
  *
  * The user of flows (dataplane/msg) keeps queues and register sets; flows know neither.
+ *
+ * A message need not be in one place. One with `head` has that many bytes at `data`, and the user's
+ * gather() writes the others straight into each packet that holds them, first or repeated.
  */
 #ifndef URN_TRANSPORT_FLOW_H
 #define URN_TRANSPORT_FLOW_H
@@ -30,7 +33,8 @@ struct urn_work;
  * alone.
  */
 struct urn_flow_msg {
-	const uint8_t *data;       /* len bytes; may change while they are read; valid until answered */
+	const uint8_t *data; /* len bytes, or the first `head` of them; may change while they are
+				read; valid until answered */
 	uint32_t len;              /* bytes, at most URN_MSG_MAX */
 	uint32_t id;               /* flow's: number of the attempt, for parts of a long message */
 	uint64_t qid;              /* target queue */
@@ -44,7 +48,10 @@ struct urn_flow_msg {
 	};
 	struct urn_flow *flow;     /* flow's: the flow; NULL: the message is in none */
 	uint32_t sent;             /* flow's: bytes that packets were made of */
-	uint16_t out;              /* flow's: packets in flight that hold a part of it */
+	uint8_t out; /* flow's: packets in flight that hold a part of it; fewer than URN_FLOW_WINDOW
+		      */
+	uint8_t head; /* user's, like the first part: bytes at data, less than len; gather() gives
+			 the others. 0: all are at data */
 	uint8_t code;              /* flow's: enum urn_msg_code of the first refusal of a part; 0: none */
 	uint8_t state;             /* flow's: enum urn_flow_msg_state */
 };
@@ -55,6 +62,12 @@ struct urn_flow_from {
 	uint64_t qid;              /* source queue, as its node says */
 	bool own;                  /* the message is of this adapter itself */
 };
+
+/*
+ * A code of answered(), beyond those of enum urn_msg_code: gather() said that the bytes are not
+ * there any more. With URN_MSG_MAY_BE_THERE, packets with all bytes were sent before.
+ */
+enum { URN_FLOW_GONE = 0x7e };
 
 /* The user of flows. All calls in the engine's thread, out of calls of the transport. */
 struct urn_flow_user {
@@ -72,6 +85,15 @@ struct urn_flow_user {
 	 * URN_MSG_MAY_BE_THERE. The user may send from within the call.
 	 */
 	void (*answered)(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code);
+	/*
+	 * Write `bytes` bytes of a message with a head into a packet, those from `off` on behind
+	 * the head; to: in the packet. Called for each packet that is made, also when it is made
+	 * again: bytes may have changed meanwhile. NULL: no message has a head. returns: false: the
+	 * bytes are not there any more; the message ends with URN_FLOW_GONE. The user must not send
+	 * or forget messages from within the call.
+	 */
+	bool (*gather)(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off,
+		       uint32_t bytes, uint8_t *to);
 };
 
 /*

@@ -217,6 +217,7 @@ struct urn_flow {
 	uint16_t asked_at;         /* units of 2^20 ns, wraps: when the wait for the MAC address began; valid with URN_FLOWF_ASKS */
 };
 _Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
+_Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_msg.out");
 
 /* All flows of a transport. */
 struct urn_flows {

@@ -2,6 +2,8 @@
 /* Flows: packets of messages, first and repeated. */
 #include "transport/flow_priv.h"
 
+#include "memory/copy.h"
+
 enum {
 	AGE_SHIFT = 20,	 /* ns to units of urn_flow.tx_born */
 	OLDEST_TURN = 8, /* a power of two, more than 1: parts of the oldest message come at odd
@@ -83,15 +85,35 @@ put_void(uint8_t *at, uint32_t id)
 	return at + sizeof(*s);
 }
 
-/* Copy a segment's bytes, and clear those behind up to a multiple of 4. returns: the place behind */
-static uint8_t *
-put_bytes(uint8_t *at, const uint8_t *data, uint32_t bytes)
+/* Copy bytes of a message with a head. returns: false: they are not there any more */
+static bool
+put_gathered(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes,
+	     uint8_t *at)
 {
-	uint32_t pad = urn_flow_pad(bytes) - bytes, zero = 0;
+	uint32_t head = m->head, n = off < head ? RTE_MIN(head - off, bytes) : 0;
 
-	memcpy(at, data, bytes);
-	memcpy(at + bytes, &zero, pad);
-	return at + bytes + pad;
+	if (n)
+		urn_copy(at, m->data + off, n);
+	return n == bytes || urn_flow_user(tp)->gather(tp, m, off + n - head, bytes - n, at + n);
+}
+
+/*
+ * Copy a segment's bytes, and clear those behind up to a multiple of 4: the next segment, or the
+ * ICRC, overwrites the bytes that were cleared beyond. returns: the place behind; NULL: the bytes
+ * are not there any more
+ */
+static inline uint8_t *
+put_bytes(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes,
+	  uint8_t *at)
+{
+	uint32_t zero = 0;
+
+	if (likely(!m->head))
+		urn_copy(at, m->data + off, bytes);
+	else if (unlikely(!put_gathered(tp, m, off, bytes, at)))
+		return NULL;
+	memcpy(at + bytes, &zero, sizeof(zero));
+	return at + urn_flow_pad(bytes);
 }
 
 static uint32_t
@@ -114,29 +136,61 @@ payload_of(const struct urn_work *w)
 	return bytes;
 }
 
+/* A message of a packet, whose bytes are not there any more, is in none from here on. gone: gets
+ * the message */
 static void
-put_payload(const struct urn_work *w, uint8_t *at)
+put_gone(struct urn_tp *tp, struct urn_flow_msg *m, bool again, struct urn_flow_msg **gone)
 {
-	const struct urn_flow_msg *m = w->flow.msg;
+	bool whole = m->state == URN_FLOW_MSG_SENT || m->state == URN_FLOW_MSG_PARTS;
+
+	urn_flow_forget(tp, m);
+	m->code = again && whole ? URN_FLOW_GONE | URN_MSG_MAY_BE_THERE : URN_FLOW_GONE;
+	m->next = *gone;
+	*gone = m;
+}
+
+/*
+ * Write the segments of a packet. again: the packet was sent before; gone: gets messages whose
+ * bytes are not there any more. returns: false: there was such a message, and the segments are
+ * others now
+ */
+static bool
+put_payload(struct urn_tp *tp, const struct urn_work *w, uint8_t *at, bool again,
+	    struct urn_flow_msg **gone)
+{
+	struct urn_flow_msg *m = w->flow.msg, *next;
+	bool all = true;
 
 	if (w->flow.part && !m) {
 		put_void(at, w->flow.off);
-		return;
+		return true;
 	}
 	if (w->flow.part) {
 		at = put_segment(at, m, w->flow.off, w->flow.bytes, URN_FLOW_PART);
-		put_bytes(at, m->data + w->flow.off, w->flow.bytes);
-		return;
+		if (likely(put_bytes(tp, m, w->flow.off, w->flow.bytes, at)))
+			return true;
+		put_gone(tp, m, again, gone);
+		return false;
 	}
-	for (unsigned int i = 0; i < w->flow.segs; i++) {
-		if (unlikely(!m || (w->flow.voids & 1u << i))) {
+	for (unsigned int i = 0, voids = w->flow.voids; i < w->flow.segs; i++) {
+		uint8_t *data;
+
+		if (unlikely(!m || (voids & 1u << i))) {
 			at = put_void(at, 0);
 			continue;
 		}
-		at = put_segment(at, m, 0, m->len, URN_FLOW_WHOLE);
-		at = put_bytes(at, m->data, m->len);
-		m = m->next;
+		next = m->next;
+		data = put_segment(at, m, 0, m->len, URN_FLOW_WHOLE);
+		data = put_bytes(tp, m, 0, m->len, data);
+		if (likely(data)) {
+			at = data;
+		} else {
+			put_gone(tp, m, again, gone);
+			all = false;
+		}
+		m = next;
 	}
+	return all;
 }
 
 /* The start of the node, or the age of the epoch while no start is known; host order. */
@@ -155,33 +209,69 @@ start_or_age(const struct urn_tp *tp, struct urn_flow *f)
 	return (uint32_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX);
 }
 
-/* Send a packet, for the first time or again. returns: false: no buffer */
-static bool
-send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
+/* Make the frame of a packet. again, gone: as put_payload(); payload: set to its bytes. NULL: no
+ * buffer */
+static struct urn_txd *
+make_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again,
+	    struct urn_flow_msg **gone, uint32_t *payload)
 {
 	bool first = f->key & URN_FLOW_KEY_TO_FIRST;
 	uint32_t dqpn = first ? URN_FLOW_SLOT_FIRST : urn_flow_qpn(f->key & URN_FLOW_KEY_ENGINE);
-	uint32_t payload = payload_of(w), top = tp->cfg.engine | (first ? URN_FLOW_KEY_VIA_FIRST : 0);
+	uint32_t top = tp->cfg.engine | (first ? URN_FLOW_KEY_VIA_FIRST : 0);
 	struct urn_flow_hdr *h;
 	struct urn_txd *d;
 	uint8_t *bth;
 
-	d = urn_tp_frame_inline(tp, &f->tmpl, URN_FLOW_DATA, payload, dqpn, w->first_psn, 0, true, &bth);
-	if (unlikely(!d))
-		return false;
-	h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
+	do { /* again when messages became void: the packet is shorter then */
+		*payload = payload_of(w);
+		d = urn_tp_frame_inline(tp, &f->tmpl, URN_FLOW_DATA, *payload, dqpn, w->first_psn,
+					0, true, &bth);
+		if (unlikely(!d))
+			return NULL;
+		h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
+		if (likely(put_payload(tp, w, (uint8_t *)(h + 1), again, gone)))
+			break;
+		urn_tp_unframe(tp, d);
+	} while (true);
 	h->epoch = rte_cpu_to_be_64(f->tx_epoch);
 	h->start = rte_cpu_to_be_32(start_or_age(tp, f));
 	h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
-	put_payload(w, (uint8_t *)(h + 1));
-	urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
-	w->flow.sent_no = ++f->sent_no;
-	w->flow.state = URN_FLOW_OUT;
-	f->out++;
-	f->tx_at = tp->now;
-	urn_congestion_sent_source(tp, &f->congestion, payload);
-	URN_COUNT(tp, FLOW_TX);
-	return true;
+	return d;
+}
+
+/* Answer messages whose bytes were not there any more when their packet was made. */
+static void
+answer_gone(struct urn_tp *tp, struct urn_flow_msg *gone)
+{
+	struct urn_flow_msg *m;
+
+	while ((m = gone)) {
+		gone = m->next;
+		URN_COUNT(tp, FLOW_GONE);
+		urn_flow_answer(tp, m, m->code);
+	}
+}
+
+/* Send a packet, for the first time or again. returns: false: no buffer */
+static bool
+send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again)
+{
+	struct urn_flow_msg *gone = NULL;
+	uint32_t payload;
+	struct urn_txd *d = make_packet(tp, f, w, again, &gone, &payload);
+
+	if (likely(d)) {
+		urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
+		w->flow.sent_no = ++f->sent_no;
+		w->flow.state = URN_FLOW_OUT;
+		f->out++;
+		f->tx_at = tp->now;
+		urn_congestion_sent_source(tp, &f->congestion, payload);
+		URN_COUNT(tp, FLOW_TX);
+	}
+	if (unlikely(gone))
+		answer_gone(tp, gone);
+	return d;
 }
 
 /* ---- new packets */
@@ -301,7 +391,7 @@ send_new(struct urn_tp *tp, struct urn_flow *f)
 	urn_psn_tx_sent(&f->tx, &f->tx.cur, 1, true);
 	if (was_idle)
 		urn_flow_arm(tp, f);
-	if (unlikely(!send_packet(tp, f, w))) { /* the packet is as good as lost */
+	if (unlikely(!send_packet(tp, f, w, false))) { /* the packet is as good as lost */
 		w->flow.state = URN_FLOW_OUT;
 		f->out++;
 		urn_flow_lose(f, w);
@@ -326,7 +416,7 @@ send_lost(struct urn_tp *tp, struct urn_flow *f, unsigned int *budget)
 	for (struct urn_work *w = f->tx.head; w && f->lost && *budget; w = w->next) {
 		if (w->flow.state != URN_FLOW_LOST)
 			continue;
-		if (!urn_tp_tx_frames(tp) || !send_packet(tp, f, w))
+		if (!urn_tp_tx_frames(tp) || !send_packet(tp, f, w, true))
 			return false;
 		f->lost--;
 		(*budget)--;

@@ -86,13 +86,28 @@ answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 {
 	struct flow_sent *s = (struct flow_sent *)m;
 
-	(void)tp;
 	assert_null(m->flow);
 	s->code = code;
 	s->answers++;
+	if (s->then)
+		s->then(tp, s);
 }
 
-static const struct urn_flow_user user = {.deliver = deliver, .admit = admit, .answered = answered};
+static bool
+gather(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes, uint8_t *to)
+{
+	struct flow_sent *s = (struct flow_sent *)(uintptr_t)m;
+
+	(void)tp;
+	assert_true(s->m.flow && s->head && !s->answers);
+	assert_true(bytes > 0 && m->head + off + bytes <= m->len);
+	s->gathers++;
+	memcpy(to, s->data + m->head + off, s->gone ? bytes / 2 : bytes);
+	return !s->gone;
+}
+
+static const struct urn_flow_user user = {
+	.deliver = deliver, .admit = admit, .answered = answered, .gather = gather};
 
 /* ---- nodes */
 
@@ -343,23 +358,39 @@ flow_qid(unsigned int slot)
 }
 
 uint8_t
-flow_send(struct flow_net *n, unsigned int from, unsigned int to, uint64_t qid, uint32_t len, uint32_t tag,
-	  struct flow_sent *s)
+flow_send_head(struct flow_net *n, unsigned int from, unsigned int to, uint64_t qid, uint32_t len,
+	       uint32_t tag, uint8_t head, struct flow_sent *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->data = malloc(len + 4);
 	assert_non_null(s->data);
 	fill(s->data, len, tag);
 	s->m.data = s->data;
+	if (head) {
+		s->head = malloc(head);
+		assert_non_null(s->head);
+		memcpy(s->head, s->data, head);
+		s->m.data = s->head;
+	}
+	s->m.head = head;
 	s->m.len = len;
 	s->m.qid = qid;
 	s->m.src_qid = URN_MSG_QID(9, 0, tag & 0xffff);
 	return urn_flow_send(n->node[from].tp, n->node[to].gid, &s->m);
 }
 
+uint8_t
+flow_send(struct flow_net *n, unsigned int from, unsigned int to, uint64_t qid, uint32_t len,
+	  uint32_t tag, struct flow_sent *s)
+{
+	return flow_send_head(n, from, to, qid, len, tag, 0, s);
+}
+
 void
 flow_sent_free(struct flow_sent *s)
 {
 	free(s->data);
+	free(s->head);
 	s->data = NULL;
+	s->head = NULL;
 }

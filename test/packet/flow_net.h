@@ -30,8 +30,13 @@ struct flow_got {
 struct flow_sent {
 	struct urn_flow_msg m; /* first */
 	uint8_t *data;
+	uint8_t *head; /* copy of the first bytes, when the others are gathered; NULL: none are */
+	bool gone;     /* gather() finds no bytes any more */
 	uint8_t code;          /* answer; 0: none yet */
 	unsigned int answers;
+	unsigned int gathers; /* calls of gather() */
+	void (*then)(struct urn_tp *tp,
+		     struct flow_sent *s); /* called when answered; NULL: nothing is */
 };
 
 struct flow_node {
@@ -89,6 +94,9 @@ uint64_t flow_qid(unsigned int slot);
 /* Send a message of `len` bytes that begins with tag. returns: the result of urn_flow_send() */
 uint8_t flow_send(struct flow_net *n, unsigned int from, unsigned int to, uint64_t qid, uint32_t len,
 		  uint32_t tag, struct flow_sent *s);
+/* The same with bytes that the flow gathers but for the first `head` ones. */
+uint8_t flow_send_head(struct flow_net *n, unsigned int from, unsigned int to, uint64_t qid,
+		       uint32_t len, uint32_t tag, uint8_t head, struct flow_sent *s);
 void flow_sent_free(struct flow_sent *s);
 /* Put a frame on the wire, as if it came from there. */
 void flow_net_inject(struct flow_net *n, unsigned int to, const uint8_t *frame, uint32_t len);
