@@ -169,7 +169,8 @@ take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 
 /* ---- packets */
 
-/* The code of an operation whose packet its flow answered with an error. code: enum urn_msg_code */
+/* The code of an operation whose packet its flow answered with an error. code: enum urn_msg_code,
+ * or URN_FLOW_GONE: the local bytes are not there any more */
 static uint8_t
 code_of(const struct urn_am_oper *op, uint8_t code)
 {
@@ -186,6 +187,8 @@ code_of(const struct urn_am_oper *op, uint8_t code)
 		return URN_AM_BAD_PACKET | maybe;
 	case URN_MSG_RESTARTED:
 		return URN_AM_RESTARTED | maybe;
+	case URN_FLOW_GONE:
+		return URN_AM_LOCAL | maybe;
 	case URN_MSG_BUSY:
 	case URN_MSG_QUEUE_FULL:
 		return URN_AM_BUSY | maybe;
@@ -194,9 +197,9 @@ code_of(const struct urn_am_oper *op, uint8_t code)
 	}
 }
 
-/* Write a packet's message. returns: false: the local bytes are not there any more */
-static bool
-write_message(const struct urn_tp *tp, struct urn_am_out *o)
+/* Write a packet's message; a write's bytes are gathered by the flow. */
+static void
+write_message(struct urn_am_out *o)
 {
 	const struct urn_abi_am_cmd *c = &o->ep->oper[o->op].cmd;
 	struct urn_am_msg m = {
@@ -208,15 +211,8 @@ write_message(const struct urn_tp *tp, struct urn_am_out *o)
 	};
 
 	o->msg.len = urn_am_build(o->buf, &m);
-	if (c->op == URN_AM_WRITE) {
-		const uint8_t *from =
-			urn_am_mapped(tp, o->ep->pd, c->lkey, c->local + o->off, o->len, 0);
-
-		if (!from)
-			return false;
-		urn_copy(o->buf + sizeof(struct urn_am_hdr), from, o->len);
-	}
-	return true;
+	if (c->op == URN_AM_WRITE)
+		urn_am_out_from(o, URN_AM_FROM_LOCAL, c->local + o->off, c->lkey);
 }
 
 /* Give a packet to a flow. returns: false: no flow has room now, and the packet is queued */
@@ -259,10 +255,7 @@ send_next(struct urn_tp *tp, struct urn_am_ep *ep, struct urn_am_out *o)
 	op->sent += o->len;
 	if (op->sent == op->cmd.len)
 		ep->current = URN_AM_NIL;
-	if (unlikely(!write_message(tp, o))) {
-		finish(tp, o, URN_AM_LOCAL);
-		return true;
-	}
+	write_message(o);
 	return send(tp, o);
 }
 

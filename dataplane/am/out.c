@@ -2,8 +2,10 @@
 /*
  * Packets that an engine sends: those of operations, and replies to operations of peers. Both have
  * bounds of their own, so that peers who ask for much leave the engine's own operations alone, and
- * the other way round. A packet keeps its bytes until its flow has answered, and its tag until its
- * reply has come.
+ * the other way round. A packet keeps its head until its flow has answered, and its tag until its
+ * reply has come. The bytes behind the head stay in memory, and are checked and copied each time
+ * that the flow makes a frame of them: memory that was deregistered, or whose region was removed,
+ * is not read any more.
  */
 #include "am/priv.h"
 #include "transport/pool.h"
@@ -12,6 +14,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "memory/copy.h"
 
 #define TAG_SLOT 0xffffu /* bits of a tag that hold the slot */
 _Static_assert(URN_AM_OUTS + URN_AM_REPLIES <= TAG_SLOT, "slots of packets");
@@ -36,6 +39,7 @@ get(struct urn_am *am)
 	o->tag = ++am->tags << 16 | o->slot;
 	o->ep = NULL;
 	o->flags = 0;
+	o->from = URN_AM_FROM_HEAD;
 	return o;
 }
 
@@ -106,6 +110,50 @@ urn_am_out_find(const struct urn_am *am, uint64_t tag)
 	struct urn_am_out *o = slot < am->outs_made ? am->out[slot] : NULL;
 
 	return o && tag && o->tag == tag ? o : NULL;
+}
+
+void
+urn_am_out_from(struct urn_am_out *o, enum urn_am_source from, uint64_t addr, uint64_t key)
+{
+	o->from = (uint8_t)from;
+	o->addr = addr;
+	o->key = key;
+	o->msg.head = (uint8_t)(o->msg.len - o->len);
+}
+
+/* Copy bytes that peers may read. returns: false: they may not, any more */
+static bool
+gather_region(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_out *o,
+	      uint32_t off, uint32_t bytes, uint8_t *to)
+{
+	struct urn_am_piece piece[URN_AM_PIECES];
+	unsigned int n = 0;
+
+	if (unlikely(urn_am_reach(tp, ep, o->key, o->addr + off, bytes, URN_AM_ACCESS_READ, piece,
+				  &n) != URN_AM_DONE))
+		return false;
+	for (unsigned int i = 0; i < n; i++) {
+		urn_copy(to, piece[i].at, piece[i].len);
+		to += piece[i].len;
+	}
+	return true;
+}
+
+bool
+urn_am_out_gather(struct urn_tp *tp, const struct urn_am_out *o, uint32_t off, uint32_t bytes,
+		  uint8_t *to)
+{
+	const struct urn_am_ep *ep = o->ep ? o->ep : urn_am_find(urn_am_of(tp), o->msg.src_qid);
+	const uint8_t *at;
+
+	if (unlikely(!ep))
+		return false; /* the endpoint that a reply is from has ended */
+	if (o->from == URN_AM_FROM_REGION)
+		return gather_region(tp, ep, o, off, bytes, to);
+	at = urn_am_mapped(tp, ep->pd, (uint32_t)o->key, o->addr + off, bytes, 0);
+	if (likely(at))
+		urn_copy(to, at, bytes);
+	return at;
 }
 
 uint8_t

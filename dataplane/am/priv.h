@@ -13,13 +13,14 @@
 
 enum {
 	URN_AM_NIL = 0xffff,   /* no operation */
-	URN_AM_EP_OUTS = 64,   /* packets of an endpoint that wait for their reply or to be sent */
-	URN_AM_OUTS = 4096,    /* ... of all endpoints of the engine */
-	URN_AM_REPLIES = 1024, /* replies of the engine that were not delivered yet */
+	URN_AM_EP_OUTS = 256,  /* packets of an endpoint that wait for their reply or to be sent */
+	URN_AM_OUTS = 16384,   /* ... of all endpoints of the engine */
+	URN_AM_REPLIES = 4096, /* replies of the engine that were not delivered yet */
 	URN_AM_NODES = 64,     /* buckets of nodes, for the bound of their replies */
-	URN_AM_NODE_REPLIES = 128, /* replies to the nodes of a bucket */
+	URN_AM_NODE_REPLIES = 512, /* replies to the nodes of a bucket */
 	URN_AM_FRAMES = 16,	   /* packets of an endpoint in a turn */
 	URN_AM_PIECES = 4,	   /* pieces of memory that one packet may touch */
+	URN_AM_HEAD_MAX = 64,	   /* bytes of a packet's message that need not lie in memory */
 };
 
 #define URN_AM_RETRY_NS 200000ull    /* ns from a refusal for want of room to the next try */
@@ -54,7 +55,18 @@ enum urn_am_out_flag {
 	URN_AM_OUT_REPLY = 1 << 2,  /* its reply is waited for */
 };
 
-/* A packet that this engine sends: of an operation, or a reply to a peer's. */
+/* Places that the bytes of a packet come from; they are gathered when a flow makes a frame. */
+enum urn_am_source {
+	URN_AM_FROM_HEAD,   /* all bytes are in urn_am_out.buf */
+	URN_AM_FROM_LOCAL,  /* addr, in memory of the endpoint's client; key is its local key */
+	URN_AM_FROM_REGION, /* addr, in the endpoint's region with that key, which peers may read */
+};
+
+/*
+ * A packet that this engine sends: of an operation, or a reply to a peer's. The bytes of its
+ * message are the first msg.len in buf, or the first msg.head in buf and the others in memory of
+ * the endpoint with the number msg.src_qid.
+ */
 struct urn_am_out {
 	struct urn_flow_msg msg; /* the flow's with URN_AM_OUT_FLOW */
 	TAILQ_ENTRY(urn_am_out)
@@ -63,15 +75,18 @@ struct urn_am_out {
 	uint64_t tag;	      /* number in the upper 48 bits, slot below; never used twice */
 	uint64_t at;	      /* ns, of a reply: when it was made */
 	uint32_t slot;	      /* constant */
-	uint32_t next;	      /* the pool's */
 	uint32_t len;	      /* bytes of memory */
 	uint32_t off;	      /* bytes of the operation before this packet's; valid with ep */
 	uint16_t op;	      /* index of the operation; valid with ep */
 	uint8_t flags;	      /* enum urn_am_out_flag */
 	uint8_t bucket;	      /* bucket of a reply's node */
+	uint8_t from;	      /* enum urn_am_source */
 	uint8_t node[16];     /* GID it goes to */
-	uint8_t buf[URN_AM_MSG_MAX];
+	uint64_t addr, key; /* where the bytes behind the head are; valid unless URN_AM_FROM_HEAD */
+	uint8_t buf[URN_AM_HEAD_MAX];
 };
+
+_Static_assert(sizeof(struct urn_am_out) <= 256, "4 MiB of packets for an engine's operations");
 
 TAILQ_HEAD(urn_am_outs, urn_am_out);
 
@@ -180,6 +195,14 @@ struct urn_am_out *urn_am_reply_get(struct urn_am *am, const uint8_t node[16]);
 void urn_am_out_put(struct urn_am *am, struct urn_am_out *o);
 /* The packet with a tag that is not free; NULL: none. */
 struct urn_am_out *urn_am_out_find(const struct urn_am *am, uint64_t tag);
+/*
+ * Say where the bytes behind the head of a packet's message are: o->len bytes at addr. from: not
+ * URN_AM_FROM_HEAD; key: as of struct urn_am_out. msg.len is set before, to head and bytes
+ */
+void urn_am_out_from(struct urn_am_out *o, enum urn_am_source from, uint64_t addr, uint64_t key);
+/* Write bytes behind the head of a packet's message; struct urn_flow_user.gather. */
+bool urn_am_out_gather(struct urn_tp *tp, const struct urn_am_out *o, uint32_t off, uint32_t bytes,
+		       uint8_t *to);
 /* Give a packet to a flow. returns: URN_MSG_PENDING, and URN_AM_OUT_FLOW is set; else the code of
  * urn_flow_send() */
 uint8_t urn_am_out_send(struct urn_tp *tp, struct urn_am_out *o);

@@ -71,5 +71,15 @@ answered(struct urn_tp *tp, struct urn_flow_msg *msg, uint8_t code)
 		urn_am_reply_answered(tp, o, code);
 }
 
+/* Only messages of endpoints have heads. */
+static bool
+gather(struct urn_tp *tp, const struct urn_flow_msg *msg, uint32_t off, uint32_t bytes, uint8_t *to)
+{
+	const struct urn_am_out *o =
+		(const struct urn_am_out *)((const char *)msg - offsetof(struct urn_am_out, msg));
+
+	return urn_am_out_gather(tp, o, off, bytes, to);
+}
+
 const struct urn_flow_user urn_am_flow_user = {
-	.deliver = deliver, .admit = admit, .answered = answered};
+	.deliver = deliver, .admit = admit, .answered = answered, .gather = gather};

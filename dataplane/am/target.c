@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The target's handlers (AM-2, AM-3, AM-9, AM-11). A peer's packet is checked, carried out and
- * answered in the call that delivers the packet, on the engine's lcore: bytes move between the
- * packet and mapped memory, at most URN_AM_CHUNK_MAX. The reply is taken first: a packet for whose
- * reply there is no room is refused, and its initiator sends it again later.
+ * answered in the call that delivers the packet, on the engine's lcore: bytes move from the packet
+ * to mapped memory, at most URN_AM_CHUNK_MAX. A read's bytes move when the flow makes the reply's
+ * packet, after one more check. The reply is taken first: a packet for whose reply there is no room
+ * is refused, and its initiator sends it again later.
  */
 #include "am/priv.h"
 #include "transport/sched.h"
@@ -22,20 +23,10 @@ place(const struct urn_am_piece *piece, unsigned int n, const uint8_t *data)
 	}
 }
 
-/* Copy memory to a packet. */
-static void
-gather(const struct urn_am_piece *piece, unsigned int n, uint8_t *data)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		urn_copy(data, piece[i].at, piece[i].len);
-		data += piece[i].len;
-	}
-}
-
-/* Carry a packet out, or not. reply: kind and code are set; data: room for bytes that were read */
-static void
-carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg *m,
-	  struct urn_am_msg *reply, uint8_t *data)
+/* Carry a packet out, or not; a read's bytes are gathered by the flow of the reply, and checked
+ * again then. returns: enum urn_am_code */
+static uint8_t
+carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg *m)
 {
 	bool write = m->kind == URN_AM_K_WRITE;
 	struct urn_am_piece piece[URN_AM_PIECES];
@@ -45,17 +36,13 @@ carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg
 
 	if (unlikely(code != URN_AM_DONE)) {
 		URN_COUNT(tp, AM_ACCESS);
-		reply->kind = URN_AM_K_ERROR;
-		reply->code = code;
 	} else if (write) {
 		place(piece, n, m->data);
 		URN_COUNT(tp, AM_WRITES_RX);
-		reply->kind = URN_AM_K_WRITE_REPLY;
 	} else {
-		gather(piece, n, data);
 		URN_COUNT(tp, AM_READS_RX);
-		reply->kind = URN_AM_K_READ_REPLY;
 	}
+	return code;
 }
 
 /* Let the replies that wait have a turn. */
@@ -97,13 +84,44 @@ urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_fl
 		URN_COUNT(tp, DROP_AM_BUSY);
 		return URN_MSG_BUSY;
 	}
-	carry_out(tp, ep, m, &reply, o->buf + sizeof(struct urn_am_hdr));
+	reply.code = carry_out(tp, ep, m);
+	reply.kind = unlikely(reply.code)	? URN_AM_K_ERROR
+		     : m->kind == URN_AM_K_READ ? URN_AM_K_READ_REPLY
+						: URN_AM_K_WRITE_REPLY;
+	o->len = m->len;
 	o->msg.len = urn_am_build(o->buf, &reply);
+	if (reply.kind == URN_AM_K_READ_REPLY)
+		urn_am_out_from(o, URN_AM_FROM_REGION, m->addr, m->key);
 	o->msg.qid = from->qid;
 	o->msg.src_qid = urn_am_number(am, ep->slot);
 	o->at = tp->now;
 	send_reply(tp, o);
 	return URN_MSG_DONE;
+}
+
+/*
+ * The bytes of a reply may not be read any more: their region was removed, or the memory below it,
+ * or the endpoint ended. Send an access error message instead. If a packet with the bytes came, the
+ * initiator's operation has ended, and the message finds none.
+ */
+static void
+refuse_late(struct urn_tp *tp, struct urn_am_out *o)
+{
+	const struct urn_am_ep *ep = urn_am_find(urn_am_of(tp), o->msg.src_qid);
+	struct urn_am_hdr *h = (struct urn_am_hdr *)o->buf;
+	struct urn_am_piece piece[URN_AM_PIECES];
+	unsigned int n;
+	uint8_t code =
+		ep ? urn_am_reach(tp, ep, o->key, o->addr, o->len, URN_AM_ACCESS_READ, piece, &n)
+		   : (uint8_t)URN_AM_NO_ENDPOINT;
+
+	URN_COUNT(tp, AM_ACCESS);
+	h->kind = URN_AM_K_ERROR;
+	h->code = code ? code : (uint8_t)URN_AM_BAD_KEY;
+	o->from = URN_AM_FROM_HEAD;
+	o->msg.head = 0;
+	o->msg.len = sizeof(*h);
+	send_reply(tp, o);
 }
 
 void
@@ -117,6 +135,10 @@ urn_am_reply_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 	if (code == URN_MSG_BUSY) { /* the initiator has no room to put the parts of a long reply
 				       together */
 		send_reply(tp, o);
+		return;
+	}
+	if ((code & ~URN_MSG_MAY_BE_THERE) == URN_FLOW_GONE) {
+		refuse_late(tp, o);
 		return;
 	}
 	URN_COUNT(tp, AM_REPLY_LOST);

@@ -57,15 +57,27 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
+/* Make a message as a flow does that sends it. returns: false: its bytes are not there any more */
+static bool
+make_message(const struct urn_flow_msg *m, uint8_t buf[URN_AM_MSG_MAX])
+{
+	uint32_t head = m->head ? m->head : m->len;
+
+	fuzz_check(m->len <= URN_AM_MSG_MAX && head <= m->len);
+	memcpy(buf, m->data, head);
+	return head == m->len || urn_am_flow_user.gather(w.tp, m, 0, m->len - head, buf + head);
+}
+
 uint8_t
 __wrap_urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 {
 	struct urn_am_msg parsed;
+	uint8_t buf[URN_AM_MSG_MAX];
 
 	(void)tp;
 	(void)gid;
 	fuzz_check(urn_am_qid_is(m->qid) && urn_am_qid_is(m->src_qid));
-	fuzz_check(urn_am_parse(m->data, m->len, &parsed));
+	fuzz_check(!make_message(m, buf) || urn_am_parse(buf, m->len, &parsed));
 	if (w.refuse || w.held_n == MSGS)
 		return w.refuse ? w.refuse : (uint8_t)URN_MSG_BUSY;
 	w.held[w.held_n++] = m;
@@ -255,9 +267,11 @@ arrive(struct fuzz_in *in)
 		m.key = e->key;
 	} else if (w.held_n) {
 		const struct urn_flow_msg *ours = w.held[fuzz_u8(in) % w.held_n];
-		struct urn_am_msg asked;
+		uint8_t sent[URN_AM_MSG_MAX];
+		struct urn_am_msg asked = {.len = 1};
 
-		fuzz_check(urn_am_parse(ours->data, ours->len, &asked));
+		(void)make_message(ours, sent); /* the head is there in any case */
+		fuzz_check(urn_am_parse(sent, ours->len, &asked));
 		m.tag = asked.tag;
 		m.len = asked.len < 255 ? asked.len : 255;
 		m.code = m.kind == URN_AM_K_ERROR ? 1 + how % (URN_AM_CODES - 1) : 0;
@@ -288,6 +302,7 @@ answer(struct fuzz_in *in)
 		URN_MSG_NO_QUEUE, URN_MSG_UNREACHABLE,	URN_MSG_RESTARTED | URN_MSG_MAY_BE_THERE,
 		URN_MSG_NO_NODE,  URN_MSG_NOT_PERMITTED};
 	uint8_t how = fuzz_u8(in), code = codes[how & 7];
+	uint8_t buf[URN_AM_MSG_MAX];
 	struct urn_flow_msg *m;
 
 	if (!w.held_n)
@@ -296,7 +311,9 @@ answer(struct fuzz_in *in)
 	if (how & 8) {
 		struct urn_flow_from from = {.qid = m->src_qid, .node = {[15] = how >> 4 & 1}};
 
-		code = urn_am_flow_user.deliver(w.tp, &from, m->qid, m->data, m->len);
+		code = make_message(m, buf)
+			       ? urn_am_flow_user.deliver(w.tp, &from, m->qid, buf, m->len)
+			       : (uint8_t)URN_FLOW_GONE;
 	}
 	urn_am_flow_user.answered(w.tp, m, code);
 }

@@ -107,6 +107,15 @@ rig_close(unsigned int i)
 	rig.end[i].ep = NULL;
 }
 
+void
+rig_deregister(unsigned int i)
+{
+	struct urn_region *r;
+
+	assert_int_equal(urn_mem_kill_mr(rig.urn_mem, rig.end[i].lkey, &r), 0);
+	urn_mem_free_mr(rig.urn_mem, r);
+}
+
 int
 rig_teardown(void **state)
 {
@@ -218,14 +227,32 @@ rig_answer(unsigned int n, uint8_t code)
 	urn_am_flow_user.answered(rig.tp, m, code);
 }
 
+/* Make a frame of message n, in buf. returns: false: its bytes are gone */
+static bool
+make_frame(unsigned int n, uint8_t buf[URN_AM_MSG_MAX])
+{
+	const struct urn_flow_msg *m = rig.held[n];
+	uint32_t head = m->head ? m->head : m->len, half = (m->len - head) / 2;
+
+	memcpy(buf, m->data, head);
+	if (!m->head)
+		return true;
+	/* In two parts, as of a long message. */
+	return (!half || urn_am_flow_user.gather(rig.tp, m, 0, half, buf + head)) &&
+	       urn_am_flow_user.gather(rig.tp, m, half, m->len - head - half, buf + head + half);
+}
+
 uint8_t
 rig_deliver(unsigned int n, uint8_t node)
 {
 	struct urn_flow_from from = {.qid = rig.held[n]->src_qid};
 	const struct urn_flow_msg *m = rig.held[n];
+	uint8_t buf[URN_AM_MSG_MAX];
 
 	rig_gid(from.node, node);
-	return urn_am_flow_user.deliver(rig.tp, &from, m->qid, m->data, m->len);
+	if (!make_frame(n, buf))
+		return URN_FLOW_GONE;
+	return urn_am_flow_user.deliver(rig.tp, &from, m->qid, buf, m->len);
 }
 
 void
@@ -242,10 +269,12 @@ rig_run(void)
 struct urn_am_msg
 rig_parsed(unsigned int n)
 {
+	static uint8_t buf[URN_AM_MSG_MAX];
 	struct urn_am_msg m;
 
 	assert_true(n < rig.held_n);
-	assert_true(urn_am_parse(rig.held[n]->data, rig.held[n]->len, &m));
+	assert_true(make_frame(n, buf));
+	assert_true(urn_am_parse(buf, rig.held[n]->len, &m));
 	return m;
 }
 

@@ -21,7 +21,7 @@ enum {
 	GUARD_BYTE = 0xa5,
 	ENTRIES = 16,
 	RANGES = 64,
-	MSGS = 1024, /* messages that flows can hold */
+	MSGS = 8192, /* messages that flows can hold */
 	MTU = 1024,
 	CHUNK = MTU - 64, /* bytes of memory in a packet (AM-4) */
 };
@@ -53,6 +53,8 @@ extern struct rig rig;
 int rig_setup(void **state);
 int rig_teardown(void **state);
 void rig_close(unsigned int i);
+/* Deregister the memory of end i. */
+void rig_deregister(unsigned int i);
 uint64_t rig_qid(unsigned int i);
 void rig_gid(uint8_t gid[16], uint8_t node);
 /* Write a command of end i for memory of end `to`, on node 9, and ring. remote, local: offsets */
@@ -64,11 +66,12 @@ void rig_command(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, u
 void rig_turn(uint64_t now);
 /* Take message n from those that flows hold, and answer it. */
 void rig_answer(unsigned int n, uint8_t code);
-/* Deliver message n, as from node 9 or another, without an answer. returns: enum urn_msg_code */
+/* Deliver message n, as from node 9 or another, without an answer. returns: enum urn_msg_code, or
+ * URN_FLOW_GONE: nothing was delivered */
 uint8_t rig_deliver(unsigned int n, uint8_t node);
 /* Deliver and answer all messages, and those that come of it. */
 void rig_run(void);
-/* Message n, parsed. */
+/* Message n, parsed; its data is valid until the next call. */
 struct urn_am_msg rig_parsed(unsigned int n);
 /* Deliver a message that a test made. returns: enum urn_msg_code */
 uint8_t rig_forge(const struct urn_am_msg *m, uint64_t from, uint8_t node, uint64_t to);

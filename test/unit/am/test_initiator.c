@@ -126,7 +126,7 @@ an_error_ends_one_operation(void **state)
 	struct urn_am_msg m, f;
 
 	(void)state;
-	rig_command(0, URN_AM_WRITE, 1, 0, 0, 100 * CHUNK); /* more than may be under way */
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 300 * CHUNK); /* more than may be under way */
 	rig_command(0, URN_AM_WRITE, 1, 0, 0, 5);
 	assert_int_equal(rig.held_n, URN_AM_EP_OUTS);
 	m = rig_parsed(3);
@@ -229,6 +229,42 @@ answers_of_flows_have_codes(void **state)
 	rig_no_event(0);
 }
 
+/* AM-9: local memory that is deregistered while packets wait ends the operation, and nothing is
+ * sent of it. */
+static void
+local_memory_goes(void **state)
+{
+	(void)state;
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 2 * CHUNK);
+	rig_command(2, URN_AM_WRITE, 3, 0, 0, 10);
+	assert_int_equal(rig_deliver(0, 9), URN_MSG_DONE);
+	rig_answer(0, URN_MSG_DONE);
+	rig_deregister(0);
+	assert_int_equal(rig_deliver(0, 9), URN_FLOW_GONE);
+	rig_run();
+	rig_expect(0, URN_AM_LOCAL, CHUNK);
+	rig_expect(2, URN_AM_DONE, 10);
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 10);
+	rig_expect(0, URN_AM_LOCAL, 0);
+	/* A packet that was sent before may have come. */
+	rig_command(2, URN_AM_WRITE, 3, 0, 0, 10);
+	rig_answer(0, URN_FLOW_GONE | URN_MSG_MAY_BE_THERE);
+	rig_expect(2, URN_AM_LOCAL | URN_AM_MAY_BE_THERE, 0);
+}
+
+/* A write's bytes are those of the time when its frame is made, as for a queue pair's WRITE. */
+static void
+bytes_are_those_of_the_frame(void **state)
+{
+	(void)state;
+	fill(0, 100);
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 100);
+	rig.end[0].mem[50] ^= 0xff;
+	rig_run();
+	rig_expect(0, URN_AM_DONE, 100);
+	assert_memory_equal(rig.end[1].mem, rig.end[0].mem, 100);
+}
+
 /* A flow without room keeps packets waiting; they go once it has room. */
 static void
 packets_wait_for_room_in_a_flow(void **state)
@@ -299,6 +335,8 @@ main(void)
 		T(busy_targets_are_tried_again),
 		T(silent_targets_end_operations),
 		T(answers_of_flows_have_codes),
+		T(local_memory_goes),
+		T(bytes_are_those_of_the_frame),
 		T(packets_wait_for_room_in_a_flow),
 		T(nonsense_of_a_client_is_its_own),
 	};

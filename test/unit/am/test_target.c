@@ -16,8 +16,8 @@ request(uint8_t kind, uint64_t off, uint32_t len)
 				   .key = rig.end[1].key};
 }
 
-/* AM-2, AM-3: a write is placed and a read gathered within the call; the reply has the tag and the
- * length. */
+/* AM-2, AM-3: a write is placed within the call, and a read gathered when the reply's frame is
+ * made; the reply has the tag and the length. */
 static void
 requests_are_carried_out_at_once(void **state)
 {
@@ -37,6 +37,47 @@ requests_are_carried_out_at_once(void **state)
 	m = rig_parsed(1);
 	assert_int_equal(m.kind, URN_AM_K_READ_REPLY);
 	assert_memory_equal(m.data, rig.end[1].mem + 10, 100);
+}
+
+/* Ends of the right to read bytes, between a read and the frame of its reply. */
+enum end_of_right { REGION_REMOVED, MEMORY_DEREGISTERED, ENDPOINT_CLOSED };
+
+/* AM-9: once a region is removed, no byte of it is read, also for a reply that waits or is sent
+ * again: the initiator gets an access error message. */
+static void
+rights_may_end_before_the_reply_is_sent(void **state)
+{
+	static const uint8_t code[] = {URN_AM_BAD_KEY, URN_AM_BAD_KEY, URN_AM_NO_ENDPOINT};
+
+	(void)state;
+	for (unsigned int i = REGION_REMOVED; i <= ENDPOINT_CLOSED; i++) {
+		struct urn_am_msg r = request(URN_AM_K_READ, 10, 100), m;
+		uint64_t from, to = rig_qid(i);
+		unsigned int access = (unsigned int)rig_count(URN_C_AM_ACCESS);
+
+		r.addr = (uintptr_t)rig.end[i].mem + 10;
+		r.key = rig.end[i].key;
+		from = rig_qid(3);
+		assert_int_equal(rig_forge(&r, from, 5, to), URN_MSG_DONE);
+		assert_int_equal(rig_parsed(0).kind, URN_AM_K_READ_REPLY);
+		if (i == REGION_REMOVED)
+			assert_int_equal(urn_am_region_remove(rig.end[i].ep, r.key), 0);
+		else if (i == MEMORY_DEREGISTERED)
+			rig_deregister(i);
+		else
+			rig_close(i);
+		assert_int_equal(rig_deliver(0, 9), URN_FLOW_GONE);
+		rig_answer(0, URN_FLOW_GONE | (i ? URN_MSG_MAY_BE_THERE : 0));
+		assert_int_equal(rig.held_n, 1);
+		m = rig_parsed(0);
+		assert_int_equal(m.kind, URN_AM_K_ERROR);
+		assert_int_equal(m.code, code[i]);
+		assert_true(m.tag == 77 && m.len == 100);
+		assert_true(rig.held[0]->qid == from && rig.held[0]->src_qid == to);
+		assert_int_equal(rig_count(URN_C_AM_ACCESS), access + 1);
+		rig_answer(0, URN_MSG_DONE);
+		assert_int_equal(rig.am->replies, 0);
+	}
 }
 
 /* AM-9: a packet over ranges that touch, of several memory regions, is in pieces; of more than four
@@ -210,6 +251,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
 		T(requests_are_carried_out_at_once),
+		T(rights_may_end_before_the_reply_is_sent),
 		T(packets_may_touch_several_regions),
 		T(replies_have_bounds),
 		T(replies_wait_for_room),
