@@ -54,25 +54,10 @@ urn_am_count(const struct urn_am *am)
 
 /* ---- numbers */
 
-uint64_t
-urn_am_number(const struct urn_am *am, uint32_t slot)
-{
-	return URN_AM_QID(am->generation + am->slot[slot].generation, am->engine, slot);
-}
-
 struct urn_am_ep *
 urn_am_ep_at(const struct urn_am *am, uint32_t slot)
 {
 	return slot < am->slots.made ? am->slot[slot].ep : NULL;
-}
-
-struct urn_am_ep *
-urn_am_find(const struct urn_am *am, uint64_t qid)
-{
-	uint32_t slot = urn_am_qid_slot(qid);
-	struct urn_am_ep *ep = urn_am_ep_at(am, slot);
-
-	return ep && urn_am_number(am, slot) == qid ? ep : NULL;
 }
 
 /* ---- an endpoint's life */
@@ -121,6 +106,8 @@ urn_am_ep_open(struct urn_am *am, const struct urn_am_config *cfg, struct urn_am
 	}
 	e->slot = slot;
 	am->slot[slot].ep = e;
+	am->slot[slot].qid =
+		URN_AM_QID(am->generation + am->slot[slot].generation, am->engine, slot);
 	atomic_fetch_add_explicit(&am->count, 1, memory_order_relaxed);
 	*ep = e;
 	return 0;
@@ -143,6 +130,7 @@ urn_am_ep_end(struct urn_tp *tp, struct urn_source *src)
 	}
 	urn_am_regions_free(ep);
 	slot->ep = NULL;
+	slot->qid = 0;
 	slot->generation++;
 	urn_pool_put(&am->slots, ep->slot, &am->slot[0].next, sizeof(*slot));
 	atomic_fetch_sub_explicit(&am->count, 1, memory_order_relaxed);

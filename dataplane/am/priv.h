@@ -127,6 +127,7 @@ struct urn_am_ep {
 /* A slot, which outlives its endpoints. */
 struct urn_am_slot {
 	struct urn_am_ep *ep; /* NULL: none */
+	uint64_t qid;	      /* number of ep; 0 without */
 	uint32_t generation;  /* endpoints that had the slot before */
 	uint32_t next;	      /* the pool's */
 };
@@ -148,6 +149,7 @@ struct urn_am {
 	struct urn_am_out *out_free; /* free packets, linked by link.tqe_next */
 	uint32_t outs, replies;	     /* packets of operations, and replies, that are not free */
 	uint16_t node[URN_AM_NODES]; /* replies by bucket of nodes */
+	uint8_t last[16], bucket;    /* node that a bucket was asked for last, and its bucket */
 	struct urn_am_outs late;     /* replies that no flow had room for, the oldest first */
 };
 
@@ -157,11 +159,23 @@ urn_am_of(const struct urn_tp *tp)
 	return tp->cfg.am;
 }
 
-/* Number of the endpoint of a slot that has one. (ep.c) */
-uint64_t urn_am_number(const struct urn_am *am, uint32_t slot);
+/* Number of the endpoint of a slot that has one. */
+static inline uint64_t
+urn_am_number(const struct urn_am *am, uint32_t slot)
+{
+	return am->slot[slot].qid;
+}
+
 /* The endpoint with a number; NULL: none. */
-struct urn_am_ep *urn_am_find(const struct urn_am *am, uint64_t qid);
-/* Let the endpoint have a turn. */
+static inline struct urn_am_ep *
+urn_am_find(const struct urn_am *am, uint64_t qid)
+{
+	uint32_t i = urn_am_qid_slot(qid);
+
+	return i < am->slots.made && am->slot[i].qid == qid ? am->slot[i].ep : NULL;
+}
+
+/* Let the endpoint have a turn. (ep.c) */
 void urn_am_sched(struct urn_tp *tp, struct urn_am_ep *ep);
 
 /*
@@ -189,6 +203,8 @@ void urn_am_regions_free(struct urn_am_ep *ep);
 /* Take a packet for an operation; NULL: the endpoint, its client or the engine has too many.
  * (out.c) */
 struct urn_am_out *urn_am_out_get(struct urn_am *am, struct urn_am_ep *ep);
+/* The bucket of a node, for the bound of its replies. */
+uint8_t urn_am_bucket(struct urn_am *am, const uint8_t node[16]);
 /* Take a packet for a reply to a node; NULL: the node or the engine has too many. */
 struct urn_am_out *urn_am_reply_get(struct urn_am *am, const uint8_t node[16]);
 /* A packet is free, and no flow has it. */

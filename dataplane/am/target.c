@@ -23,10 +23,11 @@ place(const struct urn_am_piece *piece, unsigned int n, const uint8_t *data)
 	}
 }
 
-/* Carry a packet out, or not; a read's bytes are gathered by the flow of the reply, and checked
- * again then. returns: enum urn_am_code */
-static uint8_t
-carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg *m)
+/* Carry a packet out, or not. reply: kind and code are set; the flow gathers bytes that are read, which
+ * are checked again then */
+static void
+carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg *m,
+	  struct urn_am_msg *reply)
 {
 	bool write = m->kind == URN_AM_K_WRITE;
 	struct urn_am_piece piece[URN_AM_PIECES];
@@ -36,13 +37,16 @@ carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg
 
 	if (unlikely(code != URN_AM_DONE)) {
 		URN_COUNT(tp, AM_ACCESS);
+		reply->kind = URN_AM_K_ERROR;
+		reply->code = code;
 	} else if (write) {
 		place(piece, n, m->data);
 		URN_COUNT(tp, AM_WRITES_RX);
+		reply->kind = URN_AM_K_WRITE_REPLY;
 	} else {
 		URN_COUNT(tp, AM_READS_RX);
+		reply->kind = URN_AM_K_READ_REPLY;
 	}
-	return code;
 }
 
 /* Let the replies that wait have a turn. */
@@ -84,10 +88,7 @@ urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_fl
 		URN_COUNT(tp, DROP_AM_BUSY);
 		return URN_MSG_BUSY;
 	}
-	reply.code = carry_out(tp, ep, m);
-	reply.kind = unlikely(reply.code)	? URN_AM_K_ERROR
-		     : m->kind == URN_AM_K_READ ? URN_AM_K_READ_REPLY
-						: URN_AM_K_WRITE_REPLY;
+	carry_out(tp, ep, m, &reply);
 	o->len = m->len;
 	o->msg.len = urn_am_build(o->buf, &reply);
 	if (reply.kind == URN_AM_K_READ_REPLY)

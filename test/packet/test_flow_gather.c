@@ -72,7 +72,8 @@ among_others_on_a_bad_wire(void **state)
 			flow_send_head(n, 0, 1, flow_qid(0), len, i,
 				       i % 3 ? (uint8_t)(1 + i * 5 % 39) : 0, &s[i]);
 		}
-		flow_net_run(n, 5000 * MS);
+		for (unsigned int i = 0; i < MANY; i++)
+			flow_net_until(n, &s[i], 5000 * MS);
 		assert_int_equal(n->node[1].got_n, MANY);
 		for (unsigned int i = 0; i < MANY; i++) {
 			assert_int_equal(s[i].code, URN_MSG_DONE);
@@ -161,7 +162,8 @@ gone_before_a_repeat(void **state)
 		s[1].gone = true;
 		n->cut = false;
 		n->lose_opcode = 0;
-		flow_net_run(n, 1000 * MS);
+		for (unsigned int i = 0; i < 3; i++)
+			flow_net_until(n, &s[i], 1000 * MS);
 		assert_int_equal(s[0].code, URN_MSG_DONE);
 		assert_int_equal(s[1].code, URN_FLOW_GONE | URN_MSG_MAY_BE_THERE);
 		assert_int_equal(s[2].code, URN_MSG_DONE);
@@ -191,7 +193,9 @@ long_ones_that_are_gone(void **state)
 		flow_send_head(n, 0, 1, flow_qid(0), 20000, 2, HEAD, &other);
 		flow_net_run(n, steps[i / 3] * FLOW_NET_STEP);
 		s.gone = true;
-		flow_net_run(n, 1000 * MS);
+		flow_net_until(n, &s, 1000 * MS);
+		flow_net_until(n, &other, 1000 * MS);
+		flow_net_run(n, 20 * MS);
 		assert_int_equal(s.answers, 1);
 		assert_int_equal(s.code, URN_FLOW_GONE);
 		assert_int_equal(other.code, URN_MSG_DONE);
