@@ -92,7 +92,7 @@ make_queues(struct side *s, struct urn_err *err)
 	const struct layout *l = s->l;
 	uint64_t recvs = l->srq_slots ? l->srq_slots : (uint64_t)l->qps * l->dst_slots;
 	uint64_t cqe = (uint64_t)l->qps * l->src_slots +
-		       (perf_op_is_send(s->o->op) ? recvs : 0) + PERF_BATCH;
+		       (perf_op_receives(s->o->op) ? recvs : 0) + PERF_BATCH;
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = l->srq_slots, .max_sge = 1}};
 	/* Each side belongs to one thread: no lock, as in comparable programs. */
 	struct ibv_cq_init_attr_ex cq_attr = {.cqe = (uint32_t)cqe,
@@ -171,9 +171,8 @@ make_qps(struct side *s, struct urn_err *err)
 	return s->map != NULL ? 0 : verbs_failed(s, "get memory for the map of QPs", err);
 }
 
-/* Set *src when a side needs a source buffer, and *dst when it needs a target buffer. */
-static void
-needs_of(enum perf_op op, unsigned int index, bool *src, bool *dst)
+void
+side_needs(enum perf_op op, unsigned int index, bool *src, bool *dst)
 {
 	bool a = index == 0;
 
@@ -200,7 +199,7 @@ side_open_more(struct side *s, struct urn_err *err)
 	s->pd = ibv_alloc_pd(s->ctx);
 	if (s->pd == NULL)
 		return verbs_failed(s, "allocate a protection domain", err);
-	needs_of(s->o->op, s->index, &src, &dst);
+	side_needs(s->o->op, s->index, &src, &dst);
 	if (buffers_make(&s->mem, s->l, s->p, src, dst, shared, err) ||
 	    register_one(s, s->mem.src, s->mem.src_bytes, &s->mr_src, err) ||
 	    register_one(s, s->mem.dst, s->mem.dst_bytes, &s->mr_dst, err) ||
