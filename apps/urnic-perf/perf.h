@@ -65,7 +65,9 @@ struct layout {
 	uint32_t qps;
 	uint32_t src_slots;  /* slots of each QP, a power of two, at least the depth */
 	uint32_t dst_slots;  /* slots of each QP; another number than src_slots (pattern.h) */
+	uint32_t rx_slots;   /* receives of each QP; the rest of dst_slots is room for WRITEs */
 	uint32_t srq_slots;  /* receives of the shared queue, or 0 */
+	bool tells;	     /* a message is a WRITE, and an empty SEND that tells of it */
 	uint32_t rx_batch;   /* receives posted again together */
 };
 
@@ -281,7 +283,7 @@ wr_id_cycles(uint64_t wr_id, uint64_t now)
 /* Prepare s->wr for the side's operation. */
 void post_prepare(struct side *s);
 /*
- * Post n messages (1..PERF_BATCH) on a QP, linked, each with its stamp.
+ * Post n messages (1..PERF_BATCH requests in all) on a QP, linked, each with its stamp.
  * signal: ask for a completion of the last; count: messages it stands for.
  * returns: 0, or -1 and the run failed
  */

@@ -90,7 +90,7 @@ static int
 make_queues(struct side *s, struct urn_err *err)
 {
 	const struct layout *l = s->l;
-	uint64_t recvs = l->srq_slots ? l->srq_slots : (uint64_t)l->qps * l->dst_slots;
+	uint64_t recvs = l->srq_slots ? l->srq_slots : (uint64_t)l->qps * l->rx_slots;
 	uint64_t cqe = (uint64_t)l->qps * l->src_slots +
 		       (perf_op_receives(s->o->op) ? recvs : 0) + PERF_BATCH;
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = l->srq_slots, .max_sge = 1}};
@@ -144,7 +144,8 @@ make_qp(struct side *s, uint32_t sends, uint32_t recvs, struct urn_err *err)
 static int
 make_qps(struct side *s, struct urn_err *err)
 {
-	uint32_t recvs = perf_op_is_send(s->o->op) ? s->l->dst_slots : 1;
+	uint32_t recvs = perf_op_receives(s->o->op) ? s->l->rx_slots : 1;
+	uint32_t sends = s->l->tells ? 2 * s->l->src_slots : s->l->src_slots;
 
 	s->qp = aligned_alloc(64, s->l->qps * sizeof(*s->qp));
 	s->idle = calloc(s->o->idle_qps + 1, sizeof(*s->idle));
@@ -161,7 +162,7 @@ make_qps(struct side *s, struct urn_err *err)
 			return -1;
 	}
 	for (uint32_t i = 0; i < s->l->qps; i++) {
-		s->qp[i].qp = make_qp(s, s->l->src_slots, recvs, err);
+		s->qp[i].qp = make_qp(s, sends, recvs, err);
 		if (s->qp[i].qp == NULL)
 			return -1;
 	}
@@ -207,7 +208,7 @@ side_open_more(struct side *s, struct urn_err *err)
 		return -1;
 	post_prepare(s);
 	if (perf_op_is_pingpong(s->o->op) || s->index == 1)
-		return perf_op_is_send(s->o->op) ? receive_start(s, err) : 0;
+		return perf_op_receives(s->o->op) ? receive_start(s, err) : 0;
 	return 0;
 }
 
@@ -271,5 +272,5 @@ side_step_of(enum perf_op op, unsigned int index)
 		return perf_op_is_pingpong(op) ? ping_step : requester_step;
 	if (perf_op_is_pingpong(op))
 		return pong_step;
-	return op == PERF_SEND_BW ? receiver_step : bystander_step;
+	return perf_op_receives(op) ? receiver_step : bystander_step;
 }
