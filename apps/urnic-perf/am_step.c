@@ -201,6 +201,7 @@ issue_operation(struct am_end *e, struct am_slot *slot, uint8_t *src, uint64_t s
 		.local = is_read ? s->mem.dst + dst_off : src,
 		.len = (uint32_t)s->l->size,
 		.way = (uint8_t)s->o->way,
+		.every = s->o->every,
 		.done = operation_done,
 		.arg = slot,
 	};
