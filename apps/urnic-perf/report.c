@@ -274,8 +274,9 @@ print_head(const struct perf_opts *o)
 	else if (perf_op_is_am(o->op))
 		printf("depth %u, ", o->depth);
 	else if (perf_op_is_rma(o->op))
-		printf("%s, a reply for each %s, depth %u, ", perf_way_names[o->way],
-		       every_text(o, every, sizeof(every)), o->depth);
+		printf("%s, a reply for each %s%s, depth %u, ", perf_way_names[o->way],
+		       every_text(o, every, sizeof(every)),
+		       o->every != 0 && o->every != UINT8_MAX ? " packets" : "", o->depth);
 	else
 		printf("%u QP%s, depth %u, ", o->qps, o->qps == 1 ? "" : "s", o->depth);
 	if (o->attach == NULL || !perf_op_is_flow(o->op))
