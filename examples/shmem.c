@@ -28,7 +28,7 @@
 
 enum {
 	PES_MAX = 64,	   /* processes */
-	ROUNDS = 6,	   /* of a barrier: log2(PES_MAX) */
+	ROUNDS = 6,	   /* at most, in a barrier: log2(PES_MAX) */
 	ADDS = 50,	   /* additions of each PE in the demonstration */
 	BLOCK = 100000,	   /* bytes that each PE puts and gets: many packets */
 	ANSWER_MS = 60000, /* a PE that is not run for so long is taken for dead */
@@ -50,7 +50,7 @@ struct world {
 	_Atomic bool dead; /* a PE failed: the others end, too */
 	struct {
 		struct urn_am_address address;
-		uint64_t heap, key; /* of the PE's heap */
+		uint64_t heap, key; /* address and access key of the heap */
 	} pe[PES_MAX];
 };
 
@@ -60,7 +60,7 @@ static struct {
 	struct urn_msg_dev *dev;
 	struct urn_am_endpoint *ep;
 	struct heap *heap;
-	struct urn_am_memory memory; /* of the heap */
+	struct urn_am_memory memory; /* the heap */
 	uint64_t told[1 + ROUNDS];   /* answers to atomics; messages of each round of barriers */
 	uint64_t answer;	     /* value that an atomic returned */
 	uint64_t barriers;	     /* barriers of this PE so far */

@@ -6,8 +6,8 @@
  *   rma_...   A issues operations on memory of B's endpoint; B's program sleeps
  *   am_...    A sends requests, B's handler checks and answers them
  *
- * Operations and requests end in any order. They are numbered from 1 on, and retired in the order
- * of their numbers, so that a slot of the buffers is used anew only when all that used it before
+ * Operations and requests end in any order. Each has a number, from 1 on, and is retired in the
+ * order of numbers, so that a slot of the buffers is used anew only when all that used it before
  * has ended. A message's bytes are those of its number and slot (pattern.h).
  */
 #ifndef URN_PERF_AM_H

@@ -174,11 +174,12 @@ am_handlers(struct am_end *e)
 
 /* ---- messages that leave */
 
-/* Send the next request. returns: like urn_am_request() */
+/* Send the next request, of the payload at an offset of the source. returns: like urn_am_request() */
 static int
-send_request(struct am_end *e, uint8_t *data)
+send_request(struct am_end *e, uint64_t src_off)
 {
 	struct side *s = &e->side;
+	uint8_t *data = s->mem.src + src_off;
 
 	pattern_put_stamp(data, s->l->size, pattern_stamp(0, e->seq->seq + 1));
 	URN_STAGE(LIBRARY);
@@ -186,9 +187,10 @@ send_request(struct am_end *e, uint8_t *data)
 			      (uint32_t)s->l->size, NULL);
 }
 
-/* Issue the next operation. returns: like urn_rma_write() */
+/* Issue the next operation. src_off: of the source, the peer's in a read. returns: like
+ * urn_rma_write() */
 static int
-issue_operation(struct am_end *e, struct am_slot *slot, uint8_t *src, uint64_t src_off)
+issue_operation(struct am_end *e, struct am_slot *slot, uint64_t src_off)
 {
 	struct side *s = &e->side;
 	uint64_t dst_off = layout_dst_off(s->l, 0, e->seq->dst);
@@ -198,7 +200,7 @@ issue_operation(struct am_end *e, struct am_slot *slot, uint8_t *src, uint64_t s
 		.remote = e->remote + (is_read ? src_off : dst_off),
 		.key = e->peer->key,
 		.memory = is_read ? &e->dst : &e->src,
-		.local = is_read ? s->mem.dst + dst_off : src,
+		.local = is_read ? s->mem.dst + dst_off : s->mem.src + src_off,
 		.len = (uint32_t)s->l->size,
 		.way = (uint8_t)s->o->way,
 		.every = s->o->every,
@@ -207,7 +209,7 @@ issue_operation(struct am_end *e, struct am_slot *slot, uint8_t *src, uint64_t s
 	};
 
 	if (!is_read && s->o->check != PERF_CHECK_NONE)
-		pattern_put_stamp(src, s->l->size, pattern_stamp(0, e->seq->seq + 1));
+		pattern_put_stamp(op.local, s->l->size, pattern_stamp(0, e->seq->seq + 1));
 	URN_STAGE(LIBRARY);
 	return is_read ? urn_rma_read(e->ep, &op) : urn_rma_write(e->ep, &op);
 }
@@ -220,12 +222,11 @@ issue(struct am_end *e)
 	struct perf_qp *q = e->seq;
 	uint32_t slot = slot_of(s, q->seq + 1);
 	uint64_t off = layout_src_off(s->l, 0, slot);
-	uint8_t *src = s->mem.src != NULL ? s->mem.src + off : NULL;
 	int rc;
 
 	e->slot[slot].at = rte_rdtsc();
-	rc = perf_op_is_am(s->o->op) ? send_request(e, src)
-				     : issue_operation(e, &e->slot[slot], src, off);
+	rc = perf_op_is_am(s->o->op) ? send_request(e, off)
+				     : issue_operation(e, &e->slot[slot], off);
 	URN_STAGE(PROGRAM);
 	if (rc == EAGAIN)
 		return false;
