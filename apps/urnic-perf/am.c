@@ -10,9 +10,9 @@
 
 #include <urnic/attach.h>
 
-#define ANSWER_MS 60000u      /* a request waits so long: a busy machine is no failure */
+#define ANSWER_MS 60000u /* a request waits so long: a busy machine is no failure */
 #define AREA_BYTES (1ull << 30)
-#define PACKET_HEAD 64u	      /* bytes of a packet of path MTU that are no bytes of an operation */
+#define PACKET_HEAD 64u /* bytes of a packet of path MTU that are no bytes of an operation */
 
 struct am_bench {
 	struct perf_opts o;
@@ -291,7 +291,8 @@ final_check(struct am_bench *b)
 
 	if (perf_op_is_rma(b->o.op))
 		return b->o.check == PERF_CHECK_NONE ||
-				       check_all(a, perf_op_is_read(b->o.op) ? a->mem.dst : t->mem.dst,
+				       check_all(a,
+						 perf_op_is_read(b->o.op) ? a->mem.dst : t->mem.dst,
 						 seq)
 			       ? 0
 			       : -1;

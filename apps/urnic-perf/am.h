@@ -28,15 +28,15 @@ struct am_slot {
 struct am_end {
 	struct side side; /* first: steps get it */
 	struct am_end *peer;
-	struct urn_msg_dev *dev;	/* owner; NULL: not open */
-	struct urn_am_endpoint *ep;	/* owner; NULL: not made */
-	struct urn_am_address address;	/* own, for the peer */
-	struct urn_am_memory src, dst;	/* the side's buffers; valid when their length is not 0 */
-	uint64_t key;			/* rma_..., B: key of the region that A reaches */
-	uint64_t remote;		/* rma_..., A: address of B's buffer */
-	struct perf_qp *seq;		/* the one sequence of messages; owner */
-	struct am_slot *slot;		/* A: as many as source slots; owner */
-	uint64_t *seen;			/* am_..., B: number of the request seen last, by slot; owner */
+	struct urn_msg_dev *dev;       /* owner; NULL: not open */
+	struct urn_am_endpoint *ep;    /* owner; NULL: not made */
+	struct urn_am_address address; /* own, for the peer */
+	struct urn_am_memory src, dst; /* the side's buffers; valid when their length is not 0 */
+	uint64_t key;		       /* rma_..., B: key of the region that A reaches */
+	uint64_t remote;	       /* rma_..., A: address of B's buffer */
+	struct perf_qp *seq;	       /* the one sequence of messages; owner */
+	struct am_slot *slot;	       /* A: as many as source slots; owner */
+	uint64_t *seen; /* am_..., B: number of the request seen last, by slot; owner */
 };
 
 /* Handlers of active messages. */

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #define EVERY_TRANSFER 255u
-#define REQUESTS 64u		    /* requests without an answer, by default */
-#define REQUESTS_MIN 4u		    /* ... with a large payload */
-#define REQUESTS_MAX 4096u	    /* limit of an endpoint */
-#define PAYLOAD_BYTES (4ull << 20)  /* payloads of all requests without an answer, by default */
+#define REQUESTS 64u		     /* requests without an answer, by default */
+#define REQUESTS_MIN 4u		     /* ... with a large payload */
+#define REQUESTS_MAX 4096u	     /* limit of an endpoint */
+#define PAYLOAD_BYTES (4ull << 20)   /* payloads of all requests without an answer, by default */
 #define QUEUE_BYTES_MAX (256u << 20) /* payloads of a queue of requests */
 
 const char *const perf_way_names[] = {"auto", "direct", "pipelined", "tagged", NULL};
@@ -63,7 +63,8 @@ check_other(const struct perf_opts *o, const struct perf_am_given *g, struct urn
 	if (g->way && !perf_op_is_rma(o->op))
 		urn_err_set(err, "--rma goes with rma_write_bw and the like, not with %s", name);
 	else if (g->every && (!perf_op_is_rma(o->op) || perf_op_is_read(o->op)))
-		urn_err_set(err, "--reply-every goes with rma_write_bw and rma_write_lat, not with %s",
+		urn_err_set(err,
+			    "--reply-every goes with rma_write_bw and rma_write_lat, not with %s",
 			    name);
 	else
 		return 0;
@@ -81,16 +82,19 @@ check_sizes(const struct perf_opts *o, struct urn_err *err)
 	else if (o->size == 0)
 		urn_err_set(err, "%s needs at least 1 byte; give --size 1 or more", name);
 	else if (perf_op_is_am(o->op) && o->depth > REQUESTS_MAX)
-		urn_err_set(err, "an endpoint has at most %u requests without an answer; give a "
-				 "smaller --depth",
+		urn_err_set(err,
+			    "an endpoint has at most %u requests without an answer; give a "
+			    "smaller --depth",
 			    REQUESTS_MAX);
 	else if (perf_op_is_am(o->op) && o->depth * o->size > QUEUE_BYTES_MAX)
-		urn_err_set(err, "a queue of %u requests of %llu bytes is too large; give a smaller "
-				 "--depth",
+		urn_err_set(err,
+			    "a queue of %u requests of %llu bytes is too large; give a smaller "
+			    "--depth",
 			    o->depth, (unsigned long long)o->size);
 	else if (perf_op_is_rma(o->op) && o->depth > (uint32_t)URN_AM_ENTRIES_MAX)
-		urn_err_set(err, "an endpoint has at most %d operations under way; give a smaller "
-				 "--depth",
+		urn_err_set(err,
+			    "an endpoint has at most %d operations under way; give a smaller "
+			    "--depth",
 			    URN_AM_ENTRIES_MAX);
 	else
 		return 0;
@@ -107,10 +111,12 @@ perf_am_check(const struct perf_opts *o, const struct perf_am_given *g, struct u
 	if (!perf_op_is_rma(o->op) && !perf_op_is_am(o->op))
 		return 0;
 	if (g->verbs || o->idle_qps > 0 || o->show_mem)
-		urn_err_set(err, "%s has no queue pairs; leave the options of queue pairs out", name);
+		urn_err_set(err, "%s has no queue pairs; leave the options of queue pairs out",
+			    name);
 	else if (o->with_limit || o->foreign)
-		urn_err_set(err, "--with-limit and --foreign go with operations of queue pairs, not "
-				 "with %s",
+		urn_err_set(err,
+			    "--with-limit and --foreign go with operations of queue pairs, not "
+			    "with %s",
 			    name);
 	else
 		return check_sizes(o, err);

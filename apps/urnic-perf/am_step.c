@@ -174,7 +174,8 @@ am_handlers(struct am_end *e)
 
 /* ---- messages that leave */
 
-/* Send the next request, of the payload at an offset of the source. returns: like urn_am_request() */
+/* Send the next request, of the payload at an offset of the source. returns: like urn_am_request()
+ */
 static int
 send_request(struct am_end *e, uint64_t src_off)
 {

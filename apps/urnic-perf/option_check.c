@@ -152,8 +152,8 @@ check_ud(const struct perf_opts *o, struct urn_err *err)
 int
 perf_options_check(const struct perf_opts *o, const struct perf_given *g, struct urn_err *err)
 {
-	if (perf_wire_check(&o->wire, err) || check_op(o, g, err) || perf_msg_check(o, &g->msg, err) || perf_am_check(o, &g->am, err) ||
-	    check_ud(o, err) ||
+	if (perf_wire_check(&o->wire, err) || check_op(o, g, err) ||
+	    perf_msg_check(o, &g->msg, err) || perf_am_check(o, &g->am, err) || check_ud(o, err) ||
 	    check_link(o, err) || check_together(o, g, err) || check_attached(o, err))
 		return -1;
 	return perf_role_check(o, &g->role, err);

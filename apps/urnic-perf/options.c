@@ -24,13 +24,20 @@
 #define HUGE_SIZE (16ull << 20) /* from this size on messages go one at a time */
 
 static const char *const op_names[PERF_OPS] = {
-	[PERF_WRITE_BW] = "write_bw",	  [PERF_READ_BW] = "read_bw",
-	[PERF_SEND_BW] = "send_bw",	  [PERF_WRITE_LAT] = "write_lat",
-	[PERF_READ_LAT] = "read_lat",	  [PERF_SEND_LAT] = "send_lat",
-	[PERF_ATOMIC_LAT] = "atomic_lat", [PERF_ATOMIC_BW] = "atomic_bw",
-	[PERF_LIMIT] = "limit",		  [PERF_MEMCPY] = "memcpy",
-	[PERF_CONNECT] = "connect",	  [PERF_MSG_RATE] = "msg_rate",
-	[PERF_MSG_LAT] = "msg_lat",	  [PERF_MSG_INCAST] = "msg_incast",
+	[PERF_WRITE_BW] = "write_bw",
+	[PERF_READ_BW] = "read_bw",
+	[PERF_SEND_BW] = "send_bw",
+	[PERF_WRITE_LAT] = "write_lat",
+	[PERF_READ_LAT] = "read_lat",
+	[PERF_SEND_LAT] = "send_lat",
+	[PERF_ATOMIC_LAT] = "atomic_lat",
+	[PERF_ATOMIC_BW] = "atomic_bw",
+	[PERF_LIMIT] = "limit",
+	[PERF_MEMCPY] = "memcpy",
+	[PERF_CONNECT] = "connect",
+	[PERF_MSG_RATE] = "msg_rate",
+	[PERF_MSG_LAT] = "msg_lat",
+	[PERF_MSG_INCAST] = "msg_incast",
 	[PERF_WRITE_SEND_BW] = "write_send_bw",
 	[PERF_RMA_WRITE_BW] = "rma_write_bw",
 	[PERF_RMA_READ_BW] = "rma_read_bw",
@@ -54,7 +61,8 @@ static const char help[] =
 	"  write_bw read_bw send_bw atomic_bw      streams: rate, post-to-completion latency\n"
 	"  write_lat send_lat                      ping-pong: half the round trip\n"
 	"  read_lat atomic_lat                     one request at a time: the round trip\n"
-	"  write_send_bw                           each message a WRITE, and a SEND that tells of it\n"
+	"  write_send_bw                           each message a WRITE, and a SEND that tells of "
+	"it\n"
 	"  limit                                   the same bytes through the same ports with\n"
 	"                                          no protocol: copy, CRC, port, CRC, copy\n"
 	"  memcpy                                  the same messages by memcpy(), one thread\n"
@@ -63,9 +71,11 @@ static const char help[] =
 	"                                          A send to one queue of B\n"
 	"  msg_lat                                 ... ping-pong: half the round trip\n"
 	"  msg_incast                              ... several nodes send to one queue\n"
-	"  rma_write_bw rma_read_bw                remote memory by endpoints: issue to completion\n"
+	"  rma_write_bw rma_read_bw                remote memory by endpoints: issue to "
+	"completion\n"
 	"  rma_write_lat rma_read_lat              ... one operation at a time\n"
-	"  am_lat                                  active messages: half the round trip of request\n"
+	"  am_lat                                  active messages: half the round trip of "
+	"request\n"
 	"                                          and reply\n"
 	"  am_rate am_payload                      ... requests with a short reply, a second\n"
 	"or, with options of its own (below), as the first word\n"
@@ -167,8 +177,10 @@ static const struct urn_option rows[] = {
 	 urn_take_u32, O(retries), .max = 65534},
 	{"rma", "WAY", "rma_...: auto, direct, pipelined or tagged (auto)", urn_take_word, O(way),
 	 .words = perf_way_names},
-	{"reply-every", "N", "rma_write_...: one reply for N packets, 1..254, a packet, or the\n"
-	 "whole transfer (packet)", perf_every_take},
+	{"reply-every", "N",
+	 "rma_write_...: one reply for N packets, 1..254, a packet, or the\n"
+	 "whole transfer (packet)",
+	 perf_every_take},
 	{"srq", "yes|no", "receives from one shared queue (yes above 32 QPs)", urn_take_choice,
 	 O(use_srq), .words = yes_no},
 	{"ip", "4|6", "address family (4)", urn_take_choice, O(ipv6), .words = families},

@@ -19,7 +19,7 @@
 #define PERF_MAX_IN_FLIGHT 1048576u /* ... over all QPs of a side */
 #define PERF_NODES_MAX 16u	    /* nodes of msg_incast: two ports each */
 #define PERF_MSG_MIN 8u		    /* bytes of a message: its stamp */
-#define PERF_AM_MAX ((1u << 20) - 96u)  /* bytes of the payload of an active message, at most */
+#define PERF_AM_MAX ((1u << 20) - 96u) /* bytes of the payload of an active message, at most */
 
 enum perf_op {
 	PERF_WRITE_BW,
@@ -86,10 +86,10 @@ struct perf_opts {
 	uint32_t sets;		/* messages: register sets of a node that sends */
 	uint32_t senders;	/* messages: nodes that send; more than 1 in msg_incast only */
 	uint32_t entries;	/* messages: entries of the queue, a power of two */
-	unsigned int way;   /* remote memory: way of an operation, as in enum urn_am_way; a word of
-			       perf_way_name() */
-	uint8_t every;	    /* remote memory: packets of a write that one reply answers: 0: one,
-			       1..254, 255: all of the transfer */
+	unsigned int way; /* remote memory: way of an operation, as in enum urn_am_way; a word of
+			     perf_way_name() */
+	uint8_t every;	  /* remote memory: packets of a write that one reply answers: 0: one,
+			     1..254, 255: all of the transfer */
 	uint32_t retries; /* messages: further tries after queue-full or busy; 65535: without end */
 	bool use_srq;           /* receives from one shared queue */
 	bool ud;		/* unreliable datagrams instead of connections */
@@ -151,7 +151,8 @@ struct perf_am_given {
 	bool way, every, depth;
 	bool verbs; /* an option of queue pairs, but --depth */
 };
-/* --reply-every: a number, `packet` or `transfer`. to: struct perf_opts. returns: 0, or -1 with *err
+/* --reply-every: a number, `packet` or `transfer`. to: struct perf_opts. returns: 0, or -1 with
+ * *err
  */
 int perf_every_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err);
 /* Fill in the defaults of active messages and of remote memory access. */

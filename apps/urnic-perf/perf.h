@@ -316,8 +316,9 @@ unsigned int bystander_step(struct side *s, uint64_t now); /* B when only B's ad
 unsigned int ping_step(struct side *s, uint64_t now);      /* ping-pong: A */
 unsigned int pong_step(struct side *s, uint64_t now);      /* ping-pong: B */
 /*
- * Check the oldest message of q that has not been counted as done: a READ, an atomic, or a WRITE now
- * and then. is_last: the last of those that complete together. returns: false, and the run failed
+ * Check the oldest message of q that has not been counted as done: a READ, an atomic, or a WRITE
+ * now and then. is_last: the last of those that complete together. returns: false, and the run
+ * failed
  */
 bool check_done(struct side *s, struct perf_qp *q, uint32_t qp, bool is_last);
 /* True when, after the run, the atomics' results and the counter add up. */

@@ -91,8 +91,8 @@ make_queues(struct side *s, struct urn_err *err)
 {
 	const struct layout *l = s->l;
 	uint64_t recvs = l->srq_slots ? l->srq_slots : (uint64_t)l->qps * l->rx_slots;
-	uint64_t cqe = (uint64_t)l->qps * l->src_slots +
-		       (perf_op_receives(s->o->op) ? recvs : 0) + PERF_BATCH;
+	uint64_t cqe = (uint64_t)l->qps * l->src_slots + (perf_op_receives(s->o->op) ? recvs : 0) +
+		       PERF_BATCH;
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = l->srq_slots, .max_sge = 1}};
 	/* Each side belongs to one thread: no lock, as in comparable programs. */
 	struct ibv_cq_init_attr_ex cq_attr = {.cqe = (uint32_t)cqe,

@@ -476,17 +476,29 @@ messages(void **state)
 			fail_msg("'%s' was taken", bad[i]);
 }
 
-/* Remote memory access and active messages: ways, replies and depth by default, and mistakes (AM-4, AM-8). */
+/* Remote memory access and active messages: ways, replies and depth by default, and mistakes (AM-4,
+ * AM-8). */
 static void
 endpoints(void **state)
 {
 	static const char *const bad[] = {
-		"rma_write_bw --size 0", "rma_write_bw --qps 2", "rma_write_bw --depth 1025",
-		"rma_read_bw --reply-every 2", "rma_write_bw --reply-every 255",
-		"rma_write_bw --reply-every none", "rma_write_bw --rma fast", "am_rate --rma direct",
-		"am_rate --size 7", "am_payload --size 1048481", "am_rate --depth 4097",
-		"am_payload --size 1048480 --depth 1000", "am_lat --depth 2", "write_bw --rma direct",
-		"write_send_bw --size 0", "write_send_bw --srq yes", "am_lat --attach auto --peer h",
+		"rma_write_bw --size 0",
+		"rma_write_bw --qps 2",
+		"rma_write_bw --depth 1025",
+		"rma_read_bw --reply-every 2",
+		"rma_write_bw --reply-every 255",
+		"rma_write_bw --reply-every none",
+		"rma_write_bw --rma fast",
+		"am_rate --rma direct",
+		"am_rate --size 7",
+		"am_payload --size 1048481",
+		"am_rate --depth 4097",
+		"am_payload --size 1048480 --depth 1000",
+		"am_lat --depth 2",
+		"write_bw --rma direct",
+		"write_send_bw --size 0",
+		"write_send_bw --srq yes",
+		"am_lat --attach auto --peer h",
 	};
 
 	(void)state;
@@ -495,7 +507,8 @@ endpoints(void **state)
 	assert_int_equal(o.depth, 16);
 	assert_int_equal(o.way, 0);
 	assert_int_equal(o.every, 0);
-	assert_int_equal(parse("rma_write_bw --rma tagged --reply-every transfer --depth 1024"), PERF_RUN);
+	assert_int_equal(parse("rma_write_bw --rma tagged --reply-every transfer --depth 1024"),
+			 PERF_RUN);
 	assert_int_equal(o.way, 3);
 	assert_int_equal(o.every, 255);
 	assert_int_equal(parse("rma_write_lat --rma pipelined --reply-every 254"), PERF_RUN);
@@ -547,9 +560,12 @@ main(void)
 		cmocka_unit_test(wires),
 		cmocka_unit_test(layout_holds_what_is_in_flight),
 		cmocka_unit_test(huge_messages_take_one_slot),
-		cmocka_unit_test(mtu_of_ports), cmocka_unit_test(datagrams),
-		cmocka_unit_test(idle_clients), cmocka_unit_test(messages),
-		cmocka_unit_test(endpoints), cmocka_unit_test(writes_and_sends),
+		cmocka_unit_test(mtu_of_ports),
+		cmocka_unit_test(datagrams),
+		cmocka_unit_test(idle_clients),
+		cmocka_unit_test(messages),
+		cmocka_unit_test(endpoints),
+		cmocka_unit_test(writes_and_sends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
