@@ -21,7 +21,7 @@
 #   --seconds T      seconds of each measurement (default 0.5); some programs
 #                    count whole seconds
 #   --only S[,S...]  measure only these sections: size, qps, latency, loss, stages, speed, urnicd,
-#                    congestion, msg
+#                    congestion, msg, am
 #   --out DIR        folder for the output (default: bench, in the build folder)
 #   --json           print JSON instead of text
 #   --no-install     install nothing; measure with the programs that are there
@@ -73,8 +73,8 @@ out=${out:-$build/bench}
 [[ $rounds =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "--rounds wants a number from 1 to 999, not '$rounds'"
 [[ $seconds =~ ^[0-9]{1,3}(\.[0-9]{1,3})?$ && $seconds =~ [1-9] ]] ||
 	usage_error "--seconds wants a time of at least 0.001, not '$seconds'"
-[[ $only =~ ^((size|qps|latency|loss|stages|speed|urnicd|congestion|msg)(,|$))*$ ]] ||
-	usage_error "--only '$only': give some of size, qps, latency, loss, stages, speed, urnicd, congestion, msg"
+[[ $only =~ ^((size|qps|latency|loss|stages|speed|urnicd|congestion|msg|am)(,|$))*$ ]] ||
+	usage_error "--only '$only': give some of size, qps, latency, loss, stages, speed, urnicd, congestion, msg, am"
 can_write "$out" || die "user $(id -un) cannot write to $out; give another folder with --out DIR"
 
 # Messages go to stderr, because stdout has the figures.

@@ -47,11 +47,14 @@ layout_receives(struct layout *l, bool use_srq)
 	uint64_t all = (uint64_t)l->qps * l->src_slots, room = UD_BYTES / l->stride;
 
 	l->rx_batch = receive_batch(l->src_slots);
-	l->dst_slots = l->src_slots + l->rx_batch;
+	l->dst_slots = l->rx_slots = l->src_slots + l->rx_batch;
+	/* A WRITE does not wait for a receive, its SEND does: one message more is there already. */
+	if (l->tells)
+		l->dst_slots += 2;
 	if (room > UD_RECEIVES)
 		room = UD_RECEIVES;
 	if (l->grh != 0 && l->dst_slots < room / l->qps)
-		l->dst_slots = (uint32_t)(room / l->qps);
+		l->dst_slots = l->rx_slots = (uint32_t)(room / l->qps);
 	if (!use_srq)
 		return;
 	all = all < SRQ_MIN ? SRQ_MIN : all > SRQ_MAX ? SRQ_MAX : all;
@@ -79,7 +82,8 @@ layout_make(struct layout *l, const struct perf_opts *o)
 	else if (l->src_slots < 2 && !huge)
 		l->src_slots = 2;
 	l->dst_slots = l->src_slots + (huge ? 0 : 1);
-	if (perf_op_is_send(o->op))
+	l->tells = o->op == PERF_WRITE_SEND_BW;
+	if (perf_op_receives(o->op))
 		layout_receives(l, o->use_srq);
 }
 

@@ -48,6 +48,8 @@ measure(struct rig *rig, const struct perf_opts *o, struct results *r, struct ur
 		return memcpy_run(rig, o, &r->own, err);
 	if (perf_op_is_msg(o->op))
 		return msg_run(rig, o, &r->own, err);
+	if (perf_op_is_rma(o->op) || perf_op_is_am(o->op))
+		return am_run(rig, o, &r->own, err);
 	if (o->with_limit)
 		return measure_with_limit(rig, o, r, err);
 	return verbs_run(rig, o, &r->own, err);
@@ -82,7 +84,7 @@ run_attached(struct perf_opts *o, struct results *r)
 	struct urn_err err = {{0}};
 	struct rig rig;
 
-	if (!perf_op_is_msg(o->op) && perf_settle_mtu(o, &err) != 0)
+	if (!perf_op_is_flow(o->op) && perf_settle_mtu(o, &err) != 0)
 		return fail(&err);
 	rig_attach(&rig);
 	return measure(&rig, o, r, &err) != 0 ? fail(&err) : tell(o, r, 0);

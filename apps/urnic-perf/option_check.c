@@ -64,6 +64,10 @@ check_op(const struct perf_opts *o, const struct perf_given *g, struct urn_err *
 		urn_err_set(err, "%s is a limit already; leave --with-limit out", name);
 	else if (bare && o->foreign)
 		urn_err_set(err, "--foreign goes with operations, not with %s", name);
+	else if (o->op == PERF_WRITE_SEND_BW && (o->size == 0 || g->srq))
+		urn_err_set(err, "%s needs at least 1 byte a message, and no shared queue", name);
+	else if (o->op == PERF_WRITE_SEND_BW && o->with_limit)
+		urn_err_set(err, "limit has no second message; leave --with-limit out");
 	else if (bare && o->stages)
 		urn_err_set(err, "--stages goes with operations, not with %s", name);
 	else
@@ -148,7 +152,8 @@ check_ud(const struct perf_opts *o, struct urn_err *err)
 int
 perf_options_check(const struct perf_opts *o, const struct perf_given *g, struct urn_err *err)
 {
-	if (perf_wire_check(&o->wire, err) || check_op(o, g, err) || perf_msg_check(o, &g->msg, err) || check_ud(o, err) ||
+	if (perf_wire_check(&o->wire, err) || check_op(o, g, err) ||
+	    perf_msg_check(o, &g->msg, err) || perf_am_check(o, &g->am, err) || check_ud(o, err) ||
 	    check_link(o, err) || check_together(o, g, err) || check_attached(o, err))
 		return -1;
 	return perf_role_check(o, &g->role, err);

@@ -24,13 +24,28 @@
 #define HUGE_SIZE (16ull << 20) /* from this size on messages go one at a time */
 
 static const char *const op_names[PERF_OPS] = {
-	[PERF_WRITE_BW] = "write_bw",	  [PERF_READ_BW] = "read_bw",
-	[PERF_SEND_BW] = "send_bw",	  [PERF_WRITE_LAT] = "write_lat",
-	[PERF_READ_LAT] = "read_lat",	  [PERF_SEND_LAT] = "send_lat",
-	[PERF_ATOMIC_LAT] = "atomic_lat", [PERF_ATOMIC_BW] = "atomic_bw",
-	[PERF_LIMIT] = "limit",		  [PERF_MEMCPY] = "memcpy",
-	[PERF_CONNECT] = "connect",	  [PERF_MSG_RATE] = "msg_rate",
-	[PERF_MSG_LAT] = "msg_lat",	  [PERF_MSG_INCAST] = "msg_incast",
+	[PERF_WRITE_BW] = "write_bw",
+	[PERF_READ_BW] = "read_bw",
+	[PERF_SEND_BW] = "send_bw",
+	[PERF_WRITE_LAT] = "write_lat",
+	[PERF_READ_LAT] = "read_lat",
+	[PERF_SEND_LAT] = "send_lat",
+	[PERF_ATOMIC_LAT] = "atomic_lat",
+	[PERF_ATOMIC_BW] = "atomic_bw",
+	[PERF_LIMIT] = "limit",
+	[PERF_MEMCPY] = "memcpy",
+	[PERF_CONNECT] = "connect",
+	[PERF_MSG_RATE] = "msg_rate",
+	[PERF_MSG_LAT] = "msg_lat",
+	[PERF_MSG_INCAST] = "msg_incast",
+	[PERF_WRITE_SEND_BW] = "write_send_bw",
+	[PERF_RMA_WRITE_BW] = "rma_write_bw",
+	[PERF_RMA_READ_BW] = "rma_read_bw",
+	[PERF_RMA_WRITE_LAT] = "rma_write_lat",
+	[PERF_RMA_READ_LAT] = "rma_read_lat",
+	[PERF_AM_LAT] = "am_lat",
+	[PERF_AM_RATE] = "am_rate",
+	[PERF_AM_PAYLOAD] = "am_payload",
 };
 
 static const char *const link_names[PERF_LINKS + 1] = {
@@ -46,6 +61,8 @@ static const char help[] =
 	"  write_bw read_bw send_bw atomic_bw      streams: rate, post-to-completion latency\n"
 	"  write_lat send_lat                      ping-pong: half the round trip\n"
 	"  read_lat atomic_lat                     one request at a time: the round trip\n"
+	"  write_send_bw                           each message a WRITE, and a SEND that tells of "
+	"it\n"
 	"  limit                                   the same bytes through the same ports with\n"
 	"                                          no protocol: copy, CRC, port, CRC, copy\n"
 	"  memcpy                                  the same messages by memcpy(), one thread\n"
@@ -54,6 +71,13 @@ static const char help[] =
 	"                                          A send to one queue of B\n"
 	"  msg_lat                                 ... ping-pong: half the round trip\n"
 	"  msg_incast                              ... several nodes send to one queue\n"
+	"  rma_write_bw rma_read_bw                remote memory by endpoints: issue to "
+	"completion\n"
+	"  rma_write_lat rma_read_lat              ... one operation at a time\n"
+	"  am_lat                                  active messages: half the round trip of "
+	"request\n"
+	"                                          and reply\n"
+	"  am_rate am_payload                      ... requests with a short reply, a second\n"
 	"or, with options of its own (below), as the first word\n"
 	"  idle                                    clients that do nothing, of a dataplane\n"
 	"\n";
@@ -151,6 +175,12 @@ static const struct urn_option rows[] = {
 	 "msg_...: further tries when the queue is full, or the dataplane is\n"
 	 "busy, 0..65534 (without end)",
 	 urn_take_u32, O(retries), .max = 65534},
+	{"rma", "WAY", "rma_...: auto, direct, pipelined or tagged (auto)", urn_take_word, O(way),
+	 .words = perf_way_names},
+	{"reply-every", "N",
+	 "rma_write_...: one reply for N packets, 1..254, a packet, or the\n"
+	 "whole transfer (packet)",
+	 perf_every_take},
 	{"srq", "yes|no", "receives from one shared queue (yes above 32 QPs)", urn_take_choice,
 	 O(use_srq), .words = yes_no},
 	{"ip", "4|6", "address family (4)", urn_take_choice, O(ipv6), .words = families},
@@ -205,13 +235,17 @@ given_of(uint64_t bits)
 			.senders = urn_options_given(&table, bits, "senders"),
 			.entries = urn_options_given(&table, bits, "entries"),
 			.retries = urn_options_given(&table, bits, "retries")},
+		.am = {.way = urn_options_given(&table, bits, "rma"),
+		       .every = urn_options_given(&table, bits, "reply-every")},
 	};
 
 	g.role.measured = g.size || g.depth || g.iters || g.duration ||
 			  urn_options_given(&table, bits, "hist");
-	g.msg.verbs = g.depth || g.inl || g.rd_atomic || g.timeout || g.srq ||
-		      urn_options_given(&table, bits, "qps") ||
-		      urn_options_given(&table, bits, "recovery");
+	g.am.verbs = g.inl || g.rd_atomic || g.timeout || g.srq ||
+		     urn_options_given(&table, bits, "qps") ||
+		     urn_options_given(&table, bits, "recovery");
+	g.am.depth = g.depth;
+	g.msg.verbs = g.am.verbs || g.depth;
 	return g;
 }
 
@@ -250,8 +284,10 @@ default_depth(const struct perf_opts *o)
 static uint32_t
 default_size(const struct perf_opts *o, bool lat)
 {
-	if (perf_op_is_msg(o->op))
+	if (perf_op_is_msg(o->op) || o->op == PERF_AM_RATE)
 		return 64;
+	if (o->op == PERF_AM_PAYLOAD)
+		return 4096;
 	if (lat || perf_op_is_atomic(o->op))
 		return 8;
 	return o->ud ? o->mtu : 65536;
@@ -269,7 +305,7 @@ fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *e
 	if (!g->inl)
 		o->inline_bytes = lat ? 64 : 16;
 	if (!g->srq)
-		o->use_srq = o->qps > 32;
+		o->use_srq = o->qps > 32 && o->op != PERF_WRITE_SEND_BW;
 	if (!g->rd_atomic)
 		o->rd_atomic = !perf_op_is_read(o->op) && !perf_op_is_atomic(o->op) ? 16
 			       : o->depth < URN_ABI_MAX_RD_ATOMIC ? o->depth
@@ -284,6 +320,8 @@ fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *e
 	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
 	if (perf_op_is_msg(o->op))
 		perf_msg_defaults(o, &g->msg);
+	if (perf_op_is_rma(o->op) || perf_op_is_am(o->op))
+		perf_am_defaults(o, &g->am);
 	o->pinned = g->lcores;
 	if (o->role != PERF_BOTH && !g->role.node)
 		o->node[0][0] = o->node[1][0] = '\0';

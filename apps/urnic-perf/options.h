@@ -19,6 +19,7 @@
 #define PERF_MAX_IN_FLIGHT 1048576u /* ... over all QPs of a side */
 #define PERF_NODES_MAX 16u	    /* nodes of msg_incast: two ports each */
 #define PERF_MSG_MIN 8u		    /* bytes of a message: its stamp */
+#define PERF_AM_MAX ((1u << 20) - 96u) /* bytes of the payload of an active message, at most */
 
 enum perf_op {
 	PERF_WRITE_BW,
@@ -35,6 +36,14 @@ enum perf_op {
 	PERF_MSG_RATE,
 	PERF_MSG_LAT,
 	PERF_MSG_INCAST,
+	PERF_WRITE_SEND_BW,
+	PERF_RMA_WRITE_BW,
+	PERF_RMA_READ_BW,
+	PERF_RMA_WRITE_LAT,
+	PERF_RMA_READ_LAT,
+	PERF_AM_LAT,
+	PERF_AM_RATE,
+	PERF_AM_PAYLOAD,
 	PERF_OPS,
 };
 
@@ -77,6 +86,10 @@ struct perf_opts {
 	uint32_t sets;		/* messages: register sets of a node that sends */
 	uint32_t senders;	/* messages: nodes that send; more than 1 in msg_incast only */
 	uint32_t entries;	/* messages: entries of the queue, a power of two */
+	unsigned int way; /* remote memory: way of an operation, as in enum urn_am_way; a word of
+			     perf_way_name() */
+	uint8_t every;	  /* remote memory: packets of a write that one reply answers: 0: one,
+			     1..254, 255: all of the transfer */
 	uint32_t retries; /* messages: further tries after queue-full or busy; 65535: without end */
 	bool use_srq;           /* receives from one shared queue */
 	bool ud;		/* unreliable datagrams instead of connections */
@@ -133,6 +146,23 @@ void perf_msg_defaults(struct perf_opts *o, const struct perf_msg_given *g);
  */
 int perf_msg_check(const struct perf_opts *o, const struct perf_msg_given *g, struct urn_err *err);
 
+/* --rma, --reply-every (am_opts.c). */
+struct perf_am_given {
+	bool way, every, depth;
+	bool verbs; /* an option of queue pairs, but --depth */
+};
+/* --reply-every: a number, `packet` or `transfer`. to: struct perf_opts. returns: 0, or -1 with
+ * *err
+ */
+int perf_every_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err);
+/* Fill in the defaults of active messages and of remote memory access. */
+void perf_am_defaults(struct perf_opts *o, const struct perf_am_given *g);
+/* Check that options fit active messages and remote memory access, or are not of them. returns: 0,
+ * or -1 with *err */
+int perf_am_check(const struct perf_opts *o, const struct perf_am_given *g, struct urn_err *err);
+/* Words for the ways of an operation, ended by NULL; the index is the way's number. */
+extern const char *const perf_way_names[];
+
 /* Options about sides that were given (role_opts.c). */
 struct perf_role_given {
 	bool nodes, node, connect;
@@ -155,7 +185,8 @@ static inline bool
 perf_op_is_lat(enum perf_op op)
 {
 	return op == PERF_WRITE_LAT || op == PERF_READ_LAT || op == PERF_SEND_LAT ||
-	       op == PERF_ATOMIC_LAT || op == PERF_MSG_LAT;
+	       op == PERF_ATOMIC_LAT || op == PERF_MSG_LAT || op == PERF_RMA_WRITE_LAT ||
+	       op == PERF_RMA_READ_LAT || op == PERF_AM_LAT;
 }
 
 static inline bool
@@ -173,14 +204,16 @@ perf_op_is_send(enum perf_op op)
 static inline bool
 perf_op_is_read(enum perf_op op)
 {
-	return op == PERF_READ_LAT || op == PERF_READ_BW;
+	return op == PERF_READ_LAT || op == PERF_READ_BW || op == PERF_RMA_READ_LAT ||
+	       op == PERF_RMA_READ_BW;
 }
 
 /* True when B answers each message with one of its own. */
 static inline bool
 perf_op_is_pingpong(enum perf_op op)
 {
-	return op == PERF_WRITE_LAT || op == PERF_SEND_LAT || op == PERF_MSG_LAT;
+	return op == PERF_WRITE_LAT || op == PERF_SEND_LAT || op == PERF_MSG_LAT ||
+	       op == PERF_AM_LAT;
 }
 
 /* True when the operation sends messages of register sets, not requests of queue pairs. */
@@ -188,6 +221,42 @@ static inline bool
 perf_op_is_msg(enum perf_op op)
 {
 	return op == PERF_MSG_RATE || op == PERF_MSG_LAT || op == PERF_MSG_INCAST;
+}
+
+/* True when receive completions of a queue pair tell B of messages. */
+static inline bool
+perf_op_receives(enum perf_op op)
+{
+	return perf_op_is_send(op) || op == PERF_WRITE_SEND_BW;
+}
+
+/* True when A writes to B's memory, and only A knows of it. */
+static inline bool
+perf_op_is_put(enum perf_op op)
+{
+	return op == PERF_WRITE_BW || op == PERF_RMA_WRITE_BW || op == PERF_RMA_WRITE_LAT;
+}
+
+/* True when the operation accesses remote memory by endpoints, not by queue pairs. */
+static inline bool
+perf_op_is_rma(enum perf_op op)
+{
+	return op == PERF_RMA_WRITE_BW || op == PERF_RMA_READ_BW || op == PERF_RMA_WRITE_LAT ||
+	       op == PERF_RMA_READ_LAT;
+}
+
+/* True when the operation sends active messages. */
+static inline bool
+perf_op_is_am(enum perf_op op)
+{
+	return op == PERF_AM_LAT || op == PERF_AM_RATE || op == PERF_AM_PAYLOAD;
+}
+
+/* True when the operation has no queue pairs: all goes by flows. */
+static inline bool
+perf_op_is_flow(enum perf_op op)
+{
+	return perf_op_is_msg(op) || perf_op_is_rma(op) || perf_op_is_am(op);
 }
 
 #endif

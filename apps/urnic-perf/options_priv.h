@@ -11,6 +11,7 @@ struct perf_given {
 	bool no_check, full_check;
 	struct perf_role_given role;
 	struct perf_msg_given msg;
+	struct perf_am_given am;
 };
 
 /* Check that options fit each other and the operation. returns: 0, or -1 with *err (option_check.c) */

@@ -65,7 +65,9 @@ struct layout {
 	uint32_t qps;
 	uint32_t src_slots;  /* slots of each QP, a power of two, at least the depth */
 	uint32_t dst_slots;  /* slots of each QP; another number than src_slots (pattern.h) */
+	uint32_t rx_slots;   /* receives of each QP; the rest of dst_slots is room for WRITEs */
 	uint32_t srq_slots;  /* receives of the shared queue, or 0 */
+	bool tells;	     /* a message is a WRITE, and an empty SEND that tells of it */
 	uint32_t rx_batch;   /* receives posted again together */
 };
 
@@ -207,6 +209,8 @@ struct ibv_context *perf_attach_other(const char *attach, const char *name, stru
  * returns: 0, or -1 with *err (contexts stay attached until the process ends)
  */
 int perf_settle_mtu(struct perf_opts *o, struct urn_err *err);
+/* Set *src when a side needs a source buffer, and *dst when it needs a target buffer. */
+void side_needs(enum perf_op op, unsigned int index, bool *src, bool *dst);
 /*
  * Open a side's device and address; the fields up to `Verbs` are filled in before.
  * The first half of bringing a side up to queue pairs in INIT with receives posted.
@@ -279,7 +283,7 @@ wr_id_cycles(uint64_t wr_id, uint64_t now)
 /* Prepare s->wr for the side's operation. */
 void post_prepare(struct side *s);
 /*
- * Post n messages (1..PERF_BATCH) on a QP, linked, each with its stamp.
+ * Post n messages (1..PERF_BATCH requests in all) on a QP, linked, each with its stamp.
  * signal: ask for a completion of the last; count: messages it stands for.
  * returns: 0, or -1 and the run failed
  */
@@ -311,6 +315,12 @@ unsigned int receiver_step(struct side *s, uint64_t now);  /* send_bw: B */
 unsigned int bystander_step(struct side *s, uint64_t now); /* B when only B's adapter works */
 unsigned int ping_step(struct side *s, uint64_t now);      /* ping-pong: A */
 unsigned int pong_step(struct side *s, uint64_t now);      /* ping-pong: B */
+/*
+ * Check the oldest message of q that has not been counted as done: a READ, an atomic, or a WRITE
+ * now and then. is_last: the last of those that complete together. returns: false, and the run
+ * failed
+ */
+bool check_done(struct side *s, struct perf_qp *q, uint32_t qp, bool is_last);
 /* True when, after the run, the atomics' results and the counter add up. */
 bool atomics_ok(struct side *a, uint64_t counter);
 
@@ -364,6 +374,7 @@ struct result {
 	uint64_t retransmits;
 	uint64_t sent, lost; /* datagrams, warm-up included */
 	uint64_t answers[URN_MSG_CODES]; /* messages: answers by code, warm-up included */
+	uint64_t handled; /* active messages: requests that the handler ran for, warm-up included */
 	uint64_t maybe; /* messages: answers that leave open whether the message is there */
 	bool have_counters;
 	struct urn_counters counters;  /* counters of both adapters, over the whole run */
@@ -390,6 +401,9 @@ int limit_run(struct rig *rig, const struct perf_opts *o, struct result *res, st
 
 /* Measure messages without connections (msg.c). returns: 0, or -1 with *err */
 int msg_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
+
+/* Measure remote memory access or active messages (am.c). returns: 0, or -1 with *err */
+int am_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
 
 /*
  * The GID with an adapter's address of the wanted family, and its index.

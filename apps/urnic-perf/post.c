@@ -32,11 +32,15 @@ post_prepare(struct side *s)
 		wr->opcode = opcode_of(s->o->op);
 		wr->sg_list = &b->sge[i];
 		wr->num_sge = s->l->size > 0 ? 1 : 0;
+		if (s->l->tells && i % 2 == 1) { /* tells of the WRITE before */
+			wr->opcode = IBV_WR_SEND;
+			wr->num_sge = 0;
+		}
 		b->sge[i].length = (uint32_t)s->l->size;
 		b->sge[i].lkey = mr != NULL ? mr->lkey : 0;
 		b->recv[i].next = i + 1 < PERF_BATCH ? &b->recv[i + 1] : NULL;
 		b->recv[i].sg_list = &b->recv_sge[i];
-		b->recv[i].num_sge = s->l->size > 0 ? 1 : 0;
+		b->recv[i].num_sge = s->l->size > 0 && !s->l->tells ? 1 : 0;
 		b->recv_sge[i].length = (uint32_t)s->l->size + s->l->grh;
 		b->recv_sge[i].lkey = s->mr_dst != NULL ? s->mr_dst->lkey : 0;
 	}
@@ -97,14 +101,17 @@ int
 post_messages(struct side *s, uint32_t qp, uint32_t n, bool signal, uint32_t count, uint64_t now)
 {
 	struct perf_qp *q = &s->qp[qp];
-	struct ibv_send_wr *wr = s->wr->send, *last = &wr[n - 1], *bad = NULL, *next = last->next;
+	uint32_t each = s->l->tells ? 2 : 1; /* requests of a message */
+	struct ibv_send_wr *wr = s->wr->send, *last = &wr[n * each - 1], *bad = NULL,
+			   *next = last->next;
 	bool local_dst = perf_op_is_read(s->o->op) || perf_op_is_atomic(s->o->op);
 	unsigned int flags =
 		!local_dst && s->l->size <= s->o->inline_bytes ? (unsigned int)IBV_SEND_INLINE : 0u;
 	int rc;
 
-	for (uint32_t i = 0; i < n; i++) {
-		fill_one(s, q, qp, &wr[i]);
+	for (uint32_t i = 0; i < n * each; i++) {
+		if (i % each == 0)
+			fill_one(s, q, qp, &wr[i]);
 		wr[i].wr_id = wr_id_make(qp, count, now);
 		wr[i].send_flags = flags;
 	}

@@ -110,7 +110,7 @@ start_own(struct side *s)
 	int rc;
 
 	for (uint32_t qp = 0; qp < s->l->qps; qp++) {
-		for (left = s->l->dst_slots; left > 0; left -= n) {
+		for (left = s->l->rx_slots; left > 0; left -= n) {
 			n = left < PERF_BATCH ? left : PERF_BATCH;
 			rc = post_own(s, qp, n);
 			if (rc != 0)
@@ -160,12 +160,14 @@ take(struct side *s, const struct ibv_wc *wc, struct arrival *a)
 			 perf_op_name(s->o->op), wc->qp_num, 'A' + (int)s->index);
 		return false;
 	}
-	if (wc->byte_len != s->l->size + s->l->grh) {
+	if (wc->byte_len != (s->l->tells ? 0 : s->l->size + s->l->grh)) {
 		run_fail(s->run, "%s: QP 0x%06x received a message of %u bytes instead of %llu",
 			 perf_op_name(s->o->op), wc->qp_num, wc->byte_len,
 			 (unsigned long long)s->l->size);
 		return false;
 	}
+	if (s->l->tells) /* the WRITE went to the slot of its number */
+		a->slot = (uint32_t)(s->qp[a->qp].last % s->l->dst_slots);
 	a->data =
 		s->mem.dst + layout_dst_off(s->l, s->srq != NULL ? 0 : a->qp, a->slot) + s->l->grh;
 	return true;

@@ -52,6 +52,10 @@ latency_kind(const struct perf_opts *o)
 		return "round trip";
 	if (perf_op_is_msg(o->op))
 		return "doorbell to answer";
+	if (perf_op_is_am(o->op))
+		return "request to reply";
+	if (perf_op_is_rma(o->op))
+		return "issue to completion";
 	return o->chain > 1 ? "post to completion, last message of each chain" : "post to completion";
 }
 
@@ -136,6 +140,30 @@ json_msg(struct urn_json *j, const struct perf_opts *o, const struct result *res
 	urn_json_u64(j, "may_be_there", res->maybe);
 }
 
+/* The word for a number of packets that one reply answers. room: bytes of text */
+static const char *
+every_text(const struct perf_opts *o, char *text, size_t room)
+{
+	if (o->every == 0 || o->every == UINT8_MAX)
+		return o->every == 0 ? "packet" : "transfer";
+	snprintf(text, room, "%u", o->every);
+	return text;
+}
+
+/* Print what a measurement by endpoints has beside the others'. */
+static void
+json_am(struct urn_json *j, const struct perf_opts *o, const struct result *res)
+{
+	char text[8];
+
+	if (perf_op_is_am(o->op)) {
+		urn_json_u64(j, "handled", res->handled);
+		return;
+	}
+	urn_json_str(j, "rma", perf_way_names[o->way]);
+	urn_json_str(j, "reply_every", every_text(o, text, sizeof(text)));
+}
+
 static void
 json_settings(struct urn_json *j, const struct perf_opts *o)
 {
@@ -175,7 +203,7 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	urn_json_object(&j, NULL);
 	urn_json_str(&j, "op", perf_op_name(o->op));
 	urn_json_u64(&j, "size", o->size);
-	urn_json_u64(&j, "qps", perf_op_is_msg(o->op) ? 0 : o->qps);
+	urn_json_u64(&j, "qps", perf_op_is_flow(o->op) ? 0 : o->qps);
 	urn_json_u64(&j, "idle_qps", o->idle_qps);
 	urn_json_u64(&j, "depth", o->depth);
 	urn_json_u64(&j, "mtu", o->mtu);
@@ -192,6 +220,8 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	}
 	if (perf_op_is_msg(o->op))
 		json_msg(&j, o, res);
+	if (perf_op_is_rma(o->op) || perf_op_is_am(o->op))
+		json_am(&j, o, res);
 	urn_json_counters(&j, "drops", "drop_", urn_counter_name, res->counters.v,
 			  URN_COUNTER_COUNT);
 	urn_json_str(&j, "lat_kind", latency_kind(o));
@@ -201,7 +231,7 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	if (limit != NULL)
 		json_limit(&j, o, res, limit);
 	if (res->have_counters) {
-		if (!perf_op_is_msg(o->op))
+		if (!perf_op_is_flow(o->op))
 			urn_json_u64(&j, "qp_bytes", res->qp_bytes);
 		urn_json_counters(&j, "counters", "", urn_counter_name, res->counters.v,
 				  URN_COUNTER_COUNT);
@@ -232,7 +262,7 @@ print_latency(const char *what, const struct urn_hist *h)
 static void
 print_head(const struct perf_opts *o)
 {
-	char size[32];
+	char size[32], every[8];
 
 	urn_text_size(size, sizeof(size), o->size);
 	printf("urnic-perf %s%s%s%s%s: %s, ", perf_op_name(o->op), o->ud ? " --ud" : "",
@@ -241,9 +271,15 @@ print_head(const struct perf_opts *o)
 	if (perf_op_is_msg(o->op))
 		printf("%u node%s with %u register set%s, a queue of %u entries, ", o->senders,
 		       o->senders == 1 ? "" : "s", o->sets, o->sets == 1 ? "" : "s", o->entries);
+	else if (perf_op_is_am(o->op))
+		printf("depth %u, ", o->depth);
+	else if (perf_op_is_rma(o->op))
+		printf("%s, a reply for each %s%s, depth %u, ", perf_way_names[o->way],
+		       every_text(o, every, sizeof(every)),
+		       o->every != 0 && o->every != UINT8_MAX ? " packets" : "", o->depth);
 	else
 		printf("%u QP%s, depth %u, ", o->qps, o->qps == 1 ? "" : "s", o->depth);
-	if (o->attach == NULL || !perf_op_is_msg(o->op))
+	if (o->attach == NULL || !perf_op_is_flow(o->op))
 		printf("MTU %u, ", o->mtu);
 	printf("%s, IPv%c", o->attach != NULL ? "attached" : perf_link_name(o->link),
 	       o->ipv6 ? '6' : '4');
@@ -364,7 +400,7 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 	if (perf_op_is_msg(o->op))
 		print_answers(res);
 	print_counters(res);
-	if (res->have_counters && (o->qps > 1 || o->show_mem))
+	if (res->have_counters && (o->qps > 1 || o->show_mem) && !perf_op_is_flow(o->op))
 		printf("  memory per idle QP: %" PRIu64 " bytes in the dataplane, queues aside\n",
 		       res->qp_bytes);
 	perf_wire_print(&res->wire);

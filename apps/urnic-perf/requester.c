@@ -74,15 +74,14 @@ atomics_ok(struct side *a, uint64_t counter)
 static bool
 looks_at_write(const struct side *s, uint64_t seq, bool is_last)
 {
-	if (s->o->op != PERF_WRITE_BW || s->peer == NULL) /* another process's memory */
+	if (!perf_op_is_put(s->o->op) || s->peer == NULL) /* another process's memory */
 		return false;
 	if (s->o->check == PERF_CHECK_FULL)
 		return true;
 	return is_last && (s->l->size >= SHORT_WRITE || (seq >> 4 & 3) == 0);
 }
 
-/* Check one completed message. is_last: the last of those that complete together. */
-static bool
+bool
 check_done(struct side *s, struct perf_qp *q, uint32_t qp, bool is_last)
 {
 	uint64_t off = layout_dst_off(s->l, qp, q->dst_done);

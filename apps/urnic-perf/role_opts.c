@@ -77,7 +77,7 @@ perf_role_check(const struct perf_opts *o, const struct perf_role_given *g, stru
 		urn_err_set(err, "--listen and --peer are for clients of a dataplane; give --attach, too");
 	else if (g->nodes)
 		urn_err_set(err, "--nodes is for both sides in one process; give --node");
-	else if (perf_op_is_msg(o->op))
+	else if (perf_op_is_flow(o->op) || o->op == PERF_WRITE_SEND_BW)
 		urn_err_set(err, "%s has both nodes in one process; give --nodes", perf_op_name(o->op));
 	else if (o->op == PERF_CONNECT || o->idle_qps > 0)
 		urn_err_set(err, "connect and --idle-qps are for both sides in one process; leave --listen "

@@ -90,9 +90,9 @@ static int
 make_queues(struct side *s, struct urn_err *err)
 {
 	const struct layout *l = s->l;
-	uint64_t recvs = l->srq_slots ? l->srq_slots : (uint64_t)l->qps * l->dst_slots;
-	uint64_t cqe = (uint64_t)l->qps * l->src_slots +
-		       (perf_op_is_send(s->o->op) ? recvs : 0) + PERF_BATCH;
+	uint64_t recvs = l->srq_slots ? l->srq_slots : (uint64_t)l->qps * l->rx_slots;
+	uint64_t cqe = (uint64_t)l->qps * l->src_slots + (perf_op_receives(s->o->op) ? recvs : 0) +
+		       PERF_BATCH;
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = l->srq_slots, .max_sge = 1}};
 	/* Each side belongs to one thread: no lock, as in comparable programs. */
 	struct ibv_cq_init_attr_ex cq_attr = {.cqe = (uint32_t)cqe,
@@ -144,7 +144,8 @@ make_qp(struct side *s, uint32_t sends, uint32_t recvs, struct urn_err *err)
 static int
 make_qps(struct side *s, struct urn_err *err)
 {
-	uint32_t recvs = perf_op_is_send(s->o->op) ? s->l->dst_slots : 1;
+	uint32_t recvs = perf_op_receives(s->o->op) ? s->l->rx_slots : 1;
+	uint32_t sends = s->l->tells ? 2 * s->l->src_slots : s->l->src_slots;
 
 	s->qp = aligned_alloc(64, s->l->qps * sizeof(*s->qp));
 	s->idle = calloc(s->o->idle_qps + 1, sizeof(*s->idle));
@@ -161,7 +162,7 @@ make_qps(struct side *s, struct urn_err *err)
 			return -1;
 	}
 	for (uint32_t i = 0; i < s->l->qps; i++) {
-		s->qp[i].qp = make_qp(s, s->l->src_slots, recvs, err);
+		s->qp[i].qp = make_qp(s, sends, recvs, err);
 		if (s->qp[i].qp == NULL)
 			return -1;
 	}
@@ -171,9 +172,8 @@ make_qps(struct side *s, struct urn_err *err)
 	return s->map != NULL ? 0 : verbs_failed(s, "get memory for the map of QPs", err);
 }
 
-/* Set *src when a side needs a source buffer, and *dst when it needs a target buffer. */
-static void
-needs_of(enum perf_op op, unsigned int index, bool *src, bool *dst)
+void
+side_needs(enum perf_op op, unsigned int index, bool *src, bool *dst)
 {
 	bool a = index == 0;
 
@@ -200,7 +200,7 @@ side_open_more(struct side *s, struct urn_err *err)
 	s->pd = ibv_alloc_pd(s->ctx);
 	if (s->pd == NULL)
 		return verbs_failed(s, "allocate a protection domain", err);
-	needs_of(s->o->op, s->index, &src, &dst);
+	side_needs(s->o->op, s->index, &src, &dst);
 	if (buffers_make(&s->mem, s->l, s->p, src, dst, shared, err) ||
 	    register_one(s, s->mem.src, s->mem.src_bytes, &s->mr_src, err) ||
 	    register_one(s, s->mem.dst, s->mem.dst_bytes, &s->mr_dst, err) ||
@@ -208,7 +208,7 @@ side_open_more(struct side *s, struct urn_err *err)
 		return -1;
 	post_prepare(s);
 	if (perf_op_is_pingpong(s->o->op) || s->index == 1)
-		return perf_op_is_send(s->o->op) ? receive_start(s, err) : 0;
+		return perf_op_receives(s->o->op) ? receive_start(s, err) : 0;
 	return 0;
 }
 
@@ -272,5 +272,5 @@ side_step_of(enum perf_op op, unsigned int index)
 		return perf_op_is_pingpong(op) ? ping_step : requester_step;
 	if (perf_op_is_pingpong(op))
 		return pong_step;
-	return op == PERF_SEND_BW ? receiver_step : bystander_step;
+	return perf_op_receives(op) ? receiver_step : bystander_step;
 }

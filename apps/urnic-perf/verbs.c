@@ -36,7 +36,7 @@ struct bench {
 static uint64_t
 area_bytes(const struct bench *b)
 {
-	uint64_t sends = (uint64_t)b->l.qps * b->l.src_slots;
+	uint64_t sends = (uint64_t)b->l.qps * b->l.src_slots * (b->l.tells ? 2 : 1);
 	uint64_t recvs = (uint64_t)b->l.qps * b->l.dst_slots + b->l.srq_slots;
 	uint64_t bytes = sends * urn_abi_sq_stride(1, b->o.inline_bytes) +
 			 2 * recvs * urn_abi_rq_stride(1) +
@@ -231,7 +231,7 @@ bench_failure(const struct bench *b, struct urn_err *err)
 static uint64_t
 packets_of(const struct perf_opts *o)
 {
-	return o->size > 0 ? (o->size + o->mtu - 1) / o->mtu : 1;
+	return (o->size > 0 ? (o->size + o->mtu - 1) / o->mtu : 1) + (o->op == PERF_WRITE_SEND_BW);
 }
 
 static void

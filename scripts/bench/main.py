@@ -11,6 +11,7 @@ speed     the table of figures that urnic must reach
 urnicd    the table for programs attached to a dataplane process
 congestion many senders into one port, simulated and over net_ring
 msg       the table for messages without connections
+am        the table and plots for active messages and remote memory access
 attached  commands of a dataplane process and its programs
 stats     rows of raw data, medians
 report    text and CSV
@@ -24,6 +25,7 @@ import signal
 import sys
 import time
 
+import am
 import attached
 import facts
 import page
@@ -136,6 +138,9 @@ def write(o, found, bench):
                 for s in bench.sections if s.rows}
     rounds = max((r.round for r in bench.rows), default=0)
     text = report.text(found, bench.sections, summary, verdicts, bench.notes)
+    if any(s.name == "am_ways" for s in bench.sections):
+        am.draw(o.out, "am_ways", summary)
+        text += "\n" + am.said(summary, "am_ways")
     report.write_summary(os.path.join(o.out, "summary.csv"), summary)
     with open(os.path.join(o.out, "summary.txt"), "w", encoding="utf-8") as f:
         f.write(text)
@@ -154,7 +159,7 @@ def measure(o, runner):
                   attached.Programs(o.project, o.build, o.perf, o.incast, o.out))
     wanted = o.only.split(",") if o.only else list(sections.ALL)
     chosen = [sections.ALL[name](urnic, runner, o.seconds, o.quick)
-              for name in sections.ALL if name in wanted]
+              for name in sections.ALL if name in wanted or name.split("_")[0] in wanted]
     raw = report.RawFile(os.path.join(o.out, "raw.csv"))
     bench = Bench(chosen, o.rounds, raw)
     try:

@@ -22,6 +22,10 @@ FAMILIES = {
     "DCQCN": ("#0b6e4f",),
     "delay": ("#2471a3",),
     "neither": ("#c0392b",),
+    "direct": ("#d4ac0d",),
+    "pipelined": ("#2471a3",),
+    "tagged": ("#0b6e4f",),
+    "RC": ("#222222",),
     "net_ring": ("#2ca25f", "#e08e79"),
 }
 OTHERS = ("#999999",)

@@ -179,5 +179,6 @@ def as_json(facts, summary, verdicts, notes):
         "summary": [s._asdict() for s in summary],
         "speed": table(verdicts.get("speed", [])),
         "urnicd": table(verdicts.get("urnicd", [])),
+        "am": table(verdicts.get("am", [])),
         "not_measured": [{"section": s, "series": n, "why": w} for (s, n), w in notes.items()],
     }

@@ -6,6 +6,7 @@ A series measures a point and returns [(x, metric, value), ...]; x is the point 
 in the plot the value stands (a percentile, a stage)."""
 from collections import namedtuple
 
+import am
 import congestion
 import msg
 import peers
@@ -224,5 +225,28 @@ def messages(urnic, runner, t, quick):
                    msg.ROWS)
 
 
+def endpoints(urnic, runner, t, quick):
+    del runner, quick
+    return Section("am", "Active messages and remote memory access, beside queue pairs",
+                   [row.key for row in am.ROWS],
+                   [Series(name, measure) for name, measure in am.measures(urnic, t).items()], [],
+                   "Two nodes of one process over net_ring, one lcore a node. An operation counts when its event came, a "
+                   "request when its reply came; all bytes are those that were to be moved. WRITE then SEND is an empty "
+                   "SEND behind each WRITE.",
+                   am.ROWS)
+
+
+def ways(urnic, runner, t, quick):
+    del runner
+    return Section("am_ways", "Ways of a remote write by size", am.sizes(quick),
+                   [Series(name, measure) for name, measure in am.ways(urnic, t).items()],
+                   [Plot("gbps", "Bandwidth of RMA writes by size and way", "bytes a write", "Gb/s"),
+                    Plot("us", "Time of one RMA write by size and way", "bytes a write", "us, p50")],
+                   "Direct holds all bytes in one packet, so that way ends at 4,032 bytes. am_ways.png has both plots, "
+                   "when gnuplot is there.")
+
+
+# A section whose name goes on after `_` is chosen by the word before.
 ALL = {"size": size, "qps": qps, "latency": latency, "loss": loss, "stages": stages,
-       "speed": table, "urnicd": attached, "congestion": congestion_of, "msg": messages}
+       "speed": table, "urnicd": attached, "congestion": congestion_of, "msg": messages,
+       "am": endpoints, "am_ways": ways}

@@ -476,6 +476,77 @@ messages(void **state)
 			fail_msg("'%s' was taken", bad[i]);
 }
 
+/* Remote memory access and active messages: ways, replies and depth by default, and mistakes (AM-4,
+ * AM-8). */
+static void
+endpoints(void **state)
+{
+	static const char *const bad[] = {
+		"rma_write_bw --size 0",
+		"rma_write_bw --qps 2",
+		"rma_write_bw --depth 1025",
+		"rma_read_bw --reply-every 2",
+		"rma_write_bw --reply-every 255",
+		"rma_write_bw --reply-every none",
+		"rma_write_bw --rma fast",
+		"am_rate --rma direct",
+		"am_rate --size 7",
+		"am_payload --size 1048481",
+		"am_rate --depth 4097",
+		"am_payload --size 1048480 --depth 1000",
+		"am_lat --depth 2",
+		"write_bw --rma direct",
+		"write_send_bw --size 0",
+		"write_send_bw --srq yes",
+		"am_lat --attach auto --peer h",
+	};
+
+	(void)state;
+	assert_int_equal(parse("rma_write_bw"), PERF_RUN);
+	assert_int_equal(o.size, 65536);
+	assert_int_equal(o.depth, 16);
+	assert_int_equal(o.way, 0);
+	assert_int_equal(o.every, 0);
+	assert_int_equal(parse("rma_write_bw --rma tagged --reply-every transfer --depth 1024"),
+			 PERF_RUN);
+	assert_int_equal(o.way, 3);
+	assert_int_equal(o.every, 255);
+	assert_int_equal(parse("rma_write_lat --rma pipelined --reply-every 254"), PERF_RUN);
+	assert_int_equal(o.size, 8);
+	assert_int_equal(o.every, 254);
+	assert_int_equal(parse("am_rate"), PERF_RUN);
+	assert_int_equal(o.size, 64);
+	assert_int_equal(o.depth, 64);
+	assert_int_equal(parse("am_payload"), PERF_RUN);
+	assert_int_equal(o.size, 4096);
+	assert_int_equal(parse("am_payload --size 1048480"), PERF_RUN);
+	assert_int_equal(o.depth, 4);
+	assert_int_equal(parse("am_lat"), PERF_RUN);
+	assert_int_equal(o.depth, 1);
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (parse(bad[i]) != PERF_EXIT_USAGE || err.text[0] == '\0')
+			fail_msg("'%s' was taken", bad[i]);
+}
+
+/* A message with a SEND behind it: room for WRITEs that overtake the check of those before. */
+static void
+writes_and_sends(void **state)
+{
+	struct layout l;
+
+	(void)state;
+	assert_int_equal(parse("write_send_bw --size 4096 --qps 40"), PERF_RUN);
+	assert_false(o.use_srq);
+	layout_make(&l, &o);
+	assert_true(l.tells);
+	assert_true(l.rx_slots > o.depth);
+	assert_int_equal(l.dst_slots, l.rx_slots + 2);
+	assert_int_equal(parse("send_bw"), PERF_RUN);
+	layout_make(&l, &o);
+	assert_false(l.tells);
+	assert_int_equal(l.dst_slots, l.rx_slots);
+}
+
 int
 main(void)
 {
@@ -489,8 +560,12 @@ main(void)
 		cmocka_unit_test(wires),
 		cmocka_unit_test(layout_holds_what_is_in_flight),
 		cmocka_unit_test(huge_messages_take_one_slot),
-		cmocka_unit_test(mtu_of_ports), cmocka_unit_test(datagrams),
-		cmocka_unit_test(idle_clients), cmocka_unit_test(messages),
+		cmocka_unit_test(mtu_of_ports),
+		cmocka_unit_test(datagrams),
+		cmocka_unit_test(idle_clients),
+		cmocka_unit_test(messages),
+		cmocka_unit_test(endpoints),
+		cmocka_unit_test(writes_and_sends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

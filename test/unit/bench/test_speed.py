@@ -5,9 +5,11 @@ import sys
 import unittest
 
 sys.path.insert(0, sys.argv.pop(1))
+import am # pylint: disable=wrong-import-position
 import msg # pylint: disable=wrong-import-position
 import speed # pylint: disable=wrong-import-position
 import stats # pylint: disable=wrong-import-position
+from runner import Failed, Missing # pylint: disable=wrong-import-position
 
 
 def rows(key, *rounds):
@@ -50,6 +52,50 @@ class Speed(unittest.TestCase):
         v = verdict(raw, "write_ucx")
         self.assertEqual((v.rounds, v.median), (1, 1))
         self.assertEqual(verdict([], "write_ucx").verdict, "not measured")
+
+    def test_rows_of_endpoints_have_their_runs(self):
+        """AM-4, AM-8: figures are ratios, of ways that the dataplane has."""
+        for row in am.ROWS:
+            self.assertLessEqual(set(row.runs), set(am.RUNS), row.key)
+            row.form(row.figure({run: {"msg_rate": 2e6, "us": 2.0, "gbps": 1.0} for run in row.runs}))
+        self.assertEqual(am.special(am.RUNS["a reply for the transfer"]),
+                         ("--rma", "pipelined", "--reply-every", "transfer"))
+        self.assertEqual(am.special(am.RUNS["WRITE 64 B"]), ())
+
+    def test_a_way_that_is_not_there_is_missing(self):
+        class Urnic:
+            runs = 0
+
+            def rate(self, _op, _t, *args):
+                return self.perf(_op, _t, *args)
+
+            def perf(self, _op, _t, *args):
+                self.runs += 1
+                if "tagged" in args:
+                    raise Failed("urnic-perf ended with 1: ... by a way that is known")
+                return {"gbps": 1, "msg_rate": 1, "us": 1}
+
+        urnic = Urnic()
+        measure = am.measures(urnic, 1)
+        self.assertEqual(measure["tagged 1 MiB"]("small"), [])
+        self.assertRaises(Missing, measure["tagged 1 MiB"], "tagged")
+        self.assertRaises(Missing, measure["tagged 1 MiB"], "tagged")
+        self.assertEqual(urnic.runs, 1) # a way is tried once
+        self.assertEqual(len(measure["pipelined 1 MiB"]("pipelined")), 3)
+        ways = am.ways(urnic, 1)
+        self.assertEqual(ways["direct"](am.DIRECT_MOST + 1), [])
+        self.assertRaises(Missing, ways["tagged"], 64)
+
+    def test_crossover(self):
+        def one(series, x, value):
+            return stats.Summary("am_ways", x, series, x, "gbps", value, value, value, 1)
+
+        found = [one("pipelined", x, v) for x, v in ((64, 1), (1024, 5), (65536, 8))]
+        found += [one("tagged", x, v) for x, v in ((64, 2), (1024, 4), (65536, 9))]
+        self.assertEqual(am.crossover(found, "am_ways", "pipelined", "tagged"), 65536)
+        self.assertIsNone(am.crossover(found, "am_ways", "direct", "tagged"))
+        self.assertIn("tagged against pipelined, as a stream: at least as good from 65536 B on",
+                      am.said(found, "am_ways"))
 
     def test_rows_of_messages_have_their_runs(self):
         for row in msg.ROWS:
