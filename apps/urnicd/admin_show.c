@@ -69,6 +69,12 @@ nicd_run_show_msg(struct nicd_run *r)
 }
 
 int
+nicd_run_show_am(struct nicd_run *r)
+{
+	return report(r, urn_report_ams, NULL);
+}
+
+int
 nicd_run_show_mr(struct nicd_run *r)
 {
 	return report(r, urn_report_mrs, NULL);

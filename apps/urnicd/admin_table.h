@@ -24,6 +24,8 @@
 	X(show_srq, "show srq", "[adapter ADAPTER] [client CLIENT]", "shared receive queues")     \
 	X(show_msg, "show msg", "[adapter ADAPTER] [client CLIENT]",                              \
 	  "register sets of messages and their receive queues")                                   \
+	X(show_am, "show am", "[adapter ADAPTER] [client CLIENT]",                                \
+	  "endpoints of remote memory access: operations, errors, regions")                       \
 	X(show_mr, "show mr", "[adapter ADAPTER] [client CLIENT]", "memory regions and windows")  \
 	X(show_client, "show client", "[CLIENT] [adapter ADAPTER]", "programs and their objects") \
 	X(show_switch, "show switch", "[SWITCH] [all]",                                           \

@@ -63,18 +63,32 @@ int urn_am_ep_open(struct urn_am *am, const struct urn_am_config *cfg, struct ur
  * always */
 bool urn_am_ep_end(struct urn_tp *tp, struct urn_source *src);
 
-/* A view of an endpoint, for control. */
+/* A view of an endpoint, for control and reports. */
 struct urn_am_view {
 	uint64_t qid;		    /* number of the endpoint */
+	struct urn_tp_share *share; /* share of the client */
 	struct urn_abi_am_ep *regs; /* in the client's area */
 	uint32_t entries, ranges;   /* like those of struct urn_am_config */
 	uint32_t pd;		    /* protection domain */
 	uint32_t slot;
+	uint64_t commands;     /* commands taken */
+	uint64_t done, failed; /* operations that ended: without an error, with one */
+	uint32_t waiting;      /* commands that were not taken yet, by the client's word */
+	uint32_t unread;       /* events that the client has not read yet, by its word */
+	uint32_t under;	       /* operations under way */
+	uint32_t packets;      /* packets of these: made, and not finished */
+	uint32_t regions;      /* regions, the memory without a key included */
+	uint32_t ranges_used;  /* ranges of all of them */
+	bool space;	       /* peers reach memory without a key */
+	uint8_t code; /* enum urn_am_code of the last error, perhaps with URN_AM_MAY_BE_THERE; 0:
+			 none yet */
 };
 
 /* The endpoint in a slot; slot: any number; NULL: none. In any thread that keeps endpoints from
  * coming and going */
 struct urn_am_ep *urn_am_ep_at(const struct urn_am *am, uint32_t slot);
+/* One more than the highest slot that ever had an endpoint; in any thread, as urn_am_ep_at(). */
+uint32_t urn_am_slots(const struct urn_am *am);
 /* Look at an endpoint; in any thread, as urn_am_ep_at(). */
 void urn_am_ep_look(const struct urn_am *am, const struct urn_am_ep *ep, struct urn_am_view *v);
 /* The endpoint of a source with urn_am_ep_ops. */

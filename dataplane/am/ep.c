@@ -60,6 +60,12 @@ urn_am_ep_at(const struct urn_am *am, uint32_t slot)
 	return slot < am->slots.made ? am->slot[slot].ep : NULL;
 }
 
+uint32_t
+urn_am_slots(const struct urn_am *am)
+{
+	return am->slots.made;
+}
+
 /* ---- an endpoint's life */
 
 /* Make an endpoint without a slot. NULL: no memory */
@@ -151,16 +157,43 @@ urn_am_ep_source(struct urn_am_ep *ep)
 	return &ep->user.source;
 }
 
+/* A value that the engine's thread writes. */
+#define LOOK(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+
+/* Entries between two indices of a ring, one of which the client wrote; at most `entries`. */
+static uint32_t
+between(uint32_t to, uint32_t from, uint32_t entries)
+{
+	return RTE_MIN(to - from, entries);
+}
+
 void
 urn_am_ep_look(const struct urn_am *am, const struct urn_am_ep *ep, struct urn_am_view *v)
 {
+	const struct urn_abi_am_client *c = &ep->regs->client;
+
 	*v = (struct urn_am_view){
 		.qid = urn_am_number(am, ep->slot),
+		.share = ep->user.source.share,
 		.regs = ep->regs,
 		.entries = ep->entries,
 		.ranges = ep->ranges,
 		.pd = ep->pd,
 		.slot = ep->slot,
+		.commands = LOOK(ep->commands),
+		.done = LOOK(ep->done),
+		.failed = LOOK(ep->failed),
+		.waiting = between(atomic_load_explicit(&c->commands, memory_order_relaxed),
+				   LOOK(ep->taken), ep->entries),
+		.unread = between(LOOK(ep->events),
+				  atomic_load_explicit(&c->events, memory_order_relaxed),
+				  ep->entries),
+		.under = LOOK(ep->under),
+		.packets = LOOK(ep->outs),
+		.regions = LOOK(ep->regions_n),
+		.ranges_used = LOOK(ep->ranges_n),
+		.space = LOOK(ep->space) != NULL,
+		.code = LOOK(ep->code),
 	};
 }
 

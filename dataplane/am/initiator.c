@@ -31,10 +31,14 @@ tell(struct urn_tp *tp, struct urn_am_ep *ep, uint32_t id, uint8_t code, uint32_
 	ep->events++;
 	/* The event is there before the number says so: release. */
 	atomic_store_explicit(&ep->regs->dp.events, ep->events, memory_order_release);
-	if (code == URN_AM_DONE)
+	if (code == URN_AM_DONE) {
+		ep->done++;
 		URN_COUNT(tp, AM_DONE);
-	else
+	} else {
+		ep->failed++;
+		ep->code = code;
 		URN_COUNT(tp, AM_FAILED);
+	}
 }
 
 /* True when the ring of events has room for one more operation's. */
@@ -147,6 +151,7 @@ take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 	ep->taken++;
 	/* The client may write the slot anew: release. */
 	atomic_store_explicit(&ep->regs->dp.commands, ep->taken, memory_order_release);
+	ep->commands++;
 	URN_COUNT(tp, AM_COMMANDS);
 	op->at = tp->now;
 	op->sent = op->done = 0;

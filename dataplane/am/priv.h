@@ -109,6 +109,9 @@ struct urn_am_ep {
 	uint32_t entries, ranges; /* slots of a ring, and of the list; the same for its life */
 	uint32_t pd, slot;	  /* the same for its life */
 	uint32_t taken, events;	  /* commands taken, events written; wrap */
+	uint64_t commands;	  /* commands taken; other threads read it, as the next three */
+	uint64_t done, failed;	  /* operations that ended: without an error, with one */
+	uint8_t code;		  /* enum urn_am_code of the last error; 0: none yet */
 	uint32_t under;		  /* operations under way */
 	uint32_t queued;	  /* packets with URN_AM_OUT_QUEUED */
 	uint16_t outs;		  /* packets in `out` */
@@ -121,7 +124,7 @@ struct urn_am_ep {
 	struct urn_am_region *
 		*region; /* URN_AM_REGIONS_MAX, those with a key; owner; NULL: none yet */
 	struct urn_am_region *space; /* memory that is reached without a key; NULL: none; owner */
-	uint32_t ranges_n;	     /* ranges of all regions */
+	uint32_t regions_n, ranges_n; /* regions with a key or without; ranges of all of them */
 };
 
 /* A slot, which outlives its endpoints. */

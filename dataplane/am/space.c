@@ -218,6 +218,7 @@ urn_am_region_add(struct urn_tp *tp, struct urn_am_ep *ep, struct urn_am_region_
 	}
 	c->key = r->key;
 	ep->ranges_n += r->n;
+	ep->regions_n++;
 	return 0;
 }
 
@@ -233,6 +234,7 @@ urn_am_region_remove(struct urn_am_ep *ep, uint64_t key)
 	else
 		ep->region[key % URN_AM_REGIONS_MAX] = NULL;
 	ep->ranges_n -= r->n;
+	ep->regions_n--;
 	free(r);
 	return 0;
 }

@@ -102,6 +102,7 @@ urn_ctl_am_open(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 				    "%s: no more endpoints (at most %d on an engine)", a->cfg.name,
 				    URN_AM_ENDPOINTS_MAX);
 	}
+	c->am_eps++;
 	rep->handle = URN_MSG_HANDLE(a->engine_of[vector], o.v.slot);
 	rep->am.off = off;
 	rep->am.qid = o.v.qid;
@@ -261,6 +262,7 @@ urn_ctl_am_close(struct urn_client *c, const struct urn_abi_req *req, struct urn
 		return EINVAL;
 	urn_am_ep_look(v.shard->am, v.ep, &is);
 	urn_engine_call(v.shard->engine, close_ep, &v);
+	c->am_eps--;
 	urn_mem_pd_release(c->adapter->mem, is.pd);
 	urn_area_free(&c->area, (uint64_t)((uint8_t *)is.regs - c->area.base),
 		      urn_am_ep_bytes(is.entries, is.ranges));

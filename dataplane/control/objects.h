@@ -91,6 +91,7 @@ struct urn_client {
 	struct urn_handles cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
 	struct urn_handles channels;     /* struct urn_ctl_channel */
 	uint32_t msg_sets;               /* its register sets of messages; under the adapter's lock */
+	uint32_t am_eps; /* its endpoints of remote memory access; under the adapter's lock */
 	int reply_fd;                  /* remote: descriptor that the reply to this call brings; -1: none */
 	int reply_write_fd;            /* ... and its other end, which stays open here */
 	struct urn_pair_list held;     /* its QPs that send nothing yet (pair.h); under the adapter's lock */

@@ -4,23 +4,36 @@
  * transport, which makes no more of them when its list is full. Each engine keeps the pauses by its
  * own clock; the engine that receives one tells the others by their rings.
  *
- * The pauses come from the network, which is not trusted: one that never ends is given up after the
- * watchdog's time, and further ones are ignored as long as they come.
+ * The pauses come from the network, which is not trusted. The watchdog gives up pauses that let no
+ * frame go for its time, and pauses that each end in time when they leave the peer's part of the
+ * time only (switch/storm.h); further ones are ignored as long as they come. An adapter's port is
+ * open to a priority from the end of a pause to the begin of the next one: the peer takes frames
+ * for so long, whether there are any or not, or for the time that the frames which the pause held
+ * take on the wire.
  */
 #include "engine/obey.h"
 
 #include "engine/engine.h"
+#include "switch/storm.h"
 
 #define DEFAULT_BPS 10000000000ull
+
+/* The pauses of a priority. */
+struct urn_obey_level {
+	uint64_t until; /* ns: end of the pause; while not paused: of the last one; 0: none was */
+	uint64_t went; /* ns of the wire that the frames take which the last pause held; valid while
+			  not paused */
+	struct urn_storm storm; /* its restoring is valid while `ignore` */
+};
 
 /* The pauses of a shard's port. */
 struct urn_obey {
 	struct urn_obey_config cfg;
-	uint64_t quantum;		    /* ns of a quantum, << 16 */
-	uint8_t paused;			    /* bit p: priority p is paused until until[p] */
-	uint64_t until[URN_PFC_PRIORITIES]; /* ns; valid while paused */
-	uint64_t since;			    /* ns: when frames began to wait; 0: none does */
-	uint64_t ignore;		    /* ns: until when pauses are ignored; 0: they are not */
+	uint64_t quantum; /* ns of a quantum, << 16 */
+	uint8_t paused;	  /* bit p: priority p is paused until level[p].until */
+	uint8_t held;	  /* bit p: frames of it have waited since level[p].storm.stop_at */
+	uint8_t ignore;	  /* bit p: pauses are ignored, as the watchdog has ended one */
+	struct urn_obey_level level[URN_PFC_PRIORITIES];
 };
 
 struct urn_obey *
@@ -45,6 +58,43 @@ urn_obey_destroy(struct urn_obey *o)
 	free(o);
 }
 
+/* True when the watchdog ignores a pause of a priority, which came now. */
+static bool
+ignores(struct urn_obey *o, unsigned int priority, uint64_t now)
+{
+	struct urn_storm *storm = &o->level[priority].storm;
+
+	if (likely(!(o->ignore & 1u << priority)))
+		return false;
+	if (now < storm->restore) {
+		urn_storm_go_on(storm, o->cfg.restore_ns, now);
+		return true;
+	}
+	o->ignore &= (uint8_t) ~(1u << priority);
+	urn_storm_end(storm, o->cfg.restore_ns, storm->restore);
+	return false;
+}
+
+/* End a pause, which has run out or whose peer lets the priority go on now. */
+static void
+end_pause(struct urn_obey *o, unsigned int priority, uint64_t now)
+{
+	struct urn_obey_level *l = &o->level[priority];
+
+	o->paused &= (uint8_t) ~(1u << priority);
+	l->until = RTE_MIN(l->until, now);
+}
+
+static void
+begin_pause(struct urn_obey *o, unsigned int priority, uint64_t now)
+{
+	struct urn_obey_level *l = &o->level[priority];
+
+	o->paused |= (uint8_t)(1u << priority);
+	urn_storm_took(&l->storm, RTE_MAX(now - l->until, l->went));
+	l->went = 0;
+}
+
 void
 urn_shard_obey(struct urn_shard *s, const struct urn_pfc *pfc)
 {
@@ -56,21 +106,19 @@ urn_shard_obey(struct urn_shard *s, const struct urn_pfc *pfc)
 
 		if (!(pfc->enable & bit))
 			continue;
+		if (o->paused & bit && (pfc->quanta[i] == 0 || o->level[i].until <= now))
+			end_pause(o, i, now);
 		if (pfc->quanta[i] == 0) {
 			URN_COUNT(s->tp, PFC_RESUME);
-			o->paused &= (uint8_t)~bit;
-		} else if (now < o->ignore) {
-			/* The storm goes on. */
+		} else if (ignores(o, i, now)) {
 			URN_COUNT(s->tp, PFC_IGNORED);
-			o->ignore = now + o->cfg.restore_ns;
 		} else {
 			URN_COUNT(s->tp, PFC_PAUSE);
-			o->paused |= bit;
-			o->until[i] = now + urn_pfc_ns(pfc->quanta[i], o->quantum);
+			if (!(o->paused & bit))
+				begin_pause(o, i, now);
+			o->level[i].until = now + urn_pfc_ns(pfc->quanta[i], o->quantum);
 		}
 	}
-	if (!o->paused)
-		o->since = 0;
 }
 
 /* Give a message to the other engines that send at this adapter's port. */
@@ -109,23 +157,59 @@ urn_shard_take_control(struct urn_shard *s, struct rte_mbuf **m, unsigned int n)
 	return left;
 }
 
-/* End the pauses that have run out, or all of them when frames have waited too long. */
+/* True when the pauses of a priority have held its frames for too long. */
+static bool
+is_stuck(const struct urn_obey *o, unsigned int priority, uint64_t now)
+{
+	const struct urn_storm *storm = &o->level[priority].storm;
+
+	return now >= RTE_MIN(storm->stop_at + o->cfg.watchdog_ns,
+			      urn_storm_at(storm, o->cfg.watchdog_ns));
+}
+
+/*
+ * End the pauses that have run out, or all of them when frames have waited too long: frames that
+ * wait take the room of the list from all priorities.
+ */
 static void
 end_pauses(struct urn_shard *s)
 {
 	struct urn_obey *o = s->obey;
 	uint64_t now = s->tp->now;
+	bool stuck = false;
 
-	for (unsigned int i = 0; i < URN_PFC_PRIORITIES; i++)
-		if (o->until[i] <= now)
-			o->paused &= (uint8_t) ~(1u << i);
-	if (o->paused && o->since && now - o->since >= o->cfg.watchdog_ns) {
-		URN_COUNT(s->tp, PFC_STORM);
-		o->paused = 0;
-		o->ignore = now + o->cfg.restore_ns;
+	for (unsigned int i = 0; i < URN_PFC_PRIORITIES; i++) {
+		if (o->paused & 1u << i && o->level[i].until <= now)
+			end_pause(o, i, now);
+		stuck |= o->paused & o->held & 1u << i && is_stuck(o, i, now);
 	}
-	if (!o->paused)
-		o->since = 0;
+	if (likely(!stuck))
+		return;
+	URN_COUNT(s->tp, PFC_STORM);
+	for (unsigned int i = 0; i < URN_PFC_PRIORITIES; i++) {
+		if (!(o->paused & 1u << i))
+			continue;
+		end_pause(o, i, now);
+		o->held &= (uint8_t) ~(1u << i);
+		o->ignore |= (uint8_t)(1u << i);
+		urn_storm_begin(&o->level[i].storm, o->cfg.restore_ns, now);
+	}
+}
+
+/* Frames of the priorities `waiting` wait from now on, and those of others do not any more. */
+static void
+note_held(struct urn_obey *o, uint8_t waiting, uint64_t now)
+{
+	for (unsigned int i = 0; waiting != o->held && i < URN_PFC_PRIORITIES; i++) {
+		uint8_t bit = (uint8_t)(1u << i);
+		struct urn_storm *storm = &o->level[i].storm;
+
+		if (waiting & ~o->held & bit)
+			storm->stop_at = now;
+		else if (o->held & ~waiting & bit)
+			urn_storm_held(storm, RTE_MIN(o->level[i].until, now));
+	}
+	o->held = waiting;
 }
 
 unsigned int
@@ -135,22 +219,30 @@ urn_shard_may_send(struct urn_shard *s)
 	struct urn_tp *tp = s->tp;
 	struct rte_mbuf *wait[URN_TP_TX];
 	unsigned int may = 0, waiting = 0;
+	uint8_t set = 0;
 
-	if (!o->paused)
+	if (likely(!(o->paused | o->held)))
 		return tp->tx_n;
 	end_pauses(s);
-	for (unsigned int i = 0; i < tp->tx_n && o->paused; i++) {
-		if (o->paused & 1u << urn_classify(&o->cfg.map, tp->tx[i]))
-			wait[waiting++] = tp->tx[i];
-		else
-			tp->tx[may++] = tp->tx[i];
-	}
-	if (!o->paused)
+	if (!(o->paused | o->held))
 		return tp->tx_n;
+	for (unsigned int i = 0; i < tp->tx_n; i++) {
+		unsigned int p = urn_classify(&o->cfg.map, tp->tx[i]);
+
+		if (o->paused & 1u << p) {
+			set |= (uint8_t)(1u << p);
+			wait[waiting++] = tp->tx[i];
+			continue;
+		}
+		/* A quantum is the time of 64 bytes. */
+		if (o->held & 1u << p)
+			o->level[p].went += tp->tx[i]->pkt_len * o->quantum >> 22;
+		tp->tx[may++] = tp->tx[i];
+	}
+	note_held(o, set, tp->now);
 	if (waiting) {
 		memcpy(tp->tx + may, wait, waiting * sizeof(wait[0]));
 		URN_COUNT(tp, TX_PAUSED);
 	}
-	o->since = !waiting ? 0 : o->since ? o->since : tp->now;
 	return may;
 }

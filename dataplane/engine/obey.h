@@ -14,8 +14,11 @@
 struct urn_obey_config {
 	bool on; /* obey; else frames of MAC control are dropped like other unknown ones */
 	/*
-	 * ns; a priority that has frames and is paused for so long without a gap goes on, and
-	 * ignores pauses until none has come for restore_ns. 0: URN_OBEY_NS
+	 * ns; a priority that has frames and sends none for so long because it is paused, or that
+	 * is paused for URN_STORM_WATCHDOGS times so long while its peer takes less than the part
+	 * 1 / URN_STORM_PART of the time, goes on, and ignores pauses until none has come for
+	 * restore_ns, or for up to 1 << URN_STORM_DOUBLES times so long after storms again and
+	 * again (switch/storm.h). 0: URN_OBEY_NS
 	 */
 	uint64_t watchdog_ns, restore_ns;
 	struct urn_classify_map map; /* priorities of the frames that the adapter sends */

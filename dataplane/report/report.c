@@ -2,6 +2,7 @@
 /* Reports on objects that exist from the start: ports, adapters, engines, their tables and counters. */
 #include "report/report_priv.h"
 #include "abi/clock.h"
+#include "am/am.h"
 #include "msg/msg.h"
 #include "server/server.h"
 #include "pmd_glue/plug.h"
@@ -208,17 +209,19 @@ adapter_more(const struct urn_adapter *a, struct urn_report_sink *s)
 static void
 adapter_counts(const struct urn_adapter *a, struct urn_report_sink *s)
 {
-	uint64_t qps = 0, sets = 0, flows = 0;
+	uint64_t qps = 0, sets = 0, eps = 0, flows = 0;
 
 	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++) {
 		if (!a->shard[e])
 			continue;
 		qps += LOOK(a->shard[e]->tp->qp_count);
 		sets += urn_msg_count(a->shard[e]->msg);
+		eps += urn_am_count(a->shard[e]->am);
 		flows += urn_flow_count(a->shard[e]->tp);
 	}
 	s->u64(s, "qps", qps);
 	s->u64(s, "msg_sets", sets);
+	s->u64(s, "am_endpoints", eps);
 	s->u64(s, "flows", flows);
 }
 

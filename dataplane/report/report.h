@@ -105,6 +105,8 @@ urn_report_fn urn_report_srqs;
 urn_report_fn urn_report_mrs; /* regions and windows */
 /* report_msg.c */
 urn_report_fn urn_report_msgs; /* register sets of messages */
+/* report_am.c */
+urn_report_fn urn_report_ams; /* endpoints of remote memory access */
 /* report_qp.c */
 urn_report_fn urn_report_qps;
 

@@ -49,32 +49,22 @@ one_set(const struct urn_adapter *a, const struct urn_client *c, unsigned int en
 	s->end(s);
 }
 
-/* Report sets of an adapter on an engine, from slot q->at.inner on. */
-static bool
-walk_shard(struct report_walk *w, const struct urn_adapter *a, unsigned int engine)
+/* Report the set of a slot, if the query asks for it. */
+static void
+look_at_slot(struct report_walk *w, const struct urn_adapter *a, unsigned int engine, uint32_t slot)
 {
 	const struct urn_msg_regs *r = a->shard[engine]->msg;
-	uint32_t *i = &w->q->at.inner;
+	const struct urn_msg_rset *set = urn_msg_set_at(r, slot);
+	const struct urn_client *c;
+	struct urn_msg_view v;
 
-	while (*i < urn_msg_slots(r)) {
-		const struct urn_msg_rset *set;
-		const struct urn_client *c;
-		struct urn_msg_view v;
-
-		if (report_full(w))
-			return false;
-		w->scan--;
-		set = urn_msg_set_at(r, (*i)++);
-		if (set == NULL)
-			continue;
-		urn_msg_look(r, set, &v);
-		c = urn_client_of(urn_share_client(v.share));
-		if (w->q->client && (c == NULL || c->id != w->q->client))
-			continue;
-		one_set(a, c, engine, &v, w->s);
-		w->rows--;
-	}
-	return true;
+	if (set == NULL)
+		return;
+	urn_msg_look(r, set, &v);
+	if (!report_asks_for(w, v.share, &c))
+		return;
+	one_set(a, c, engine, &v, w->s);
+	w->rows--;
 }
 
 static bool
@@ -82,9 +72,12 @@ adapter_sets(struct report_walk *w, struct urn_adapter *a)
 {
 	struct urn_report_at *at = &w->q->at;
 
-	for (; at->middle < URN_ABI_MAX_ENGINES; at->middle++, at->inner = 0)
-		if (a->shard[at->middle] && !walk_shard(w, a, at->middle))
+	for (; at->middle < URN_ABI_MAX_ENGINES; at->middle++, at->inner = 0) {
+		const struct urn_shard *s = a->shard[at->middle];
+
+		if (s && !report_slots_walk(w, a, at->middle, urn_msg_slots(s->msg), look_at_slot))
 			return false;
+	}
 	return true;
 }
 

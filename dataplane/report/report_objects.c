@@ -88,6 +88,29 @@ report_clients_walk(struct report_walk *w, struct urn_err *err, report_client_fn
 	return report_adapters_walk(&cw.walk, err, walk_clients);
 }
 
+bool
+report_slots_walk(struct report_walk *w, const struct urn_adapter *a, unsigned int engine,
+		  uint32_t n, report_slot_fn *one)
+{
+	uint32_t *slot = &w->q->at.inner;
+
+	while (*slot < n) {
+		if (report_full(w))
+			return false;
+		w->scan--;
+		one(w, a, engine, (*slot)++);
+	}
+	return true;
+}
+
+bool
+report_asks_for(const struct report_walk *w, const struct urn_tp_share *share,
+		const struct urn_client **c)
+{
+	*c = urn_client_of(urn_share_client(share));
+	return !w->q->client || (*c && (*c)->id == w->q->client);
+}
+
 void
 report_owner(struct urn_report_sink *s, const struct urn_client *c)
 {
@@ -118,7 +141,7 @@ program_of(const struct urn_client *c, char name[32])
 		name[n - 1] = '\0';
 }
 
-/* Sources of the client's that are no register sets. */
+/* Sources of the client's that are neither register sets nor endpoints. */
 static uint64_t
 qps_of(const struct urn_client *c)
 {
@@ -130,7 +153,7 @@ qps_of(const struct urn_client *c)
 		if (cs)
 			n += LOOK(cs->used) - LOOK(cs->free_n);
 	}
-	return n - c->msg_sets;
+	return n - c->msg_sets - c->am_eps;
 }
 
 /* Report how the client's foreign memory is read: by process number, and how often that was refused. */
@@ -165,6 +188,7 @@ one_client(struct report_walk *w, const struct urn_client *c)
 	s->u64(s, "srqs", c->srqs.n);
 	s->u64(s, "channels", c->channels.n);
 	s->u64(s, "msg_sets", c->msg_sets);
+	s->u64(s, "am_endpoints", c->am_eps);
 	s->u64(s, "mrs", c->quota.used[URN_QUOTA_MR]);
 	s->u64(s, "pinned_bytes", c->quota.used[URN_QUOTA_PINNED]);
 	s->flag(s, "foreign", c->space != NULL);

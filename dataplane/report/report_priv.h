@@ -94,6 +94,17 @@ typedef bool report_client_fn(struct report_walk *w, const struct urn_client *c)
 int report_adapters_walk(struct report_walk *w, struct urn_err *err, report_adapter_fn *one);
 /* Walk the clients of those adapters, newest first; q->at.inner is 0 when a client begins. */
 int report_clients_walk(struct report_walk *w, struct urn_err *err, report_client_fn *one);
+/*
+ * Walk the slots below n of an engine's table from q->at.inner on. one: reports the object of a
+ * slot, if there is one. returns: like report_adapter_fn
+ */
+typedef void report_slot_fn(struct report_walk *w, const struct urn_adapter *a, unsigned int engine,
+			    uint32_t slot);
+bool report_slots_walk(struct report_walk *w, const struct urn_adapter *a, unsigned int engine,
+		       uint32_t n, report_slot_fn *one);
+/* True when the query asks for objects of the client of a share. c: set: that client; NULL: none */
+bool report_asks_for(const struct report_walk *w, const struct urn_tp_share *share,
+		     const struct urn_client **c);
 struct report_walk report_walk_begin(const struct urn_report_source *src,
 				     struct urn_report_query *q, struct urn_report_sink *s);
 

@@ -83,8 +83,8 @@ urn_lossless_charge(struct urn_lossless_port *out, unsigned int priority, struct
 		return;
 	if (q->tail - q->head == 1) {
 		out->level[priority].progress = start;
-		out->level[priority].stop_at = start;
-		out->level[priority].debt = 0;
+		out->level[priority].storm.stop_at = start;
+		out->level[priority].storm.debt = 0;
 		ll->due = RTE_MIN(ll->due, start + ll->cfg.watchdog_ns);
 	}
 	m->port = ll->in;

@@ -5,6 +5,7 @@
 
 #include "switch/lossless.h"
 #include "switch/queue.h"
+#include "switch/storm.h"
 #include "switch/switch.h"
 
 struct urn_switch_port;
@@ -19,15 +20,8 @@ struct urn_lossless_level {
 	uint64_t until;	   /* ns: end of the pause that a peer asked for; valid while `asked` */
 	uint64_t progress; /* ns: end on the wire of the frame that went last, or when the first of
 			      those that wait could go; valid while frames wait */
-	uint64_t stop_at;  /* ns: when the peer's pause began for frames that wait; valid while
-			      `asked` and frames wait */
-	uint64_t debt; /* ns: time for which pauses held frames, less that of frames that went since
-			  (pause.c); without the present pause; valid while frames wait */
-	uint64_t calm; /* ns: when storms so far are forgotten; 0: there was none; not valid while
-			  `restoring` */
-	uint8_t storms; /* storms that came before others were forgotten, at most STORM_DOUBLES */
-	uint64_t restore;  /* ns: end of the time in which pauses are ignored; valid while
-			      `restoring` */
+	struct urn_storm storm; /* pauses that end in time; its debt is valid while frames wait,
+				   its restoring lasts while `restoring` */
 };
 
 /* A port of a lossless switch. */

@@ -7,31 +7,18 @@
  *
  *    FLOWS ── frames wait, none went for watchdog_ns: drop them ──► RESTORING (pauses are ignored)
  *      │                                                                ▲   │
- *      ├────── pauses leave frames less than STORM_PART of the time ────┘   │
+ *      ├────── pauses leave frames less than their part of the time ────┘   │
  *      ▲                                                                    │
  *      └───────────── no pause came for restore_ns ─────────────────────────┘
  *
- * The second reason is a debt: the time for which the peer's pauses have held frames, less
- * STORM_PART times the wire's time of the frames that went. Frames are dropped when the debt
- * is STORM_WATCHDOGS times watchdog_ns. An empty queue has none: the peer has taken all.
- *
- * RESTORING lasts twice as long after each storm that comes before the last is forgotten, so that a
- * peer that begins anew each time stops senders for a small part of the time only.
+ * The second reason is a debt (storm.h): the time for which the peer's pauses have held frames,
+ * less URN_STORM_PART times the wire's time of the frames that went. An empty queue has none: the
+ * peer has taken all.
  */
 #include "switch/lossless_state.h"
 
 #include "switch/pfc.h"
 #include "switch/switch_state.h"
-
-enum {
-	/* Watchdog times of pauses until a peer that lets few frames go is stuck. */
-	STORM_WATCHDOGS = 4,
-	/* A peer that takes this part of what its wire carries is slow only. */
-	STORM_PART = 1024,
-	/* Times that restoring gets longer; a storm is forgotten 1 << so many of its times later.
-	 */
-	STORM_DOUBLES = 6,
-};
 
 /* Take the lowest bit, number *i, out of a set. returns: false: the set is empty */
 static inline bool
@@ -52,36 +39,25 @@ counters(const struct urn_lossless_port *p, unsigned int priority)
 
 /* ---- the output's side */
 
-/* ns: when pauses have held the frames of an output's priority for too long. The priority is
- * paused. */
-static inline uint64_t
-storm_at(const struct urn_lossless_port *p, unsigned int priority)
-{
-	const struct urn_lossless_level *l = &p->level[priority];
-	uint64_t most = STORM_WATCHDOGS * p->ll->cfg.watchdog_ns;
-
-	return l->stop_at + most - RTE_MIN(l->debt, most);
-}
-
 /* A pause began at `now`, ns. */
 static void
 begin_stop(struct urn_lossless_port *p, unsigned int priority, uint64_t now)
 {
 	p->asked |= (uint8_t)(1u << priority);
-	p->level[priority].stop_at = now;
-	p->ll->due = RTE_MIN(p->ll->due, storm_at(p, priority));
+	p->level[priority].storm.stop_at = now;
+	p->ll->due = RTE_MIN(p->ll->due,
+			     urn_storm_at(&p->level[priority].storm, p->ll->cfg.watchdog_ns));
 }
 
 /* A pause ended at `end`, ns. */
 static void
 end_stop(struct urn_lossless_port *p, unsigned int priority, uint64_t end)
 {
-	struct urn_lossless_level *l = &p->level[priority];
 	uint8_t bit = (uint8_t)(1u << priority);
 
 	p->asked &= (uint8_t)~bit;
-	if (p->queue->waiting & bit && end > l->stop_at)
-		l->debt += end - l->stop_at;
+	if (p->queue->waiting & bit)
+		urn_storm_held(&p->level[priority].storm, end);
 }
 
 void
@@ -91,8 +67,7 @@ urn_lossless_went(struct urn_lossless_port *out, unsigned int priority, uint32_t
 	struct urn_lossless_level *l = &out->level[priority];
 
 	/* A quantum is the time of 64 bytes. */
-	took = RTE_MAX(took, len * out->quantum >> 22) * STORM_PART;
-	l->debt -= RTE_MIN(l->debt, took);
+	urn_storm_took(&l->storm, RTE_MAX(took, len * out->quantum >> 22));
 	l->progress = end;
 }
 
@@ -110,8 +85,7 @@ urn_lossless_pause(struct urn_switch_port *p, unsigned int priority, uint64_t un
 	} else if (l->restoring & bit) {
 		/* The storm goes on. */
 		counters(l, priority)[URN_SWQ_C_PAUSE_IGNORED]++;
-		l->level[priority].restore =
-			RTE_MAX(l->level[priority].restore, now + l->ll->cfg.restore_ns);
+		urn_storm_go_on(&l->level[priority].storm, l->ll->cfg.restore_ns, now);
 	} else {
 		if (!(l->asked & bit))
 			begin_stop(l, priority, now);
@@ -213,7 +187,6 @@ static void
 fire(struct urn_switch_port *p, unsigned int priority, uint64_t now)
 {
 	struct urn_lossless_port *l = p->ll;
-	struct urn_lossless_level *v = &l->level[priority];
 	struct rte_mbuf *m;
 	uint64_t since;
 
@@ -225,8 +198,7 @@ fire(struct urn_switch_port *p, unsigned int priority, uint64_t now)
 	}
 	l->asked &= (uint8_t) ~(1u << priority);
 	l->restoring |= (uint8_t)(1u << priority);
-	v->storms = now < v->calm ? (uint8_t)RTE_MIN(v->storms + 1, STORM_DOUBLES) : 0;
-	v->restore = now + (l->ll->cfg.restore_ns << v->storms);
+	urn_storm_begin(&l->level[priority].storm, l->ll->cfg.restore_ns, now);
 	p->resumed = RTE_MAX(p->resumed, now);
 }
 
@@ -238,7 +210,7 @@ stuck_at(const struct urn_lossless_port *l, unsigned int priority)
 
 	if (!(l->asked & 1u << priority))
 		return end;
-	storm = storm_at(l, priority);
+	storm = urn_storm_at(&l->level[priority].storm, l->ll->cfg.watchdog_ns);
 	/* A pause that runs out before has ended, even if nobody has looked since. */
 	return storm < l->level[priority].until ? RTE_MIN(end, storm) : end;
 }
@@ -253,11 +225,11 @@ watch(struct urn_switch_port *p, uint64_t now)
 	for (unsigned int i, set = l->restoring; take_bit(&set, &i);) {
 		struct urn_lossless_level *v = &l->level[i];
 
-		if (now < v->restore)
+		if (now < v->storm.restore)
 			continue;
 		l->restoring &= (uint8_t) ~(1u << i);
 		v->progress = RTE_MAX(v->progress, now);
-		v->calm = now + (l->ll->cfg.restore_ns << (v->storms + STORM_DOUBLES));
+		urn_storm_end(&v->storm, l->ll->cfg.restore_ns, now);
 	}
 	for (unsigned int i,
 	     set = p->queue.waiting & l->ll->cfg.priorities & ~(unsigned int)l->restoring;
@@ -270,7 +242,7 @@ watch(struct urn_switch_port *p, uint64_t now)
 			due = RTE_MIN(due, end);
 	}
 	for (unsigned int i, set = l->restoring; take_bit(&set, &i);) {
-		due = RTE_MIN(due, l->level[i].restore);
+		due = RTE_MIN(due, l->level[i].storm.restore);
 	}
 	return due;
 }

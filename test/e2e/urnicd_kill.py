@@ -55,7 +55,7 @@ OPS = ("write_bw", "send_bw", "read_bw", "atomic_bw", "send_lat")
 
 
 READY = 32  # packets that an adapter keeps at hand, at most: a burst
-OBJECTS = ("client", "qp", "cq", "srq", "mr")
+OBJECTS = ("client", "qp", "cq", "srq", "msg", "am", "mr")
 ADAPTERS = ("a0", "b0")
 
 

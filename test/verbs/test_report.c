@@ -31,7 +31,8 @@ ports_and_adapters(void **state)
 	report_all_of(urn_report_adapters);
 	assert_int_equal(report_notes.objects, 2);
 	report_has("adapter name=urnic0 node=a port=p0 link=yes ");
-	report_has(" ipv4=10.0.0.2 ipv6= engines=1 clients=1 qps=1 msg_sets=0 flows=0 window=256 rto_floor_us=4000 ");
+	report_has(" ipv4=10.0.0.2 ipv6= engines=1 clients=1 qps=1 msg_sets=0 am_endpoints=0 "
+		   "flows=0 window=256 rto_floor_us=4000 ");
 	assert_int_equal(
 		report_ask(urn_report_adapters, &(struct urn_report_query){.name = "urnic1"}, NULL),
 		1);

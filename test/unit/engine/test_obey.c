@@ -218,13 +218,141 @@ no_storm(void **state)
 	assert_int_equal(COUNT(0, PFC_STORM), 0);
 }
 
+/* Send the frames that may go, and have another one in the list. returns: how many went */
+static unsigned int
+send_frames(void)
+{
+	unsigned int n = urn_shard_may_send(&t.shard[0]);
+
+	rte_pktmbuf_free_bulk(t.tp[0]->tx, n);
+	t.tp[0]->tx_n -= n;
+	memmove(t.tp[0]->tx, t.tp[0]->tx + n, t.tp[0]->tx_n * sizeof(t.tp[0]->tx[0]));
+	while (t.tp[0]->tx_n < 4)
+		add(0, 26);
+	return n;
+}
+
+/*
+ * A peer whose pauses end every 100 ms, each time for `gap` ns, for 30 seconds. returns: ms in
+ * which the frames were held
+ */
+static unsigned int
+pause_often(uint64_t gap)
+{
+	unsigned int held = 0;
+
+	for (unsigned int i = 0; i < 30000; i++) {
+		if (i % 100 == 99) {
+			receive(0, 3, 0);
+			if (gap)
+				send_frames();
+			t.tp[0]->now += gap;
+		}
+		receive(0, 3, 0xffff);
+		held += send_frames() == 0;
+		t.tp[0]->now += MS;
+	}
+	return held;
+}
+
+/* A peer that lets frames go for a moment, whenever the watchdog is about to look, stops them for
+ * four times the watchdog's time, once. */
+static void
+storm_in_turns(void **state)
+{
+	unsigned int held;
+
+	(void)state;
+	add(0, 26);
+	held = pause_often(1000);
+	assert_in_range(held, 790, 820);
+	assert_int_equal(COUNT(0, PFC_STORM), 1);
+}
+
+/* A peer that lets them go, and pauses again before the engine has sent any, lets none go. */
+static void
+storm_without_gap(void **state)
+{
+	unsigned int held;
+
+	(void)state;
+	add(0, 26);
+	held = pause_often(0);
+	assert_in_range(held, 199, 201);
+	assert_int_equal(COUNT(0, PFC_STORM), 1);
+}
+
+/* A peer that leaves a 1,024th of the time is slow only, and frames wait for it. */
+static void
+slow_peer(void **state)
+{
+	(void)state;
+	add(0, 26);
+	assert_in_range(pause_often(100000), 29600, 30000);
+	assert_int_equal(COUNT(0, PFC_STORM), 0);
+}
+
+/* A peer that lets go a full list each time takes its part of the wire, however short the gap. */
+static void
+slow_peer_full_list(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 300; i++) {
+		while (t.tp[0]->tx_n < 40) {
+			add(0, 26);
+			assert_non_null(rte_pktmbuf_append(t.tp[0]->tx[t.tp[0]->tx_n - 1], 1000));
+		}
+		receive(0, 3, 0xffff);
+		assert_int_equal(urn_shard_may_send(&t.shard[0]), 0);
+		t.tp[0]->now += 30 * MS; /* 40 frames take 34 us of the wire */
+		receive(0, 3, 0);
+		assert_int_equal(send_frames(), 40);
+		t.tp[0]->now += 1000;
+	}
+	assert_int_equal(COUNT(0, PFC_STORM), 0);
+}
+
+/* A peer that storms anew after each end of restoring stops frames for a small part of the time. */
+static void
+storm_again(void **state)
+{
+	unsigned int held = 0, turns = 300000;
+	uint64_t quiet = 0;
+
+	(void)state;
+	add(0, 26);
+	for (unsigned int i = 0; i < turns; i++) {
+		if (t.tp[0]->now >= quiet) {
+			uint64_t ignored = COUNT(0, PFC_IGNORED);
+
+			receive(0, 3, 0xffff);
+			if (COUNT(0, PFC_IGNORED) != ignored)
+				quiet = t.tp[0]->now + URN_OBEY_NS; /* it waits until they count */
+		}
+		held += send_frames() == 0;
+		t.tp[0]->now += MS;
+	}
+	print_message("%u storms held frames for %.1f %% of the time\n",
+		      (unsigned int)COUNT(0, PFC_STORM), 100.0 * held / turns);
+	assert_true(held < turns / 20);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(by_priority), TEST(other_engine), TEST(malformed), TEST(storm), TEST(no_storm),
+		TEST(by_priority),
+		TEST(other_engine),
+		TEST(malformed),
+		TEST(storm),
+		TEST(no_storm),
+		TEST(storm_in_turns),
+		TEST(storm_without_gap),
+		TEST(slow_peer),
+		TEST(slow_peer_full_list),
+		TEST(storm_again),
 	};
 
 	return cmocka_run_group_tests_name("engine_obey", tests, NULL, NULL);
