@@ -154,7 +154,8 @@ struct ms_node {
 	uint64_t cut_until;           /* ns: the wire carries nothing until then */
 	/* Frames to the node that wait in the network, as in a switch whose port is paused. */
 	struct rte_mbuf *held[MS_HELD];
-	unsigned int held_n;
+	unsigned int held_n, held_room;
+	bool held_lossy;              /* frames beyond held_room are lost; else they come before the others */
 	uint64_t held_until;          /* ns: frames come again from then on */
 	bool dying;                   /* dies when the next packets came, before they are answered */
 	uint64_t crowded_at;	      /* ns: many long messages were being put together; 0: never */

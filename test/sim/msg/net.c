@@ -249,8 +249,12 @@ nic_receive(struct ms_node *n, struct rte_mbuf *m)
 		ms_node_wake(n, w->now);
 		return;
 	}
-	if (n->held_until > w->now && n->held_n < MS_HELD) {
+	if (n->held_until > w->now && n->held_n < n->held_room) {
 		n->held[n->held_n++] = m;
+		return;
+	}
+	if (n->held_until > w->now && n->held_lossy) {
+		rte_pktmbuf_free(m);
 		return;
 	}
 	if (is_cut(n) || !n->tp)

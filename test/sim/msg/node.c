@@ -130,8 +130,11 @@ ms_node_kill(struct ms_node *n, bool hold)
 	ms_node_stop(n);
 	w->stats.restarts++;
 	n->up_at = w->now + 5 * MS_MS + ms_upto(w, ms_one_in(w, 8) ? 6 * MS_S : 200 * MS_MS);
-	if (hold)
-		n->held_until = n->up_at + ms_upto(w, ms_one_in(w, 4) ? 2 * MS_S : 100 * MS_MS);
+	if (!hold)
+		return;
+	n->held_until = n->up_at + ms_upto(w, ms_one_in(w, 4) ? 2 * MS_S : 100 * MS_MS);
+	n->held_room = ms_one_in(w, 2) ? MS_HELD : 1 + (unsigned int)ms_upto(w, 8);
+	n->held_lossy = ms_one_in(w, 2);
 }
 
 void
