@@ -150,6 +150,8 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.learn = a->learn ? tp_learn : NULL,
 		.learn_ctx = a->learn,
 		.gsi = a->learn || a->cm,
+		.clock = urn_engine_clock,
+		.clock_ctx = s->engine,
 		.ah = tp_ah,
 		.ah_ctx = a,
 		.give_cqe = urn_shard_give_cqe,

@@ -142,6 +142,16 @@ urn_engine_now(struct urn_engine *e)
 	return ask.now;
 }
 
+uint64_t
+urn_engine_clock(void *ctx)
+{
+	const struct urn_engine *e = ctx;
+	uint64_t now = time_at(e, rte_rdtsc());
+
+	/* The thread may have moved to a core with a lower count since the turn began. */
+	return (int64_t)(now - e->turned) < 0 ? e->turned : now;
+}
+
 int
 urn_engine_add(struct urn_engine *e, struct urn_shard *s)
 {

@@ -236,6 +236,8 @@ urn_flow_renew(struct urn_tp *tp, struct urn_flow *f)
 	f->tx_epoch = (uint64_t)tp->cfg.flow_epoch << 32 | (uint32_t)++tp->flows->epochs;
 	f->tx_start = 0;
 	f->tx_born = 0;
+	f->asks = 0;
+	f->flags &= (uint16_t)~URN_FLOWF_UNSURE;
 	f->tx_at = tp->now;
 	f->out = f->lost = 0;
 	f->gone_n = 0; /* the node forgets messages of the epoch before */

@@ -25,6 +25,15 @@ put_hdr(const struct urn_tp *tp, uint8_t *bth, uint64_t epoch, uint8_t key, uint
 	return h;
 }
 
+/* Age of this node as acknowledgements tell it, network order. */
+static uint16_t
+age_now(const struct urn_tp *tp)
+{
+	uint64_t ms = (urn_flow_clock(tp) - tp->flows->born) / 1000000;
+
+	return rte_cpu_to_be_16((uint16_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX));
+}
+
 static void
 put_ack(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_said *s, uint8_t *bth)
 {
@@ -42,7 +51,7 @@ put_ack(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_said 
 	a->flags = (uint8_t)((any ? URN_FLOW_ACK_HOLES : 0) |
 			     (f->flags & URN_FLOWF_MARKED ? URN_FLOW_ACK_MARKED : 0));
 	a->refused = (uint8_t)s->n;
-	a->rsvd = 0;
+	a->age = unlikely(f->flags & URN_FLOWF_DOUBTED) ? age_now(tp) : 0;
 	if (unlikely(s->n))
 		urn_flow_put_said(f, (struct urn_flow_refused *)(a + 1));
 }
@@ -160,6 +169,7 @@ urn_flow_refuse(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], ui
 	memset(a, 0, sizeof(*a));
 	a->flags = ahead ? URN_FLOW_ACK_HOLES : 0;
 	a->bitmap[psn % URN_FLOW_WINDOW / 8] = (uint8_t)(ahead ? 1u << psn % 8 : 0);
+	a->age = age_now(tp);
 	a->refused = 1;
 	r = (struct urn_flow_refused *)(a + 1);
 	r->psn = rte_cpu_to_be_32(psn);
@@ -169,20 +179,21 @@ urn_flow_refuse(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], ui
 }
 
 void
-urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key, uint32_t engine,
 	     uint32_t una)
 {
 	const struct urn_eth *eth = rte_pktmbuf_mtod(m, const struct urn_eth *);
 	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
+	struct urn_flow_ack *a;
 	struct urn_txd *d;
 	uint8_t *bth;
 
-	d = answer(tp, gid, eth->src, key, URN_FLOW_ACK, (uint32_t)sizeof(struct urn_flow_ack),
-		   &bth);
+	d = answer(tp, gid, eth->src, key, URN_FLOW_ACK, (uint32_t)sizeof(*a), &bth);
 	if (!d)
 		return; /* the sender repeats its data, and is asked then */
-	memset(put_hdr(tp, bth, h->epoch, key, tp->cfg.engine, una) + 1, 0,
-	       sizeof(struct urn_flow_ack));
+	a = (struct urn_flow_ack *)(put_hdr(tp, bth, h->epoch, key, engine, una) + 1);
+	memset(a, 0, sizeof(*a));
+	a->age = age_now(tp);
 	urn_flow_emit(tp, d, false);
 	URN_COUNT(tp, FLOW_ACKS_TX);
 }
@@ -222,6 +233,8 @@ struct ack {
 	const uint8_t *bitmap;
 	uint32_t expected; /* all PSNs before it came */
 	int32_t newest;    /* number of the latest transmission that is acknowledged, less urn_flow.sent_no; at most 0 */
+	uint32_t start;    /* start of the node */
+	uint16_t age;      /* ms: age of the node, at least */
 	uint8_t refused_n;
 	uint8_t flags;
 };
@@ -234,8 +247,11 @@ read_ack(struct rte_mbuf *m, const struct urn_flow *f, struct ack *a)
 	const struct urn_flow_ack *w = (const struct urn_flow_ack *)urn_pkt_payload(m);
 	uint32_t len = urn_pkt(m)->payload_len;
 
-	if (len < sizeof(*w) || len < sizeof(*w) + w->refused * sizeof(struct urn_flow_refused) || !h->start)
+	a->start = rte_be_to_cpu_32(h->start);
+	if (len < sizeof(*w) || len < sizeof(*w) + w->refused * sizeof(struct urn_flow_refused) ||
+	    a->start < URN_FLOW_START_MIN)
 		return false;
+	a->age = rte_be_to_cpu_16(w->age);
 	a->refused = (const struct urn_flow_refused *)(w + 1);
 	a->refused_n = w->refused;
 	a->flags = w->flags;
@@ -389,10 +405,57 @@ progress(struct urn_tp *tp, struct urn_flow *f)
 		urn_flow_arm(tp, f);
 }
 
+/* True when the node that sent an acknowledgement was up before the epoch's first packet was sent. */
+static bool
+is_older(const struct urn_tp *tp, const struct urn_flow *f, const struct ack *a)
+{
+	uint32_t spent = (uint32_t)(urn_flow_clock(tp) >> URN_FLOW_AGE_SHIFT) - f->tx_born;
+
+	if (f->flags & URN_FLOWF_LOOP)
+		return true;
+	/* Time since then, rounded up: the answer may have been on its way for a part of that. */
+	return ((spent + 1ull) << URN_FLOW_AGE_SHIFT) <= (a->age + (uint64_t)URN_FLOW_UP_MS) * 1000000;
+}
+
+/*
+ * An acknowledgement tells another start than the flow knows. When none was known, this one counts if all packets of
+ * the epoch went to this life of the node. returns: false: the acknowledgement is of another life than one before
+ */
+static bool
+meet(const struct urn_tp *tp, struct urn_flow *f, const struct ack *a)
+{
+	if (f->tx_start)
+		return false;
+	if (!is_older(tp, f, a)) {
+		f->flags |= URN_FLOWF_UNSURE;
+		return true;
+	}
+	f->tx_start = a->start;
+	f->flags &= (uint16_t)~URN_FLOWF_UNSURE;
+	return true;
+}
+
+/*
+ * The node kept nothing, and wants to see its start. If the sender is not sure that the node was up before, the
+ * answer may have taken too long: a packet is repeated for another answer, and the node resets the flow if it is
+ * younger than the packet says.
+ */
+static void
+was_asked(struct urn_tp *tp, struct urn_flow *f)
+{
+	struct urn_work *w = f->tx.head;
+
+	if (f->tx_start) {
+		urn_flow_lose_all(tp, f);
+	} else if (w && w->flow.state == URN_FLOW_OUT && !f->lost && f->asks < URN_FLOW_ASKS) {
+		f->asks++;
+		urn_flow_lose(f, w);
+	}
+}
+
 void
 urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own)
 {
-	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
 	struct urn_flow *f = answered_flow(tp, m, gid, own);
 	struct ack a;
 	bool asked;
@@ -402,12 +465,15 @@ urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 		URN_COUNT(tp, FLOW_DROP_FORMAT);
 		f = NULL;
 	}
+	asked = f && !f->tx_start;
+	if (f && unlikely(f->tx_start != a.start) && !meet(tp, f, &a)) {
+		URN_COUNT(tp, FLOW_DROP_STALE);
+		f = NULL;
+	}
 	if (!f) {
 		urn_tp_done(tp, m);
 		return;
 	}
-	asked = !f->tx_start;
-	f->tx_start = rte_be_to_cpu_32(h->start);
 	/* The rate before the packets in flight are counted down. */
 	if (unlikely(a.flags & URN_FLOW_ACK_MARKED) && tp->dcqcn.line)
 		urn_congestion_reported(tp, &f->user.source, &f->congestion, rate_now(tp, f));
@@ -415,8 +481,8 @@ urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 		if (unlikely(a.flags & URN_FLOW_ACK_HOLES))
 			judge(tp, f, &a);
 		progress(tp, f);
-	} else if (unlikely(asked)) { /* the node kept nothing, and wants to see its start */
-		urn_flow_lose_all(tp, f);
+	} else if (unlikely(asked)) {
+		was_asked(tp, f);
 	}
 	if (urn_flow_has_new(f) || f->lost)
 		urn_flow_sched(tp, f);

@@ -39,6 +39,7 @@ enum {
 	URN_FLOW_FRAMES = 16, /* packets of a flow in a turn */
 	URN_FLOW_FIRST =
 		16, /* packets under way until the node acknowledges the first one of an epoch */
+	URN_FLOW_ASKS = 32, /* packets repeated at once in an epoch because a node's answer told too little of its age */
 	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time */
 	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
 	URN_FLOW_WHOLES_FLOW = 16, /* ... of a flow: more than URN_FLOW_ACTIVE, and so those that
@@ -54,6 +55,7 @@ enum {
 					   at the same time */
 	URN_FLOW_OWNERS = 16,		/* buckets of owners, for the bound of waiting messages */
 	URN_FLOW_WAITING = 128, /* short messages of a bucket of owners that may wait in a flow */
+	URN_FLOW_AGE_SHIFT = 20, /* ns to units of urn_flow.tx_born */
 	URN_FLOW_WAITING_LONG = 16, /* short messages that a long one counts as */
 	URN_FLOW_TIMEOUT = 16,	    /* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
 	URN_FLOW_RETRIES = 7,
@@ -71,6 +73,7 @@ enum {
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
 #define URN_FLOW_CROWD_NS 250000000ull   /* ns ... if its maker has more than URN_FLOWS_CROWD, and no data came by it: less than a message waits for room */
 #define URN_FLOW_ASK_NS 2500000000ull    /* ns without a MAC address after which there is no such node: longer than all tries for it take */
+#define URN_FLOW_YOUNG_NS (URN_FLOW_YOUNG_MS * 1000000ull)
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
 #define URN_FLOW_STALL_NS                                                                          \
 	10000000000ull /* ns without a part after which a message gives its place to another; also \
@@ -105,6 +108,7 @@ enum urn_flow_flag {
 	URN_FLOWF_STALLED = 1 << 8,  /* a message stalled and lost its place; stalled_id is valid */
 	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for; asked_at is valid */
 	URN_FLOWF_DOUBTED = 1 << 10, /* rx_epoch may be forged: no packet of it named our start; counts in urn_flows.doubted */
+	URN_FLOWF_UNSURE = 1 << 11, /* the node answered, and may have been started since the epoch's first packet; no tx_start */
 	URN_FLOWF_GATHERS = 1 << 6,  /* in the list urn_tp.gathered; gathered_next is valid */
 };
 
@@ -182,7 +186,7 @@ struct urn_flow {
 	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
 	struct urn_flow_queue active; /* long messages that are being sent, the oldest first */
 	struct urn_flow_held *held;   /* owner; NULL: no message is held */
-	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
+	uint32_t tx_start;         /* start of the node, which was before the epoch's first packet; 0: not known yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
 	uint32_t next_id;          /* id of the long message that was begun last */
@@ -205,6 +209,7 @@ struct urn_flow {
 	/* ---- both */
 	uint8_t key;               /* URN_FLOW_KEY_ bits */
 	uint8_t active_n;          /* messages in active */
+	uint8_t asks;              /* packets repeated because tx_start stayed unknown, at most URN_FLOW_ASKS */
 	uint8_t gone_n;            /* entries of gone; with the active messages that began, at most URN_FLOW_ACTIVE */
 	uint8_t ack_mac[6];        /* MAC address that the last data packet came from */
 	uint16_t flags;            /* enum urn_flow_flag */
@@ -279,6 +284,13 @@ urn_flow_has_new(const struct urn_flow *f)
 /* Make the flows of a transport, or none without a user. returns: 0 or -1: no memory */
 int urn_flows_init(struct urn_tp *tp);
 void urn_flows_free(struct urn_tp *tp);
+/* The time now, ns: later than the turn's, which may have begun long ago. Not for each packet. */
+static inline uint64_t
+urn_flow_clock(const struct urn_tp *tp)
+{
+	return tp->cfg.clock ? tp->cfg.clock(tp->cfg.clock_ctx) : tp->now;
+}
+
 /* The flow with this key; NULL: none. */
 struct urn_flow *urn_flow_find(struct urn_tp *tp, const uint8_t gid[16], uint8_t key);
 /* Make a flow, which is not there. flags: 0 or URN_FLOWF_RX. NULL: no room (counted) */
@@ -394,10 +406,11 @@ bool urn_flow_tell(struct urn_tp *tp, struct urn_flow *f);
 void urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
 /*
  * Ask the sender of a packet of data, of which nothing is kept, to repeat the packet with our start: acknowledge
- * nothing. The sender of a packet with a forged source does not get the question. una: oldest PSN that the
- * sender has not seen acknowledged
+ * nothing. The sender of a packet with a forged source does not get the question. engine: the one that the packet
+ * named; una: oldest PSN that the sender has not seen acknowledged
  */
-void urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key, uint32_t una);
+void urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key, uint32_t engine,
+		  uint32_t una);
 /* Data with this key and epoch, network order, named a start of ours that is over: say so. */
 void urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
 		    uint32_t engine);

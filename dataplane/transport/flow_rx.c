@@ -158,17 +158,24 @@ is_known(const struct data *d)
 	return d->start >= URN_FLOW_START_MIN || d->from.own;
 }
 
+/* True when this node may get packets that came to its life before, too, and waited in the network since. */
+static bool
+is_young(const struct urn_tp *tp)
+{
+	return tp->now - tp->flows->born < URN_FLOW_YOUNG_NS;
+}
+
 /*
  * True when a packet begins an epoch, and its sender is to be asked for our start first: its source
- * may be forged. A packet with a forged source neither ends the epoch of the node that has the
- * address, nor fills the table of flows. f: the flow; NULL: none
+ * may be forged, or the packet may have waited while this node was started. A packet with a forged source
+ * neither ends the epoch of the node that has the address, nor fills the table of flows. f: the flow; NULL: none
  */
 static bool
 is_doubtful(const struct urn_tp *tp, const struct urn_flow *f, const struct data *d)
 {
 	if (is_known(d) || (f && f->rx_epoch == d->epoch))
 		return false;
-	return (f && f->rx_epoch) || tp->flows->doubted >= URN_FLOWS_DOUBTED;
+	return (f && f->rx_epoch) || tp->flows->doubted >= URN_FLOWS_DOUBTED || is_young(tp);
 }
 
 /* Look at the epoch of a packet; a later one begins the direction anew. returns: true when the packet may be accepted */
@@ -288,7 +295,7 @@ is_of_before(const struct urn_tp *tp, const struct data *d)
 {
 	if (likely(d->start >= URN_FLOW_START_MIN))
 		return d->start != tp->cfg.flow_epoch;
-	return tp->now - tp->flows->born < d->start * 1000000ull;
+	return urn_flow_clock(tp) - tp->flows->born < d->start * 1000000ull;
 }
 
 static void
@@ -306,7 +313,7 @@ accept_data(struct urn_tp *tp, struct rte_mbuf *m, struct data *d)
 	}
 	f = urn_flow_find(tp, d->from.node, d->key);
 	if (unlikely(is_doubtful(tp, f, d))) {
-		urn_flow_ask(tp, m, d->from.node, d->key, d->una);
+		urn_flow_ask(tp, m, d->from.node, d->key, tp->cfg.engine, d->una);
 		why = URN_C_FLOW_DROP_ASKED;
 		goto drop;
 	}
@@ -369,13 +376,18 @@ answer_stray(struct urn_tp *tp, struct rte_mbuf *m)
 	    (urn_pkt(m)->dqpn & URN_FLOW_SLOT) != URN_FLOW_SLOT)
 		return URN_C_DROP_NO_QP;
 	source_of(m, d.from.node);
-	if (is_own(tp, d.from.node) != ((m->ol_flags & tp->flows->looped) != 0))
+	d.from.own = is_own(tp, d.from.node);
+	if (d.from.own != ((m->ol_flags & tp->flows->looped) != 0))
 		return URN_C_FLOW_DROP_FORGED;
 	if (!read_data(tp, m, &d))
 		return URN_C_FLOW_DROP_FORMAT;
 	if (is_of_before(tp, &d)) {
 		urn_flow_reset(tp, m, d.from.node, d.key, engine);
 		return URN_C_FLOW_DROP_STALE;
+	}
+	if (!is_known(&d) && is_young(tp)) { /* the life before may have had the engine */
+		urn_flow_ask(tp, m, d.from.node, d.key, engine, d.una);
+		return URN_C_FLOW_DROP_ASKED;
 	}
 	urn_flow_refuse(tp, m, d.from.node, d.key, engine);
 	return URN_C_DROP_NO_QP;

@@ -5,7 +5,6 @@
 #include "memory/copy.h"
 
 enum {
-	AGE_SHIFT = 20,	 /* ns to units of urn_flow.tx_born */
 	OLDEST_TURN = 8, /* a power of two, more than 1: parts of the oldest message come at odd
 			    numbers, too */
 };
@@ -197,15 +196,18 @@ put_payload(struct urn_tp *tp, const struct urn_work *w, uint8_t *at, bool again
 static uint32_t
 start_or_age(const struct urn_tp *tp, struct urn_flow *f)
 {
-	uint32_t now = (uint32_t)(tp->now >> AGE_SHIFT), age;
+	uint32_t born;
+	int32_t age;
 	uint64_t ms;
 
 	if (likely(f->tx_start))
 		return f->tx_start;
-	if (!f->tx_born)
-		f->tx_born = now ? now : UINT32_MAX;
-	age = now - f->tx_born;
-	ms = age ? ((age - 1ull) << AGE_SHIFT) / 1000000 : 0; /* both times were rounded down */
+	if (!f->tx_born) { /* the turn may have begun long before this packet goes out */
+		born = (uint32_t)(urn_flow_clock(tp) >> URN_FLOW_AGE_SHIFT);
+		f->tx_born = born ? born : UINT32_MAX;
+	}
+	age = (int32_t)((uint32_t)(tp->now >> URN_FLOW_AGE_SHIFT) - f->tx_born);
+	ms = age > 0 ? ((age - 1ull) << URN_FLOW_AGE_SHIFT) / 1000000 : 0; /* both times were rounded down */
 	return (uint32_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX);
 }
 

@@ -185,8 +185,10 @@ flow_net_open(struct flow_net *n, unsigned int nodes, uint64_t seed)
 	n->seed = seed;
 	n->now = 100000000000ull;
 	n->delay = n->delay ? n->delay : 2000;
-	for (unsigned int i = 0; i < nodes; i++)
+	for (unsigned int i = 0; i < nodes; i++) {
 		open_node(n, i);
+		n->node[i].tp->flows->born -= 2 * URN_FLOW_YOUNG_NS;
+	}
 }
 
 void

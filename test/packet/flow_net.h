@@ -75,7 +75,7 @@ struct flow_net {
 	unsigned int wire_n;
 };
 
-/* Make a net of nodes 0, 1, ... The test fails when that fails. */
+/* Make a net of nodes 0, 1, ..., all up for long. The test fails when that fails. */
 void flow_net_open(struct flow_net *n, unsigned int nodes, uint64_t seed);
 void flow_net_close(struct flow_net *n);
 /* The same with a net from the heap, which is all zero otherwise. */
@@ -83,7 +83,7 @@ struct flow_net *flow_net_new(unsigned int nodes, uint64_t seed);
 void flow_net_end(struct flow_net *n);
 /* A counter of a node. */
 uint64_t flow_net_count(const struct flow_net *n, unsigned int node, enum urn_counter c);
-/* Make a node anew: as after a restart. */
+/* Make a node anew: as after a restart. The node is young: it asks before it takes first packets. */
 void flow_net_restart(struct flow_net *n, unsigned int i);
 /* Give all nodes a turn, until `ns` have gone by. */
 void flow_net_run(struct flow_net *n, uint64_t ns);

@@ -30,6 +30,7 @@ enum {
 	MS_SETS = 256, /* register sets of a node at a time */
 	MS_NIC = 64,   /* frames that wait in a node's NIC to be sent */
 	MS_RX = 1024,  /* ... and those that came */
+	MS_HELD = 512, /* frames to a node that the network holds */
 	MS_SWITCHES = 5,
 	MS_CROWD = 24, /* long messages that a node puts together at a time, from which on it may
 			  answer BUSY */
@@ -70,6 +71,7 @@ struct ms_plan {
 	uint32_t bad_in;          /* messages that can't arrive: no such node, no such queue, too long, bad doorbell */
 	uint32_t permit_in;       /* queues that take messages of some nodes only */
 	uint32_t scribble_in;     /* boxes that scribble over their registers */
+	uint32_t hold_in;         /* restarts right behind a packet, over which the network holds the frames to the node */
 	uint64_t close_gap, restart_gap, cut_gap; /* ns between two of these faults on average; 0: none */
 	double most_p99;          /* 99th percentile of the times of all answers, in times that the wire needs for one message of each node; 0: not judged */
 	uint64_t span;            /* ns after which no message is sent any more */
@@ -150,13 +152,19 @@ struct ms_node {
 	struct urn_switch *sw;
 	uint16_t port;
 	uint64_t cut_until;           /* ns: the wire carries nothing until then */
+	/* Frames to the node that wait in the network, as in a switch whose port is paused. */
+	struct rte_mbuf *held[MS_HELD];
+	unsigned int held_n, held_room;
+	bool held_lossy;              /* frames beyond held_room are lost; else they come before the others */
+	uint64_t held_until;          /* ns: frames come again from then on */
+	bool dying;                   /* dies when the next packets came, before they are answered */
 	uint64_t crowded_at;	      /* ns: many long messages were being put together; 0: never */
 };
 
 struct ms_stats {
 	uint64_t messages, done, errors, may_be, bytes, frames, lost, marked, pauses, watchdogs;
 	uint64_t code[URN_MSG_CODES]; /* answers */
-	uint64_t closes, restarts, ns;
+	uint64_t closes, restarts, held, ns; /* held: frames that came to a later life of their node */
 	uint64_t p99_ppm;             /* largest ratio of plan.most_p99 that was found, in millionths */
 	uint64_t hash;		      /* hash of all frames and answers, in order */
 };
@@ -223,6 +231,8 @@ void ms_net_open(struct ms_world *w);
 void ms_net_close(struct ms_world *w);
 /* Move frames: out of NICs, through switches, to nodes. */
 void ms_net_step(struct ms_world *w);
+/* The frames that the network holds for a node are lost. */
+void ms_net_drop_held(struct ms_node *n);
 /* Time of the next thing that happens in the net, ns. */
 uint64_t ms_net_next(const struct ms_world *w);
 /* Count what was lost in the switches, into the statistics. */
@@ -233,6 +243,8 @@ void ms_net_count(struct ms_world *w);
 void ms_node_start(struct ms_node *n);
 /* The node dies, with all its boxes. */
 void ms_node_stop(struct ms_node *n);
+/* The node dies for a while; the network holds frames to it meanwhile, or not. */
+void ms_node_kill(struct ms_node *n, bool hold);
 void ms_node_turn(struct ms_node *n);
 /* A frame came; the node owns it from here. */
 void ms_node_rx(struct ms_node *n, struct rte_mbuf *m);

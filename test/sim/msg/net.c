@@ -249,10 +249,38 @@ nic_receive(struct ms_node *n, struct rte_mbuf *m)
 		ms_node_wake(n, w->now);
 		return;
 	}
+	if (n->held_until > w->now && n->held_n < n->held_room) {
+		n->held[n->held_n++] = m;
+		return;
+	}
+	if (n->held_until > w->now && n->held_lossy) {
+		rte_pktmbuf_free(m);
+		return;
+	}
 	if (is_cut(n) || !n->tp)
 		rte_pktmbuf_free(m);
 	else
 		ms_node_rx(n, m);
+}
+
+void
+ms_net_drop_held(struct ms_node *n)
+{
+	while (n->held_n)
+		rte_pktmbuf_free(n->held[--n->held_n]);
+	n->held_until = 0;
+}
+
+/* The network lets go of the frames that it held for a node. */
+static void
+let_go(struct ms_node *n)
+{
+	n->held_until = 0;
+	for (unsigned int i = 0; i < n->held_n; i++) {
+		n->w->stats.held += n->tp != NULL;
+		nic_receive(n, n->held[i]);
+	}
+	n->held_n = 0;
 }
 
 /* ---- time */
@@ -283,10 +311,15 @@ ms_net_step(struct ms_world *w)
 		carry(w, w->sw[s], w->next[s], w->sw[t], w->before[t]);
 		carry(w, w->sw[t], w->before[t], w->sw[s], w->next[s]);
 	}
-	for (unsigned int i = 0; i < w->plan.nodes; i++)
-		while ((n = urn_switch_output(w->node[i].sw, w->node[i].port, m, 32, w->now)) > 0)
+	for (unsigned int i = 0; i < w->plan.nodes; i++) {
+		struct ms_node *to = &w->node[i];
+
+		if (to->held_n && to->held_until <= w->now)
+			let_go(to);
+		while ((n = urn_switch_output(to->sw, to->port, m, 32, w->now)) > 0)
 			for (unsigned int k = 0; k < n; k++)
-				nic_receive(&w->node[i], m[k]);
+				nic_receive(to, m[k]);
+	}
 }
 
 uint64_t
@@ -299,6 +332,8 @@ ms_net_next(const struct ms_world *w)
 	for (unsigned int i = 0; i < w->plan.nodes; i++) {
 		const struct ms_node *n = &w->node[i];
 
+		if (n->held_n)
+			best = RTE_MIN(best, n->held_until);
 		if (!n->nic_n)
 			continue;
 		/* Credits come back when a frame leaves the switch, which is an event by itself. */

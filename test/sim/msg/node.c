@@ -85,6 +85,8 @@ ms_node_start(struct ms_node *n)
 	n->tp = urn_tp_create(&c, w->now);
 	if (!n->tp)
 		ms_fail(w, "no transport");
+	if (w->now == w->start) /* nodes that are there at the start were there before, if not all */
+		n->tp->flows->born -= ms_one_in(w, 3) ? ms_upto(w, URN_FLOW_YOUNG_NS) : 2 * URN_FLOW_YOUNG_NS;
 	memset(n->share, 0, sizeof(n->share));
 	n->neigh_at = w->plan.most_p99 > 0 ? 0 : w->now + ms_upto(w, 3 * MS_MS);
 	n->up_at = MS_NEVER;
@@ -114,8 +116,25 @@ ms_node_stop(struct ms_node *n)
 	while (n->rx_n)
 		rte_pktmbuf_free(n->rx[--n->rx_n]);
 	n->tp = NULL;
+	n->dying = false;
 	n->gone_at = n->w->now;
 	n->wake = MS_NEVER;
+}
+
+void
+ms_node_kill(struct ms_node *n, bool hold)
+{
+	struct ms_world *w = n->w;
+
+	ms_trace(w, "node %u goes down%s", n->id, hold ? ", and frames to it wait" : "");
+	ms_node_stop(n);
+	w->stats.restarts++;
+	n->up_at = w->now + 5 * MS_MS + ms_upto(w, ms_one_in(w, 8) ? 6 * MS_S : 200 * MS_MS);
+	if (!hold)
+		return;
+	n->held_until = n->up_at + ms_upto(w, ms_one_in(w, 4) ? 2 * MS_S : 100 * MS_MS);
+	n->held_room = ms_one_in(w, 2) ? MS_HELD : 1 + (unsigned int)ms_upto(w, 8);
+	n->held_lossy = ms_one_in(w, 2);
 }
 
 void
@@ -127,13 +146,16 @@ ms_node_rx(struct ms_node *n, struct rte_mbuf *m)
 	ms_node_wake(n, n->w->now);
 }
 
-/* Take the frames that came. */
-static void
+/* Take the frames that came. returns: true when there were some */
+static bool
 receive(struct ms_node *n)
 {
+	bool some = n->rx_n != 0;
+
 	for (unsigned int i = 0; i < n->rx_n; i += URN_TP_BURST)
 		urn_tp_rx(n->tp, &n->rx[i], RTE_MIN(n->rx_n - i, (unsigned int)URN_TP_BURST), false);
 	n->rx_n = 0;
+	return some;
 }
 
 /* Ring the doorbells that programs rang. */
@@ -206,7 +228,10 @@ ms_node_turn(struct ms_node *n)
 
 	n->wake = MS_NEVER;
 	urn_tp_turn(tp, w->now);
-	receive(n);
+	if (receive(n) && n->dying) {
+		ms_node_kill(n, true);
+		return;
+	}
 	if (tp->flows->wholes >= MS_CROWD)
 		n->crowded_at = w->now;
 	doorbells(n);

@@ -154,6 +154,18 @@ make_restart(struct ms_plan *p, struct sim_rng *r)
 	p->bound = 20 * MS_S;
 }
 
+/* Restarts in the middle of first packets, with repeats that wait in the network for the node's next life. */
+static void
+make_reborn(struct ms_plan *p, struct sim_rng *r)
+{
+	make_restart(p, r);
+	p->restart_gap = sim_between(r, 1, 30) * MS_MS;
+	p->cut_gap = 0;
+	p->hold_in = sim_one_in(r, 4) ? 3 : 1;
+	p->think = sim_between(r, 1, 30) * MS_MS;
+	p->bad_in = 0;
+}
+
 static void
 make_scribble(struct ms_plan *p, struct sim_rng *r)
 {
@@ -256,6 +268,7 @@ const struct ms_scenario ms_scenarios[] = {
 	{"close", "register sets that are closed and opened while messages are on their way",
 	 make_close},
 	{"restart", "nodes that restart, wires that are cut", make_restart},
+	{"reborn", "nodes that restart before they answer, while frames to them wait", make_reborn},
 	{"scribble", "programs that scribble over their registers", make_scribble},
 	{"marks", "marks of congestion, and nodes that obey them", make_marks},
 	{"lossless", "trees of switches that lose nothing", make_lossless},

@@ -151,10 +151,9 @@ restart_one(struct ms_world *w)
 
 	if (!n->tp)
 		return;
-	ms_trace(w, "node %u goes down", n->id);
-	ms_node_stop(n);
-	w->stats.restarts++;
-	n->up_at = w->now + 5 * MS_MS + ms_upto(w, ms_one_in(w, 8) ? 6 * MS_S : 200 * MS_MS);
+	n->dying = ms_one_in(w, w->plan.hold_in);
+	if (!n->dying)
+		ms_node_kill(n, false);
 }
 
 static void
@@ -287,6 +286,8 @@ end_run(struct ms_world *w)
 	for (unsigned int i = 0; i < w->plan.nodes; i++) {
 		w->node[i].up_at = w->node[i].tp ? MS_NEVER : w->now;
 		w->node[i].cut_until = RTE_MIN(w->node[i].cut_until, w->now);
+		w->node[i].held_until = RTE_MIN(w->node[i].held_until, w->now);
+		w->node[i].dying = false;
 	}
 	run_until(w, MS_NEVER, is_answered);
 	run_until(w, w->now + 20 * MS_MS, never);
@@ -310,8 +311,10 @@ end_run(struct ms_world *w)
 static void
 close_world(struct ms_world *w)
 {
-	for (unsigned int i = 0; i < w->plan.nodes; i++)
+	for (unsigned int i = 0; i < w->plan.nodes; i++) {
 		ms_node_stop(&w->node[i]);
+		ms_net_drop_held(&w->node[i]);
+	}
 	ms_net_close(w);
 	free(w->mail);
 	free(w->box);
