@@ -87,7 +87,7 @@ answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 	struct flow_sent *s = (struct flow_sent *)m;
 
 	(void)tp;
-	assert_null(m->flow);
+	assert_null(m->line);
 	s->code = code;
 	s->answers++;
 }
@@ -340,6 +340,22 @@ uint64_t
 flow_qid(unsigned int slot)
 {
 	return URN_MSG_QID(7, 0, slot);
+}
+
+uint8_t
+flow_send_as(struct flow_net *n, unsigned int from, const uint8_t gid[16], struct urn_tp_share *owner,
+	     uint32_t len, uint32_t tag, struct flow_sent *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->data = malloc(len + 4);
+	assert_non_null(s->data);
+	fill(s->data, len, tag);
+	s->m.data = s->data;
+	s->m.len = len;
+	s->m.qid = flow_qid(0);
+	s->m.src_qid = URN_MSG_QID(9, 0, tag & 0xffff);
+	s->m.owner = owner;
+	return urn_flow_send(n->node[from].tp, gid, &s->m);
 }
 
 uint8_t

@@ -89,6 +89,9 @@ uint64_t flow_qid(unsigned int slot);
 /* Send a message of `len` bytes that begins with tag. returns: the result of urn_flow_send() */
 uint8_t flow_send(struct flow_net *n, unsigned int from, unsigned int to, uint64_t qid, uint32_t len,
 		  uint32_t tag, struct flow_sent *s);
+/* The same to queue 0 of the node with an address, which may be none of the net; for a client. */
+uint8_t flow_send_as(struct flow_net *n, unsigned int from, const uint8_t gid[16],
+		     struct urn_tp_share *owner, uint32_t len, uint32_t tag, struct flow_sent *s);
 void flow_sent_free(struct flow_sent *s);
 /* Put a frame on the wire, as if it came from there. */
 void flow_net_inject(struct flow_net *n, unsigned int to, const uint8_t *frame, uint32_t len);
