@@ -2,8 +2,9 @@
 /*
  * Flows: lines that wait for work. A packet in flight takes an entry of the pool of work until it is
  * acknowledged, and nodes may be silent. The pool leaves a client with many entries without another
- * one while there are some for others (pool.h). Lines of such a client leave the schedule: they may
- * be thousands, and each turn would try them all.
+ * one while there are some for others (pool.h). A node that is silent may have only half as many as
+ * are left, so that silent nodes of a client do not take what its other nodes need. Lines without
+ * work leave the schedule: they may be thousands, and each turn would try them all.
  *
  *   tp->dry ─► client ─► client ─► ...      a turn looks at URN_FLOW_DRY of them
  *                │          └─ dry: line
@@ -11,6 +12,23 @@
  */
 #include "transport/flow_priv.h"
 #include "transport/pool.h"
+
+/* True when packets are in flight to a node that has acknowledged nothing yet, or is late with it. */
+static bool
+is_silent(const struct urn_flow *f)
+{
+	if (urn_psn_tx_idle(&f->tx))
+		return false;
+	return !f->tx_start || f->tx.early || f->tx.retries < f->tx.retry_cnt;
+}
+
+bool
+urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_line *l)
+{
+	uint32_t held = l->user.source.share->work;
+
+	return is_silent(l->flow) ? tp->left.work > held : urn_pool_has(tp->left.work, held);
+}
 
 /* Put a client, which has a line that waits, behind the others. */
 static void
@@ -44,7 +62,6 @@ urn_flow_dry(struct urn_tp *tp, struct urn_flow_line *l)
 	struct urn_source *src = &l->user.source;
 	struct urn_tp_share *share = src->share;
 
-	URN_COUNT(tp, FLOW_DRY);
 	src->flags |= URN_FLOWL_DRY | URN_SOURCE_AWAY;
 	src->next = NULL;
 	src->prev = share->dry_tail;
@@ -69,27 +86,34 @@ urn_flow_dry_end(struct urn_tp *tp, struct urn_flow_line *l)
 	src->flags &= ~(uint32_t)(URN_FLOWL_DRY | URN_SOURCE_AWAY);
 }
 
-/* Let lines of a client, which has some that wait, have a turn if there is work for it. */
+/* Look at lines of a client, which has some that wait: those that may take work have a turn. */
 static void
 refill(struct urn_tp *tp, struct urn_tp_share *share)
 {
-	struct urn_source *src;
+	struct urn_flow_line *l;
 
-	for (unsigned int i = 0; i < URN_FLOW_DRY && (src = share->dry); i++) {
-		if (!urn_pool_has(tp->left.work, share->work))
-			break;
-		urn_flow_dry_end(tp, urn_flow_line_of(src));
-		urn_sched_add(&tp->sched, src);
-	}
-	if (!share->dry)
+	if (!urn_pool_has(tp->left.work, share->work))
 		return;
-	unlink_share(tp, share);
-	append(tp, share);
+	for (unsigned int i = 0; i < URN_FLOW_DRY && share->dry; i++) {
+		l = urn_flow_line_of(share->dry);
+		urn_flow_dry_end(tp, l);
+		if (urn_flow_may_take(tp, l))
+			urn_sched_add(&tp->sched, &l->user.source);
+		else
+			urn_flow_dry(tp, l);
+	}
 }
 
 void
 urn_flows_refill(struct urn_tp *tp)
 {
-	for (unsigned int i = 0; i < URN_FLOW_DRY && tp->dry; i++)
-		refill(tp, tp->dry);
+	struct urn_tp_share *share, *last = tp->dry_last;
+
+	for (unsigned int i = 0; i < URN_FLOW_DRY && (share = tp->dry); i++) {
+		unlink_share(tp, share);
+		append(tp, share);
+		refill(tp, share);
+		if (share == last)
+			return;
+	}
 }

@@ -381,6 +381,8 @@ void urn_flow_line_free(struct urn_tp *tp, struct urn_flow_line *l);
 
 /* ---- flow_dry.c */
 
+/* True when the owner of a line may take one more entry of the pool for it. */
+bool urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_line *l);
 /* The pool has no work for the owner of a line, which is in no list: the line waits. */
 void urn_flow_dry(struct urn_tp *tp, struct urn_flow_line *l);
 /* Let lines that wait for work have a turn if there is some; asked in each turn with such lines. */

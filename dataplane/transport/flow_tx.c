@@ -17,7 +17,7 @@ work_get(struct urn_tp *tp, struct urn_flow_line *l)
 	struct urn_tp_share *share = l->user.source.share;
 	struct urn_work *w = tp->work_free;
 
-	if (unlikely(!urn_pool_has(tp->left.work, share->work)))
+	if (unlikely(tp->left.work <= share->work) && !urn_flow_may_take(tp, l))
 		return NULL;
 	tp->work_free = w->next;
 	if (unlikely(!tp->work_free))
@@ -486,6 +486,7 @@ send_data(struct urn_tp *tp, struct urn_flow_line *l)
 		if (unlikely(!w)) {
 			if (l->lost)
 				return true;
+			URN_COUNT(tp, FLOW_DRY);
 			urn_flow_dry(tp, l);
 			return false;
 		}
@@ -535,7 +536,9 @@ serve(struct urn_tp *tp, struct urn_flow_line *l)
 	more = send_data(tp, l);
 	if (l->flow->sent_no != sent_no)
 		step_back(l);
-	if (!more && !(l->user.source.flags & URN_FLOWL_DRY))
+	if (more) /* the next turn comes in its order: the line need not wait for messages, nor for frames of others */
+		l->gathered_n = URN_FLOW_SEGMENTS;
+	else if (!(l->user.source.flags & URN_FLOWL_DRY))
 		urn_flow_line_settle(tp, l);
 	return more;
 }
@@ -560,10 +563,7 @@ urn_flows_send(struct urn_tp *tp)
 	while ((src = tp->gathered)) {
 		tp->gathered = src->next;
 		src->flags &= ~(uint32_t)(URN_FLOWL_GATHERS | URN_SOURCE_AWAY);
-		if (!serve(tp, urn_flow_line_of(src)))
-			continue;
-		/* The next turn comes in its order: frames of others might leave no room again and again. */
-		urn_flow_line_of(src)->gathered_n = URN_FLOW_SEGMENTS;
-		urn_sched_add(&tp->sched, src);
+		if (serve(tp, urn_flow_line_of(src)))
+			urn_sched_add(&tp->sched, src);
 	}
 }

@@ -124,7 +124,7 @@ open_node(struct flow_net *n, unsigned int i)
 		.mtu = 1024,
 		.icrc = true,
 		.max_qp = 64,
-		.work = 4096,
+		.work = n->work ? n->work : 4096,
 		.window = 256,
 		.kept = 64,
 		.rto_floor = 1000000,
@@ -266,6 +266,8 @@ sent_by(struct flow_net *n, struct rte_mbuf *m)
 	unsigned int to = f[5] - 1u;
 
 	n->frames++;
+	if (n->watch)
+		n->watch(n->watch_ctx, m);
 	if (to >= n->nodes || n->cut || (n->lose_opcode && op == n->lose_opcode) || chance(n, n->lose)) {
 		rte_pktmbuf_free(m);
 		return;
