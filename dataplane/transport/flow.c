@@ -31,9 +31,11 @@ urn_flows_init(struct urn_tp *tp)
 	fl->bucket = calloc(URN_FLOW_BUCKETS, sizeof(struct urn_flow *));
 	fl->born = tp->now;
 	fl->secret = tp->cfg.flow_secret;
+	fl->line_bucket = calloc(URN_FLOW_LINE_BUCKETS, sizeof(struct urn_flow_line *));
 	TAILQ_INIT(&fl->whole);
+	urn_flows_init_acks(fl);
 	tp->flows = fl;
-	return fl->bucket ? 0 : -1;
+	return fl->bucket && fl->line_bucket ? 0 : -1;
 }
 
 uint32_t
@@ -95,8 +97,7 @@ urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t fl
 	f->tx.timer.kind = URN_TIMER_FLOW;
 	f->tx.timeout = URN_FLOW_TIMEOUT;
 	f->tx.retry_cnt = URN_FLOW_RETRIES;
-	urn_flow_queue_init(&f->shorts);
-	urn_flow_queue_init(&f->longs);
+	TAILQ_INIT(&f->ready);
 	urn_flow_queue_init(&f->active);
 	SLIST_INIT(&f->wholes);
 	f->hash_next = *bucket;
@@ -118,18 +119,32 @@ urn_flow_doubt(struct urn_tp *tp, struct urn_flow *f, bool doubted)
 		tp->flows->doubted--;
 }
 
-/* Free a flow that is in no bucket any more. */
+/* Give up the packets, and lines without an owner, of a flow that ends with its transport. Owners may have gone. */
 static void
-destroy(struct urn_tp *tp, struct urn_flow *f)
+drop_rest(struct urn_tp *tp, struct urn_flow *f)
 {
+	struct urn_flow_line *l, *next;
 	struct urn_work *w;
 
 	while ((w = f->tx.head)) {
 		urn_psn_tx_pop(&f->tx);
+		if (w->flow.line && (w->flow.line->user.source.flags & URN_FLOWL_ORPHAN))
+			urn_flow_line_done(tp, f, w);
 		urn_flow_work_put(tp, w);
 	}
+	for (l = TAILQ_FIRST(&f->ready); l; l = next) {
+		next = TAILQ_NEXT(l, ready);
+		if (l->user.source.flags & URN_FLOWL_ORPHAN)
+			urn_flow_line_free(tp, l);
+	}
+}
+
+/* Free a flow that is in no bucket any more. */
+static void
+destroy(struct urn_tp *tp, struct urn_flow *f)
+{
+	drop_rest(tp, f);
 	urn_flow_forget_rx(tp, f);
-	free(f->held);
 	urn_congestion_end_source(tp, &f->congestion);
 	urn_wheel_stop(&tp->wheel, &f->tx.timer);
 	urn_sched_remove(&tp->sched, &f->user.source);
@@ -146,6 +161,7 @@ destroy(struct urn_tp *tp, struct urn_flow *f)
 		tp->flows->made[f->maker - 1]--;
 	tp->flows->rx -= (f->flags & URN_FLOWF_RX) != 0;
 	__atomic_store_n(&tp->flows->n, tp->flows->n - 1, __ATOMIC_RELAXED);
+	urn_flows_trim_lines(tp->flows);
 	free(f);
 }
 
@@ -174,17 +190,11 @@ urn_flows_free(struct urn_tp *tp)
 			destroy(tp, f);
 		}
 	urn_flows_free_kept(fl);
-	free(fl->spare_held);
+	urn_flows_free_lines(fl);
 	urn_flows_free_refusals(fl);
 	free(fl->bucket);
 	free(fl);
 	tp->flows = NULL;
-}
-
-void
-urn_flow_sched(struct urn_tp *tp, struct urn_flow *f)
-{
-	urn_sched_add(&tp->sched, &f->user.source);
 }
 
 /* ---- queues of messages */
@@ -331,25 +341,26 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, 
 }
 
 /*
- * The flow got a message. While sources are served, the flow waits for messages of others among them, so that
+ * The line got a message. While sources are served, the line waits for messages of others among them, so that
  * they share packets; with a packet's worth of messages it need not wait.
  */
 static void
-gather(struct urn_tp *tp, struct urn_flow *f)
+gather(struct urn_tp *tp, struct urn_flow_line *l)
 {
-	if (f->gathered_n < URN_FLOW_SEGMENTS)
-		f->gathered_n++;
-	if (!tp->gathers || f->gathered_n == URN_FLOW_SEGMENTS) {
-		urn_flow_sched(tp, f);
+	if (l->gathered_n < URN_FLOW_SEGMENTS)
+		l->gathered_n++;
+	if (!tp->gathers || l->gathered_n == URN_FLOW_SEGMENTS) {
+		urn_sched_add(&tp->sched, &l->user.source);
 		return;
 	}
-	urn_flow_gather(tp, f);
+	urn_flow_gather(tp, l);
 }
 
 uint8_t
 urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 {
 	uint8_t code = URN_MSG_BUSY;
+	struct urn_flow_line *l;
 	struct urn_flow *f;
 
 	if (unlikely(!tp->flows || m->len > URN_MSG_MAX))
@@ -357,24 +368,29 @@ urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 	f = flow_to(tp, gid, m, &code);
 	if (unlikely(!f))
 		return code;
+	l = urn_flow_line_get(tp, f, m->owner);
+	if (unlikely(!l))
+		return URN_MSG_BUSY;
 	if (unlikely(tp->now - f->tx_at > URN_FLOW_RENEW_NS) && urn_psn_tx_idle(&f->tx))
 		urn_flow_renew(tp, f);
 	m->sent = 0;
 	m->out = 0;
 	m->code = 0;
-	if (unlikely(!urn_flow_queue(tp, f, m))) {
-		urn_flow_sched(tp, f);
-		return URN_MSG_BUSY;
-	}
-	m->flow = f;
-	gather(tp, f);
+	m->line = l;
+	l->msgs++;
+	urn_flow_queue(tp, m);
+	gather(tp, l);
 	return URN_MSG_PENDING;
 }
 
 void
 urn_flow_answer(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 {
-	m->flow = NULL;
+	struct urn_flow_line *l = m->line;
+
+	m->line = NULL;
+	if (!--l->msgs)
+		urn_flow_line_settle(tp, l);
 	if (likely(code == URN_MSG_DONE))
 		URN_COUNT(tp, FLOW_MESSAGES_TX);
 	urn_flow_user(tp)->answered(tp, m, code);
@@ -400,18 +416,12 @@ void_segment(struct urn_work *w, const struct urn_flow_msg *m)
 	}
 }
 
-void
-urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
+/* A long message is let go before it was sent whole: its packets tell the node that no part follows. */
+static void
+void_parts(struct urn_flow_line *l, const struct urn_flow_msg *m)
 {
-	struct urn_flow *f = m->flow;
+	struct urn_flow *f = l->flow;
 
-	if (!f)
-		return;
-	m->flow = NULL;
-	if (m->state == URN_FLOW_MSG_SENT) {
-		void_segment(m->work, m);
-		return;
-	}
 	/* Parts in flight: at most a window of packets. */
 	for (struct urn_work *w = m->out ? f->tx.head : NULL; w; w = w->next) {
 		if (w->flow.msg == m && w->flow.part) {
@@ -423,11 +433,29 @@ urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 	/* All packets of parts may have come: one more says that no part follows. */
 	if (m->state == URN_FLOW_MSG_ACTIVE && m->sent) {
 		f->gone[f->gone_n++] = m->id;
-		urn_flow_sched(tp, f);
+		l->gone = 1;
 	}
-	if (m->state == URN_FLOW_MSG_HELD || m->state == URN_FLOW_MSG_QUEUED ||
-	    m->state == URN_FLOW_MSG_ACTIVE)
-		urn_flow_unqueue(tp, f, m);
+}
+
+void
+urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
+{
+	struct urn_flow_line *l = m->line;
+	struct urn_flow *f;
+
+	if (!l)
+		return;
+	f = l->flow;
+	if (m->state == URN_FLOW_MSG_SENT)
+		void_segment(m->work, m);
+	else
+		void_parts(l, m);
+	if (m->state == URN_FLOW_MSG_QUEUED || m->state == URN_FLOW_MSG_ACTIVE)
+		urn_flow_unqueue(tp, m);
+	m->line = NULL;
+	l->msgs--;
+	urn_flow_line_settle(tp, l);
+	urn_flow_wake(tp, f); /* another line may have waited for the turn of this one */
 }
 
 /* ---- a flow fails */
@@ -467,14 +495,15 @@ drop_packets(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg **doomed
 				continue;
 			doom(doomed, m);
 		}
+		if (w->flow.state != URN_FLOW_ACKED)
+			urn_flow_line_done(tp, f, w);
 		urn_flow_work_put(tp, w);
 	}
 }
 
 /* Take messages off a queue; those of which nothing was sent stay unless all go. */
 static void
-drop_queue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_queue *q, bool all,
-	   struct urn_flow_msg **doomed)
+drop_queue(struct urn_tp *tp, struct urn_flow_queue *q, bool all, struct urn_flow_msg **doomed)
 {
 	struct urn_flow_msg *m, *next;
 
@@ -482,8 +511,26 @@ drop_queue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_queue *q, bool
 		next = m->next;
 		if (!all && !m->sent)
 			continue;
-		urn_flow_unqueue(tp, f, m);
+		urn_flow_unqueue(tp, m);
 		doom(doomed, m);
+	}
+}
+
+/* Take messages that wait off their queues, and let lines settle. all: messages of which nothing was sent, too */
+static void
+drop_waiting(struct urn_tp *tp, struct urn_flow *f, bool all, struct urn_flow_msg **doomed)
+{
+	struct urn_flow_line *l, *next;
+
+	f->gone_n = 0; /* the node forgets messages of the epoch before */
+	drop_queue(tp, &f->active, all, doomed);
+	for (l = TAILQ_FIRST(&f->ready); l; l = next) {
+		next = TAILQ_NEXT(l, ready);
+		if (all) {
+			drop_queue(tp, &l->shorts, all, doomed);
+			drop_queue(tp, &l->longs, all, doomed);
+		}
+		urn_flow_line_settle(tp, l);
 	}
 }
 
@@ -492,22 +539,13 @@ urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all)
 {
 	struct urn_flow_msg *doomed = NULL, *m;
 
-	while (all &&
-	       (m = urn_flow_first_held(f))) { /* before others go: held ones would move up */
-		urn_flow_unqueue(tp, f, m);
-		doom(&doomed, m);
-	}
 	drop_packets(tp, f, &doomed);
-	drop_queue(tp, f, &f->active, all, &doomed);
-	if (all) {
-		drop_queue(tp, f, &f->shorts, all, &doomed);
-		drop_queue(tp, f, &f->longs, all, &doomed);
-	}
+	drop_waiting(tp, f, all, &doomed);
 	urn_peer_untime(tp, &f->tx);
 	urn_congestion_end_source(tp, &f->congestion);
 	urn_flow_renew(tp, f);
 	urn_flow_age(tp, f);
-	urn_flow_sched(tp, f); /* messages that stay are sent in the new epoch */
+	urn_flow_wake(tp, f); /* messages that stay are sent in the new epoch */
 	while ((m = doomed)) {
 		doomed = m->next;
 		urn_flow_answer(tp, m, code_of(m, code));
@@ -516,20 +554,18 @@ urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all)
 
 /* ---- the schedule */
 
-/* A flow has no doorbell, no other timer, and ends with its transport alone. */
+/* The flow's time has come: its lines have their turns. The flow has none of its own. */
 static void
-rung(struct urn_tp *tp, struct urn_source *src)
+due(struct urn_tp *tp, struct urn_source *src)
 {
-	(void)tp;
-	(void)src;
+	urn_flow_wake(tp, urn_flow_of(src));
 }
 
 static bool
-end(struct urn_tp *tp, struct urn_source *src)
+serve(struct urn_tp *tp, struct urn_source *src)
 {
-	(void)tp;
-	(void)src;
-	return true;
+	due(tp, src);
+	return false;
 }
 
-static const struct urn_source_ops flow_ops = {.rung = rung, .serve = urn_flow_serve, .end = end};
+static const struct urn_source_ops flow_ops = {.serve = serve, .due = due};

@@ -116,8 +116,9 @@ tell_once(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_said *s)
 	return true;
 }
 
-bool
-urn_flow_tell(struct urn_tp *tp, struct urn_flow *f)
+/* Send the acknowledgement that is owed, more than one if new refusals need them. returns: false: no room now */
+static bool
+tell(struct urn_tp *tp, struct urn_flow *f)
 {
 	struct urn_flow_said s;
 
@@ -127,6 +128,93 @@ urn_flow_tell(struct urn_tp *tp, struct urn_flow *f)
 	} while (unlikely(s.more));
 	f->flags &= (uint16_t)~URN_FLOWF_ACK;
 	return true;
+}
+
+/* ---- owed */
+
+/* Put a flow behind those that owe an acknowledgement. */
+static void
+append(struct urn_tp *tp, struct urn_flow *f)
+{
+	struct urn_flows *fl = tp->flows;
+
+	f->ack_next = NULL;
+	if (tp->acks)
+		fl->acks_last->ack_next = f;
+	else
+		tp->acks = f;
+	fl->acks_last = f;
+	fl->acks_n++;
+}
+
+void
+urn_flow_owe(struct urn_tp *tp, struct urn_flow *f)
+{
+	if (f->flags & URN_FLOWF_ACK)
+		return;
+	f->flags = (uint16_t)((f->flags | URN_FLOWF_ACK) & ~(URN_FLOWF_SENT | URN_FLOWF_ACK_LATE));
+	append(tp, f);
+	urn_sched_add(&tp->sched, &tp->flows->teller.source);
+}
+
+/* The acknowledgement of the first flow is sent. returns: false: no room now */
+static bool
+tell_first(struct urn_tp *tp)
+{
+	struct urn_flow *f = tp->acks;
+
+	if (!tell(tp, f))
+		return false;
+	tp->acks = f->ack_next;
+	tp->flows->acks_n--;
+	return true;
+}
+
+void
+urn_flows_tell(struct urn_tp *tp)
+{
+	struct urn_flows *fl = tp->flows;
+	struct urn_flow *f;
+
+	for (uint32_t n = fl->acks_n; n; n--) {
+		f = tp->acks;
+		if ((f->flags & (URN_FLOWF_SENT | URN_FLOWF_ACK_LATE)) == URN_FLOWF_SENT) {
+			f->flags |= URN_FLOWF_ACK_LATE;
+			tp->acks = f->ack_next;
+			fl->acks_n--;
+			append(tp, f);
+		} else if (!tell_first(tp)) {
+			break;
+		}
+	}
+	fl->acks_old = fl->acks_n;
+	if (fl->acks_n)
+		urn_sched_add(&tp->sched, &fl->teller.source);
+}
+
+/* A turn of acknowledgements that are owed since an earlier turn. returns: true when some are left */
+static bool
+serve(struct urn_tp *tp, struct urn_source *src)
+{
+	struct urn_flows *fl = tp->flows;
+
+	(void)src;
+	for (unsigned int i = 0; i < URN_FLOW_ACKS && fl->acks_old; i++) {
+		if (!tell_first(tp))
+			return true;
+		fl->acks_old--;
+	}
+	return fl->acks_old != 0;
+}
+
+void
+urn_flows_init_acks(struct urn_flows *fl)
+{
+	static const struct urn_source_ops ops = {.serve = serve};
+
+	fl->teller.source.kind = URN_SOURCE_OPS;
+	fl->teller.source.share = &fl->telling;
+	fl->teller.ops = &ops;
 }
 
 void
@@ -294,16 +382,15 @@ wire_code(struct urn_tp *tp, const uint8_t *codes, unsigned int i)
 
 /* A part of a long message was answered. */
 static void
-part_acked(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m, uint8_t code)
+part_acked(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 {
 	m->out--;
 	if (code != URN_MSG_DONE && !m->code)
 		m->code = code;
 	if (m->code && m->state == URN_FLOW_MSG_ACTIVE) { /* no further part is sent */
-		urn_flow_take(&f->active, m);
-		f->active_n--;
-		urn_flow_not_waiting(tp, f, m);
+		urn_flow_unqueue(tp, m);
 		m->state = URN_FLOW_MSG_PARTS;
+		urn_flow_line_settle(tp, m->line);
 	}
 	if (m->state == URN_FLOW_MSG_PARTS && !m->out)
 		urn_flow_answer(tp, m, m->code ? m->code : URN_MSG_DONE);
@@ -316,17 +403,13 @@ packet_acked(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, const st
 	const uint8_t *codes = unlikely(a->refused_n) ? codes_of(a, w->first_psn) : NULL;
 	struct urn_flow_msg *m = w->flow.msg, *next;
 
-	if (w->flow.state == URN_FLOW_OUT)
-		f->out--;
-	else
-		f->lost--;
-	w->flow.state = URN_FLOW_ACKED;
 	w->flow.msg = NULL;
+	urn_flow_line_done(tp, f, w);
 	for (unsigned int i = 0; i < w->flow.segs && m; i++) {
 		if (w->flow.voids & 1u << i)
 			continue;
 		if (w->flow.part) {
-			part_acked(tp, f, m, wire_code(tp, codes, i));
+			part_acked(tp, m, wire_code(tp, codes, i));
 			return;
 		}
 		next = m->next;
@@ -484,7 +567,7 @@ urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 	} else if (unlikely(asked)) {
 		was_asked(tp, f);
 	}
-	if (urn_flow_has_new(f) || f->lost)
-		urn_flow_sched(tp, f);
+	if (urn_flow_has_work(f))
+		urn_flow_wake(tp, f);
 	urn_tp_done(tp, m);
 }

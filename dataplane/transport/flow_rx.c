@@ -147,8 +147,7 @@ owe_ack(struct urn_tp *tp, struct urn_flow *f, struct rte_mbuf *m)
 	const struct urn_eth *eth = rte_pktmbuf_mtod(m, const struct urn_eth *);
 
 	memcpy(f->ack_mac, eth->src, 6);
-	f->flags |= URN_FLOWF_ACK;
-	urn_flow_sched(tp, f);
+	urn_flow_owe(tp, f);
 }
 
 /* True when the sender of a packet gets our answers: the packet names our start, or is our own. */

@@ -71,7 +71,7 @@ urn_flow_lose_all(struct urn_tp *tp, struct urn_flow *f)
 	for (struct urn_work *w = f->tx.head; w; w = w->next)
 		if (w->flow.state == URN_FLOW_OUT)
 			urn_flow_lose(f, w);
-	urn_flow_sched(tp, f);
+	urn_flow_wake(tp, f);
 }
 
 static void
@@ -108,7 +108,7 @@ repeat_early(struct urn_tp *tp, struct urn_flow *f)
 		URN_COUNT(tp, PROBES);
 		if (f->tx.head->flow.state == URN_FLOW_OUT)
 			urn_flow_lose(f, f->tx.head);
-		urn_flow_sched(tp, f);
+		urn_flow_wake(tp, f);
 	}
 	look_later(tp, f);
 }
@@ -142,13 +142,13 @@ void
 urn_flow_due(struct urn_tp *tp, struct urn_flow *f)
 {
 	urn_flows_age_kept(tp);
-	if (urn_flow_has_new(f) || f->lost)
-		urn_flow_sched(tp, f); /* the MAC address may be known by now */
+	if (urn_flow_has_work(f))
+		urn_flow_wake(tp, f); /* the MAC address may be known by now */
 	if (!urn_psn_tx_idle(&f->tx)) {
 		outstanding(tp, f);
 		return;
 	}
-	if (urn_flow_has_new(f))
+	if (urn_flow_has_work(f))
 		return;
 	if (!(f->flags & URN_FLOWF_ACK) && is_aged(tp, f))
 		urn_flow_free(tp, f);

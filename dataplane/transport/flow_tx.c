@@ -2,8 +2,6 @@
 /* Flows: packets of messages, first and repeated. */
 #include "transport/flow_priv.h"
 
-#include "memory/copy.h"
-
 enum {
 	OLDEST_TURN = 8, /* a power of two, more than 1: parts of the oldest message come at odd
 			    numbers, too */
@@ -11,20 +9,25 @@ enum {
 
 /* ---- work: one a packet, from the transport's pool */
 
+/* Take work for a packet of a line. NULL: none for the line's owner now */
 static struct urn_work *
-work_get(struct urn_tp *tp)
+work_get(struct urn_tp *tp, struct urn_flow_line *l)
 {
+	struct urn_tp_share *share = l->user.source.share;
 	struct urn_work *w = tp->work_free;
 
-	if (unlikely(!urn_pool_has(tp->left.work, tp->nobodys.work)))
+	if (unlikely(tp->left.work <= share->work) && !urn_flow_may_take(tp, l))
 		return NULL;
 	tp->work_free = w->next;
 	if (unlikely(!tp->work_free))
 		urn_work_more(tp);
 	tp->left.work--;
-	tp->nobodys.work++;
+	share->work++;
+	l->packets++;
 	w->ext = NULL;
 	w->state = URN_WORK_SENT;
+	memset(&w->flow, 0, sizeof(w->flow));
+	w->flow.line = l;
 	return w;
 }
 
@@ -34,297 +37,93 @@ urn_flow_work_put(struct urn_tp *tp, struct urn_work *w)
 	w->next = tp->work_free;
 	tp->work_free = w;
 	tp->left.work++;
-	tp->nobodys.work--;
-}
-
-/* ---- frames */
-
-void
-urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop)
-{
-	struct rte_mbuf *m = d->m;
-
-	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES, d->ipv6,
-		       tp->cfg.icrc);
-	if (loop) {
-		URN_COUNT(tp, LOOPBACK);
-		m->ol_flags |= tp->flows->looped;
-		tp->loop[tp->loop_n++] = m;
-		return;
-	}
-	tp->tx[tp->tx_n++] = m;
-}
-
-/* Write a segment's header. returns: where its bytes go */
-static uint8_t *
-put_segment(uint8_t *at, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes, uint8_t kind)
-{
-	struct urn_flow_seg *s = (struct urn_flow_seg *)at;
-
-	memset(s, 0, sizeof(*s));
-	s->kind = kind;
-	s->qid = rte_cpu_to_be_64(m->qid);
-	s->src_qid = rte_cpu_to_be_64(m->src_qid);
-	s->len = rte_cpu_to_be_32(m->len);
-	s->off = rte_cpu_to_be_32(off);
-	s->id = rte_cpu_to_be_32(m->id);
-	s->bytes = rte_cpu_to_be_16((uint16_t)bytes);
-	return at + sizeof(*s);
-}
-
-/* Write a void segment. id: of the long message whose part it was; 0: a whole message. returns: the place behind */
-static uint8_t *
-put_void(uint8_t *at, uint32_t id)
-{
-	struct urn_flow_seg *s = (struct urn_flow_seg *)at;
-
-	memset(s, 0, sizeof(*s));
-	s->kind = URN_FLOW_VOID;
-	s->id = rte_cpu_to_be_32(id);
-	return at + sizeof(*s);
-}
-
-/* Copy bytes of a message with a head. returns: false: they are not there any more */
-static bool
-put_gathered(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes,
-	     uint8_t *at)
-{
-	uint32_t head = m->head, n = off < head ? RTE_MIN(head - off, bytes) : 0;
-
-	if (n)
-		urn_copy(at, m->data + off, n);
-	return n == bytes || urn_flow_user(tp)->gather(tp, m, off + n - head, bytes - n, at + n);
-}
-
-/*
- * Copy a segment's bytes, and clear those behind up to a multiple of 4: the next segment, or the
- * ICRC, overwrites the bytes that were cleared beyond. returns: the place behind; NULL: the bytes
- * are not there any more
- */
-static inline uint8_t *
-put_bytes(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes,
-	  uint8_t *at)
-{
-	uint32_t zero = 0;
-
-	if (likely(!m->head))
-		urn_copy(at, m->data + off, bytes);
-	else if (unlikely(!put_gathered(tp, m, off, bytes, at)))
-		return NULL;
-	memcpy(at + bytes, &zero, sizeof(zero));
-	return at + urn_flow_pad(bytes);
-}
-
-static uint32_t
-seg_bytes(const struct urn_flow_msg *m)
-{
-	return (uint32_t)sizeof(struct urn_flow_seg) + urn_flow_pad(m->len);
-}
-
-/* Payload bytes of a packet. */
-static uint32_t
-payload_of(const struct urn_work *w)
-{
-	const struct urn_flow_msg *m = w->flow.msg;
-	uint32_t bytes = w->flow.segs * (uint32_t)sizeof(struct urn_flow_seg);
-
-	if (w->flow.part)
-		return bytes + (m ? urn_flow_pad(w->flow.bytes) : 0);
-	for (; m; m = m->next)
-		bytes += urn_flow_pad(m->len);
-	return bytes;
-}
-
-/* A message of a packet, whose bytes are not there any more, is in none from here on. gone: gets
- * the message */
-static void
-put_gone(struct urn_tp *tp, struct urn_flow_msg *m, bool again, struct urn_flow_msg **gone)
-{
-	bool whole = m->state == URN_FLOW_MSG_SENT || m->state == URN_FLOW_MSG_PARTS;
-
-	urn_flow_forget(tp, m);
-	m->code = again && whole ? URN_FLOW_GONE | URN_MSG_MAY_BE_THERE : URN_FLOW_GONE;
-	m->next = *gone;
-	*gone = m;
-}
-
-/*
- * Write the segments of a packet. again: the packet was sent before; gone: gets messages whose
- * bytes are not there any more. returns: false: there was such a message, and the segments are
- * others now
- */
-static bool
-put_payload(struct urn_tp *tp, const struct urn_work *w, uint8_t *at, bool again,
-	    struct urn_flow_msg **gone)
-{
-	struct urn_flow_msg *m = w->flow.msg, *next;
-	bool all = true;
-
-	if (w->flow.part && !m) {
-		put_void(at, w->flow.off);
-		return true;
-	}
-	if (w->flow.part) {
-		at = put_segment(at, m, w->flow.off, w->flow.bytes, URN_FLOW_PART);
-		if (likely(put_bytes(tp, m, w->flow.off, w->flow.bytes, at)))
-			return true;
-		put_gone(tp, m, again, gone);
-		return false;
-	}
-	for (unsigned int i = 0, voids = w->flow.voids; i < w->flow.segs; i++) {
-		uint8_t *data;
-
-		if (unlikely(!m || (voids & 1u << i))) {
-			at = put_void(at, 0);
-			continue;
-		}
-		next = m->next;
-		data = put_segment(at, m, 0, m->len, URN_FLOW_WHOLE);
-		data = put_bytes(tp, m, 0, m->len, data);
-		if (likely(data)) {
-			at = data;
-		} else {
-			put_gone(tp, m, again, gone);
-			all = false;
-		}
-		m = next;
-	}
-	return all;
-}
-
-/* The start of the node, or the age of the epoch while no start is known; host order. */
-static uint32_t
-start_or_age(const struct urn_tp *tp, struct urn_flow *f)
-{
-	uint32_t born;
-	int32_t age;
-	uint64_t ms;
-
-	if (likely(f->tx_start))
-		return f->tx_start;
-	if (!f->tx_born) { /* the turn may have begun long before this packet goes out */
-		born = (uint32_t)(urn_flow_clock(tp) >> URN_FLOW_AGE_SHIFT);
-		f->tx_born = born ? born : UINT32_MAX;
-	}
-	age = (int32_t)((uint32_t)(tp->now >> URN_FLOW_AGE_SHIFT) - f->tx_born);
-	ms = age > 0 ? ((age - 1ull) << URN_FLOW_AGE_SHIFT) / 1000000 : 0; /* both times were rounded down */
-	return (uint32_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX);
-}
-
-/* Make the frame of a packet. again, gone: as put_payload(); payload: set to its bytes. NULL: no
- * buffer */
-static struct urn_txd *
-make_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again,
-	    struct urn_flow_msg **gone, uint32_t *payload)
-{
-	bool first = f->key & URN_FLOW_KEY_TO_FIRST;
-	uint32_t dqpn = first ? URN_FLOW_SLOT_FIRST : urn_flow_qpn(f->key & URN_FLOW_KEY_ENGINE);
-	uint32_t top = tp->cfg.engine | (first ? URN_FLOW_KEY_VIA_FIRST : 0);
-	struct urn_flow_hdr *h;
-	struct urn_txd *d;
-	uint8_t *bth;
-
-	do { /* again when messages became void: the packet is shorter then */
-		*payload = payload_of(w);
-		d = urn_tp_frame_inline(tp, &f->tmpl, URN_FLOW_DATA, *payload, dqpn, w->first_psn,
-					0, true, &bth);
-		if (unlikely(!d))
-			return NULL;
-		h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
-		if (likely(put_payload(tp, w, (uint8_t *)(h + 1), again, gone)))
-			break;
-		urn_tp_unframe(tp, d);
-	} while (true);
-	h->epoch = rte_cpu_to_be_64(f->tx_epoch);
-	h->start = rte_cpu_to_be_32(start_or_age(tp, f));
-	h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
-	return d;
-}
-
-/* Answer messages whose bytes were not there any more when their packet was made. */
-static void
-answer_gone(struct urn_tp *tp, struct urn_flow_msg *gone)
-{
-	struct urn_flow_msg *m;
-
-	while ((m = gone)) {
-		gone = m->next;
-		URN_COUNT(tp, FLOW_GONE);
-		urn_flow_answer(tp, m, m->code);
-	}
-}
-
-/* Send a packet, for the first time or again. returns: false: no buffer */
-static bool
-send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again)
-{
-	struct urn_flow_msg *gone = NULL;
-	uint32_t payload;
-	struct urn_txd *d = make_packet(tp, f, w, again, &gone, &payload);
-
-	if (likely(d)) {
-		urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
-		w->flow.sent_no = ++f->sent_no;
-		w->flow.state = URN_FLOW_OUT;
-		f->out++;
-		f->tx_at = tp->now;
-		urn_congestion_sent_source(tp, &f->congestion, payload);
-		URN_COUNT(tp, FLOW_TX);
-	}
-	if (unlikely(gone))
-		answer_gone(tp, gone);
-	return d;
 }
 
 /* ---- new packets */
 
-/* Put short messages into a packet, as many as fit. */
-static void
-fill_whole(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
+/* Put short messages of a line into a packet, as many as fit. tail: link behind the packet's last one. returns: bytes left */
+static uint32_t
+fill(struct urn_flow_line *l, struct urn_work *w, uint32_t room, struct urn_flow_msg ***tail)
 {
-	struct urn_flow_msg *m, **tail = &w->flow.msg;
-	uint32_t room = tp->cfg.mtu;
+	struct urn_flow_msg *m;
 
-	w->flow.part = 0;
-	while ((m = f->shorts.head) && seg_bytes(m) <= room && w->flow.segs < URN_FLOW_SEGMENTS) {
-		room -= seg_bytes(m);
-		urn_flow_take(&f->shorts, m);
-		urn_flow_not_waiting(tp, f, m);
+	while ((m = l->shorts.head) && urn_flow_seg_bytes(m) <= room && w->flow.segs < URN_FLOW_SEGMENTS) {
+		room -= urn_flow_seg_bytes(m);
+		urn_flow_take(&l->shorts, m);
 		m->state = URN_FLOW_MSG_SENT;
 		m->work = w;
 		m->sent = m->len;
 		m->next = NULL;
-		*tail = m;
-		tail = &m->next;
+		**tail = m;
+		*tail = &m->next;
 		w->flow.segs++;
 	}
+	return room;
+}
+
+/* Messages of the other lines share the room that a packet of a line has left. returns: bytes left */
+static uint32_t
+fill_up(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w, uint32_t room, struct urn_flow_msg **tail)
+{
+	struct urn_flow_line *other = TAILQ_FIRST(&l->flow->ready), *next;
+
+	for (unsigned int i = 0; other && i < URN_FLOW_LOOK; i++, other = next) {
+		next = TAILQ_NEXT(other, ready);
+		if (other == l || !other->shorts.head)
+			continue;
+		room = fill(other, w, room, &tail);
+		urn_flow_line_settle(tp, other);
+	}
+	return room;
+}
+
+/* True when other lines than this one have something to send. */
+static bool
+has_others(const struct urn_flow_line *l)
+{
+	return TAILQ_FIRST(&l->flow->ready) != l || TAILQ_NEXT(l, ready);
+}
+
+static void
+fill_whole(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
+{
+	struct urn_flow_msg **tail = &w->flow.msg;
+	uint32_t room = fill(l, w, tp->cfg.mtu, &tail);
+
+	if (unlikely(has_others(l)) && !l->shorts.head)
+		room = fill_up(tp, l, w, room, tail);
 	w->flow.bytes = tp->cfg.mtu - room;
 }
 
 /*
- * The long message whose part is sent next: the one with the fewest bytes left, so that a message
- * that began ends soon, and short ones wait for little. The oldest has one turn in OLDEST_TURN:
- * those behind it can't hold it up for ever.
+ * The long message whose part is sent next: of those of the line the one with the fewest bytes left, so that
+ * a message that began ends soon, and short ones wait for little. The oldest has one turn in OLDEST_TURN:
+ * those behind it can't hold it up for ever. A line whose messages wait until others end helps these.
  */
 static struct urn_flow_msg *
-next_long(const struct urn_flow *f)
+next_long(const struct urn_flow_line *l)
 {
-	struct urn_flow_msg *best = f->active.head;
+	bool oldest = (l->flow->sent_no & (OLDEST_TURN - 1)) == OLDEST_TURN - 1;
+	struct urn_flow_msg *best = NULL;
 
-	if ((f->sent_no & (OLDEST_TURN - 1)) == OLDEST_TURN - 1)
-		return best;
-	for (struct urn_flow_msg *m = best->next; m; m = m->next)
-		if (m->len - m->sent < best->len - best->sent)
+	for (struct urn_flow_msg *m = l->flow->active.head; m; m = m->next) {
+		if (l->active && m->line != l)
+			continue;
+		if (oldest)
+			return m;
+		if (!best || m->len - m->sent < best->len - best->sent)
 			best = m;
+	}
 	return best;
 }
 
 /* Put the next part of the long message whose turn it is into a packet. */
 static void
-fill_part(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
+fill_part(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
 {
 	uint32_t most = (tp->cfg.mtu - (uint32_t)sizeof(struct urn_flow_seg)) & ~3u;
-	struct urn_flow_msg *m = next_long(f);
+	struct urn_flow_msg *m = next_long(l);
+	struct urn_flow *f = l->flow;
 
 	if (!m->sent) { /* ids are in the order in which messages begin: a receiver counts on it */
 		f->next_id += f->next_id == UINT32_MAX ? 2 : 1; /* 0 is no id */
@@ -339,22 +138,27 @@ fill_part(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 	m->out++;
 	if (m->sent < m->len)
 		return;
-	urn_flow_take(&f->active, m);
+	urn_flow_unqueue(tp, m);
 	m->state = URN_FLOW_MSG_PARTS;
-	f->active_n--;
-	urn_flow_not_waiting(tp, f, m);
+	if (m->line != l)
+		urn_flow_line_settle(tp, m->line);
 }
 
-/* Let more long messages take turns. */
+/*
+ * Let more long messages of a line take turns. The last place is for lines that have no other, so
+ * that the messages of one owner do not keep out those of the next.
+ */
 static void
-activate(struct urn_flow *f)
+activate(struct urn_flow_line *l)
 {
+	struct urn_flow *f = l->flow;
 	struct urn_flow_msg *m;
 
-	while (f->active_n < URN_FLOW_ACTIVE && (m = f->longs.head)) {
-		urn_flow_take(&f->longs, m);
+	while (f->active_n + (l->active ? 1 : 0) < URN_FLOW_ACTIVE && (m = l->longs.head)) {
+		urn_flow_take(&l->longs, m);
 		urn_flow_put(&f->active, m, URN_FLOW_MSG_ACTIVE);
 		f->active_n++;
+		l->active++;
 	}
 }
 
@@ -369,31 +173,37 @@ fill_gone(struct urn_flow *f, struct urn_work *w)
 }
 
 /*
- * Make and send a new packet. Messages that were let go come first: no further one begins before the node can drop them,
- * and so gone has room. Short messages and parts of long ones take turns. returns: false: no room
+ * Choose the contents of a new packet. Messages that were let go come first: no further one begins before the node can
+ * drop them, and so gone has room. Short messages and parts of long ones take turns.
  */
-static bool
-send_new(struct urn_tp *tp, struct urn_flow *f)
+static void
+fill_new(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
 {
-	struct urn_work *w = work_get(tp);
-	bool was_idle = urn_psn_tx_idle(&f->tx);
+	struct urn_flow *f = l->flow;
 
-	if (unlikely(!w))
-		return false;
-	if (unlikely(f->longs.head))
-		activate(f);
-	memset(&w->flow, 0, sizeof(w->flow));
+	if (unlikely(l->longs.head))
+		activate(l);
 	if (unlikely(f->gone_n))
 		fill_gone(f, w);
-	else if (f->active.head && (!f->shorts.head || f->sent_no & 1))
-		fill_part(tp, f, w);
+	else if ((l->active || l->longs.head) && (!l->shorts.head || f->sent_no & 1))
+		fill_part(tp, l, w);
 	else
-		fill_whole(tp, f, w);
+		fill_whole(tp, l, w);
+}
+
+/* Send a new packet, which has its work. returns: false: no buffer */
+static bool
+send_new(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
+{
+	struct urn_flow *f = l->flow;
+	bool was_idle = urn_psn_tx_idle(&f->tx);
+
+	fill_new(tp, l, w);
 	urn_psn_tx_append(&f->tx, w, 1);
 	urn_psn_tx_sent(&f->tx, &f->tx.cur, 1, true);
 	if (was_idle)
 		urn_flow_arm(tp, f);
-	if (unlikely(!send_packet(tp, f, w, false))) { /* the packet is as good as lost */
+	if (unlikely(!urn_flow_send_packet(tp, f, w, false))) { /* the packet is as good as lost */
 		w->flow.state = URN_FLOW_OUT;
 		f->out++;
 		urn_flow_lose(f, w);
@@ -406,21 +216,28 @@ send_new(struct urn_tp *tp, struct urn_flow *f)
 void
 urn_flow_lose(struct urn_flow *f, struct urn_work *w)
 {
+	struct urn_flow_line *l = w->flow.line;
+
 	w->flow.state = URN_FLOW_LOST;
 	f->out--;
 	f->lost++;
+	l->lost++;
+	urn_flow_line_ready(l, true);
 }
 
-/* Send lost packets again, oldest first. returns: false: no room */
+/* Send lost packets of a line again, oldest first. returns: false: no room */
 static bool
-send_lost(struct urn_tp *tp, struct urn_flow *f, unsigned int *budget)
+send_lost(struct urn_tp *tp, struct urn_flow_line *l, unsigned int *budget)
 {
-	for (struct urn_work *w = f->tx.head; w && f->lost && *budget; w = w->next) {
-		if (w->flow.state != URN_FLOW_LOST)
+	struct urn_flow *f = l->flow;
+
+	for (struct urn_work *w = f->tx.head; w && l->lost && *budget; w = w->next) {
+		if (w->flow.state != URN_FLOW_LOST || w->flow.line != l)
 			continue;
-		if (!urn_tp_tx_frames(tp) || !send_packet(tp, f, w, true))
+		if (!urn_tp_tx_frames(tp) || !urn_flow_send_packet(tp, f, w, true))
 			return false;
 		f->lost--;
+		l->lost--;
 		(*budget)--;
 		urn_peer_untime(tp, &f->tx);
 		URN_COUNT(tp, FLOW_RETRANSMITS);
@@ -472,116 +289,131 @@ reachable(struct urn_tp *tp, struct urn_flow *f)
 }
 
 /*
- * True when the window has room for one more packet. A node that may not be there gets few: all of them are
- * repeated at each timeout, in turns that other flows wait for.
+ * The window. A node that may not be there gets few packets: all of them are repeated at each timeout, in turns that
+ * other lines of the client wait for.
  */
+static inline uint32_t
+most_out(const struct urn_flow *f)
+{
+	return likely(f->tx_start) ? URN_FLOW_WINDOW - 1u : URN_FLOW_FIRST;
+}
+
+uint32_t
+urn_flow_room(const struct urn_tp *tp, const struct urn_flow *f)
+{
+	uint32_t most = most_out(f), out = urn_psn_tx_out(&f->tx), window = urn_psn_peer(tp, &f->tx)->window;
+
+	if (out >= most || f->out >= window)
+		return 0;
+	return RTE_MIN(most - out, window - f->out);
+}
+
 static bool
 window_open(const struct urn_tp *tp, const struct urn_flow *f)
 {
-	uint32_t most = likely(f->tx_start) ? URN_FLOW_WINDOW - 1u : URN_FLOW_FIRST;
-
-	return urn_psn_tx_out(&f->tx) < most && f->out < urn_psn_peer(tp, &f->tx)->window;
+	return urn_psn_tx_out(&f->tx) < most_out(f) && f->out < urn_psn_peer(tp, &f->tx)->window;
 }
 
-/* Send data. returns: true when there is more to send, and nothing to wait for but room */
+/* Send data of a line. returns: true when there is more to send, and nothing to wait for but room */
 static bool
-send_data(struct urn_tp *tp, struct urn_flow *f)
+send_data(struct urn_tp *tp, struct urn_flow_line *l)
 {
+	struct urn_flow *f = l->flow;
 	unsigned int budget = URN_FLOW_FRAMES;
+	struct urn_work *w;
 
 	if (f->congestion) {
 		if (!urn_congestion_open_source(tp, &f->congestion))
 			return false;
 		budget = URN_PACED_FRAMES;
 	}
-	if (unlikely(f->lost) && !send_lost(tp, f, &budget))
+	if (unlikely(l->lost) && !send_lost(tp, l, &budget))
 		return true;
-	while (urn_flow_has_new(f) && window_open(tp, f)) {
-		if (!budget-- || !urn_tp_tx_frames(tp) || !send_new(tp, f))
+	while (urn_flow_line_has_new(l) && window_open(tp, f)) {
+		if (!budget-- || !urn_tp_tx_frames(tp))
+			return true;
+		w = work_get(tp, l);
+		if (unlikely(!w)) {
+			if (l->lost)
+				return true;
+			URN_COUNT(tp, FLOW_DRY);
+			urn_flow_dry(tp, l);
+			return false;
+		}
+		if (!send_new(tp, l, w))
 			return true;
 	}
-	return f->lost != 0;
+	return l->lost != 0;
 }
 
 void
-urn_flow_gather(struct urn_tp *tp, struct urn_flow *f)
+urn_flow_gather(struct urn_tp *tp, struct urn_flow_line *l)
 {
-	if (f->flags & URN_FLOWF_GATHERS)
+	struct urn_source *src = &l->user.source;
+
+	if (src->flags & URN_SOURCE_HELD)
 		return;
-	f->flags |= URN_FLOWF_GATHERS;
-	f->gathered_next = tp->gathered;
-	tp->gathered = f;
+	src->flags |= URN_FLOWL_GATHERS | URN_SOURCE_AWAY;
+	src->next = NULL;
+	src->prev = tp->gathered_last;
+	if (tp->gathered)
+		tp->gathered_last->next = src;
+	else
+		tp->gathered = src;
+	tp->gathered_last = src;
 }
 
-/*
- * An acknowledgement is owed. Data goes first, for a turn at most: a program that answers a message waits for the
- * answer's way, and the sender of the message for both. sent: the flow sent data in this share of the turn.
- * returns: true when there is nothing more to do now
- */
-static bool
-acknowledge(struct urn_tp *tp, struct urn_flow *f, bool sent)
+/* A line that sent something has its next turn in the flow's window behind the others. */
+static void
+step_back(struct urn_flow_line *l)
 {
-	bool paced = f->user.source.flags & URN_SOURCE_PARKED; /* data has no turn for long: do not wait for it */
-
-	if (!paced && !(f->flags & URN_FLOWF_ACK_LATE)) {
-		if (tp->gathers) {
-			urn_flow_gather(tp, f);
-			return true;
-		}
-		if (sent) {
-			f->flags |= URN_FLOWF_ACK_LATE;
-			return false;
-		}
-	}
-	f->flags &= (uint16_t)~URN_FLOWF_ACK_LATE;
-	return urn_flow_tell(tp, f);
+	if (likely(!TAILQ_NEXT(l, ready)) || l->lost)
+		return;
+	TAILQ_REMOVE(&l->flow->ready, l, ready);
+	TAILQ_INSERT_TAIL(&l->flow->ready, l, ready);
 }
 
-/* Use a share of the turn. returns: true when there is more to do */
+/* Use a share of the turn; the line is ready. returns: true when there is more to do */
 static bool
-serve(struct urn_tp *tp, struct urn_flow *f)
+serve(struct urn_tp *tp, struct urn_flow_line *l)
 {
-	uint32_t sent_no = f->sent_no;
-	bool more = false;
+	uint32_t sent_no = l->flow->sent_no;
+	bool more;
 
-	f->gathered_n = 0;
-	if ((f->flags & URN_FLOWF_TX) && (urn_flow_has_new(f) || f->lost) && reachable(tp, f))
-		more = send_data(tp, f);
-	if ((f->flags & URN_FLOWF_ACK) && !acknowledge(tp, f, f->sent_no != sent_no))
-		more = true;
+	l->gathered_n = 0;
+	if (unlikely(!reachable(tp, l->flow))) /* the flow may have failed, and the line be gone */
+		return false;
+	more = send_data(tp, l);
+	if (l->flow->sent_no != sent_no)
+		step_back(l);
+	if (more) /* the next turn comes in its order: the line need not wait for messages, nor for frames of others */
+		l->gathered_n = URN_FLOW_SEGMENTS;
+	else if (!(l->user.source.flags & URN_FLOWL_DRY))
+		urn_flow_line_settle(tp, l);
 	return more;
 }
 
 bool
 urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 {
-	struct urn_flow *f = urn_flow_of(src);
+	struct urn_flow_line *l = urn_flow_line_of(src);
 
-	if (tp->gathers && f->gathered_n < URN_FLOW_SEGMENTS) {
-		urn_flow_gather(tp, f);
+	if (tp->gathers && l->gathered_n < URN_FLOW_SEGMENTS) {
+		urn_flow_gather(tp, l);
 		return false;
 	}
-	return serve(tp, f);
+	return serve(tp, l);
 }
 
 void
 urn_flows_send(struct urn_tp *tp)
 {
-	struct urn_flow *f;
+	struct urn_source *src;
 
-	while ((f = tp->gathered)) {
-		struct urn_source *src = &f->user.source;
-
-		tp->gathered = f->gathered_next;
-		f->flags &= (uint16_t)~URN_FLOWF_GATHERS;
-		/* A paced flow has its turn at its time. One that a source without room scheduled anew has its turn here. */
-		if (src->flags & URN_SOURCE_PARKED)
-			continue;
-		urn_sched_remove(&tp->sched, src);
-		if (!serve(tp, f))
-			continue;
-		/* The next turn comes in its order: frames of others might leave no room again and again. */
-		f->gathered_n = URN_FLOW_SEGMENTS;
-		urn_sched_add(&tp->sched, src);
+	while ((src = tp->gathered)) {
+		tp->gathered = src->next;
+		src->flags &= ~(uint32_t)(URN_FLOWL_GATHERS | URN_SOURCE_AWAY);
+		if (serve(tp, urn_flow_line_of(src)))
+			urn_sched_add(&tp->sched, src);
 	}
 }

@@ -81,7 +81,15 @@ void
 urn_sched_due(struct urn_tp *tp, struct urn_timer *timer)
 {
 	struct urn_pace *pace = (struct urn_pace *)((char *)timer - offsetof(struct urn_pace, timer));
+	struct urn_source *src = pace->source;
 
+	if (src->kind == URN_SOURCE_OPS && urn_source_ops(src)->due) {
+		if (pace->not_before > tp->now)
+			urn_sched_wake(tp, pace);
+		else
+			urn_source_ops(src)->due(tp, src);
+		return;
+	}
 	/* The wheel does not reach as far as the time: the source is parked again. */
 	urn_sched_park(tp, pace, pace->not_before);
 }

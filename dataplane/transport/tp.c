@@ -336,6 +336,8 @@ urn_tp_turn(struct urn_tp *tp, uint64_t now)
 		n += run_timers(tp);
 	if (unlikely(tp->loop_n))
 		n += run_loop(tp);
+	if (unlikely(tp->dry != NULL))
+		urn_flows_refill(tp);
 	if (unlikely(now >= tp->mac_due)) {
 		tp->mac_due = now + URN_TP_MAC_NS;
 		tp->mac_gen++;
@@ -418,6 +420,8 @@ urn_tp_tx(struct urn_tp *tp)
 	tp->gathers = false;
 	if (tp->gathered)
 		urn_flows_send(tp);
+	if (tp->acks)
+		urn_flows_tell(tp);
 	urn_tp_execute(tp);
 	n = tp->tx_n + tp->loop_n;
 	return n > before ? n - before : 0;

@@ -86,7 +86,7 @@ answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 {
 	struct flow_sent *s = (struct flow_sent *)m;
 
-	assert_null(m->flow);
+	assert_null(m->line);
 	s->code = code;
 	s->answers++;
 	if (s->then)
@@ -99,7 +99,7 @@ gather(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t b
 	struct flow_sent *s = (struct flow_sent *)(uintptr_t)m;
 
 	(void)tp;
-	assert_true(s->m.flow && s->head && !s->answers);
+	assert_true(s->m.line && s->head && !s->answers);
 	assert_true(bytes > 0 && m->head + off + bytes <= m->len);
 	s->gathers++;
 	memcpy(to, s->data + m->head + off, s->gone ? bytes / 2 : bytes);
@@ -139,7 +139,7 @@ open_node(struct flow_net *n, unsigned int i)
 		.mtu = 1024,
 		.icrc = true,
 		.max_qp = 64,
-		.work = 4096,
+		.work = n->work ? n->work : 4096,
 		.window = 256,
 		.kept = 64,
 		.rto_floor = 1000000,
@@ -283,6 +283,8 @@ sent_by(struct flow_net *n, struct rte_mbuf *m)
 	unsigned int to = f[5] - 1u;
 
 	n->frames++;
+	if (n->watch)
+		n->watch(n->watch_ctx, m);
 	if (to >= n->nodes || n->cut || (n->lose_opcode && op == n->lose_opcode) || chance(n, n->lose)) {
 		rte_pktmbuf_free(m);
 		return;
@@ -357,6 +359,22 @@ uint64_t
 flow_qid(unsigned int slot)
 {
 	return URN_MSG_QID(7, 0, slot);
+}
+
+uint8_t
+flow_send_as(struct flow_net *n, unsigned int from, const uint8_t gid[16], struct urn_tp_share *owner,
+	     uint32_t len, uint32_t tag, struct flow_sent *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->data = malloc(len + 4);
+	assert_non_null(s->data);
+	fill(s->data, len, tag);
+	s->m.data = s->data;
+	s->m.len = len;
+	s->m.qid = flow_qid(0);
+	s->m.src_qid = URN_MSG_QID(9, 0, tag & 0xffff);
+	s->m.owner = owner;
+	return urn_flow_send(n->node[from].tp, gid, &s->m);
 }
 
 uint8_t

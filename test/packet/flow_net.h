@@ -70,6 +70,9 @@ struct flow_net {
 	bool mark;                    /* all data frames get a mark of congestion */
 	uint64_t line;                /* bytes a second, for congestion control; 0: none */
 	uint64_t delay;               /* ns that a frame takes */
+	uint32_t work;                /* packets in flight that a node has room for; 0: 4096; set before opening */
+	void (*watch)(void *ctx, const struct rte_mbuf *m); /* a node sends a frame; NULL: nobody wants to know */
+	void *watch_ctx;
 	uint64_t frames;              /* frames that nodes sent */
 	struct flow_frame wire[FLOW_NET_WIRE];
 	unsigned int wire_n;
@@ -97,6 +100,9 @@ uint8_t flow_send(struct flow_net *n, unsigned int from, unsigned int to, uint64
 /* The same with bytes that the flow gathers but for the first `head` ones. */
 uint8_t flow_send_head(struct flow_net *n, unsigned int from, unsigned int to, uint64_t qid,
 		       uint32_t len, uint32_t tag, uint8_t head, struct flow_sent *s);
+/* The same to queue 0 of the node with an address, which may be none of the net; for a client. */
+uint8_t flow_send_as(struct flow_net *n, unsigned int from, const uint8_t gid[16],
+		     struct urn_tp_share *owner, uint32_t len, uint32_t tag, struct flow_sent *s);
 void flow_sent_free(struct flow_sent *s);
 /* Put a frame on the wire, as if it came from there. */
 void flow_net_inject(struct flow_net *n, unsigned int to, const uint8_t *frame, uint32_t len);

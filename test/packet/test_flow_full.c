@@ -44,7 +44,7 @@ ring_full(struct flow_net *n, struct crowd *c, unsigned int i, uint32_t len)
 static void
 ring_other(struct flow_net *n, struct crowd *c, unsigned int i)
 {
-	static const int client;
+	static struct urn_tp_share client;
 	struct flow_sent *s = &c->other[i];
 
 	if (c->waits[i]) {

@@ -216,6 +216,7 @@ static void
 memory_of_flows(void **state)
 {
 	enum { FLOWS = 65536, AGED_S = 70, KEPT = 16384 }; /* KEPT: bytes that the C library keeps */
+	static struct urn_tp_share client[FLOWS];
 	static struct flow_sent s[FLOWS];
 	struct flow_net *n = flow_net_new(2, 1);
 	uint8_t gid[16];
@@ -225,7 +226,7 @@ memory_of_flows(void **state)
 	memcpy(gid, n->node[1].gid, 16);
 	n->node[0].neigh = -1;
 	for (unsigned int i = 0; i < FLOWS; i++)
-		s[i].m = (struct urn_flow_msg){.qid = flow_qid(0), .owner = &s[i]};
+		s[i].m = (struct urn_flow_msg){.qid = flow_qid(0), .owner = &client[i]};
 	before = mallinfo2().uordblks;
 	for (uint32_t i = 0; i < FLOWS; i++) {
 		memcpy(gid + 13, &i, 2);
@@ -251,7 +252,7 @@ static const uint8_t nothing[1]; /* address of messages without bytes */
 
 static uint32_t
 name_nodes(struct flow_net *n, struct flow_sent *s, uint32_t nodes, uint8_t net,
-	   const void *owner)
+	   struct urn_tp_share *owner)
 {
 	uint32_t pending = 0;
 	uint8_t gid[16];
@@ -271,12 +272,13 @@ static void
 one_owner(void **state)
 {
 	static struct flow_sent m[URN_FLOWS_MAX], other[100];
+	static struct urn_tp_share client[2];
 	struct flow_net *n = flow_net_new(2, 1);
 
 	(void)state;
 	n->node[0].neigh = -1;
-	assert_int_equal(name_nodes(n, m, RTE_DIM(m), 11, m), URN_FLOWS_OWNER);
-	assert_int_equal(name_nodes(n, other, RTE_DIM(other), 12, other), RTE_DIM(other));
+	assert_int_equal(name_nodes(n, m, RTE_DIM(m), 11, &client[0]), URN_FLOWS_OWNER);
+	assert_int_equal(name_nodes(n, other, RTE_DIM(other), 12, &client[1]), RTE_DIM(other));
 	assert_int_equal(urn_flow_count(n->node[0].tp), URN_FLOWS_OWNER + RTE_DIM(other));
 	/* The nodes are not there. Then the client may name others. */
 	n->node[0].neigh = -2;
@@ -284,7 +286,7 @@ one_owner(void **state)
 		flow_net_run(n, 10 * FLOW_NET_STEP);
 	assert_int_equal(urn_flow_count(n->node[0].tp), 0);
 	n->node[0].neigh = -1;
-	assert_int_equal(name_nodes(n, m, 100, 13, m), 100);
+	assert_int_equal(name_nodes(n, m, 100, 13, &client[0]), 100);
 	flow_net_end(n);
 }
 

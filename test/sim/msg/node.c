@@ -210,7 +210,7 @@ plan_turn(struct ms_node *n)
 {
 	const struct urn_tp *tp = n->tp;
 
-	if (tp->sched.head || tp->loop_n)
+	if (tp->sched.head || tp->loop_n || tp->dry)
 		ms_node_wake(n, n->w->now + 500);
 	if (urn_msg_untold(n->regs))
 		ms_node_wake(n, n->w->now + 100 * MS_US);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flows: lines that wait for work. A packet in flight takes an entry of the pool of work until it is
+ * acknowledged, and nodes may be silent. The pool leaves a client with many entries without another
+ * one while there are some for others (pool.h). A node that is silent may have only half as many as
+ * are left, so that silent nodes of a client do not take what its other nodes need. Lines without
+ * work leave the schedule: they may be thousands, and each turn would try them all.
+ *
+ *   tp->dry ─► client ─► client ─► ...      a turn looks at URN_FLOW_DRY of them
+ *                │          └─ dry: line
+ *                └─ dry: line, line, ...    and lets so many lines of each have a turn
+ */
+#include "transport/flow_priv.h"
+#include "transport/pool.h"
+
+/* True when packets are in flight to a node that has acknowledged nothing yet, or is late with it. */
+static bool
+is_silent(const struct urn_flow *f)
+{
+	if (urn_psn_tx_idle(&f->tx))
+		return false;
+	return !f->tx_start || f->tx.early || f->tx.retries < f->tx.retry_cnt;
+}
+
+bool
+urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_line *l)
+{
+	uint32_t held = l->user.source.share->work;
+
+	return is_silent(l->flow) ? tp->left.work > held : urn_pool_has(tp->left.work, held);
+}
+
+/* Put a client, which has a line that waits, behind the others. */
+static void
+append(struct urn_tp *tp, struct urn_tp_share *share)
+{
+	share->dry_next = NULL;
+	share->dry_prev = tp->dry_last;
+	if (tp->dry)
+		tp->dry_last->dry_next = share;
+	else
+		tp->dry = share;
+	tp->dry_last = share;
+}
+
+static void
+unlink_share(struct urn_tp *tp, struct urn_tp_share *share)
+{
+	if (tp->dry == share)
+		tp->dry = share->dry_next;
+	else
+		share->dry_prev->dry_next = share->dry_next;
+	if (share->dry_next)
+		share->dry_next->dry_prev = share->dry_prev;
+	if (tp->dry_last == share)
+		tp->dry_last = tp->dry ? share->dry_prev : NULL;
+}
+
+void
+urn_flow_dry(struct urn_tp *tp, struct urn_flow_line *l)
+{
+	struct urn_source *src = &l->user.source;
+	struct urn_tp_share *share = src->share;
+
+	src->flags |= URN_FLOWL_DRY | URN_SOURCE_AWAY;
+	src->next = NULL;
+	src->prev = share->dry_tail;
+	if (share->dry) {
+		share->dry_tail->next = src;
+	} else {
+		share->dry = src;
+		append(tp, share);
+	}
+	share->dry_tail = src;
+}
+
+void
+urn_flow_dry_end(struct urn_tp *tp, struct urn_flow_line *l)
+{
+	struct urn_source *src = &l->user.source;
+	struct urn_tp_share *share = src->share;
+
+	urn_source_unlink(&share->dry, &share->dry_tail, src);
+	if (!share->dry)
+		unlink_share(tp, share);
+	src->flags &= ~(uint32_t)(URN_FLOWL_DRY | URN_SOURCE_AWAY);
+}
+
+/* Look at lines of a client, which has some that wait: those that may take work have a turn. */
+static void
+refill(struct urn_tp *tp, struct urn_tp_share *share)
+{
+	struct urn_flow_line *l;
+
+	if (!urn_pool_has(tp->left.work, share->work))
+		return;
+	for (unsigned int i = 0; i < URN_FLOW_DRY && share->dry; i++) {
+		l = urn_flow_line_of(share->dry);
+		urn_flow_dry_end(tp, l);
+		if (urn_flow_may_take(tp, l))
+			urn_sched_add(&tp->sched, &l->user.source);
+		else
+			urn_flow_dry(tp, l);
+	}
+}
+
+void
+urn_flows_refill(struct urn_tp *tp)
+{
+	struct urn_tp_share *share, *last = tp->dry_last;
+
+	for (unsigned int i = 0; i < URN_FLOW_DRY && (share = tp->dry); i++) {
+		unlink_share(tp, share);
+		append(tp, share);
+		refill(tp, share);
+		if (share == last)
+			return;
+	}
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flows: the frame of a packet, and its segments. */
+#include "transport/flow_priv.h"
+
+#include "memory/copy.h"
+
+void
+urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop)
+{
+	struct rte_mbuf *m = d->m;
+
+	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES, d->ipv6,
+		       tp->cfg.icrc);
+	if (loop) {
+		URN_COUNT(tp, LOOPBACK);
+		m->ol_flags |= tp->flows->looped;
+		tp->loop[tp->loop_n++] = m;
+		return;
+	}
+	tp->tx[tp->tx_n++] = m;
+}
+
+/* Write a segment's header. returns: where its bytes go */
+static uint8_t *
+put_segment(uint8_t *at, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes, uint8_t kind)
+{
+	struct urn_flow_seg *s = (struct urn_flow_seg *)at;
+
+	memset(s, 0, sizeof(*s));
+	s->kind = kind;
+	s->qid = rte_cpu_to_be_64(m->qid);
+	s->src_qid = rte_cpu_to_be_64(m->src_qid);
+	s->len = rte_cpu_to_be_32(m->len);
+	s->off = rte_cpu_to_be_32(off);
+	s->id = rte_cpu_to_be_32(m->id);
+	s->bytes = rte_cpu_to_be_16((uint16_t)bytes);
+	return at + sizeof(*s);
+}
+
+/* Write a void segment. id: of the long message whose part it was; 0: a whole message. returns: the place behind */
+static uint8_t *
+put_void(uint8_t *at, uint32_t id)
+{
+	struct urn_flow_seg *s = (struct urn_flow_seg *)at;
+
+	memset(s, 0, sizeof(*s));
+	s->kind = URN_FLOW_VOID;
+	s->id = rte_cpu_to_be_32(id);
+	return at + sizeof(*s);
+}
+
+/* Copy bytes of a message with a head. returns: false: they are not there any more */
+static bool
+put_gathered(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes,
+	     uint8_t *at)
+{
+	uint32_t head = m->head, n = off < head ? RTE_MIN(head - off, bytes) : 0;
+
+	if (n)
+		urn_copy(at, m->data + off, n);
+	return n == bytes || urn_flow_user(tp)->gather(tp, m, off + n - head, bytes - n, at + n);
+}
+
+/*
+ * Copy a segment's bytes, and clear those behind up to a multiple of 4: the next segment, or the
+ * ICRC, overwrites the bytes that were cleared beyond. returns: the place behind; NULL: the bytes
+ * are not there any more
+ */
+static inline uint8_t *
+put_bytes(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes,
+	  uint8_t *at)
+{
+	uint32_t zero = 0;
+
+	if (likely(!m->head))
+		urn_copy(at, m->data + off, bytes);
+	else if (unlikely(!put_gathered(tp, m, off, bytes, at)))
+		return NULL;
+	memcpy(at + bytes, &zero, sizeof(zero));
+	return at + urn_flow_pad(bytes);
+}
+
+/* Payload bytes of a packet. */
+static uint32_t
+payload_of(const struct urn_work *w)
+{
+	const struct urn_flow_msg *m = w->flow.msg;
+	uint32_t bytes = w->flow.segs * (uint32_t)sizeof(struct urn_flow_seg);
+
+	if (w->flow.part)
+		return bytes + (m ? urn_flow_pad(w->flow.bytes) : 0);
+	for (; m; m = m->next)
+		bytes += urn_flow_pad(m->len);
+	return bytes;
+}
+
+/* A message of a packet, whose bytes are not there any more, is in none from here on. gone: gets
+ * the message */
+static void
+put_gone(struct urn_tp *tp, struct urn_flow_msg *m, bool again, struct urn_flow_msg **gone)
+{
+	bool whole = m->state == URN_FLOW_MSG_SENT || m->state == URN_FLOW_MSG_PARTS;
+
+	urn_flow_forget(tp, m);
+	m->code = again && whole ? URN_FLOW_GONE | URN_MSG_MAY_BE_THERE : URN_FLOW_GONE;
+	m->next = *gone;
+	*gone = m;
+}
+
+/*
+ * Write the segments of a packet. again: the packet was sent before; gone: gets messages whose
+ * bytes are not there any more. returns: false: there was such a message, and the segments are
+ * others now
+ */
+static bool
+put_payload(struct urn_tp *tp, const struct urn_work *w, uint8_t *at, bool again,
+	    struct urn_flow_msg **gone)
+{
+	struct urn_flow_msg *m = w->flow.msg, *next;
+	bool all = true;
+
+	if (w->flow.part && !m) {
+		put_void(at, w->flow.off);
+		return true;
+	}
+	if (w->flow.part) {
+		at = put_segment(at, m, w->flow.off, w->flow.bytes, URN_FLOW_PART);
+		if (likely(put_bytes(tp, m, w->flow.off, w->flow.bytes, at)))
+			return true;
+		put_gone(tp, m, again, gone);
+		return false;
+	}
+	for (unsigned int i = 0, voids = w->flow.voids; i < w->flow.segs; i++) {
+		uint8_t *data;
+
+		if (unlikely(!m || (voids & 1u << i))) {
+			at = put_void(at, 0);
+			continue;
+		}
+		next = m->next;
+		data = put_segment(at, m, 0, m->len, URN_FLOW_WHOLE);
+		data = put_bytes(tp, m, 0, m->len, data);
+		if (likely(data)) {
+			at = data;
+		} else {
+			put_gone(tp, m, again, gone);
+			all = false;
+		}
+		m = next;
+	}
+	return all;
+}
+
+/* The start of the node, or the age of the epoch while no start is known; host order. */
+static uint32_t
+start_or_age(const struct urn_tp *tp, struct urn_flow *f)
+{
+	uint32_t born;
+	int32_t age;
+	uint64_t ms;
+
+	if (likely(f->tx_start))
+		return f->tx_start;
+	if (!f->tx_born) { /* the turn may have begun long before this packet goes out */
+		born = (uint32_t)(urn_flow_clock(tp) >> URN_FLOW_AGE_SHIFT);
+		f->tx_born = born ? born : UINT32_MAX;
+	}
+	age = (int32_t)((uint32_t)(tp->now >> URN_FLOW_AGE_SHIFT) - f->tx_born);
+	ms = age > 0 ? ((age - 1ull) << URN_FLOW_AGE_SHIFT) / 1000000 : 0; /* both times were rounded down */
+	return (uint32_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX);
+}
+
+/* ---- packets */
+
+/* Make the frame of a packet. again, gone: as put_payload(); payload: set to its bytes. NULL: no
+ * buffer */
+static struct urn_txd *
+make_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again,
+	    struct urn_flow_msg **gone, uint32_t *payload)
+{
+	bool first = f->key & URN_FLOW_KEY_TO_FIRST;
+	uint32_t dqpn = first ? URN_FLOW_SLOT_FIRST : urn_flow_qpn(f->key & URN_FLOW_KEY_ENGINE);
+	uint32_t top = tp->cfg.engine | (first ? URN_FLOW_KEY_VIA_FIRST : 0);
+	struct urn_flow_hdr *h;
+	struct urn_txd *d;
+	uint8_t *bth;
+
+	do { /* again when messages became void: the packet is shorter then */
+		*payload = payload_of(w);
+		d = urn_tp_frame_inline(tp, &f->tmpl, URN_FLOW_DATA, *payload, dqpn, w->first_psn,
+					0, true, &bth);
+		if (unlikely(!d))
+			return NULL;
+		h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
+		if (likely(put_payload(tp, w, (uint8_t *)(h + 1), again, gone)))
+			break;
+		urn_tp_unframe(tp, d);
+	} while (true);
+	h->epoch = rte_cpu_to_be_64(f->tx_epoch);
+	h->start = rte_cpu_to_be_32(start_or_age(tp, f));
+	h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
+	return d;
+}
+
+/* Answer messages whose bytes were not there any more when their packet was made. */
+static void
+answer_gone(struct urn_tp *tp, struct urn_flow_msg *gone)
+{
+	struct urn_flow_msg *m;
+
+	while ((m = gone)) {
+		gone = m->next;
+		URN_COUNT(tp, FLOW_GONE);
+		urn_flow_answer(tp, m, m->code);
+	}
+}
+
+bool
+urn_flow_send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again)
+{
+	struct urn_flow_msg *gone = NULL;
+	uint32_t payload;
+	struct urn_txd *d = make_packet(tp, f, w, again, &gone, &payload);
+
+	if (likely(d)) {
+		urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
+		w->flow.sent_no = ++f->sent_no;
+		w->flow.state = URN_FLOW_OUT;
+		f->out++;
+		f->flags |= URN_FLOWF_SENT;
+		f->tx_at = tp->now;
+		urn_congestion_sent_source(tp, &f->congestion, payload);
+		URN_COUNT(tp, FLOW_TX);
+	}
+	if (unlikely(gone))
+		answer_gone(tp, gone);
+	return d;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flows: lines. A line is what one owner, a client, has in a flow: messages that wait, and packets
+ * in flight. The line is the source of their turns, in the owner's share of the schedule.
+ *
+ *   client 1 ── sets, and lines ──┐             ┌── flow ── window, PSNs ──► node
+ *                 line ───────────┼─ schedule ──┤
+ *   client 2 ── line, line, line ─┘             └── flow ── ...
+ *
+ * The schedule goes round the clients first. So between two turns of one client another client has
+ * one, and sends URN_FLOW_FRAMES packets, whatever number of nodes its messages go to. A flow is
+ * reached from each client that has messages in it: a message waits for those of its own client.
+ *
+ * Lines of a flow share the flow's window. A line that finds the window closed leaves the schedule,
+ * and keeps its place in urn_flow.ready; the line that sent longest ago has its turn first when
+ * there is room. A turn in which packets of one line leave room takes messages of the others along.
+ *
+ * Two other designs were not taken. A flow in the share of the client whose message is the first in
+ * a common queue: the message of another client behind it waits for all flows of that client. A
+ * credit of messages by client, over all flows: a silent node uses it up, and then holds those to
+ * other nodes.
+ */
+#include "transport/flow_priv.h"
+
+#include <stdlib.h>
+
+static const struct urn_source_ops line_ops;
+
+/* ---- the lists that a line is in */
+
+static struct urn_flow_line **
+bucket_of(const struct urn_flows *fl, const struct urn_flow *f, const struct urn_tp_share *owner)
+{
+	uint64_t h = ((uint64_t)(uintptr_t)f * 0x9e3779b97f4a7c15u ^ (uint64_t)(uintptr_t)owner) *
+		     0xd6e8feb86659fd93u;
+
+	return &fl->line_bucket[h >> 50];
+}
+_Static_assert(URN_FLOW_LINE_BUCKETS == 16384, "fourteen bits of a hash");
+
+void
+urn_flow_line_leave(struct urn_tp *tp, struct urn_flow_line *l)
+{
+	struct urn_source *src = &l->user.source;
+
+	urn_sched_remove(&tp->sched, src);
+	if (src->flags & URN_FLOWL_DRY)
+		urn_flow_dry_end(tp, l);
+	if (!(src->flags & URN_FLOWL_GATHERS))
+		return;
+	urn_source_unlink(&tp->gathered, &tp->gathered_last, src);
+	src->flags &= ~(uint32_t)(URN_FLOWL_GATHERS | URN_SOURCE_AWAY);
+}
+
+void
+urn_flow_line_ready(struct urn_flow_line *l, bool first)
+{
+	struct urn_flow *f = l->flow;
+
+	if (l->user.source.flags & URN_FLOWL_READY) {
+		if (!first)
+			return;
+		TAILQ_REMOVE(&f->ready, l, ready);
+	}
+	l->user.source.flags |= URN_FLOWL_READY;
+	if (first)
+		TAILQ_INSERT_HEAD(&f->ready, l, ready);
+	else
+		TAILQ_INSERT_TAIL(&f->ready, l, ready);
+}
+
+void
+urn_flow_wake(struct urn_tp *tp, struct urn_flow *f)
+{
+	uint32_t room = urn_flow_has_work(f) ? urn_flow_room(tp, f) : 0;
+	struct urn_flow_line *l;
+
+	TAILQ_FOREACH(l, &f->ready, ready) {
+		/* A repeat needs neither room in the window nor work. */
+		if (unlikely(l->lost)) {
+			if (l->user.source.flags & URN_FLOWL_DRY)
+				urn_flow_dry_end(tp, l);
+		} else if (!room--) {
+			return;
+		}
+		urn_sched_add(&tp->sched, &l->user.source);
+	}
+}
+
+/* ---- lines come and go */
+
+static struct urn_flow_line *
+make(struct urn_flows *fl, struct urn_flow *f, struct urn_tp_share *share)
+{
+	struct urn_flow_line *l = fl->spare_lines, **bucket = bucket_of(fl, f, share);
+
+	if (likely(l != NULL)) {
+		fl->spare_lines = l->hash_next;
+		fl->spare_lines_n--;
+	} else {
+		l = aligned_alloc(64, RTE_CACHE_LINE_ROUNDUP(sizeof(*l)));
+		if (!l)
+			return NULL;
+	}
+	memset(l, 0, sizeof(*l));
+	l->user.source.share = share;
+	l->user.source.kind = URN_SOURCE_OPS;
+	l->user.ops = &line_ops;
+	l->flow = f;
+	urn_flow_queue_init(&l->shorts);
+	urn_flow_queue_init(&l->longs);
+	l->hash_next = *bucket;
+	*bucket = l;
+	return l;
+}
+
+struct urn_flow_line *
+urn_flow_line_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *owner)
+{
+	struct urn_tp_share *share = likely(owner != NULL) ? owner : &tp->nobodys;
+	struct urn_flow_line *l = f->line;
+
+	if (likely(l && l->user.source.share == share))
+		return l;
+	l = *bucket_of(tp->flows, f, share);
+	while (l && (l->flow != f || l->user.source.share != share))
+		l = l->hash_next;
+	if (!l)
+		l = make(tp->flows, f, share);
+	f->line = l;
+	return l;
+}
+
+/* Nobody finds the line any more. */
+static void
+unhash(const struct urn_flows *fl, struct urn_flow_line *l)
+{
+	struct urn_flow_line **at = bucket_of(fl, l->flow, l->user.source.share);
+
+	while (*at != l)
+		at = &(*at)->hash_next;
+	*at = l->hash_next;
+	if (l->flow->line == l)
+		l->flow->line = NULL;
+}
+
+void
+urn_flow_line_free(struct urn_tp *tp, struct urn_flow_line *l)
+{
+	struct urn_flows *fl = tp->flows;
+
+	if (!(l->user.source.flags & URN_FLOWL_ORPHAN))
+		unhash(fl, l);
+	if (fl->spare_lines_n >= fl->n + URN_FLOW_SPARE_LINES) {
+		free(l);
+		return;
+	}
+	l->hash_next = fl->spare_lines;
+	fl->spare_lines = l;
+	fl->spare_lines_n++;
+}
+
+void
+urn_flows_trim_lines(struct urn_flows *fl)
+{
+	struct urn_flow_line *l;
+
+	while (fl->spare_lines_n > fl->n + URN_FLOW_SPARE_LINES) {
+		l = fl->spare_lines;
+		fl->spare_lines = l->hash_next;
+		fl->spare_lines_n--;
+		free(l);
+	}
+}
+
+static void
+free_list(struct urn_flow_line *l)
+{
+	struct urn_flow_line *next;
+
+	for (; l; l = next) {
+		next = l->hash_next;
+		free(l);
+	}
+}
+
+void
+urn_flows_free_lines(struct urn_flows *fl)
+{
+	for (uint32_t i = 0; fl->line_bucket && i < URN_FLOW_LINE_BUCKETS; i++)
+		free_list(fl->line_bucket[i]);
+	free_list(fl->spare_lines);
+	free(fl->line_bucket);
+}
+
+/* The owner has no message in the line any more, and may be gone before the packets are. */
+static void
+orphan(struct urn_tp *tp, struct urn_flow_line *l)
+{
+	struct urn_source *src = &l->user.source;
+
+	urn_flow_line_leave(tp, l);
+	unhash(tp->flows, l);
+	src->share->work -= l->packets;
+	tp->nobodys.work += l->packets;
+	src->share = &tp->nobodys;
+	src->flags |= URN_FLOWL_ORPHAN;
+	if (src->flags & URN_FLOWL_READY)
+		urn_sched_add(&tp->sched, src);
+}
+
+void
+urn_flow_line_settle(struct urn_tp *tp, struct urn_flow_line *l)
+{
+	uint32_t flags = l->user.source.flags;
+
+	if ((flags & URN_FLOWL_READY) && !l->lost && !urn_flow_line_has_new(l)) {
+		TAILQ_REMOVE(&l->flow->ready, l, ready);
+		l->user.source.flags &= ~(uint32_t)URN_FLOWL_READY;
+		urn_flow_line_leave(tp, l);
+	}
+	if (likely(l->msgs))
+		return;
+	if (!l->packets && !(l->user.source.flags & URN_FLOWL_READY))
+		urn_flow_line_free(tp, l);
+	else if (!(flags & URN_FLOWL_ORPHAN))
+		orphan(tp, l);
+}
+
+void
+urn_flow_line_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
+{
+	struct urn_flow_line *l = w->flow.line;
+	bool lost = w->flow.state == URN_FLOW_LOST;
+
+	w->flow.line = NULL;
+	w->flow.state = URN_FLOW_ACKED;
+	l->user.source.share->work--;
+	l->packets--;
+	if (likely(!lost)) {
+		f->out--;
+	} else {
+		f->lost--;
+		l->lost--;
+	}
+	if (unlikely(lost || !l->msgs))
+		urn_flow_line_settle(tp, l);
+}
+
+/* ---- messages */
+
+/* True when a message does not fit a packet. */
+static bool
+is_long(const struct urn_tp *tp, const struct urn_flow_msg *m)
+{
+	return sizeof(struct urn_flow_seg) + urn_flow_pad(m->len) > tp->cfg.mtu;
+}
+
+void
+urn_flow_queue(const struct urn_tp *tp, struct urn_flow_msg *m)
+{
+	struct urn_flow_line *l = m->line;
+
+	urn_flow_put(is_long(tp, m) ? &l->longs : &l->shorts, m, URN_FLOW_MSG_QUEUED);
+	urn_flow_line_ready(l, false);
+}
+
+void
+urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m)
+{
+	struct urn_flow_line *l = m->line;
+
+	if (m->state == URN_FLOW_MSG_ACTIVE) {
+		urn_flow_take(&l->flow->active, m);
+		l->flow->active_n--;
+		l->active--;
+		return;
+	}
+	urn_flow_take(is_long(tp, m) ? &l->longs : &l->shorts, m);
+}
+
+/* ---- the schedule */
+
+/* A line has no doorbell, no timer, and ends by itself. */
+static void
+rung(struct urn_tp *tp, struct urn_source *src)
+{
+	(void)tp;
+	(void)src;
+}
+
+static bool
+end(struct urn_tp *tp, struct urn_source *src)
+{
+	(void)tp;
+	(void)src;
+	return true;
+}
+
+static const struct urn_source_ops line_ops = {.rung = rung, .serve = urn_flow_serve, .end = end};
