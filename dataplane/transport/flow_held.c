@@ -99,6 +99,13 @@ urn_flow_queue(const struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg 
 	return true;
 }
 
+bool
+urn_flow_may_grow(const struct urn_flow_msg *m, uint32_t bytes)
+{
+	return m->flow && (m->state == URN_FLOW_MSG_QUEUED || m->state == URN_FLOW_MSG_HELD) &&
+	       !m->head && m->len + bytes <= URN_FLOW_MTU_MIN - sizeof(struct urn_flow_seg);
+}
+
 void
 urn_flow_unqueue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m)
 {
