@@ -15,7 +15,7 @@
 enum { MAPPED_OK, MAPPED_NOT, MAPPED_FOREIGN };
 
 /* Look memory up. *at: set with MAPPED_OK */
-static int
+static inline __attribute__((always_inline)) int
 look_up(const struct urn_tp *tp, uint32_t pd, uint32_t lkey, uint64_t addr, uint64_t len,
 	uint32_t access, uint8_t **at)
 {
