@@ -122,6 +122,8 @@ check(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_abi_
 	    memcmp(c->node, none, 16) == 0 || c->remote + (c->len - 1) < c->remote ||
 	    (c->way == URN_AM_DIRECT && c->len > urn_am_chunk(tp)))
 		return URN_AM_BAD_COMMAND;
+	if (c->op == URN_AM_WRITE && c->len <= urn_am_chunk(tp))
+		return URN_AM_DONE; /* its only packet is checked when the flow makes its frame */
 	if (!urn_am_mapped(tp, ep->pd, c->lkey, c->local, c->len,
 			   c->op == URN_AM_READ ? URN_ACCESS_LOCAL_WRITE : 0))
 		return URN_AM_LOCAL;

@@ -40,6 +40,7 @@ get(struct urn_am *am)
 	o->ep = NULL;
 	o->flags = 0;
 	o->from = URN_AM_FROM_HEAD;
+	o->more = 0;
 	return o;
 }
 
@@ -106,6 +107,8 @@ urn_am_out_put(struct urn_am *am, struct urn_am_out *o)
 	} else {
 		am->node[o->bucket]--;
 		am->replies--;
+		if (am->open == o)
+			am->open = NULL;
 	}
 	o->ep = NULL;
 	o->flags = 0;

@@ -8,6 +8,7 @@
 #include "counters.h"
 #include "transport/tp.h"
 #include "wire/am.h"
+#include "wire/am_more.h"
 
 #include <sys/queue.h>
 
@@ -20,7 +21,7 @@ enum {
 	URN_AM_NODE_REPLIES = 512, /* replies to the nodes of a bucket */
 	URN_AM_FRAMES = 16,	   /* packets of an endpoint in a turn */
 	URN_AM_PIECES = 4,	   /* pieces of memory that one packet may touch */
-	URN_AM_HEAD_MAX = 64,	   /* bytes of a packet's message that need not lie in memory */
+	URN_AM_HEAD_MAX = URN_AM_MORE_BYTES, /* bytes of a message that need not lie in memory */
 };
 
 #define URN_AM_RETRY_NS 200000ull    /* ns from a refusal for want of room to the next try */
@@ -81,12 +82,13 @@ struct urn_am_out {
 	uint8_t flags;	      /* enum urn_am_out_flag */
 	uint8_t bucket;	      /* bucket of a reply's node */
 	uint8_t from;	      /* enum urn_am_source */
+	uint8_t more;	      /* writes that a reply answers besides the first */
 	uint8_t node[16];     /* GID it goes to */
 	uint64_t addr, key; /* where the bytes behind the head are; valid unless URN_AM_FROM_HEAD */
 	uint8_t buf[URN_AM_HEAD_MAX];
 };
 
-_Static_assert(sizeof(struct urn_am_out) <= 256, "4 MiB of packets for an engine's operations");
+_Static_assert(sizeof(struct urn_am_out) <= 320, "5 MiB of packets for an engine's operations");
 
 TAILQ_HEAD(urn_am_outs, urn_am_out);
 
@@ -154,6 +156,7 @@ struct urn_am {
 	uint16_t node[URN_AM_NODES]; /* replies by bucket of nodes */
 	uint8_t last[16], bucket;    /* node that a bucket was asked for last, and its bucket */
 	struct urn_am_outs late;     /* replies that no flow had room for, the oldest first */
+	struct urn_am_out *open;     /* reply to a write that was made last; NULL: none, or it is free */
 };
 
 static inline struct urn_am *
@@ -239,7 +242,16 @@ uint8_t urn_am_take_reply(struct urn_tp *tp, struct urn_am_ep *ep, const struct 
 /* A peer's write or read came. returns: enum urn_msg_code for the flow (target.c) */
 uint8_t urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep,
 			    const struct urn_flow_from *from, const struct urn_am_msg *m);
-/* A reply of ours was answered by its flow. */
+/* True when the reply to a write can join the message of the reply before. (replies.c) */
+bool urn_am_reply_joins(const struct urn_am *am, const struct urn_am_ep *ep,
+			const struct urn_flow_from *from, const struct urn_am_msg *m);
+/* Let the reply to a write with that tag join, in the same turn. */
+void urn_am_reply_join(struct urn_am *am, uint64_t tag);
+/* A message with replies to several writes came. data, len: any bytes. returns: enum urn_msg_code for
+ * the flow */
+uint8_t urn_am_take_replies(struct urn_tp *tp, struct urn_am_ep *ep,
+			    const struct urn_flow_from *from, const uint8_t *data, uint32_t len);
+/* A reply of ours was answered by its flow. (target.c) */
 void urn_am_reply_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code);
 /* The operations of struct urn_am as a source: replies that wait. */
 extern const struct urn_source_ops urn_am_late_ops;

@@ -34,6 +34,8 @@ deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, const
 	ep = target_of(tp, qid);
 	if (unlikely(!ep))
 		return URN_MSG_NO_QUEUE;
+	if (urn_am_is_more(data, len))
+		return urn_am_take_replies(tp, ep, from, data, len);
 	/* A reply goes to the number that the message came from: that of an endpoint, too. */
 	if (unlikely(!urn_am_parse(data, len, &m) || !urn_am_qid_is(from->qid))) {
 		URN_COUNT(tp, DROP_AM_FORMAT);

@@ -15,7 +15,7 @@
 enum { MAPPED_OK, MAPPED_NOT, MAPPED_FOREIGN };
 
 /* Look memory up. *at: set with MAPPED_OK */
-static int
+static inline __attribute__((always_inline)) int
 look_up(const struct urn_tp *tp, uint32_t pd, uint32_t lkey, uint64_t addr, uint64_t len,
 	uint32_t access, uint8_t **at)
 {
@@ -89,10 +89,10 @@ urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, 
 			return URN_AM_RANGE;
 		off = addr - r->range[i].addr;
 		here = RTE_MIN(r->range[i].len - off, (uint64_t)len);
-		piece[*n].at = urn_am_mapped(tp, ep->pd, r->range[i].lkey, addr, here, local);
-		piece[*n].len = (uint32_t)here;
-		if (!piece[*n].at)
+		if (look_up(tp, ep->pd, r->range[i].lkey, addr, here, local, &piece[*n].at) !=
+		    MAPPED_OK)
 			return URN_AM_BAD_KEY;
+		piece[*n].len = (uint32_t)here;
 		(*n)++;
 		addr += here;
 		len -= (uint32_t)here;

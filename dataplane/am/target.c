@@ -82,17 +82,27 @@ urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_fl
 {
 	struct urn_am *am = urn_am_of(tp);
 	struct urn_am_msg reply = {.len = m->len, .tag = m->tag};
-	struct urn_am_out *o = urn_am_reply_get(am, from->node);
+	bool joins = urn_am_reply_joins(am, ep, from, m);
+	struct urn_am_out *o = joins ? NULL : urn_am_reply_get(am, from->node);
 
+	if (likely(o || joins))
+		carry_out(tp, ep, m, &reply);
+	if (joins && likely(reply.kind == URN_AM_K_WRITE_REPLY)) {
+		urn_am_reply_join(am, m->tag);
+		return URN_MSG_DONE;
+	}
+	if (unlikely(joins)) /* nothing was done */
+		o = urn_am_reply_get(am, from->node);
 	if (unlikely(!o)) {
 		URN_COUNT(tp, DROP_AM_BUSY);
 		return URN_MSG_BUSY;
 	}
-	carry_out(tp, ep, m, &reply);
 	o->len = m->len;
 	o->msg.len = urn_am_build(o->buf, &reply);
 	if (reply.kind == URN_AM_K_READ_REPLY)
 		urn_am_out_from(o, URN_AM_FROM_REGION, m->addr, m->key);
+	else if (reply.kind == URN_AM_K_WRITE_REPLY)
+		am->open = o;
 	o->msg.qid = from->qid;
 	o->msg.src_qid = urn_am_number(am, ep->slot);
 	o->at = tp->now;

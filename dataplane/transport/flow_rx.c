@@ -198,6 +198,13 @@ check_epoch(struct urn_tp *tp, struct urn_flow *f, const struct data *d)
 	return true;
 }
 
+/* urn_flow_refusals_room(), the short way for a flow without refusals. */
+static inline bool
+refusals_room(struct urn_tp *tp, struct urn_flow *f, uint32_t psn)
+{
+	return likely(!f->refusals && tp->flows->spare) || urn_flow_refusals_room(tp, f, psn);
+}
+
 /* A sound packet of data for this flow. returns: the counter of the reason why it is dropped; or URN_COUNTER_COUNT */
 static enum urn_counter
 take_data(struct urn_tp *tp, struct urn_flow *f, struct data *d, struct rte_mbuf *m)
@@ -220,7 +227,7 @@ take_data(struct urn_tp *tp, struct urn_flow *f, struct data *d, struct rte_mbuf
 		owe_ack(tp, f, m);
 		return URN_C_FLOW_DUPLICATES;
 	}
-	if (unlikely(!urn_flow_refusals_room(tp, f, psn) || !take_segments(tp, f, d, psn)))
+	if (unlikely(!refusals_room(tp, f, psn) || !take_segments(tp, f, d, psn)))
 		return URN_C_FLOW_DROP_ROOM;
 	bit_flip(f, psn);
 	advance(f, f->expected);
@@ -246,6 +253,15 @@ source_of(struct rte_mbuf *m, uint8_t gid[16])
 	memcpy(gid + 12, l3 + offsetof(struct urn_ipv4, src), 4);
 }
 
+/* True when a packet with this IP header went to an address. */
+static inline bool
+went_to(const uint8_t gid[16], const uint8_t *l3, bool ipv6)
+{
+	return ipv6 ? memcmp(gid, l3 + offsetof(struct urn_ipv6, dst), 16) == 0
+		    : memcmp(gid + 12, l3 + offsetof(struct urn_ipv4, dst), 4) == 0 &&
+			       urn_gid_is_v4(gid);
+}
+
 /* Index of our own address that a packet went to, as bits of a key. */
 static uint8_t
 own_of(const struct urn_tp *tp, struct rte_mbuf *m)
@@ -253,13 +269,10 @@ own_of(const struct urn_tp *tp, struct rte_mbuf *m)
 	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, urn_pkt(m)->l3_off);
 	bool ipv6 = urn_pkt(m)->ipv6;
 
-	for (unsigned int i = 0; i < tp->cfg.gids; i++) {
-		const uint8_t *gid = tp->cfg.gid[i];
-
-		if (ipv6 ? memcmp(gid, l3 + offsetof(struct urn_ipv6, dst), 16) == 0
-			 : urn_gid_is_v4(gid) && memcmp(gid + 12, l3 + offsetof(struct urn_ipv4, dst), 4) == 0)
+	/* The last one first: a configured address is behind the link-local one. */
+	for (unsigned int i = tp->cfg.gids; i-- > 0;)
+		if (went_to(tp->cfg.gid[i], l3, ipv6))
 			return (uint8_t)(i << URN_FLOW_KEY_OWN_SHIFT);
-	}
 	return 0; /* not reached: the address was compared before */
 }
 
@@ -267,7 +280,8 @@ static bool
 is_own(const struct urn_tp *tp, const uint8_t gid[16])
 {
 	for (unsigned int i = 0; i < tp->cfg.gids; i++)
-		if (memcmp(tp->cfg.gid[i], gid, 16) == 0)
+		if (memcmp(tp->cfg.gid[i] + 12, gid + 12, 4) == 0 &&
+		    memcmp(tp->cfg.gid[i], gid, 12) == 0)
 			return true;
 	return false;
 }

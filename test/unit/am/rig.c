@@ -23,6 +23,8 @@ __wrap_urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_m
 	for (unsigned int i = 0; i < rig.held_n; i++)
 		assert_ptr_not_equal(rig.held[i], m);
 	memcpy(rig.node[rig.held_n], gid, 16);
+	m->flow = rig.grow ? (struct urn_flow *)(void *)&rig : NULL;
+	m->state = 1; /* queued */
 	rig.held[rig.held_n++] = m;
 	return URN_MSG_PENDING;
 }
@@ -224,6 +226,7 @@ rig_answer(unsigned int n, uint8_t code)
 	struct urn_flow_msg *m = rig.held[n];
 
 	drop(n);
+	m->flow = NULL;
 	urn_am_flow_user.answered(rig.tp, m, code);
 }
 
@@ -288,6 +291,20 @@ rig_forge(const struct urn_am_msg *m, uint64_t from_qid, uint8_t node, uint64_t 
 	memset(buf + sizeof(struct urn_am_hdr), 0xee, URN_AM_CHUNK_MAX);
 	rig_gid(from.node, node);
 	return urn_am_flow_user.deliver(rig.tp, &from, to, buf, len);
+}
+
+uint8_t
+rig_bytes(const uint8_t *data, uint32_t len, uint64_t from, uint64_t to)
+{
+	struct urn_flow_from f = {.qid = from};
+	uint8_t *exact = malloc(len), code;
+
+	assert_non_null(exact);
+	memcpy(exact, data, len);
+	rig_gid(f.node, 9);
+	code = urn_am_flow_user.deliver(rig.tp, &f, to, exact, len);
+	free(exact);
+	return code;
 }
 
 void

@@ -23,6 +23,7 @@ enum {
 	RANGES = 64,
 	MSGS = 8192, /* messages that flows can hold */
 	MTU = 1024,
+	HEADER = 32,	  /* bytes of a message before those of memory */
 	CHUNK = MTU - 64, /* bytes of memory in a packet (AM-4) */
 };
 
@@ -47,6 +48,7 @@ struct rig {
 	uint8_t node[MSGS][16];		 /* ... and their targets */
 	unsigned int held_n;
 	uint8_t refuse; /* code that urn_flow_send() returns; 0: messages are taken */
+	bool grow;	/* messages that flows hold are in no packet: they may grow */
 };
 extern struct rig rig;
 
@@ -75,6 +77,8 @@ void rig_run(void);
 struct urn_am_msg rig_parsed(unsigned int n);
 /* Deliver a message that a test made. returns: enum urn_msg_code */
 uint8_t rig_forge(const struct urn_am_msg *m, uint64_t from, uint8_t node, uint64_t to);
+/* Deliver these bytes, as of node 9. returns: enum urn_msg_code */
+uint8_t rig_bytes(const uint8_t *data, uint32_t len, uint64_t from, uint64_t to);
 /* The next event of end i has this code. */
 void rig_expect(unsigned int i, uint8_t code, uint64_t bytes);
 /* End i has no event. */

@@ -80,6 +80,38 @@ a_reply_overtakes_the_acknowledgement(void **state)
 	rig_expect(0, URN_AM_DONE, 20);
 }
 
+/* One message has the replies to several writes of a length; a tag that no packet waits for changes
+ * nothing. */
+static void
+replies_share_a_message(void **state)
+{
+	uint8_t buf[URN_AM_MORE_BYTES];
+	struct urn_am_msg m;
+	unsigned int n = 0;
+
+	(void)state;
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 10 * CHUNK + 5);
+	m = (struct urn_am_msg){
+		.kind = URN_AM_K_WRITE_REPLY, .len = CHUNK, .tag = rig_parsed(0).tag};
+	urn_am_build(buf, &m);
+	for (unsigned int i = 1; i < 11; i++) /* the last packet is shorter */
+		urn_am_put_more(buf, n++, rig_parsed(i).tag);
+	urn_am_put_more(buf, n++, rig_parsed(2).tag);
+	urn_am_put_more(buf, n++, 1);
+	assert_int_equal(rig_bytes(buf, HEADER + 8 * n, rig_qid(2), rig_qid(0)),
+			 URN_MSG_NOT_PERMITTED);
+	assert_int_equal(rig_count(URN_C_DROP_AM_REPLY), 13);
+	assert_int_equal(rig_bytes(buf, HEADER + 8 * n - 1, rig_qid(1), rig_qid(0)),
+			 URN_MSG_NOT_PERMITTED);
+	assert_int_equal(rig_count(URN_C_DROP_AM_FORMAT), 1);
+	assert_int_equal(rig_bytes(buf, HEADER + 8 * n, rig_qid(1), rig_qid(0)), URN_MSG_DONE);
+	assert_int_equal(rig_count(URN_C_DROP_AM_REPLY), 16);
+	rig_no_event(0);
+	m = (struct urn_am_msg){.kind = URN_AM_K_WRITE_REPLY, .len = 5, .tag = rig_parsed(10).tag};
+	assert_int_equal(rig_forge(&m, rig_qid(1), 9, rig_qid(0)), URN_MSG_DONE);
+	rig_expect(0, URN_AM_DONE, 10 * CHUNK + 5);
+}
+
 /* AM-1: a reply that no packet waits for is refused, whatever is wrong with it, and nothing is
  * written. */
 static void
@@ -244,7 +276,12 @@ local_memory_goes(void **state)
 	rig_run();
 	rig_expect(0, URN_AM_LOCAL, CHUNK);
 	rig_expect(2, URN_AM_DONE, 10);
+	/* So does memory that was never there: that of one packet when its frame is made, other at
+	 * once. */
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 2 * CHUNK);
+	rig_expect(0, URN_AM_LOCAL, 0);
 	rig_command(0, URN_AM_WRITE, 1, 0, 0, 10);
+	rig_run();
 	rig_expect(0, URN_AM_LOCAL, 0);
 	/* A packet that was sent before may have come. */
 	rig_command(2, URN_AM_WRITE, 3, 0, 0, 10);
@@ -330,6 +367,7 @@ main(void)
 		T(packets_come_in_any_order),
 		T(replies_come_in_any_order),
 		T(a_reply_overtakes_the_acknowledgement),
+		T(replies_share_a_message),
 		T(forged_replies_are_refused),
 		T(an_error_ends_one_operation),
 		T(busy_targets_are_tried_again),

@@ -39,6 +39,51 @@ requests_are_carried_out_at_once(void **state)
 	assert_memory_equal(m.data, rig.end[1].mem + 10, 100);
 }
 
+/* Replies to writes of one length, from one endpoint to another, share a message as long as no
+ * packet holds it. */
+static void
+replies_share_a_message(void **state)
+{
+	struct urn_am_msg w = request(URN_AM_K_WRITE, 0, 8), m = {0};
+	const uint8_t *data;
+
+	(void)state;
+	rig.grow = true;
+	for (unsigned int i = 0; i < URN_AM_MORE_MAX + 2; i++) {
+		w.tag = 100 + i;
+		assert_int_equal(rig_forge(&w, rig_qid(0), 5, rig_qid(1)), URN_MSG_DONE);
+	}
+	assert_int_equal(rig.held_n, 2);
+	data = rig.held[0]->data;
+	assert_int_equal(urn_am_parse_more(data, rig.held[0]->len, &m), URN_AM_MORE_MAX);
+	assert_true(m.tag == 100 && m.len == 8 && m.kind == URN_AM_K_WRITE_REPLY);
+	for (unsigned int i = 0; i < URN_AM_MORE_MAX; i++)
+		assert_true(urn_am_more_tag(data, i) == 101 + i);
+	assert_true(rig_parsed(1).tag == 101 + URN_AM_MORE_MAX);
+	assert_int_equal(rig_count(URN_C_AM_WRITES_RX), URN_AM_MORE_MAX + 2);
+	/* Another length, initiator, node or target; a read; a refused write. */
+	for (unsigned int i = 0; i < 6; i++) {
+		w = request(i == 4 ? URN_AM_K_READ : URN_AM_K_WRITE, 0, i == 0 ? 9 : 8);
+		w.key = i == 5 ? 1 : i == 3 ? rig.end[2].key : w.key;
+		w.addr = i == 3 ? (uintptr_t)rig.end[2].mem : w.addr;
+		assert_int_equal(rig_forge(&w, rig_qid(i == 1 ? 3 : 0), i == 2 ? 6 : 5,
+					   rig_qid(i == 3 ? 2 : 1)),
+				 URN_MSG_DONE);
+		assert_int_equal(rig.held_n, 3 + i);
+		assert_true(rig_parsed(2 + i).tag == 77);
+	}
+	assert_int_equal(rig_parsed(7).kind, URN_AM_K_ERROR);
+	/* A message that is in a packet does not grow, and one that was answered is another's. */
+	w = request(URN_AM_K_WRITE, 0, 8);
+	assert_int_equal(rig_forge(&w, rig_qid(0), 5, rig_qid(1)), URN_MSG_DONE);
+	rig.held[8]->state = 3; /* sent */
+	assert_int_equal(rig_forge(&w, rig_qid(0), 5, rig_qid(1)), URN_MSG_DONE);
+	assert_int_equal(rig.held_n, 10);
+	rig_answer(9, URN_MSG_DONE);
+	assert_int_equal(rig_forge(&w, rig_qid(0), 5, rig_qid(1)), URN_MSG_DONE);
+	assert_int_equal(rig.held_n, 10);
+}
+
 /* Ends of the right to read bytes, between a read and the frame of its reply. */
 enum end_of_right { REGION_REMOVED, MEMORY_DEREGISTERED, ENDPOINT_CLOSED };
 
@@ -251,6 +296,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
 		T(requests_are_carried_out_at_once),
+		T(replies_share_a_message),
 		T(rights_may_end_before_the_reply_is_sent),
 		T(packets_may_touch_several_regions),
 		T(replies_have_bounds),

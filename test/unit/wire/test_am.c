@@ -9,6 +9,7 @@
 
 #include "abi/am_codes.h"
 #include "wire/am.h"
+#include "wire/am_more.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -190,10 +191,44 @@ what_parses_is_canonical(void **state)
 	assert_true(taken > 50000);
 }
 
+/* A reply to several writes has their number and their tags; any other length, or field that is not
+ * used, is malformed. */
+static void
+replies_to_several_writes(void **state)
+{
+	struct urn_am_msg w = {.kind = URN_AM_K_WRITE_REPLY, .len = LEN, .tag = 5}, m;
+	uint8_t at[URN_AM_MORE_BYTES + 8], bad[sizeof(at)];
+
+	(void)state;
+	(void)urn_am_build(at, &w);
+	assert_int_equal(urn_am_parse_more(at, HEADER, &m), 0);
+	for (unsigned int n = 1; n <= URN_AM_MORE_MAX; n++) {
+		urn_am_put_more(at, n - 1, UINT64_MAX - n);
+		for (uint32_t len = 0; len <= sizeof(at); len++)
+			assert_int_equal(urn_am_parse_more(at, len, &m),
+					 len == HEADER + 8 * n ? n : 0);
+		(void)urn_am_parse_more(at, HEADER + 8 * n, &m);
+		assert_true(m.tag == 5 && m.len == LEN && m.kind == URN_AM_K_WRITE_REPLY);
+		for (unsigned int i = 0; i < n; i++)
+			assert_true(urn_am_more_tag(at, i) == UINT64_MAX - 1 - i);
+		assert_false(urn_am_parse(at, HEADER + 8 * n, &m));
+		/* All bytes but those of length and tag are checked. */
+		for (unsigned int i = 0; i < HEADER; i++) {
+			memcpy(bad, at, sizeof(bad));
+			bad[i] ^= 0x80;
+			assert_int_equal(urn_am_parse_more(bad, HEADER + 8 * n, &m) != 0,
+					 i == 7 || (i >= 8 && i < 16));
+		}
+	}
+	urn_am_put_more(at, URN_AM_MORE_MAX, 1);
+	assert_int_equal(urn_am_parse_more(at, sizeof(at), &m), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replies_to_several_writes),
 		cmocka_unit_test(messages_are_parsed_as_built),
 		cmocka_unit_test(bytes_are_in_network_order),
 		cmocka_unit_test(lengths_are_exact),
