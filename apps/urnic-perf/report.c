@@ -259,10 +259,23 @@ print_latency(const char *what, const struct urn_hist *h)
 	       us(urn_hist_quantile(h, 0.999)), us(urn_hist_max(h)), what);
 }
 
+/* Print how operations on remote memory go. */
+static void
+print_way(const struct perf_opts *o)
+{
+	char every[8];
+
+	printf("%s, ", perf_way_names[o->way]);
+	if (o->every != 0)
+		printf("a reply for each %s%s, ", every_text(o, every, sizeof(every)),
+		       o->every != UINT8_MAX ? " packets" : "");
+	printf("depth %u, ", o->depth);
+}
+
 static void
 print_head(const struct perf_opts *o)
 {
-	char size[32], every[8];
+	char size[32];
 
 	urn_text_size(size, sizeof(size), o->size);
 	printf("urnic-perf %s%s%s%s%s: %s, ", perf_op_name(o->op), o->ud ? " --ud" : "",
@@ -274,9 +287,7 @@ print_head(const struct perf_opts *o)
 	else if (perf_op_is_am(o->op))
 		printf("depth %u, ", o->depth);
 	else if (perf_op_is_rma(o->op))
-		printf("%s, a reply for each %s%s, depth %u, ", perf_way_names[o->way],
-		       every_text(o, every, sizeof(every)),
-		       o->every != 0 && o->every != UINT8_MAX ? " packets" : "", o->depth);
+		print_way(o);
 	else
 		printf("%u QP%s, depth %u, ", o->qps, o->qps == 1 ? "" : "s", o->depth);
 	if (o->attach == NULL || !perf_op_is_flow(o->op))
