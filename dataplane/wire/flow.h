@@ -71,7 +71,7 @@ enum urn_flow_ack_flag {
 struct urn_flow_ack {
 	uint8_t flags;    /* enum urn_flow_ack_flag */
 	uint8_t refused;  /* entries that follow */
-	uint16_t age;     /* of the node, ms, rounded down, at most URN_FLOW_AGE_MAX; 0 if the data named its start */
+	uint16_t age;     /* age of the node, ms, rounded down, at most URN_FLOW_AGE_MAX; 0 if the data named its start */
 	uint8_t bitmap[URN_FLOW_WINDOW / 8]; /* bit PSN % 256: the PSN came, ahead of the first that has not */
 } __attribute__((packed));
 
@@ -83,7 +83,7 @@ struct urn_flow_refused {
 
 _Static_assert(sizeof(struct urn_flow_hdr) == 16, "flow header");
 _Static_assert(sizeof(struct urn_flow_seg) == 32, "segment");
-_Static_assert(sizeof(struct urn_flow_ack) == 36, "flow ack");
+_Static_assert(sizeof(struct urn_flow_ack) == 36 && offsetof(struct urn_flow_ack, age) == 2, "flow ack");
 _Static_assert(sizeof(struct urn_flow_refused) == 20, "refused");
 
 enum {
