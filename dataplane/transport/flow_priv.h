@@ -31,15 +31,16 @@
 enum {
 	URN_FLOWS_MAX = 65536,		      /* flows of an engine and adapter */
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
-	URN_FLOWS_DOUBTED = 2048,      /* flows with URN_FLOWF_DOUBTED; beyond, senders are asked first */
-	URN_FLOWS_OWNER = 4096,        /* flows that messages of a bucket of makers made */
-	URN_FLOWS_CROWD = 2048,        /* ... beyond these, idle ones go early */
-	URN_FLOW_MAKERS = 4096,        /* buckets of owners, for the bound of flows */
+	URN_FLOWS_DOUBTED = 2048, /* flows with URN_FLOWF_DOUBTED; beyond, senders are asked */
+	URN_FLOWS_OWNER = 4096, /* flows that messages of a bucket of makers made */
+	URN_FLOWS_CROWD = 2048, /* ... beyond these, idle ones go early */
+	URN_FLOW_MAKERS = 4096, /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_FRAMES = 16, /* packets of a flow in a turn */
 	URN_FLOW_FIRST =
 		16, /* packets under way until the node acknowledges the first one of an epoch */
-	URN_FLOW_ASKS = 32, /* packets repeated at once in an epoch because a node's answer told too little of its age */
+	URN_FLOW_ASKS = 32, /* packets repeated at once in an epoch because a node's answer told too
+			       little of its age */
 	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time */
 	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
 	URN_FLOW_WHOLES_FLOW = 16, /* ... of a flow: more than URN_FLOW_ACTIVE, and so those that
@@ -54,7 +55,7 @@ enum {
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
 					   at the same time */
 	URN_FLOW_OWNERS = 16,		/* buckets of owners, for the bound of waiting messages */
-	URN_FLOW_WAITING = 128, /* short messages of a bucket of owners that may wait in a flow */
+	URN_FLOW_WAITING = 128,	 /* short messages of a bucket of owners that may wait in a flow */
 	URN_FLOW_AGE_SHIFT = 20, /* ns to units of urn_flow.tx_born */
 	URN_FLOW_WAITING_LONG = 16, /* short messages that a long one counts as */
 	URN_FLOW_TIMEOUT = 16,	    /* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
@@ -98,17 +99,20 @@ enum urn_flow_packet_state {
 };
 
 enum urn_flow_flag {
-	URN_FLOWF_ACK = 1 << 0,    /* an acknowledgement is owed */
-	URN_FLOWF_MARKED = 1 << 1, /* packets came with a mark since the last one */
-	URN_FLOWF_LOOP = 1 << 2,   /* the node is this adapter */
-	URN_FLOWF_MAC = 1 << 3,    /* tmpl has the node's MAC address */
-	URN_FLOWF_RX = 1 << 4,     /* made by a packet that came: counts in urn_flows.rx */
-	URN_FLOWF_TX = 1 << 5,     /* tmpl, tx and tx_epoch are made */
+	URN_FLOWF_ACK = 1 << 0,	     /* an acknowledgement is owed */
+	URN_FLOWF_MARKED = 1 << 1,   /* packets came with a mark since the last one */
+	URN_FLOWF_LOOP = 1 << 2,     /* the node is this adapter */
+	URN_FLOWF_MAC = 1 << 3,	     /* tmpl has the node's MAC address */
+	URN_FLOWF_RX = 1 << 4,	     /* made by a packet that came: counts in urn_flows.rx */
+	URN_FLOWF_TX = 1 << 5,	     /* tmpl, tx and tx_epoch are made */
 	URN_FLOWF_ACK_LATE = 1 << 7, /* the acknowledgement let data go first, in the turn before */
 	URN_FLOWF_STALLED = 1 << 8,  /* a message stalled and lost its place; stalled_id is valid */
-	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for; asked_at is valid */
-	URN_FLOWF_DOUBTED = 1 << 10, /* rx_epoch may be forged: no packet of it named our start; counts in urn_flows.doubted */
-	URN_FLOWF_UNSURE = 1 << 11, /* the node answered, and may have been started since the epoch's first packet; no tx_start */
+	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for;
+					asked_at is valid */
+	URN_FLOWF_DOUBTED = 1 << 10, /* rx_epoch may be forged: no packet of it named our start;
+					counts in urn_flows.doubted */
+	URN_FLOWF_UNSURE = 1 << 11,  /* the node answered, and may have been started since the
+					epoch's first packet; no tx_start */
 	URN_FLOWF_GATHERS = 1 << 6,  /* in the list urn_tp.gathered; gathered_next is valid */
 };
 
@@ -186,7 +190,8 @@ struct urn_flow {
 	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
 	struct urn_flow_queue active; /* long messages that are being sent, the oldest first */
 	struct urn_flow_held *held;   /* owner; NULL: no message is held */
-	uint32_t tx_start;         /* start of the node, which was before the epoch's first packet; 0: not known yet */
+	uint32_t tx_start; /* start of the node, which was before the epoch's first packet; 0: not
+			      known yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
 	uint32_t next_id;          /* id of the long message that was begun last */
@@ -209,7 +214,7 @@ struct urn_flow {
 	/* ---- both */
 	uint8_t key;               /* URN_FLOW_KEY_ bits */
 	uint8_t active_n;          /* messages in active */
-	uint8_t asks;              /* packets repeated because tx_start stayed unknown, at most URN_FLOW_ASKS */
+	uint8_t asks; /* packets repeated because tx_start stayed unknown, at most URN_FLOW_ASKS */
 	uint8_t gone_n;            /* entries of gone; with the active messages that began, at most URN_FLOW_ACTIVE */
 	uint8_t ack_mac[6];        /* MAC address that the last data packet came from */
 	uint16_t flags;            /* enum urn_flow_flag */
@@ -404,12 +409,13 @@ bool urn_flow_tell(struct urn_tp *tp, struct urn_flow *f);
 /* An acknowledgement came from a node; own: URN_FLOW_KEY_OWN bits of the address it went to; takes m. */
 void urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
 /*
- * Ask the sender of a packet of data, of which nothing is kept, to repeat the packet with our start: acknowledge
- * nothing. The sender of a packet with a forged source does not get the question. engine: the one that the packet
- * named; una: oldest PSN that the sender has not seen acknowledged
+ * Ask the sender of a packet of data, of which nothing is kept, to repeat the packet with our
+ * start: acknowledge nothing. The sender of a packet with a forged source does not get the
+ * question. engine: the one that the packet named; una: oldest PSN that the sender has not seen
+ * acknowledged
  */
-void urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key, uint32_t engine,
-		  uint32_t una);
+void urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+		  uint32_t engine, uint32_t una);
 /* Data with this key and epoch, network order, named a start of ours that is over: say so. */
 void urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
 		    uint32_t engine);

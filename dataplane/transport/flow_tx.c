@@ -153,7 +153,8 @@ start_or_age(const struct urn_tp *tp, struct urn_flow *f)
 		f->tx_born = born ? born : UINT32_MAX;
 	}
 	age = (int32_t)((uint32_t)(tp->now >> URN_FLOW_AGE_SHIFT) - f->tx_born);
-	ms = age > 0 ? ((age - 1ull) << URN_FLOW_AGE_SHIFT) / 1000000 : 0; /* both times were rounded down */
+	ms = age > 0 ? ((age - 1ull) << URN_FLOW_AGE_SHIFT) / 1000000
+		     : 0; /* both times were rounded down */
 	return (uint32_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX);
 }
 

@@ -311,7 +311,7 @@ put_ack(struct world *w, struct fuzz_in *in, uint8_t how, struct urn_flow_hdr *h
 	h->psn = rte_cpu_to_be_32((first + (how & 2 ? fuzz_u8(in) : 0)) & URN_PSN_MASK);
 	a->flags = how >> 2 & 3;
 	a->refused = how & 16 ? 1 : 0;
-	a->age = how & 64 ? UINT16_MAX : 0; /* of a node that is older than the flow, or not */
+	a->age = how & 64 ? UINT16_MAX : 0; /* the node is older than the flow, or not */
 	for (unsigned int i = 0; i < 4; i++)
 		a->bitmap[fuzz_u8(in) % sizeof(a->bitmap)] = fuzz_u8(in);
 	memset(r, fuzz_u8(in), sizeof(*r));
