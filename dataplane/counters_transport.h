@@ -107,7 +107,7 @@
 	X(FLOW_DROP_NO_USER, "flow_drop_no_user", "packets of flows to an adapter without messages") \
 	X(FLOW_DROP_STALE, "flow_drop_stale", "packets of flows that have ended") \
 	X(FLOW_DROP_FAR, "flow_drop_far", "data packets of flows beyond the window") \
-	X(FLOW_DROP_ASKED, "flow_drop_asked", "data packets of flows whose source may be forged, and was asked") \
+	X(FLOW_DROP_ASKED, "flow_drop_asked", "data packets of flows that name no start, whose sender was asked: the source may be forged, or the node is young") \
 	X(FLOW_DROP_FORGED, "flow_drop_forged", "packets of flows with our own address as their source that we did not send") \
 	X(FLOW_DROP_PARTS, "flow_drop_parts", "long messages whose parts overlap or leave gaps") \
 	X(FLOW_DROP_ROOM, "flow_drop_room", "data packets of flows that found no room for refusals or parts")

@@ -223,7 +223,7 @@ void urn_engine_destroy(struct urn_engine *e);
  * caller's core differs: the call may wait for the engine, like urn_engine_call().
  */
 uint64_t urn_engine_now(struct urn_engine *e);
-/* The time now, ns, in the middle of a turn; for struct urn_tp_config.clock. e: the engine, in its own thread */
+/* The time now, ns, in the middle of a turn; urn_tp_config.clock. e: engine, in its own thread */
 uint64_t urn_engine_clock(void *e);
 /* urn_engine_poll() with a time of the caller's own clock, ns, which never goes back. */
 unsigned int urn_engine_turn(struct urn_engine *e, uint64_t now);

@@ -437,6 +437,13 @@ void_parts(struct urn_flow_line *l, const struct urn_flow_msg *m)
 	}
 }
 
+bool
+urn_flow_may_grow(const struct urn_flow_msg *m, uint32_t bytes)
+{
+	return m->line && m->state == URN_FLOW_MSG_QUEUED && !m->head &&
+	       m->len + bytes <= URN_FLOW_MTU_MIN - sizeof(struct urn_flow_seg);
+}
+
 void
 urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 {

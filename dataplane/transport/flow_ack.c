@@ -267,8 +267,8 @@ urn_flow_refuse(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], ui
 }
 
 void
-urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key, uint32_t engine,
-	     uint32_t una)
+urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+	     uint32_t engine, uint32_t una)
 {
 	const struct urn_eth *eth = rte_pktmbuf_mtod(m, const struct urn_eth *);
 	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
@@ -321,8 +321,8 @@ struct ack {
 	const uint8_t *bitmap;
 	uint32_t expected; /* all PSNs before it came */
 	int32_t newest;    /* number of the latest transmission that is acknowledged, less urn_flow.sent_no; at most 0 */
-	uint32_t start;    /* start of the node */
-	uint16_t age;      /* ms: age of the node, at least */
+	uint32_t start;	   /* start of the node */
+	uint16_t age;	   /* ms: age of the node, at least */
 	uint8_t refused_n;
 	uint8_t flags;
 };
@@ -488,7 +488,7 @@ progress(struct urn_tp *tp, struct urn_flow *f)
 		urn_flow_arm(tp, f);
 }
 
-/* True when the node that sent an acknowledgement was up before the epoch's first packet was sent. */
+/* True when the node that acknowledged was up before the epoch's first packet was sent. */
 static bool
 is_older(const struct urn_tp *tp, const struct urn_flow *f, const struct ack *a)
 {
@@ -497,12 +497,14 @@ is_older(const struct urn_tp *tp, const struct urn_flow *f, const struct ack *a)
 	if (f->flags & URN_FLOWF_LOOP)
 		return true;
 	/* Time since then, rounded up: the answer may have been on its way for a part of that. */
-	return ((spent + 1ull) << URN_FLOW_AGE_SHIFT) <= (a->age + (uint64_t)URN_FLOW_UP_MS) * 1000000;
+	return ((spent + 1ull) << URN_FLOW_AGE_SHIFT) <=
+	       (a->age + (uint64_t)URN_FLOW_UP_MS) * 1000000;
 }
 
 /*
- * An acknowledgement tells another start than the flow knows. When none was known, this one counts if all packets of
- * the epoch went to this life of the node. returns: false: the acknowledgement is of another life than one before
+ * An acknowledgement tells another start than the flow knows. When none was known, this one counts
+ * if all packets of the epoch went to this life of the node. returns: false: the acknowledgement is
+ * of another life than one before
  */
 static bool
 meet(const struct urn_tp *tp, struct urn_flow *f, const struct ack *a)
@@ -519,9 +521,9 @@ meet(const struct urn_tp *tp, struct urn_flow *f, const struct ack *a)
 }
 
 /*
- * The node kept nothing, and wants to see its start. If the sender is not sure that the node was up before, the
- * answer may have taken too long: a packet is repeated for another answer, and the node resets the flow if it is
- * younger than the packet says.
+ * The node kept nothing, and wants to see its start. If the sender is not sure that the node was up
+ * before, the answer may have taken too long: a packet is repeated for another answer, and the node
+ * resets the flow if it is younger than the packet says.
  */
 static void
 was_asked(struct urn_tp *tp, struct urn_flow *f)

@@ -33,10 +33,10 @@
 enum {
 	URN_FLOWS_MAX = 65536,		      /* flows of an engine and adapter */
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
-	URN_FLOWS_DOUBTED = 2048,      /* flows with URN_FLOWF_DOUBTED; beyond, senders are asked first */
-	URN_FLOWS_OWNER = 4096,        /* flows that messages of a bucket of makers made */
-	URN_FLOWS_CROWD = 2048,        /* ... beyond these, idle ones go early */
-	URN_FLOW_MAKERS = 4096,        /* buckets of owners, for the bound of flows */
+	URN_FLOWS_DOUBTED = 2048, /* flows with URN_FLOWF_DOUBTED; beyond, senders are asked */
+	URN_FLOWS_OWNER = 4096, /* flows that messages of a bucket of makers made */
+	URN_FLOWS_CROWD = 2048, /* ... beyond these, idle ones go early */
+	URN_FLOW_MAKERS = 4096, /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_LINE_BUCKETS = 16384,
 	URN_FLOW_SPARE_LINES = 64, /* lines that are kept for reuse, besides one a flow */
@@ -102,12 +102,12 @@ enum urn_flow_packet_state {
 };
 
 enum urn_flow_flag {
-	URN_FLOWF_ACK = 1 << 0,    /* an acknowledgement is owed */
-	URN_FLOWF_MARKED = 1 << 1, /* packets came with a mark since the last one */
-	URN_FLOWF_LOOP = 1 << 2,   /* the node is this adapter */
-	URN_FLOWF_MAC = 1 << 3,    /* tmpl has the node's MAC address */
-	URN_FLOWF_RX = 1 << 4,     /* made by a packet that came: counts in urn_flows.rx */
-	URN_FLOWF_TX = 1 << 5,     /* tmpl, tx and tx_epoch are made */
+	URN_FLOWF_ACK = 1 << 0,	     /* an acknowledgement is owed */
+	URN_FLOWF_MARKED = 1 << 1,   /* packets came with a mark since the last one */
+	URN_FLOWF_LOOP = 1 << 2,     /* the node is this adapter */
+	URN_FLOWF_MAC = 1 << 3,	     /* tmpl has the node's MAC address */
+	URN_FLOWF_RX = 1 << 4,	     /* made by a packet that came: counts in urn_flows.rx */
+	URN_FLOWF_TX = 1 << 5,	     /* tmpl, tx and tx_epoch are made */
 	URN_FLOWF_ACK_LATE = 1 << 7, /* the acknowledgement let data go first, in the turn before */
 	URN_FLOWF_STALLED = 1 << 8,  /* a message stalled and lost its place; stalled_id is valid */
 	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for; asked_at is valid */
@@ -238,7 +238,7 @@ struct urn_flow {
 	/* ---- both */
 	uint8_t key;               /* URN_FLOW_KEY_ bits */
 	uint8_t active_n;          /* messages in active */
-	uint8_t asks;              /* packets repeated because tx_start stayed unknown, at most URN_FLOW_ASKS */
+	uint8_t asks; /* packets repeated because tx_start stayed unknown, at most URN_FLOW_ASKS */
 	uint8_t gone_n;            /* entries of gone; with the active messages that began, at most URN_FLOW_ACTIVE */
 	uint8_t ack_mac[6];        /* MAC address that the last data packet came from */
 	uint16_t flags;            /* enum urn_flow_flag */
@@ -501,12 +501,13 @@ void urn_flows_tell(struct urn_tp *tp);
 /* An acknowledgement came from a node; own: URN_FLOW_KEY_OWN bits of the address it went to; takes m. */
 void urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
 /*
- * Ask the sender of a packet of data, of which nothing is kept, to repeat the packet with our start: acknowledge
- * nothing. The sender of a packet with a forged source does not get the question. engine: the one that the packet
- * named; una: oldest PSN that the sender has not seen acknowledged
+ * Ask the sender of a packet of data, of which nothing is kept, to repeat the packet with our
+ * start: acknowledge nothing. The sender of a packet with a forged source does not get the
+ * question. engine: the one that the packet named; una: oldest PSN that the sender has not seen
+ * acknowledged
  */
-void urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key, uint32_t engine,
-		  uint32_t una);
+void urn_flow_ask(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
+		  uint32_t engine, uint32_t una);
 /* Data with this key and epoch, network order, named a start of ours that is over: say so. */
 void urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key,
 		    uint32_t engine);

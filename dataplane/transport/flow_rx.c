@@ -157,7 +157,8 @@ is_known(const struct data *d)
 	return d->start >= URN_FLOW_START_MIN || d->from.own;
 }
 
-/* True when this node may get packets that came to its life before, too, and waited in the network since. */
+/* True when this node may get packets that came to its life before, too, and waited in the network
+ * since. */
 static bool
 is_young(const struct urn_tp *tp)
 {
@@ -166,8 +167,9 @@ is_young(const struct urn_tp *tp)
 
 /*
  * True when a packet begins an epoch, and its sender is to be asked for our start first: its source
- * may be forged, or the packet may have waited while this node was started. A packet with a forged source
- * neither ends the epoch of the node that has the address, nor fills the table of flows. f: the flow; NULL: none
+ * may be forged, or the packet may have waited while this node was started. A packet with a forged
+ * source neither ends the epoch of the node that has the address, nor fills the table of flows. f:
+ * the flow; NULL: none
  */
 static bool
 is_doubtful(const struct urn_tp *tp, const struct urn_flow *f, const struct data *d)

@@ -79,7 +79,8 @@ timed_out(struct urn_tp *tp, struct urn_flow *f)
 {
 	URN_COUNT(tp, TIMEOUTS);
 	if (!urn_psn_retry(&f->tx)) {
-		if (f->flags & URN_FLOWF_UNSURE) { /* somebody is there, and may not be the one that took the first packet */
+		if (f->flags & URN_FLOWF_UNSURE) { /* somebody is there, and may not be the one that
+						      took the first packet */
 			URN_COUNT(tp, FLOW_RESTARTED);
 			urn_flow_fail(tp, f, URN_MSG_RESTARTED, false);
 			return;

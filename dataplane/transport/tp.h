@@ -146,7 +146,8 @@ struct urn_tp_config {
 	struct urn_dcqcn_config dcqcn;
 	uint64_t delay_limit; /* ns that a round trip may take before fewer packets are in flight
 				 (delay.h); 0: any */
-	/* The time now, ns, on the scale of turns and never before the turn's; NULL: that of the turn will do. */
+	/* The time now, ns, on the scale of turns and never before the turn's; NULL: that of the
+	 * turn will do. */
 	uint64_t (*clock)(void *ctx);
 	void *clock_ctx;
 	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: no such repeats */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets of flows, in wire format (doc/reference/wire.md "Flows"). Behind the BTH comes a
- * struct urn_flow_hdr. The epoch there names one life of the sender's end of a flow: a later life has
- * a larger epoch, also over a restart of the node.
+ * struct urn_flow_hdr. The epoch there names one life of the sender's end of a flow: a later life
+ * has a larger epoch, also over a restart of the node.
  *
  *   data   segments: each a header and its bytes, padded to 4
  *   ack    struct urn_flow_ack, then struct urn_flow_refused for packets with refused messages
- *   reset  nothing: the data named a start of this node that is over, or an epoch older than the node
+ *   reset  nothing: the data named a start of this node that is over, or is older than the node
  *
  * The destination QP number of the BTH has the engine in its top four bits and
  * URN_FLOW_SLOT or URN_FLOW_SLOT_FIRST below.
@@ -31,16 +31,18 @@ struct urn_flow_hdr {
 } __attribute__((packed));
 
 /*
- * Data whose sender knows no start of the node yet says how old its epoch was when it was sent: milliseconds since
- * its first packet, rounded down. A node that was started later than that resets the flow: packets of this epoch may
- * have come to the node's life before. The data may have waited in the network since. Therefore a node keeps nothing
- * of such data before it has been up for URN_FLOW_YOUNG_MS, and tells its start and its own age instead: the answer
- * can only make the node look younger than it is. The sender names a start only if the node is older than the epoch.
+ * Data whose sender knows no start of the node yet says how old its epoch was when it was sent:
+ * milliseconds since its first packet, rounded down. A node that was started later than that resets
+ * the flow: packets of this epoch may have come to the node's life before. The data may have waited
+ * in the network since. Therefore a node keeps nothing of such data before it has been up for
+ * URN_FLOW_YOUNG_MS, and tells its start and its own age instead: the answer can only make the node
+ * look younger than it is. The sender names a start only if the node is older than the epoch.
  */
 enum {
 	URN_FLOW_AGE_MAX = 0xffff, /* all ages from here on */
-	URN_FLOW_YOUNG_MS = 10000, /* a first packet, or a repeat of one, is in the network no longer than until the node is so old */
-	URN_FLOW_UP_MS = 3,        /* no node dies and is up again within: ages that differ by less say nothing */
+	URN_FLOW_YOUNG_MS = 10000, /* a first packet, or a repeat of one, is in the network no
+				      longer than until the node is so old */
+	URN_FLOW_UP_MS = 3, /* no node dies and is up again within: such differences say nothing */
 	URN_FLOW_START_MIN = 1 << 16, /* a start is never less */
 };
 
@@ -71,7 +73,8 @@ enum urn_flow_ack_flag {
 struct urn_flow_ack {
 	uint8_t flags;    /* enum urn_flow_ack_flag */
 	uint8_t refused;  /* entries that follow */
-	uint16_t age;     /* of the node, ms, rounded down, at most URN_FLOW_AGE_MAX; 0 if the data named its start */
+	uint16_t age; /* age of the node, ms, rounded down, at most URN_FLOW_AGE_MAX; 0 if the data
+			 named its start */
 	uint8_t bitmap[URN_FLOW_WINDOW / 8]; /* bit PSN % 256: the PSN came, ahead of the first that has not */
 } __attribute__((packed));
 
@@ -83,7 +86,8 @@ struct urn_flow_refused {
 
 _Static_assert(sizeof(struct urn_flow_hdr) == 16, "flow header");
 _Static_assert(sizeof(struct urn_flow_seg) == 32, "segment");
-_Static_assert(sizeof(struct urn_flow_ack) == 36, "flow ack");
+_Static_assert(sizeof(struct urn_flow_ack) == 36 && offsetof(struct urn_flow_ack, age) == 2,
+	       "flow ack");
 _Static_assert(sizeof(struct urn_flow_refused) == 20, "refused");
 
 enum {

@@ -311,6 +311,7 @@ put_ack(struct world *w, struct fuzz_in *in, uint8_t how, struct urn_flow_hdr *h
 	h->psn = rte_cpu_to_be_32((first + (how & 2 ? fuzz_u8(in) : 0)) & URN_PSN_MASK);
 	a->flags = how >> 2 & 3;
 	a->refused = how & 16 ? 1 : 0;
+	a->age = how & 64 ? UINT16_MAX : 0; /* the node is older than the flow, or not */
 	for (unsigned int i = 0; i < 4; i++)
 		a->bitmap[fuzz_u8(in) % sizeof(a->bitmap)] = fuzz_u8(in);
 	memset(r, fuzz_u8(in), sizeof(*r));
@@ -427,6 +428,7 @@ open_world(struct world *w)
 	memcpy(c.gid[0], us, 16);
 	w->tp = urn_tp_create(&c, w->now);
 	fuzz_check(w->tp);
+	w->tp->flows->born = 0;
 	for (unsigned int i = 0; i < SETS; i++)
 		open_set(w, i);
 	(void)urn_msg_bind(w->regs, w->s[0].set, 1);
@@ -446,7 +448,10 @@ step(struct world *w, struct fuzz_in *in)
 	case 9: if (w->s[good].set) read_ring(w, good); break;
 	case 10: close_set(w, (what >> 4) % SETS); break;
 	case 11: open_set(w, (what >> 4) % SETS); break;
-	case 12: w->neigh = -(what >> 4) % 3; break;
+	case 12:
+		w->neigh = -(what >> 4) % 3;
+		w->tp->flows->born = what & 128 ? w->now : 0; /* just started, or up for long */
+		break;
 	case 13: turn(w, 1ull << fuzz_u8(in) % 35); break;
 	case 14:
 		lap(w, in);

@@ -86,7 +86,7 @@ struct flow_net *flow_net_new(unsigned int nodes, uint64_t seed);
 void flow_net_end(struct flow_net *n);
 /* A counter of a node. */
 uint64_t flow_net_count(const struct flow_net *n, unsigned int node, enum urn_counter c);
-/* Make a node anew: as after a restart. The node is young: it asks before it takes first packets. */
+/* Make a node anew: as after a restart. A young node asks before it takes first packets. */
 void flow_net_restart(struct flow_net *n, unsigned int i);
 /* Give all nodes a turn, until `ns` have gone by. */
 void flow_net_run(struct flow_net *n, uint64_t ns);

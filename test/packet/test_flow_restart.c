@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Restarts of the receiving node while packets wait in the network (doorbell.md DB-7; doc/inside/messages.md
- * "Restarts"): no message is delivered to two lives of the node, and a node that was up before gets its messages.
+ * Restarts of the receiving node while packets wait in the network (doorbell.md DB-7;
+ * doc/inside/messages.md "Restarts"): no message is delivered to two lives of the node, and a node
+ * that was up before gets its messages.
  */
 #include "flow_net.h"
 
@@ -22,7 +23,8 @@ hold(struct flow_net *n, uint64_t until)
 	unsigned int held = 0;
 
 	for (unsigned int i = 0; i < n->wire_n; i++) {
-		if (n->wire[i].to != 1 || rte_pktmbuf_mtod(n->wire[i].m, uint8_t *)[BTH] != URN_FLOW_DATA)
+		if (n->wire[i].to != 1 ||
+		    rte_pktmbuf_mtod(n->wire[i].m, uint8_t *)[BTH] != URN_FLOW_DATA)
 			continue;
 		n->wire[i].due = until;
 		held++;
@@ -63,8 +65,9 @@ expect_usual(struct flow_net *n, uint32_t tag)
 }
 
 /*
- * The node takes a message and dies before its answer is sent. A repeat waits in the network until the node is up
- * again, and then for longer than the age that it tells: the message was delivered, and is not delivered again.
+ * The node takes a message and dies before its answer is sent. A repeat waits in the network until
+ * the node is up again, and then for longer than the age that it tells: the message was delivered,
+ * and is not delivered again.
  */
 static void
 repeat_waits(void **state)
@@ -98,8 +101,8 @@ repeat_waits(void **state)
 }
 
 /*
- * The first copy itself waits, by another way than its repeat: the repeat is delivered to the life before, and
- * answered. The first copy comes to the node's next life.
+ * The first copy itself waits, by another way than its repeat: the repeat is delivered to the life
+ * before, and answered. The first copy comes to the node's next life.
  */
 static void
 first_copy_waits(void **state)
@@ -124,7 +127,8 @@ first_copy_waits(void **state)
 	flow_net_end(n);
 }
 
-/* A node that was started just before the first packet gets each message, whatever the network loses and delays. */
+/* A node that was started just before the first packet gets each message, whatever the network
+ * loses and delays. */
 static void
 just_started(void **state)
 {
@@ -150,8 +154,8 @@ just_started(void **state)
 }
 
 /*
- * Answers that take longer than the node has been up say too little: the sender asks again, and a quick answer settles
- * the matter. Without one, the message fails in the end.
+ * Answers that take longer than the node has been up say too little: the sender asks again, and a
+ * quick answer settles the matter. Without one, the message fails in the end.
  */
 static void
 slow_answers(void **state)
@@ -176,7 +180,7 @@ slow_answers(void **state)
 	}
 }
 
-/* The node was not there when the first packet was sent, and is now: it may have been there before. */
+/* The node was not there when the first packet was sent: perhaps another life of it was. */
 static void
 started_since(void **state)
 {
@@ -249,9 +253,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(repeat_waits),	  cmocka_unit_test(first_copy_waits),
-		cmocka_unit_test(just_started),	  cmocka_unit_test(slow_answers),
-		cmocka_unit_test(started_since),  cmocka_unit_test(engine_gone),
+		cmocka_unit_test(repeat_waits),	 cmocka_unit_test(first_copy_waits),
+		cmocka_unit_test(just_started),	 cmocka_unit_test(slow_answers),
+		cmocka_unit_test(started_since), cmocka_unit_test(engine_gone),
 		cmocka_unit_test(asked_once),
 	};
 

@@ -71,7 +71,8 @@ struct ms_plan {
 	uint32_t bad_in;          /* messages that can't arrive: no such node, no such queue, too long, bad doorbell */
 	uint32_t permit_in;       /* queues that take messages of some nodes only */
 	uint32_t scribble_in;     /* boxes that scribble over their registers */
-	uint32_t hold_in;         /* restarts right behind a packet, over which the network holds the frames to the node */
+	uint32_t hold_in; /* restarts right behind a packet, over which the network holds the frames
+			     to the node */
 	uint64_t close_gap, restart_gap, cut_gap; /* ns between two of these faults on average; 0: none */
 	double most_p99;          /* 99th percentile of the times of all answers, in times that the wire needs for one message of each node; 0: not judged */
 	uint64_t span;            /* ns after which no message is sent any more */
@@ -155,16 +156,17 @@ struct ms_node {
 	/* Frames to the node that wait in the network, as in a switch whose port is paused. */
 	struct rte_mbuf *held[MS_HELD];
 	unsigned int held_n, held_room;
-	bool held_lossy;              /* frames beyond held_room are lost; else they come before the others */
-	uint64_t held_until;          /* ns: frames come again from then on */
-	bool dying;                   /* dies when the next packets came, before they are answered */
+	bool held_lossy; /* frames beyond held_room are lost; else they come before the others */
+	uint64_t held_until; /* ns: frames come again from then on */
+	bool dying;	     /* dies when the next packets came, before they are answered */
 	uint64_t crowded_at;	      /* ns: many long messages were being put together; 0: never */
 };
 
 struct ms_stats {
 	uint64_t messages, done, errors, may_be, bytes, frames, lost, marked, pauses, watchdogs;
 	uint64_t code[URN_MSG_CODES]; /* answers */
-	uint64_t closes, restarts, held, ns; /* held: frames that came to a later life of their node */
+	uint64_t closes, restarts, held,
+		ns;		      /* held: frames that came to a later life of their node */
 	uint64_t p99_ppm;             /* largest ratio of plan.most_p99 that was found, in millionths */
 	uint64_t hash;		      /* hash of all frames and answers, in order */
 };

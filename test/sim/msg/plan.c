@@ -154,7 +154,8 @@ make_restart(struct ms_plan *p, struct sim_rng *r)
 	p->bound = 20 * MS_S;
 }
 
-/* Restarts in the middle of first packets, with repeats that wait in the network for the node's next life. */
+/* Restarts in the middle of first packets, with repeats that wait in the network for the node's
+ * next life. */
 static void
 make_reborn(struct ms_plan *p, struct sim_rng *r)
 {
