@@ -536,6 +536,11 @@ struct urn_abi_channel {
 	 * this copy and tell the dataplane nothing; close() is to follow. With watch.
 	 */
 	void (*forked)(void *ctx);
+	/*
+	 * The dataplane in the other process is gone, as the caller has found: memory that it had
+	 * counts as shared no more. Waits for nothing. NULL: the dataplane is in this process.
+	 */
+	void (*gone)(void *ctx);
 };
 
 #endif

@@ -198,6 +198,14 @@ urn_am_address(const struct urn_am_endpoint *ep, uint32_t index, struct urn_am_a
 	return urn_msg_dev_gid(ep->dev, index, address->node);
 }
 
+int
+urn_am_error(const struct urn_am_endpoint *ep)
+{
+	return urn_am_gone(ep) ? urn_fail(EIO, "the dataplane is gone: destroy the endpoint, close "
+					       "the device, and make both anew")
+			       : 0;
+}
+
 void
 urn_am_get_stats(const struct urn_am_endpoint *ep, struct urn_am_stats *stats)
 {

@@ -24,6 +24,8 @@ enum {
 	URN_AM_MAGIC = 0xa3, /* first byte of a message */
 	URN_AM_REQUESTS_MAX = 4096,
 	URN_AM_SLOT_BITS = 12, /* low bits of a request's number */
+	URN_AM_IDLE_CALLS =
+		64, /* calls with nothing under way, from one look at the clock to the next */
 	URN_AM_RETRY_US = 1000,
 	URN_AM_REQUEST_TRIES = 10000, /* while the target's queue is full: 10 s */
 	URN_AM_REPLY_TRIES = 100,     /* an honest requester has room */
@@ -105,6 +107,7 @@ struct urn_am_endpoint {
 	uint32_t pending;	    /* slots in use */
 	uint64_t serial;	    /* serial number of the last request; starts anywhere */
 	uint64_t look_at;	    /* ns: when requests that wait too long are looked for */
+	uint32_t idle;		    /* calls of urn_am_progress() with nothing under way; wraps */
 	enum urn_am_inside inside;
 	/* The request whose handler runs. */
 	uint64_t token;		  /* token of the last request that was handled */
@@ -123,6 +126,13 @@ struct urn_am_endpoint {
 
 	struct urn_am_stats stats;
 };
+
+/* True when the dataplane of another process has died, as far as this side knows. */
+static inline bool
+urn_am_gone(const struct urn_am_endpoint *ep)
+{
+	return urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE;
+}
 
 /* A lane without a message on its way; NULL: none. lanes: URN_AM_LANES of them */
 struct urn_am_lane *urn_am_idle_lane(struct urn_am_lane *lanes);

@@ -117,7 +117,7 @@ urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint
 	err = urn_am_check(ep, handler, n, len);
 	if (err != 0)
 		return err;
-	if (urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE)
+	if (urn_am_gone(ep))
 		return urn_fail(EIO, "the dataplane is gone");
 	if (lane == NULL || ep->asked_free == ep->attr.requests)
 		return EAGAIN;
@@ -160,6 +160,8 @@ urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const
 	err = urn_am_check(ep, handler, n, len);
 	if (err != 0)
 		return err;
+	if (urn_am_gone(ep))
+		return urn_fail(EIO, "the dataplane is gone");
 	head.number = ep->asker_number;
 	err = urn_am_send(ep->lane, &ep->asker, &head, args, data, len);
 	if (err == 0)

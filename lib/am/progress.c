@@ -62,6 +62,8 @@ urn_am_handler_of(const struct urn_am_endpoint *ep, uint32_t number)
 
 /* ---- requests that fail */
 
+static const char urn_am_gone_text[] = "the dataplane is gone";
+
 static void
 urn_am_fail_request(struct urn_am_endpoint *ep, struct urn_am_asked *a, int err, uint8_t code,
 		    const char *text)
@@ -75,6 +77,16 @@ urn_am_fail_request(struct urn_am_endpoint *ep, struct urn_am_asked *a, int err,
 	ep->inside = URN_AM_IN_CALLBACK;
 	ep->failure(ep, &f, ep->failure_arg);
 	ep->inside = URN_AM_OUTSIDE;
+}
+
+/* Let a request fail whose delivery failed. code: enum urn_msg_code */
+static void
+urn_am_fail_delivery(struct urn_am_endpoint *ep, struct urn_am_asked *a, uint8_t code)
+{
+	bool gone = urn_am_gone(ep);
+
+	urn_am_fail_request(ep, a, gone ? EIO : EHOSTUNREACH, code,
+			    gone ? urn_am_gone_text : urn_msg_code_text(code));
 }
 
 /* Look at the lanes of requests. returns: number of requests that failed */
@@ -94,7 +106,7 @@ urn_am_look_out(struct urn_am_endpoint *ep)
 		a = urn_am_find_asked(ep, l->number);
 		if (code == URN_MSG_DONE || a == NULL)
 			continue;
-		urn_am_fail_request(ep, a, EHOSTUNREACH, code, urn_msg_code_text(code));
+		urn_am_fail_delivery(ep, a, code);
 		n++;
 	}
 	return n;
@@ -129,31 +141,50 @@ urn_am_look_alive(struct urn_am_endpoint *ep)
 		urn_msg_dev_gone(ep->dev);
 }
 
-/* Let requests fail that have waited too long for their answer. returns: their number */
+/*
+ * Let requests fail that have waited too long for their answer, or that nobody will answer because
+ * the dataplane is gone. now: ns. returns: their number
+ */
 static unsigned int
-urn_am_look_late(struct urn_am_endpoint *ep)
+urn_am_fail_late(struct urn_am_endpoint *ep, uint64_t now)
 {
-	uint64_t now, most = ep->attr.answer_ms * UINT64_C(1000000);
+	uint64_t most = ep->attr.answer_ms * UINT64_C(1000000);
+	bool gone = urn_am_gone(ep);
 	unsigned int n = 0;
 	uint32_t i;
 
-	if (ep->pending == 0 && ep->operations == 0)
+	for (i = 0; i < ep->attr.requests && ep->pending != 0; i++) {
+		struct urn_am_asked *a = &ep->asked[i];
+
+		if (a->number == 0 || (!gone && now - a->at < most))
+			continue;
+		if (gone)
+			urn_am_fail_request(ep, a, EIO, 0, urn_am_gone_text);
+		else
+			urn_am_fail_request(
+				ep, a, ETIMEDOUT, 0,
+				"the target's program has not answered the request in time");
+		n++;
+	}
+	return n;
+}
+
+/* Look now and then at requests and at the dataplane. returns: number of requests that failed */
+static unsigned int
+urn_am_look_late(struct urn_am_endpoint *ep)
+{
+	uint64_t now;
+
+	/* An endpoint that only serves is to know of a dataplane that died, too. */
+	if (ep->pending == 0 && ep->operations == 0 && ++ep->idle % URN_AM_IDLE_CALLS != 0)
 		return 0;
 	now = urn_clock_ns();
 	if (now < ep->look_at)
 		return 0;
 	ep->look_at = now + URN_AM_LOOK_MS * UINT64_C(1000000);
-	urn_am_look_alive(ep);
-	for (i = 0; i < ep->attr.requests; i++) {
-		struct urn_am_asked *a = &ep->asked[i];
-
-		if (a->number == 0 || now - a->at < most)
-			continue;
-		urn_am_fail_request(ep, a, ETIMEDOUT, 0,
-				    "the target's program has not answered the request in time");
-		n++;
-	}
-	return n;
+	if (!urn_am_gone(ep))
+		urn_am_look_alive(ep);
+	return urn_am_fail_late(ep, now);
 }
 
 /* ---- messages that come */

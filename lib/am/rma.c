@@ -34,7 +34,7 @@ urn_rma_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t kind
 	if (op->len == 0 || op->len > URN_AM_LEN_MAX || op->way >= URN_AM_WAYS)
 		return urn_fail(EINVAL, "an operation moves 1 to %d bytes, by a way that is known",
 				URN_AM_LEN_MAX);
-	if (urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE)
+	if (urn_am_gone(ep))
 		return urn_fail(EIO, "the dataplane is gone");
 	if (id == entries)
 		return EAGAIN;
@@ -133,7 +133,7 @@ urn_am_take_events(struct urn_am_endpoint *ep)
 	    atomic_load_explicit(&ep->regs->dp.commands, memory_order_relaxed) !=
 		    atomic_load_explicit(&ep->regs->client.commands, memory_order_relaxed))
 		urn_dev_ring(&ep->dev->dev, ep->engine, ep->db);
-	if (i == 0 && ep->operations != 0 && urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE)
+	if (i == 0 && ep->operations != 0 && urn_am_gone(ep))
 		calls += urn_am_end_all(ep);
 	return calls;
 }

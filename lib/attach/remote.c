@@ -245,17 +245,35 @@ urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep 
 	return rep->err;
 }
 
-/* The dataplane has none of our segments mapped any more: it died, or the connection is to end. */
+/* Forget the shared segments, under share_lock, which is let go. */
 static void
-urn_remote_unshare_all(struct urn_remote *r)
+urn_remote_forget_shared(struct urn_remote *r)
 {
 	uint32_t i;
 
-	pthread_mutex_lock(&r->share_lock);
 	for (i = 0; i < r->shared.n; i++)
 		urn_segment_unshared(r->shared.id[i]);
 	urn_segment_set_free(&r->shared);
 	pthread_mutex_unlock(&r->share_lock);
+}
+
+/* The dataplane has none of our segments mapped any more: it died, or the connection is to end. */
+static void
+urn_remote_unshare_all(struct urn_remote *r)
+{
+	pthread_mutex_lock(&r->share_lock);
+	urn_remote_forget_shared(r);
+}
+
+/* The lock may be held for ever in a child of fork(), or by a call that fails soon: then the
+ * segments are forgotten when the channel is closed. */
+static void
+urn_remote_gone(void *ctx)
+{
+	struct urn_remote *r = ctx;
+
+	if (pthread_mutex_trylock(&r->share_lock) == 0)
+		urn_remote_forget_shared(r);
 }
 
 /* ---- watching */
@@ -459,6 +477,7 @@ urn_remote_open(int fd, const char name[32])
 		.cm_events = urn_remote_cm_events,
 		.watch = urn_remote_watch,
 		.forked = urn_remote_forked,
+		.gone = urn_remote_gone,
 	};
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';

@@ -94,6 +94,17 @@ urn_msg_dev_forks(void)
 
 /* ---- calls */
 
+void
+urn_msg_dev_gone(struct urn_msg_dev *dev)
+{
+	const struct urn_abi_channel *ch = dev->dev.channel;
+	uint32_t there = URN_DEV_THERE;
+
+	if (atomic_compare_exchange_strong(&dev->dev.gone, &there, URN_DEV_DIED) &&
+	    ch->gone != NULL)
+		ch->gone(ch->ctx);
+}
+
 int
 urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {

@@ -66,11 +66,7 @@ urn_msg_remote(const struct urn_msg_dev *dev)
 	return dev->dev.channel->pipe != NULL;
 }
 
-/* Note that the dataplane is gone. */
-static inline void
-urn_msg_dev_gone(struct urn_msg_dev *dev)
-{
-	atomic_store_explicit(&dev->dev.gone, URN_DEV_DIED, memory_order_release);
-}
+/* Note that the dataplane is gone: memory of urn_alloc() from here on is not memory that it had. */
+void urn_msg_dev_gone(struct urn_msg_dev *dev);
 
 #endif

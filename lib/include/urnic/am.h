@@ -88,6 +88,16 @@ void urn_am_endpoint_destroy(struct urn_am_endpoint *ep);
  * no such index */
 int urn_am_address(const struct urn_am_endpoint *ep, uint32_t index,
 		   struct urn_am_address *address);
+/*
+ * Tell whether the endpoint still works. When the dataplane of another process dies,
+ * urn_am_progress() notices that within 100 ms, or 64 calls if nothing is under way and that is
+ * longer: requests fail with EIO, operations on remote memory end with URN_AM_UNREACHABLE and
+ * URN_AM_MAY_BE_THERE, and all other calls return EIO from then on.
+ *
+ * returns: 0; EIO: the dataplane is gone: destroy the endpoint, close the device, and make both
+ * anew; addresses and keys are others then
+ */
+int urn_am_error(const struct urn_am_endpoint *ep);
 void urn_am_get_stats(const struct urn_am_endpoint *ep, struct urn_am_stats *stats);
 
 /* ---- messages (AM-1) */
@@ -113,7 +123,7 @@ int urn_am_handle(struct urn_am_endpoint *ep, uint32_t number, urn_am_handler_fn
 struct urn_am_failure {
 	uint64_t number; /* number of the request */
 	int err;	 /* ENOSYS: no such handler; ETIMEDOUT: no answer in time; EHOSTUNREACH: not
-			    delivered */
+			    delivered; EIO: the dataplane is gone */
 	uint8_t code; /* enum urn_msg_code of the delivery, perhaps with URN_MSG_MAY_BE_THERE; 0: it
 			 was delivered */
 	const char *text; /* a sentence for people */
@@ -145,7 +155,7 @@ int urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, 
  * of the requester
  *
  * returns: 0; EPERM: the token is not that of a request whose handler runs (AM-1);
- * EALREADY: the request was replied to; EMSGSIZE; EINVAL
+ * EALREADY: the request was replied to; EMSGSIZE; EINVAL; EIO: the dataplane is gone
  */
 int urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
 		 uint32_t n, const void *data, uint32_t len);
