@@ -10,6 +10,7 @@
  *   out.c        packets that this engine sends: a pool
  *   initiator.c  command ─► packets ─► replies ─► event
  *   target.c     packet ─► check ─► copy ─► reply
+ *   atomic.c     atomic operations, on both sides
  *   route.c      flows ─► register sets or endpoints
  *
  * The client's lines are never trusted: a command is copied once and then checked. All calls in the

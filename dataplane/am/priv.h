@@ -78,6 +78,10 @@ TAILQ_HEAD(urn_am_outs, urn_am_out);
 /* An operation under way. */
 struct urn_am_oper {
 	struct urn_abi_am_cmd cmd; /* copy of the client's command */
+	struct urn_abi_am_operand
+		word; /* ... and of its operands; valid with an atomic operation */
+	uint64_t old; /* atomic operation: the word's value before; valid with code DONE at its end
+		       */
 	uint64_t at;		   /* ns: when one of its packets made progress last */
 	uint32_t sent, done; /* bytes that packets were made of; bytes that replies confirmed */
 	uint32_t next;	     /* the pool's */
@@ -194,7 +198,17 @@ void urn_am_out_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code);
 uint8_t urn_am_take_reply(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
 			  const struct urn_am_msg *m);
 
-/* A peer's write or read came. returns: enum urn_msg_code for the flow (target.c) */
+/* Check the command of an atomic operation. returns: enum urn_am_code (atomic.c) */
+uint8_t urn_am_atomic_check(const struct urn_abi_am_cmd *c, const struct urn_abi_am_operand *word);
+/* Write the data of an atomic operation's packet. */
+void urn_am_atomic_write(const struct urn_am_oper *op, uint8_t *data);
+/* Carry a peer's atomic operation out. *old: the word's value before, set with URN_AM_DONE.
+ * returns: enum urn_am_code */
+uint8_t urn_am_atomic_take(struct urn_tp *tp, const struct urn_am_ep *ep,
+			   const struct urn_am_msg *m, uint64_t *old);
+
+/* A peer's write, read or atomic operation came. returns: enum urn_msg_code for the flow (target.c)
+ */
 uint8_t urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep,
 			    const struct urn_flow_from *from, const struct urn_am_msg *m);
 /* A reply of ours was answered by its flow. */

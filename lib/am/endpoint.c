@@ -106,13 +106,14 @@ urn_am_tables(struct urn_am_endpoint *ep)
 	uint32_t i;
 
 	ep->asked = calloc(ep->attr.requests, sizeof(*ep->asked));
-	ep->operation = calloc(ep->attr.operations, sizeof(*ep->operation));
-	if (ep->asked == NULL || ep->operation == NULL)
+	ep->command = calloc(ep->attr.operations, sizeof(*ep->command));
+	ep->completion = calloc(ep->attr.operations, sizeof(*ep->completion));
+	if (ep->asked == NULL || ep->command == NULL || ep->completion == NULL)
 		return urn_fail(ENOMEM, "no memory for an endpoint");
 	for (i = 0; i < ep->attr.requests; i++)
 		ep->asked[i].next = i + 1;
 	for (i = 0; i < ep->attr.operations; i++)
-		ep->operation[i].next = i + 1;
+		ep->command[i].next = ep->completion[i].next = i + 1;
 	/* Numbers of an endpoint's life before are not those of this life. */
 	if (getrandom(&ep->serial, sizeof(ep->serial), GRND_NONBLOCK) != sizeof(ep->serial))
 		ep->serial = urn_clock_ns();
@@ -146,7 +147,8 @@ urn_am_free(struct urn_am_endpoint *ep)
 	urn_am_fini_set(&ep->requests);
 	urn_am_fini_set(&ep->replies);
 	free(ep->asked);
-	free(ep->operation);
+	free(ep->command);
+	free(ep->completion);
 	free(ep);
 }
 

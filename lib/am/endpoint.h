@@ -8,7 +8,8 @@
  *   memory.c    memory and regions
  *   message.c   requests and replies that leave
  *   progress.c  messages that come; answers to those that left
- *   rma.c       commands and events
+ *   rma.c       commands and events; writes and reads
+ *   atomic.c    atomic operations
  */
 #ifndef URN_AM_ENDPOINT_H
 #define URN_AM_ENDPOINT_H
@@ -67,13 +68,42 @@ struct urn_am_lane {
 	bool busy;	 /* a message's answer was not looked at yet */
 };
 
-/* An operation on remote memory under way. */
-struct urn_am_operation {
+/* A command under way. */
+struct urn_am_command {
+	uint64_t *old;	     /* atomic operation: where the word's value before goes; NULL */
+	uint32_t len;	     /* bytes; 0: the event's count of bytes holds, not this */
+	uint32_t completion; /* index of the completion that the command belongs to */
+	uint32_t next;	     /* next free one; valid when free */
+	bool used;
+};
+
+/* The completion of one or more commands that were issued together. */
+struct urn_am_completion {
 	urn_rma_done_fn *done;
 	void *arg;
 	uint64_t *counter;
-	uint32_t next; /* next free one; valid when free */
-	bool used;
+	uint64_t bytes; /* sum over commands that have ended */
+	uint32_t left;	/* commands that have not ended; 0: free */
+	uint32_t next;	/* next free one; valid when free */
+	uint8_t code;	/* enum urn_am_code of the first error */
+};
+
+/* Wishes of the program for a completion. */
+struct urn_am_wish {
+	urn_rma_done_fn *done;
+	void *arg;
+	uint64_t *counter;
+	uint32_t flags; /* enum urn_rma_flag */
+};
+
+/* Commands that are issued together. */
+struct urn_am_batch {
+	struct urn_am_endpoint *ep;
+	const struct urn_am_address *to;
+	uint64_t key;
+	uint32_t completion; /* index */
+	uint32_t commands;   /* number of the next command */
+	uint8_t flags;	     /* enum urn_am_cmd_flag of the next command */
 };
 
 struct urn_am_handler {
@@ -117,9 +147,10 @@ struct urn_am_endpoint {
 	struct urn_abi_am_ep *regs;	 /* in the client's area; NULL: not made yet */
 	uint32_t handle, db, engine, pd; /* handle, pd: the dataplane's names; 0: none */
 	uint64_t qid;
-	struct urn_am_operation *operation; /* attr.operations; owner */
-	uint32_t operation_free;	    /* a free one; attr.operations: none */
-	uint32_t operations;		    /* under way */
+	struct urn_am_command *command;		/* attr.operations; owner */
+	struct urn_am_completion *completion;	/* attr.operations; owner */
+	uint32_t command_free, completion_free; /* free ones; attr.operations: none */
+	uint32_t commands, completions;		/* under way */
 
 	struct urn_am_stats stats;
 };
@@ -137,6 +168,22 @@ int urn_am_send(struct urn_am_lane *lane, const struct urn_msg_to *to,
 void urn_am_unask(struct urn_am_endpoint *ep, struct urn_am_asked *a);
 /* The request with a number; NULL: none waits. */
 struct urn_am_asked *urn_am_find_asked(const struct urn_am_endpoint *ep, uint64_t number);
+/* Check what a call may do. returns: 0; EPERM, EINVAL with their text; EIO */
+int urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags);
+/*
+ * Begin to issue n commands that have one completion. returns: 0; EAGAIN: there is no room for all.
+ * Each of the n is then added, and nothing can fail
+ */
+int urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *w,
+		  struct urn_am_batch *b);
+/*
+ * Add a command. *c: target, key, flags and id are set here; word: operands of an atomic operation;
+ * NULL: none; old: where the value goes; NULL: nowhere
+ */
+void urn_rma_add(struct urn_am_batch *b, struct urn_abi_am_cmd *c,
+		 const struct urn_abi_am_operand *word, uint64_t *old);
+/* All commands have been added: the dataplane takes them. */
+void urn_rma_go(const struct urn_am_batch *b);
 /* Call functions of operations that ended. returns: number of events */
 unsigned int urn_am_take_events(struct urn_am_endpoint *ep);
 

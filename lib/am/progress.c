@@ -137,7 +137,7 @@ urn_am_look_late(struct urn_am_endpoint *ep)
 	unsigned int n = 0;
 	uint32_t i;
 
-	if (ep->pending == 0 && ep->operations == 0)
+	if (ep->pending == 0 && ep->commands == 0)
 		return 0;
 	now = urn_clock_ns();
 	if (now < ep->look_at)

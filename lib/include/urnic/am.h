@@ -219,10 +219,19 @@ struct urn_rma {
 	void *arg;     /* for done */
 	uint64_t *counter; /* incremented by urn_am_progress() when the operation ended without an
 			      error; NULL: none */
+	uint32_t flags;	   /* enum urn_rma_flag */
 };
+
+/* Bits of the flags of an operation. */
+enum urn_rma_flag {
+	URN_RMA_FENCE = 1 << 0, /* the operation starts when all operations of this endpoint that
+				   were issued before, to any target, have ended, with or without
+				   an error; those issued later wait with it */
+};
+
 /*
  * Write local bytes to the target's memory, or read the target's bytes. Operations have no order
- * among each other.
+ * among each other but by fences.
  *
  * returns: 0: the operation ends once; EAGAIN: too many operations are under way: call
  * urn_am_progress(); EINVAL; EPERM: the call is made inside a handler (AM-1); EIO: the dataplane is
@@ -230,6 +239,36 @@ struct urn_rma {
  */
 int urn_rma_write(struct urn_am_endpoint *ep, const struct urn_rma *op);
 int urn_rma_read(struct urn_am_endpoint *ep, const struct urn_rma *op);
+
+/* An atomic operation on a word of the target's memory. */
+struct urn_rma_atomic {
+	const struct urn_am_address *to;
+	uint64_t remote;  /* the word in the target's addresses, a multiple of size */
+	uint64_t key;	  /* key of the target's region, which allows URN_AM_ACCESS_ATOMIC; 0: its
+			     declared space */
+	uint64_t value;	  /* added or stored; below 2^32 with 4 bytes */
+	uint64_t compare; /* URN_AM_COMPARE_SWAP: compared with the word, likewise */
+	uint64_t *old;	  /* set to the word's value before, by urn_am_progress() when the operation
+			     ended without an error, before `done` is called; any memory of the
+			     program; NULL: not wanted */
+	uint8_t op;	  /* enum urn_am_atomic_op */
+	uint8_t size;	  /* bytes of the word: 4 or 8 */
+	uint8_t rsvd[2];  /* 0 */
+	uint32_t flags;	  /* enum urn_rma_flag */
+	urn_rma_done_fn *done; /* like those of struct urn_rma; bytes: size */
+	void *arg;
+	uint64_t *counter;
+};
+/*
+ * Change a word of the target's memory in one step, and get the value before. The target's
+ * dataplane does so with an atomic instruction of the processor: the target program's own atomics
+ * (stdatomic.h) on the word, and those of all other nodes, agree. Values are in host order on both
+ * sides. The word is changed once; when the outcome is not known, the code has
+ * URN_AM_MAY_BE_THERE.
+ *
+ * returns: like urn_rma_write(); EINVAL: also a word that is not naturally aligned, with its text
+ */
+int urn_rma_atomic(struct urn_am_endpoint *ep, const struct urn_rma_atomic *op);
 /* Operations under way. */
 uint32_t urn_rma_pending(const struct urn_am_endpoint *ep);
 
