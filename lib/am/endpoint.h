@@ -10,6 +10,8 @@
  *   progress.c  messages that come; answers to those that left
  *   rma.c       commands and events; writes and reads
  *   atomic.c    atomic operations
+ *   vector.c    several writes or reads with one completion
+ *   flush.c     waiting for the end of operations
  */
 #ifndef URN_AM_ENDPOINT_H
 #define URN_AM_ENDPOINT_H
@@ -82,10 +84,29 @@ struct urn_am_completion {
 	urn_rma_done_fn *done;
 	void *arg;
 	uint64_t *counter;
-	uint64_t bytes; /* sum over commands that have ended */
+	uint64_t bytes;	 /* sum over commands that have ended */
+	uint64_t serial; /* number of its issue */
+	uint64_t memory; /* target: number and node */
+	uint8_t node[16];
 	uint32_t left;	/* commands that have not ended; 0: free */
 	uint32_t next;	/* next free one; valid when free */
 	uint8_t code;	/* enum urn_am_code of the first error */
+};
+
+/* A program that waits for operations; on its stack. */
+struct urn_am_flush {
+	struct urn_am_flush *next;	 /* in the endpoint's list */
+	const struct urn_am_address *to; /* target; NULL: all */
+	uint64_t serial;		 /* completions issued after this one do not count */
+	uint32_t left;			 /* completions that have not ended */
+	uint8_t code;			 /* enum urn_am_code of the first error */
+};
+
+/* The first error that no function of the program was told. */
+struct urn_am_untold {
+	uint64_t memory; /* target; valid with code, as is node */
+	uint8_t node[16];
+	uint8_t code; /* enum urn_am_code; 0: none */
 };
 
 /* Wishes of the program for a completion. */
@@ -151,6 +172,9 @@ struct urn_am_endpoint {
 	struct urn_am_completion *completion;	/* attr.operations; owner */
 	uint32_t command_free, completion_free; /* free ones; attr.operations: none */
 	uint32_t commands, completions;		/* under way */
+	uint64_t issued;			/* serial number of the completion issued last */
+	struct urn_am_flush *flushes;		/* list */
+	struct urn_am_untold untold;
 
 	struct urn_am_stats stats;
 };
@@ -170,6 +194,10 @@ void urn_am_unask(struct urn_am_endpoint *ep, struct urn_am_asked *a);
 struct urn_am_asked *urn_am_find_asked(const struct urn_am_endpoint *ep, uint64_t number);
 /* Check what a call may do. returns: 0; EPERM, EINVAL with their text; EIO */
 int urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags);
+/* Check length and way of a write or read. returns: 0, or EINVAL with its text */
+int urn_rma_check(uint32_t len, uint8_t way);
+/* Check the number of pieces. returns: 0, or EINVAL with its text (vector.c) */
+int urn_rma_check_n(const struct urn_am_endpoint *ep, uint32_t n);
 /*
  * Begin to issue n commands that have one completion. returns: 0; EAGAIN: there is no room for all.
  * Each of the n is then added, and nothing can fail
@@ -184,6 +212,8 @@ void urn_rma_add(struct urn_am_batch *b, struct urn_abi_am_cmd *c,
 		 const struct urn_abi_am_operand *word, uint64_t *old);
 /* All commands have been added: the dataplane takes them. */
 void urn_rma_go(const struct urn_am_batch *b);
+/* A completion ended: those who wait for it are told (flush.c). */
+void urn_am_flushed(struct urn_am_endpoint *ep, const struct urn_am_completion *c);
 /* Call functions of operations that ended. returns: number of events */
 unsigned int urn_am_take_events(struct urn_am_endpoint *ep);
 

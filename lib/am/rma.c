@@ -22,6 +22,15 @@ urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags)
 }
 
 int
+urn_rma_check(uint32_t len, uint8_t way)
+{
+	if (len == 0 || len > URN_AM_LEN_MAX || way >= URN_AM_WAYS)
+		return urn_fail(EINVAL, "an operation moves 1 to %d bytes, by a way that is known",
+				URN_AM_LEN_MAX);
+	return 0;
+}
+
+int
 urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *w,
 	      struct urn_am_batch *b)
 {
@@ -35,8 +44,13 @@ urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *
 	c = &ep->completion[b->completion];
 	ep->completion_free = c->next;
 	ep->completions++;
-	*c = (struct urn_am_completion){
-		.done = w->done, .arg = w->arg, .counter = w->counter, .left = n};
+	*c = (struct urn_am_completion){.done = w->done,
+					.arg = w->arg,
+					.counter = w->counter,
+					.serial = ++ep->issued,
+					.memory = b->to->memory,
+					.left = n};
+	memcpy(c->node, b->to->node, sizeof(c->node));
 	b->commands = atomic_load_explicit(&ep->regs->client.commands, memory_order_relaxed);
 	b->flags = w->flags & URN_RMA_FENCE ? URN_AM_FENCE : 0;
 	return 0;
@@ -88,12 +102,10 @@ urn_rma_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t kind
 				   .local = (uintptr_t)op->local};
 	int err = urn_rma_may(ep, op->flags);
 
-	if (err != 0)
-		return err;
-	if (op->len == 0 || op->len > URN_AM_LEN_MAX || op->way >= URN_AM_WAYS)
-		return urn_fail(EINVAL, "an operation moves 1 to %d bytes, by a way that is known",
-				URN_AM_LEN_MAX);
-	err = urn_rma_begin(ep, 1, &w, &b);
+	if (err == 0)
+		err = urn_rma_check(op->len, op->way);
+	if (err == 0)
+		err = urn_rma_begin(ep, 1, &w, &b);
 	if (err != 0)
 		return err;
 	c.lkey = op->memory->lkey;
@@ -131,6 +143,7 @@ urn_am_complete(struct urn_am_endpoint *ep, uint32_t i)
 	ep->completion[i].next = ep->completion_free;
 	ep->completion_free = i;
 	ep->completions--;
+	urn_am_flushed(ep, &was);
 	if (was.code == URN_AM_DONE && was.counter != NULL)
 		++*was.counter;
 	if (was.done == NULL)

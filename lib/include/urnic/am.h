@@ -269,7 +269,79 @@ struct urn_rma_atomic {
  * returns: like urn_rma_write(); EINVAL: also a word that is not naturally aligned, with its text
  */
 int urn_rma_atomic(struct urn_am_endpoint *ep, const struct urn_rma_atomic *op);
-/* Operations under way. */
+
+/* ---- several at a time */
+
+/* A piece of a vectored operation; its fields are like those of struct urn_rma. */
+struct urn_rma_piece {
+	uint64_t remote;
+	const struct urn_am_memory *memory;
+	void *local;
+	uint32_t len; /* bytes, 1 to 2^30 */
+};
+/* Pieces that are written to one target, or read from it, with one completion. */
+struct urn_rma_vector {
+	const struct urn_am_address *to;
+	uint64_t key;			    /* like that of struct urn_rma, for all pieces */
+	const struct urn_rma_piece *pieces; /* read by the call only */
+	uint32_t n;			    /* pieces, 1 to attr.operations of the endpoint */
+	uint8_t way;			    /* enum urn_am_way, of each piece */
+	uint8_t rsvd[3];		    /* 0 */
+	urn_rma_done_fn *done; /* called once all pieces have ended, with the code of the first
+				  error, and the sum of the bytes; NULL: not wanted */
+	void *arg;
+	uint64_t *counter; /* incremented once when all pieces ended without an error; NULL: none */
+	uint32_t flags;	   /* enum urn_rma_flag; a fence is before all pieces, not between them */
+};
+/*
+ * Write or read pieces. Pieces have no order among each other, and count as one operation each.
+ *
+ * returns: like urn_rma_write(); EAGAIN: there is no room for all pieces, and none was issued;
+ * EINVAL: a piece makes no sense, or there are too many: none was issued
+ */
+int urn_rma_writev(struct urn_am_endpoint *ep, const struct urn_rma_vector *v);
+int urn_rma_readv(struct urn_am_endpoint *ep, const struct urn_rma_vector *v);
+
+/* A word of a vectored atomic operation; its fields are like those of struct urn_rma_atomic. */
+struct urn_rma_word {
+	uint64_t remote, value, compare;
+	uint64_t *old;
+	uint8_t op, size;
+	uint8_t rsvd[6]; /* 0 */
+};
+/* Words of one target that are changed, each in a step of its own, with one completion. */
+struct urn_rma_words {
+	const struct urn_am_address *to;
+	uint64_t key;
+	const struct urn_rma_word *words; /* read by the call only */
+	uint32_t n;			  /* words, 1 to attr.operations of the endpoint */
+	uint32_t flags;			  /* like those of struct urn_rma_vector */
+	urn_rma_done_fn *done;
+	void *arg;
+	uint64_t *counter;
+};
+/* Change words: urn_rma_atomic() for each, in no order. returns: like urn_rma_writev() */
+int urn_rma_atomicv(struct urn_am_endpoint *ep, const struct urn_rma_words *v);
+
+/* ---- the end of operations */
+
+/*
+ * Let all operations that were issued so far end, those to one target for urn_rma_flush_to(). The
+ * call drives urn_am_progress(), which may call any function of the program.
+ *
+ * timeout_ms: milliseconds; negative: without bound
+ * code: set to the code of the first error (enum urn_am_code), or 0: of these operations, and of
+ * earlier ones without a function `done` whose errors no flush has reported; of these the first is
+ * kept, for its target. NULL: not wanted
+ *
+ * returns: 0: all have ended without an error; EREMOTEIO: all have ended, and `code` says how;
+ * ETIMEDOUT: some are under way; EPERM: the call is made inside a function of the program (a
+ * handler, `done`)
+ */
+int urn_rma_flush(struct urn_am_endpoint *ep, int timeout_ms, uint8_t *code);
+int urn_rma_flush_to(struct urn_am_endpoint *ep, const struct urn_am_address *to, int timeout_ms,
+		     uint8_t *code);
+/* Operations under way, a vectored one counted once. */
 uint32_t urn_rma_pending(const struct urn_am_endpoint *ep);
 
 #pragma GCC visibility pop
