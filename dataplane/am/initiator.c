@@ -32,6 +32,8 @@ tell(struct urn_tp *tp, struct urn_am_ep *ep, uint32_t id, uint8_t code, uint64_
 	ep->events++;
 	/* The event is there before the number says so: release. */
 	atomic_store_explicit(&ep->regs->dp.events, ep->events, memory_order_release);
+	if (ep->channel_fd >= 0)
+		urn_am_touch(urn_am_of(tp), ep);
 	if (code == URN_AM_DONE)
 		URN_COUNT(tp, AM_DONE);
 	else

@@ -91,6 +91,13 @@ struct urn_am_oper {
 	bool silent;	     /* given up: `at` stays, so that all its packets are found */
 };
 
+/* The list of struct urn_am that an endpoint is in, for ARM INTR. */
+enum urn_am_told {
+	URN_AM_TOLD_NO, /* none */
+	URN_AM_TOUCHED, /* operations ended in this turn */
+	URN_AM_LATE,	/* its event found no room */
+};
+
 struct urn_am_ep {
 	struct urn_source_ops_user user; /* source and operations */
 	struct urn_source_timer timer;	 /* started while operations are under way */
@@ -111,7 +118,14 @@ struct urn_am_ep {
 		*region; /* URN_AM_REGIONS_MAX, those with a key; owner; NULL: none yet */
 	struct urn_am_region *space; /* memory that is reached without a key; NULL: none; owner */
 	uint32_t ranges_n;	     /* ranges of all regions */
+	int channel_fd;		     /* -1: none; the same for its life */
+	uint32_t channel;	     /* control's; the same for its life */
+	uint64_t cookie;	     /* the same for its life */
+	uint8_t told;		     /* enum urn_am_told */
+	TAILQ_ENTRY(urn_am_ep) tell; /* in a list of struct urn_am; valid unless told is NO */
 };
+
+TAILQ_HEAD(urn_am_eps, urn_am_ep);
 
 /* A slot, which outlives its endpoints. */
 struct urn_am_slot {
@@ -138,6 +152,8 @@ struct urn_am {
 	uint32_t outs, replies;	     /* packets of operations, and replies, that are not free */
 	uint16_t node[URN_AM_NODES]; /* replies by bucket of nodes */
 	struct urn_am_outs late;     /* replies that no flow had room for, the oldest first */
+	struct urn_am_eps touched, untold; /* endpoints to look at, and those whose event is late */
+	uint64_t untold_due; /* ns: when late events are tried again; valid with some */
 };
 
 static inline struct urn_am *
@@ -197,6 +213,11 @@ void urn_am_out_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code);
 /* A reply came. returns: enum urn_msg_code for the flow */
 uint8_t urn_am_take_reply(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
 			  const struct urn_am_msg *m);
+
+/* An event was written: the endpoint is looked at, at the turn's end (tell.c). */
+void urn_am_touch(struct urn_am *am, struct urn_am_ep *ep);
+/* The endpoint ends. */
+void urn_am_untouch(struct urn_am *am, struct urn_am_ep *ep);
 
 /* Check the command of an atomic operation. returns: enum urn_am_code (atomic.c) */
 uint8_t urn_am_atomic_check(const struct urn_abi_am_cmd *c, const struct urn_abi_am_operand *word);

@@ -17,6 +17,9 @@
  * it takes the command. Each command brings one event, in any order. The dataplane takes a command
  * only while there is room for its event: operations under way and events not read are at most
  * `entries`. A client that read events while commands wait rings again.
+ *
+ * A client that sleeps arms the endpoint; the next event that is written then brings a
+ * struct urn_abi_event of type URN_EVENT_AM at the endpoint's channel.
  */
 #ifndef URN_ABI_AM_H
 #define URN_ABI_AM_H
@@ -105,13 +108,19 @@ struct urn_abi_am_event {
 struct urn_abi_am_client {
 	_Atomic uint32_t commands; /* written so far; wraps */
 	_Atomic uint32_t events;   /* read so far; wraps */
-	uint8_t rsvd[56];
+	/*
+	 * ARM INTR: the client stores 1, and looks at the number of events again; the side that
+	 * fires swaps 0 in.
+	 */
+	_Atomic uint32_t arm;
+	uint8_t rsvd[52];
 };
 
 struct urn_abi_am_dp {
 	_Atomic uint32_t commands; /* taken so far; wraps */
 	_Atomic uint32_t events;   /* written so far; wraps */
-	uint8_t rsvd[56];
+	_Atomic uint32_t pending;  /* interrupts fired so far; wraps */
+	uint8_t rsvd[52];
 };
 
 /* The head of an endpoint's piece of the area; rings and list follow. */
@@ -138,6 +147,7 @@ _Static_assert(sizeof(struct urn_abi_am_operand) == 16, "operands");
 _Static_assert(sizeof(struct urn_abi_am_event) == 16, "event");
 _Static_assert(sizeof(struct urn_abi_am_client) == 64, "client's line");
 _Static_assert(sizeof(struct urn_abi_am_dp) == 64, "dataplane's line");
+_Static_assert(offsetof(struct urn_abi_am_client, arm) == 8, "client's line");
 _Static_assert(sizeof(struct urn_abi_am_ep) == 128, "head of an endpoint");
 _Static_assert(sizeof(struct urn_abi_am_range) == 24, "range");
 

@@ -62,7 +62,7 @@ urn_am_sets(struct urn_am_endpoint *ep)
 	int err = urn_msg_set_init(&ep->requests, ep->dev, &recv);
 
 	recv.entries = ep->attr.requests;
-	recv.wakes = 0;
+	recv.wakes = ep->attr.wakes;
 	if (err == 0)
 		err = urn_msg_set_init(&ep->replies, ep->dev, &recv);
 	for (i = 0; err == 0 && i < URN_AM_LANES; i++) {
@@ -88,6 +88,12 @@ urn_am_rings(struct urn_am_endpoint *ep)
 	req.am_open.entries = ep->attr.operations;
 	req.am_open.ranges = ep->attr.ranges;
 	req.am_open.pd = ep->pd;
+	if (ep->attr.wakes)
+		err = urn_am_channel_open(ep);
+	if (err != 0)
+		return err;
+	req.am_open.channel_fd = ep->attr.wakes ? ep->channel : -1;
+	req.am_open.cookie = (uintptr_t)ep;
 	err = urn_msg_dev_call(ep->dev, &req, &rep);
 	if (err != 0)
 		return err;
@@ -136,8 +142,10 @@ urn_am_free(struct urn_am_endpoint *ep)
 	struct urn_abi_rep rep;
 	uint32_t i;
 
+	urn_am_queue_forget(ep);
 	if (ep->regs != NULL)
 		(void)urn_msg_dev_call(ep->dev, &req, &rep);
+	urn_am_channel_close(ep);
 	if (ep->pd != 0)
 		(void)urn_msg_dev_call(ep->dev, &pd, &rep);
 	for (i = 0; i < URN_AM_LANES; i++) {
@@ -168,6 +176,7 @@ urn_am_endpoint_create(struct urn_msg_dev *dev, const struct urn_am_attr *attr)
 		return NULL;
 	}
 	ep->dev = dev;
+	ep->fd = ep->write_fd = -1;
 	if (attr != NULL)
 		ep->attr = *attr;
 	err = urn_am_wishes(&ep->attr);

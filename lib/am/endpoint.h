@@ -12,6 +12,8 @@
  *   atomic.c    atomic operations
  *   vector.c    several writes or reads with one completion
  *   flush.c     waiting for the end of operations
+ *   wake.c      descriptors that wake a sleeper
+ *   queue.c     queues of events
  */
 #ifndef URN_AM_ENDPOINT_H
 #define URN_AM_ENDPOINT_H
@@ -91,6 +93,7 @@ struct urn_am_completion {
 	uint32_t left;	/* commands that have not ended; 0: free */
 	uint32_t next;	/* next free one; valid when free */
 	uint8_t code;	/* enum urn_am_code of the first error */
+	bool event;	/* the end is an event of the endpoint's queue */
 };
 
 /* A program that waits for operations; on its stack. */
@@ -176,6 +179,15 @@ struct urn_am_endpoint {
 	struct urn_am_flush *flushes;		/* list */
 	struct urn_am_untold untold;
 
+	/* Sleep. */
+	int fd, write_fd;		  /* channel of the ring of events; -1: none */
+	int32_t channel;		  /* the dataplane's name of it */
+	uint32_t drained;		  /* interrupts read from it */
+	bool armed;			  /* the descriptors may have something to read */
+	struct urn_am_queue *queue;	  /* NULL: none */
+	struct urn_am_endpoint *in_queue; /* next endpoint of the queue; valid with one */
+	uint32_t evented;		  /* completions under way that will be events */
+
 	struct urn_am_stats stats;
 };
 
@@ -214,6 +226,31 @@ void urn_rma_add(struct urn_am_batch *b, struct urn_abi_am_cmd *c,
 void urn_rma_go(const struct urn_am_batch *b);
 /* A completion ended: those who wait for it are told (flush.c). */
 void urn_am_flushed(struct urn_am_endpoint *ep, const struct urn_am_completion *c);
+/* ---- sleep (wake.c) */
+
+/* Make the channel of the ring of events. returns: 0, or an errno value */
+int urn_am_channel_open(struct urn_am_endpoint *ep);
+void urn_am_channel_close(struct urn_am_endpoint *ep);
+/* Let all descriptors of the endpoint be watched by an epoll descriptor, or not any more. returns:
+ * 0, or an errno value */
+int urn_am_watch(struct urn_am_endpoint *ep, int epoll, bool on);
+/* Arm everything that wakes. returns: true when something is there already */
+bool urn_am_arm(struct urn_am_endpoint *ep);
+/* Disarm, and read the descriptors of an endpoint that was armed. returns: false: the dataplane is
+ * gone, so the descriptors stay readable for ever */
+bool urn_am_drain(struct urn_am_endpoint *ep);
+/* Milliseconds that a sleep may last, because not all wakes; -1: without bound */
+int urn_am_doze(const struct urn_am_endpoint *ep);
+
+/* ---- queues (queue.c) */
+
+/* Keep a place for an event. returns: false: there is none */
+bool urn_am_queue_reserve(struct urn_am_queue *q);
+/* Put an event into the place that was kept for it. */
+void urn_am_queue_put(struct urn_am_queue *q, const struct urn_am_event *e);
+/* The endpoint of the queue ends, with its events. */
+void urn_am_queue_forget(struct urn_am_endpoint *ep);
+
 /* Call functions of operations that ended. returns: number of events */
 unsigned int urn_am_take_events(struct urn_am_endpoint *ep);
 

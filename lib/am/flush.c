@@ -29,7 +29,7 @@ urn_am_flushed(struct urn_am_endpoint *ep, const struct urn_am_completion *c)
 		f->left--;
 		f->code = f->code ? f->code : c->code;
 	}
-	if (c->code == URN_AM_DONE || c->done != NULL || ep->untold.code != 0)
+	if (c->code == URN_AM_DONE || c->done != NULL || c->event || ep->untold.code != 0)
 		return;
 	ep->untold.code = c->code;
 	ep->untold.memory = c->memory;

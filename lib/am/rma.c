@@ -14,8 +14,10 @@ urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags)
 {
 	if (ep->inside >= URN_AM_IN_REPLY)
 		return urn_fail(EPERM, "remote memory may not be accessed inside a handler");
-	if (flags & ~(uint32_t)URN_RMA_FENCE)
+	if (flags & ~(uint32_t)(URN_RMA_FENCE | URN_RMA_EVENT))
 		return urn_fail(EINVAL, "flags 0x%x of an operation are unknown", flags);
+	if (flags & URN_RMA_EVENT && ep->queue == NULL)
+		return urn_fail(EINVAL, "the endpoint is in no queue of events");
 	if (urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE)
 		return urn_fail(EIO, "the dataplane is gone");
 	return 0;
@@ -34,10 +36,13 @@ int
 urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *w,
 	      struct urn_am_batch *b)
 {
+	bool event = w->flags & URN_RMA_EVENT;
 	struct urn_am_completion *c;
 
 	/* Completions are never more than commands: there is a free one. */
 	if (n > ep->attr.operations - ep->commands)
+		return EAGAIN;
+	if (event && !urn_am_queue_reserve(ep->queue))
 		return EAGAIN;
 	b->ep = ep;
 	b->completion = ep->completion_free;
@@ -49,7 +54,9 @@ urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *
 					.counter = w->counter,
 					.serial = ++ep->issued,
 					.memory = b->to->memory,
-					.left = n};
+					.left = n,
+					.event = event};
+	ep->evented += event;
 	memcpy(c->node, b->to->node, sizeof(c->node));
 	b->commands = atomic_load_explicit(&ep->regs->client.commands, memory_order_relaxed);
 	b->flags = w->flags & URN_RMA_FENCE ? URN_AM_FENCE : 0;
@@ -144,6 +151,13 @@ urn_am_complete(struct urn_am_endpoint *ep, uint32_t i)
 	ep->completion_free = i;
 	ep->completions--;
 	urn_am_flushed(ep, &was);
+	if (was.event) {
+		struct urn_am_event e = {
+			.ep = ep, .arg = was.arg, .bytes = was.bytes, .code = was.code};
+
+		ep->evented--;
+		urn_am_queue_put(ep->queue, &e);
+	}
 	if (was.code == URN_AM_DONE && was.counter != NULL)
 		++*was.counter;
 	if (was.done == NULL)

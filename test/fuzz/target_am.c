@@ -99,8 +99,12 @@ static void
 open_end(unsigned int i)
 {
 	struct end *e = &w.end[i];
-	struct urn_am_config cfg = {
-		.share = &w.share, .db = i, .entries = ENTRIES, .ranges = RANGES, .pd = w.pd};
+	struct urn_am_config cfg = {.share = &w.share,
+				    .db = i,
+				    .entries = ENTRIES,
+				    .ranges = RANGES,
+				    .pd = w.pd,
+				    .channel_fd = (int)i - 1};
 	struct urn_am_region_config c = {.access = URN_AM_ACCESS_ALL, .n = 2};
 	size_t bytes = RTE_ALIGN_CEIL(urn_am_ep_bytes(ENTRIES, RANGES), 64);
 
@@ -157,6 +161,15 @@ qid_of(uint8_t which)
 
 /* ---- steps */
 
+/* A pipe that is full every second time. */
+static bool
+tell(void *ctx, int fd, const struct urn_abi_event *ev)
+{
+	(void)ctx;
+	fuzz_check(fd >= 0 && ev->type == URN_EVENT_AM);
+	return w.tp->now & 1024;
+}
+
 static void
 turn(uint64_t ns)
 {
@@ -174,6 +187,8 @@ turn(uint64_t ns)
 		if (urn_source_ops(src)->serve(w.tp, src))
 			urn_sched_add(&w.tp->sched, src);
 	}
+	if (urn_am_untold(w.am))
+		urn_am_tell(w.am, w.tp->now, tell, NULL);
 	fuzz_check(w.am->outs <= ENDS * URN_AM_EP_OUTS && w.am->replies <= URN_AM_REPLIES);
 }
 

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+struct urn_am_attr net_attr = {.payload = PAYLOAD, .queue = 8, .requests = 8, .answer_ms = 1000};
+
 static struct urn_msg_dev *
 open_dev(struct rig *r, unsigned int node, bool socket)
 {
@@ -21,8 +23,6 @@ open_dev(struct rig *r, unsigned int node, bool socket)
 static struct net *
 make_net(bool socket)
 {
-	static const struct urn_am_attr attr = {
-		.payload = PAYLOAD, .queue = 8, .requests = 8, .answer_ms = 1000};
 	struct rig_config cfg = {.remote = true};
 	struct net *n = calloc(1, sizeof(*n));
 
@@ -33,7 +33,7 @@ make_net(bool socket)
 
 		s->dev = open_dev(&n->rig, i, socket);
 		assert_non_null(s->dev);
-		s->ep = urn_am_endpoint_create(s->dev, &attr);
+		s->ep = urn_am_endpoint_create(s->dev, &net_attr);
 		if (!s->ep)
 			fail_msg("%s", urn_attach_error());
 		assert_int_equal(urn_am_address(s->ep, 1, &s->address), 0);

@@ -40,6 +40,9 @@ struct net {
 	struct side side[2];
 };
 
+/* Wishes for endpoints, which a test may change before. */
+extern struct urn_am_attr net_attr;
+
 /* The state is NULL for an embedded dataplane, and anything for its socket. */
 int net_setup(void **state);
 int net_teardown(void **state);

@@ -52,6 +52,8 @@ struct urn_am_attr {
 	uint32_t ranges;     /* ranges of all regions, at most 4096; 0: 64 */
 	uint32_t vector;     /* picks the engine */
 	uint32_t answer_ms;  /* milliseconds that a request waits for its answer; 0: 10000 */
+	uint32_t wakes;	     /* 1: the endpoint will be in a queue of events; costs three
+				descriptors */
 };
 
 /* Address of an endpoint, for others. A program hands its own on as it likes; the numbers are in
@@ -227,6 +229,8 @@ enum urn_rma_flag {
 	URN_RMA_FENCE = 1 << 0, /* the operation starts when all operations of this endpoint that
 				   were issued before, to any target, have ended, with or without
 				   an error; those issued later wait with it */
+	URN_RMA_EVENT = 1 << 1, /* the end of the operation is an event, with `arg`, in the queue
+				   that the endpoint is in; `done` may be called besides */
 };
 
 /*
@@ -343,6 +347,64 @@ int urn_rma_flush_to(struct urn_am_endpoint *ep, const struct urn_am_address *to
 		     uint8_t *code);
 /* Operations under way, a vectored one counted once. */
 uint32_t urn_rma_pending(const struct urn_am_endpoint *ep);
+
+/* ---- queues of events, for programs that sleep */
+
+struct urn_am_queue;
+
+/* The end of an operation with URN_RMA_EVENT. */
+struct urn_am_event {
+	struct urn_am_endpoint *ep;
+	void *arg;	 /* the operation's */
+	uint64_t bytes;	 /* bytes that the target confirmed */
+	uint8_t code;	 /* enum urn_am_code, perhaps with URN_AM_MAY_BE_THERE */
+	uint8_t rsvd[7]; /* 0 */
+};
+
+/*
+ * Make a queue of events, for any number of endpoints. One thread at a time uses a queue, with all
+ * its endpoints.
+ *
+ * entries: operations with URN_RMA_EVENT that are under way, or whose event was not read yet, at
+ * most 65536; one more is EAGAIN to its caller; 0: 256
+ *
+ * returns: NULL with errno set, and urn_attach_error() says why
+ */
+struct urn_am_queue *urn_am_queue_create(uint32_t entries);
+/* Destroy a queue. returns: 0; EBUSY: endpoints are in it. NULL is allowed */
+int urn_am_queue_destroy(struct urn_am_queue *q);
+/* Let an endpoint be in the queue. returns: 0, or an errno value with its text: EINVAL: the
+ * endpoint was made without attr.wakes; EBUSY: the endpoint is in a queue */
+int urn_am_queue_add(struct urn_am_queue *q, struct urn_am_endpoint *ep);
+/* Take an endpoint out. Events that were not read stay; urn_am_endpoint_destroy() takes these,
+ * too. returns: 0; EINVAL: the endpoint is not in the queue; EBUSY: operations with URN_RMA_EVENT
+ * are under way */
+int urn_am_queue_remove(struct urn_am_queue *q, struct urn_am_endpoint *ep);
+/*
+ * Drive urn_am_progress() of all endpoints in the queue, and read events. events: room for n
+ *
+ * returns: number of events read
+ */
+uint32_t urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n);
+/*
+ * Like urn_am_queue_poll(), asleep until there is an event. Handlers and other functions of the
+ * program are called meanwhile.
+ *
+ * timeout_ms: milliseconds; negative: without bound
+ * returns: number of events read; 0: the time is over
+ */
+uint32_t urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n,
+			   int timeout_ms);
+/*
+ * The descriptor of the queue, for poll() and epoll: readable once operations have ended or
+ * messages have come, after urn_am_queue_arm(). Nobody reads from it. After each wake-up, and every
+ * 100 ms while requests have no answer, urn_am_queue_poll() is called: failures of requests wake
+ * nobody.
+ */
+int urn_am_queue_fd(const struct urn_am_queue *q);
+/* Let the descriptor become readable when something comes. returns: 1: something is there already:
+ * call urn_am_queue_poll(), not poll(); 0 */
+int urn_am_queue_arm(struct urn_am_queue *q);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
