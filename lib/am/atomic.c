@@ -3,7 +3,7 @@
  * Atomic operations on remote memory. Operands go with the command, and the old value comes with
  * the event: neither needs memory that the dataplane reaches.
  */
-#include "am/endpoint.h"
+#include "am/lock.h"
 
 /* Check a word, its address and its operands. returns: 0, or EINVAL with its text */
 static int
@@ -24,8 +24,8 @@ urn_rma_check_word(const struct urn_rma_word *w)
 	return 0;
 }
 
-int
-urn_rma_atomicv(struct urn_am_endpoint *ep, const struct urn_rma_words *v)
+static int
+urn_rma_do_atomicv(struct urn_am_endpoint *ep, const struct urn_rma_words *v)
 {
 	struct urn_am_wish w = {v->done, v->arg, v->counter, v->flags};
 	struct urn_am_batch b = {.to = v->to, .key = v->key};
@@ -50,6 +50,18 @@ urn_rma_atomicv(struct urn_am_endpoint *ep, const struct urn_rma_words *v)
 	}
 	urn_rma_go(&b);
 	return 0;
+}
+
+int
+urn_rma_atomicv(struct urn_am_endpoint *ep, const struct urn_rma_words *v)
+{
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	err = urn_rma_do_atomicv(ep, v);
+	urn_am_leave(ep);
+	return err;
 }
 
 int

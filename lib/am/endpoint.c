@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Endpoints: making and ending. */
-#include "am/endpoint.h"
+#include "am/lock.h"
 
 #include "abi/clock.h"
 
@@ -196,8 +196,11 @@ urn_am_endpoint_create(struct urn_msg_dev *dev, const struct urn_am_attr *attr)
 void
 urn_am_endpoint_destroy(struct urn_am_endpoint *ep)
 {
-	if (ep != NULL)
-		urn_am_free(ep);
+	if (ep == NULL || urn_am_is_parents(ep))
+		return;
+	if (ep->thread != NULL)
+		(void)urn_am_thread_stop(ep);
+	urn_am_free(ep);
 }
 
 int
@@ -212,21 +215,32 @@ urn_am_address(const struct urn_am_endpoint *ep, uint32_t index, struct urn_am_a
 void
 urn_am_get_stats(const struct urn_am_endpoint *ep, struct urn_am_stats *stats)
 {
+	bool locked = urn_am_enter(ep) == 0;
+
 	*stats = ep->stats;
+	if (locked)
+		urn_am_leave(ep);
 }
 
 int
 urn_am_handle(struct urn_am_endpoint *ep, uint32_t number, urn_am_handler_fn *fn, void *arg)
 {
-	if (number >= URN_AM_HANDLERS)
-		return EINVAL;
-	ep->handler[number] = (struct urn_am_handler){.fn = fn, .arg = arg};
-	return 0;
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	if (number < URN_AM_HANDLERS)
+		ep->handler[number] = (struct urn_am_handler){.fn = fn, .arg = arg};
+	urn_am_leave(ep);
+	return number < URN_AM_HANDLERS ? 0 : EINVAL;
 }
 
 void
 urn_am_on_failure(struct urn_am_endpoint *ep, urn_am_failure_fn *fn, void *arg)
 {
+	if (urn_am_enter(ep) != 0)
+		return;
 	ep->failure = fn;
 	ep->failure_arg = arg;
+	urn_am_leave(ep);
 }

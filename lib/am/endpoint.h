@@ -14,6 +14,7 @@
  *   flush.c     waiting for the end of operations
  *   wake.c      descriptors that wake a sleeper
  *   queue.c     queues of events
+ *   thread.c    the helper thread, and its lock (am/lock.h)
  */
 #ifndef URN_AM_ENDPOINT_H
 #define URN_AM_ENDPOINT_H
@@ -96,7 +97,7 @@ struct urn_am_completion {
 	bool event;	/* the end is an event of the endpoint's queue */
 };
 
-/* A program that waits for operations; on its stack. */
+/* A program that waits for operations; its call is the owner. */
 struct urn_am_flush {
 	struct urn_am_flush *next;	 /* in the endpoint's list */
 	const struct urn_am_address *to; /* target; NULL: all */
@@ -187,6 +188,7 @@ struct urn_am_endpoint {
 	struct urn_am_queue *queue;	  /* NULL: none */
 	struct urn_am_endpoint *in_queue; /* next endpoint of the queue; valid with one */
 	uint32_t evented;		  /* completions under way that will be events */
+	struct urn_am_thread *thread;	  /* NULL: none, and no lock; owner */
 
 	struct urn_am_stats stats;
 };
@@ -248,6 +250,8 @@ int urn_am_doze(const struct urn_am_endpoint *ep);
 bool urn_am_queue_reserve(struct urn_am_queue *q);
 /* Put an event into the place that was kept for it. */
 void urn_am_queue_put(struct urn_am_queue *q, const struct urn_am_event *e);
+/* Let the queue of an endpoint, if any, watch its descriptors, or not any more. */
+void urn_am_queue_watch(struct urn_am_endpoint *ep, bool on);
 /* The endpoint of the queue ends, with its events. */
 void urn_am_queue_forget(struct urn_am_endpoint *ep);
 

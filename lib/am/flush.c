@@ -4,11 +4,12 @@
  * begins, and each of these that ends counts down; those that functions of the program issue
  * meanwhile do not prolong it.
  */
-#include "am/endpoint.h"
+#include "am/lock.h"
 
 #include "abi/clock.h"
 #include "msg/pause.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* True when the target is the one that a flush waits for. */
@@ -36,11 +37,20 @@ urn_am_flushed(struct urn_am_endpoint *ep, const struct urn_am_completion *c)
 	memcpy(ep->untold.node, c->node, sizeof(ep->untold.node));
 }
 
-static void
+/* Put a flush into the list. returns: 0, or EPERM with its text */
+static int
 urn_am_flush_begin(struct urn_am_endpoint *ep, struct urn_am_flush *f)
 {
+	int err = urn_am_enter(ep);
 	uint32_t i;
 
+	if (err != 0)
+		return err;
+	if (ep->inside != URN_AM_OUTSIDE) {
+		urn_am_leave(ep);
+		return urn_fail(EPERM, "operations may not be flushed inside a function that the "
+				       "library called");
+	}
 	f->serial = ep->issued;
 	for (i = 0; i < ep->attr.operations; i++) {
 		const struct urn_am_completion *c = &ep->completion[i];
@@ -50,22 +60,45 @@ urn_am_flush_begin(struct urn_am_endpoint *ep, struct urn_am_flush *f)
 	}
 	f->next = ep->flushes;
 	ep->flushes = f;
+	urn_am_leave(ep);
+	return 0;
 }
 
-/* Take a flush from the list. returns: the code of the first error, or 0 */
-static uint8_t
-urn_am_flush_end(struct urn_am_endpoint *ep, const struct urn_am_flush *f)
+/* returns: number of completions that a flush waits for */
+static uint32_t
+urn_am_flush_left(const struct urn_am_endpoint *ep, const struct urn_am_flush *f)
+{
+	uint32_t left;
+
+	if (urn_am_enter(ep) != 0)
+		return 0;
+	left = f->left;
+	urn_am_leave(ep);
+	return left;
+}
+
+/* Take a flush from the list. *code: of the first error, or 0. returns: completions that are left
+ */
+static uint32_t
+urn_am_flush_end(struct urn_am_endpoint *ep, struct urn_am_flush *f, uint8_t *code)
 {
 	struct urn_am_flush **at = &ep->flushes;
-	uint8_t untold = ep->untold.code;
+	uint32_t left;
 
+	if (urn_am_enter(ep) != 0)
+		return 0;
 	while (*at != f)
 		at = &(*at)->next;
 	*at = f->next;
-	if (untold == 0 || !urn_am_concerns(f->to, ep->untold.memory, ep->untold.node))
-		return f->code;
-	ep->untold.code = 0;
-	return untold;
+	*code = f->code;
+	if (ep->untold.code != 0 && urn_am_concerns(f->to, ep->untold.memory, ep->untold.node)) {
+		*code = ep->untold.code;
+		ep->untold.code = 0;
+	}
+	left = f->left;
+	urn_am_leave(ep);
+	free(f);
+	return left;
 }
 
 int
@@ -73,25 +106,31 @@ urn_rma_flush_to(struct urn_am_endpoint *ep, const struct urn_am_address *to, in
 		 uint8_t *code)
 {
 	uint64_t end = timeout_ms < 0 ? UINT64_MAX : urn_clock_ms() + (uint64_t)timeout_ms;
-	struct urn_am_flush f = {.to = to};
+	struct urn_am_flush *f = calloc(1, sizeof(*f));
 	struct urn_msg_pause pause = {0};
 	bool late = false;
-	uint8_t first;
+	uint8_t first = 0;
+	uint32_t left;
+	int err;
 
-	if (ep->inside != URN_AM_OUTSIDE)
-		return urn_fail(EPERM, "operations may not be flushed inside a function that the "
-				       "library called");
-	urn_am_flush_begin(ep, &f);
-	while (f.left != 0 && !late) {
+	if (f == NULL)
+		return urn_fail(ENOMEM, "no memory for a flush");
+	f->to = to;
+	err = urn_am_flush_begin(ep, f);
+	if (err != 0) {
+		free(f);
+		return err;
+	}
+	while (urn_am_flush_left(ep, f) != 0 && !late) {
 		if (urn_am_progress(ep) == 0)
 			urn_msg_pause(&pause);
 		late = urn_clock_ms() >= end;
 	}
-	first = urn_am_flush_end(ep, &f);
+	left = urn_am_flush_end(ep, f, &first);
 	if (code != NULL)
 		*code = first;
-	if (f.left != 0)
-		return urn_fail(ETIMEDOUT, "%u operations are under way after %d ms", f.left,
+	if (left != 0)
+		return urn_fail(ETIMEDOUT, "%u operations are under way after %d ms", left,
 				timeout_ms);
 	return first != 0 ? EREMOTEIO : 0;
 }

@@ -4,7 +4,7 @@
  * ever lost. The queue's descriptor is an epoll descriptor over those of its endpoints, and one of
  * its own for events that come from other threads.
  */
-#include "am/endpoint.h"
+#include "am/lock.h"
 
 #include "abi/clock.h"
 #include "msg/pause.h"
@@ -83,8 +83,8 @@ urn_am_queue_destroy(struct urn_am_queue *q)
 
 /* ---- endpoints */
 
-int
-urn_am_queue_add(struct urn_am_queue *q, struct urn_am_endpoint *ep)
+static int
+urn_am_queue_enter(struct urn_am_queue *q, struct urn_am_endpoint *ep)
 {
 	int err;
 
@@ -92,7 +92,8 @@ urn_am_queue_add(struct urn_am_queue *q, struct urn_am_endpoint *ep)
 		return urn_fail(EINVAL, "the endpoint was made without `wakes`");
 	if (ep->queue != NULL)
 		return urn_fail(EBUSY, "the endpoint is in a queue");
-	err = urn_am_watch(ep, q->epoll, true);
+	/* The endpoint's thread watches its descriptors. */
+	err = ep->thread == NULL ? urn_am_watch(ep, q->epoll, true) : 0;
 	if (err != 0) {
 		(void)urn_am_watch(ep, q->epoll, false);
 		return err;
@@ -101,6 +102,25 @@ urn_am_queue_add(struct urn_am_queue *q, struct urn_am_endpoint *ep)
 	ep->in_queue = q->members;
 	q->members = ep;
 	return 0;
+}
+
+int
+urn_am_queue_add(struct urn_am_queue *q, struct urn_am_endpoint *ep)
+{
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	err = urn_am_queue_enter(q, ep);
+	urn_am_leave(ep);
+	return err;
+}
+
+void
+urn_am_queue_watch(struct urn_am_endpoint *ep, bool on)
+{
+	if (ep->queue != NULL)
+		(void)urn_am_watch(ep, ep->queue->epoll, on);
 }
 
 static void
@@ -119,12 +139,18 @@ urn_am_queue_take(struct urn_am_endpoint *ep)
 int
 urn_am_queue_remove(struct urn_am_queue *q, struct urn_am_endpoint *ep)
 {
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
 	if (ep->queue != q)
-		return urn_fail(EINVAL, "the endpoint is not in the queue");
-	if (ep->evented != 0)
-		return urn_fail(EBUSY, "%u operations of the endpoint will be events", ep->evented);
-	urn_am_queue_take(ep);
-	return 0;
+		err = urn_fail(EINVAL, "the endpoint is not in the queue");
+	else if (ep->evented != 0)
+		err = urn_fail(EBUSY, "%u operations of the endpoint will be events", ep->evented);
+	else
+		urn_am_queue_take(ep);
+	urn_am_leave(ep);
+	return err;
 }
 
 void
@@ -212,6 +238,8 @@ urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, uint32_t 
 
 	urn_am_queue_awake(q);
 	for (ep = q->members; ep != NULL; ep = ep->in_queue) {
+		if (ep->thread != NULL)
+			continue;      /* the thread drives the progress, and rings the bell */
 		if (!urn_am_drain(ep)) /* for ever readable */
 			(void)urn_am_watch(ep, q->epoll, false);
 		(void)urn_am_progress(ep);
@@ -236,7 +264,8 @@ urn_am_queue_arm(struct urn_am_queue *q)
 	waits = q->n != 0;
 	pthread_mutex_unlock(&q->lock);
 	for (ep = q->members; ep != NULL; ep = ep->in_queue)
-		waits |= urn_am_arm(ep);
+		if (ep->thread == NULL)
+			waits |= urn_am_arm(ep);
 	return waits;
 }
 
@@ -249,7 +278,7 @@ urn_am_queue_nap(const struct urn_am_queue *q, int64_t left)
 	int64_t nap = left;
 
 	for (ep = q->members; ep != NULL; ep = ep->in_queue) {
-		int doze = urn_am_doze(ep);
+		int doze = ep->thread == NULL ? urn_am_doze(ep) : -1;
 
 		if (doze >= 0 && (nap < 0 || doze < nap))
 			nap = doze;

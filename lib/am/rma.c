@@ -3,7 +3,7 @@
  * Operations on remote memory: commands and events (AM-2 to AM-4). A call issues one or more
  * commands, all or none; they have one completion, which ends with the last of them.
  */
-#include "am/endpoint.h"
+#include "am/lock.h"
 
 #include <string.h>
 
@@ -98,7 +98,7 @@ urn_rma_go(const struct urn_am_batch *b)
 }
 
 static int
-urn_rma_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t kind)
+urn_rma_do_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t kind)
 {
 	struct urn_am_wish w = {op->done, op->arg, op->counter, op->flags};
 	struct urn_am_batch b = {.to = op->to, .key = op->key};
@@ -121,6 +121,18 @@ urn_rma_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t kind
 	return 0;
 }
 
+static int
+urn_rma_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t kind)
+{
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	err = urn_rma_do_issue(ep, op, kind);
+	urn_am_leave(ep);
+	return err;
+}
+
 int
 urn_rma_write(struct urn_am_endpoint *ep, const struct urn_rma *op)
 {
@@ -136,7 +148,13 @@ urn_rma_read(struct urn_am_endpoint *ep, const struct urn_rma *op)
 uint32_t
 urn_rma_pending(const struct urn_am_endpoint *ep)
 {
-	return ep->completions;
+	uint32_t n;
+
+	if (urn_am_enter(ep) != 0)
+		return 0;
+	n = ep->completions;
+	urn_am_leave(ep);
+	return n;
 }
 
 /* ---- completion */

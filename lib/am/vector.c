@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Vectored writes and reads: a command for each piece, and one completion. */
-#include "am/endpoint.h"
+#include "am/lock.h"
 
 int
 urn_rma_check_n(const struct urn_am_endpoint *ep, uint32_t n)
@@ -25,7 +25,7 @@ urn_rma_check_pieces(const struct urn_am_endpoint *ep, const struct urn_rma_vect
 }
 
 static int
-urn_rma_issuev(struct urn_am_endpoint *ep, const struct urn_rma_vector *v, uint8_t kind)
+urn_rma_do_issuev(struct urn_am_endpoint *ep, const struct urn_rma_vector *v, uint8_t kind)
 {
 	struct urn_am_wish w = {v->done, v->arg, v->counter, v->flags};
 	struct urn_am_batch b = {.to = v->to, .key = v->key};
@@ -51,6 +51,18 @@ urn_rma_issuev(struct urn_am_endpoint *ep, const struct urn_rma_vector *v, uint8
 	}
 	urn_rma_go(&b);
 	return 0;
+}
+
+static int
+urn_rma_issuev(struct urn_am_endpoint *ep, const struct urn_rma_vector *v, uint8_t kind)
+{
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	err = urn_rma_do_issuev(ep, v, kind);
+	urn_am_leave(ep);
+	return err;
 }
 
 int

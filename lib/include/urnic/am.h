@@ -15,7 +15,8 @@
  * that its handler sent, or by the library when the handler sent none. Operations on remote memory
  * need no handler, and nothing of the target program: the target's dataplane carries them out.
  *
- * One thread at a time may use an endpoint. A child of fork() leaves endpoints of its parent alone.
+ * One thread at a time may use an endpoint, unless the endpoint has a thread of the library
+ * (urn_am_thread_start()). A child of fork() leaves endpoints of its parent alone.
  */
 #ifndef URNIC_AM_H
 #define URNIC_AM_H
@@ -52,8 +53,8 @@ struct urn_am_attr {
 	uint32_t ranges;     /* ranges of all regions, at most 4096; 0: 64 */
 	uint32_t vector;     /* picks the engine */
 	uint32_t answer_ms;  /* milliseconds that a request waits for its answer; 0: 10000 */
-	uint32_t wakes;	     /* 1: the endpoint will be in a queue of events; costs three
-				descriptors */
+	uint32_t wakes; /* 1: the endpoint will be in a queue of events, or have a thread; costs
+			   three descriptors */
 };
 
 /* Address of an endpoint, for others. A program hands its own on as it likes; the numbers are in
@@ -340,7 +341,7 @@ int urn_rma_atomicv(struct urn_am_endpoint *ep, const struct urn_rma_words *v);
  *
  * returns: 0: all have ended without an error; EREMOTEIO: all have ended, and `code` says how;
  * ETIMEDOUT: some are under way; EPERM: the call is made inside a function of the program (a
- * handler, `done`)
+ * handler, `done`); ENOMEM
  */
 int urn_rma_flush(struct urn_am_endpoint *ep, int timeout_ms, uint8_t *code);
 int urn_rma_flush_to(struct urn_am_endpoint *ep, const struct urn_am_address *to, int timeout_ms,
@@ -405,6 +406,31 @@ int urn_am_queue_fd(const struct urn_am_queue *q);
 /* Let the descriptor become readable when something comes. returns: 1: something is there already:
  * call urn_am_queue_poll(), not poll(); 0 */
 int urn_am_queue_arm(struct urn_am_queue *q);
+
+/* ---- a thread of the library */
+
+/*
+ * Let a thread of the library call urn_am_progress() of the endpoint whenever something comes, and
+ * sleep in between. From this call on any thread may call functions on the endpoint; a lock of the
+ * endpoint's own keeps them apart. Handlers and all other functions that the program registered run
+ * in the thread of the library, or in a thread of the program that drives the progress. The others'
+ * calls on this endpoint wait until such a function returns; one that never returns blocks its own
+ * endpoint, and no other. No other thread uses the endpoint during this call.
+ *
+ * The thread blocks all signals. In a child of fork() there is no such thread: calls on the
+ * endpoint fail with EPERM there, and urn_am_endpoint_destroy() leaves the parent's endpoint alone.
+ *
+ * returns: 0, or an errno value with its text: EINVAL: the endpoint was made without attr.wakes;
+ * EALREADY: the endpoint has a thread
+ */
+int urn_am_thread_start(struct urn_am_endpoint *ep);
+/*
+ * Let the thread end, after the function that it calls just now; urn_am_endpoint_destroy() does so,
+ * too. No other thread uses the endpoint during this call, and afterwards one at a time may.
+ *
+ * returns: 0; EINVAL: the endpoint has no thread; EDEADLK: the call is made in that thread
+ */
+int urn_am_thread_stop(struct urn_am_endpoint *ep);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
