@@ -64,7 +64,8 @@ enum urn_am_op {
 struct urn_abi_am_cmd {
 	uint8_t op;	  /* enum urn_am_op */
 	uint8_t way;	  /* enum urn_am_way */
-	uint16_t rsvd;	  /* 0 */
+	uint8_t every;	  /* pipelined write: enum urn_am_every, or packets for one reply; else 0 */
+	uint8_t rsvd;	  /* 0 */
 	uint32_t len;	  /* bytes, 1 to URN_AM_LEN_MAX */
 	uint64_t qid;	  /* target endpoint */
 	uint8_t node[16]; /* target node, its GID */

@@ -11,6 +11,7 @@ urn_rma_command(struct urn_abi_am_cmd *c, const struct urn_rma *op, uint8_t kind
 	*c = (struct urn_abi_am_cmd){
 		.op = kind,
 		.way = op->way,
+		.every = op->every,
 		.len = op->len,
 		.qid = op->to->memory,
 		.remote = op->remote,

@@ -83,6 +83,7 @@ rig_setup(void **state)
 	memset(&rig, 0, sizeof(rig));
 	rig.tp = calloc(1, sizeof(*rig.tp));
 	rig.am = urn_am_create(3, 4711, true);
+	urn_am_tagged_from(rig.am, UINT32_MAX); /* tests that want a tag say so */
 	rig.urn_mem = urn_mem_create(64, 4);
 	assert_true(rig.tp && rig.am && rig.urn_mem);
 	assert_int_equal(urn_mem_alloc_pd(rig.urn_mem, &rig.pd), 0);
