@@ -52,7 +52,8 @@ urn_am_destroy(struct urn_am *am)
 void
 urn_am_tagged_from(struct urn_am *am, uint64_t bytes)
 {
-	am->tagged_from = (uint32_t)RTE_MIN(bytes, (uint64_t)UINT32_MAX);
+	am->tagged_from =
+		bytes ? (uint32_t)RTE_MIN(bytes, (uint64_t)UINT32_MAX) : URN_AM_TAGGED_FROM;
 }
 
 uint32_t

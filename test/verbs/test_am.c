@@ -479,7 +479,7 @@ test_memory(void **state)
 			assert_memory_equal(b->buf + (MEM - len) / 2, a->buf, len);
 			if (i == 0)
 				memset(a->buf, 0, len);
-			op.way = len % 2 ? URN_AM_PIPELINED : URN_AM_TAGGED;
+			op.way = len % 2 ? URN_AM_TAGGED : URN_AM_PIPELINED;
 		}
 		if (len == MEM)
 			break;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rig.h"
+#include "am/tagged.h"
 #include "transport/sched.h"
 
 #include <stdlib.h>
@@ -121,6 +122,9 @@ rig_teardown(void **state)
 		rig_answer(0, URN_MSG_UNREACHABLE);
 	assert_int_equal(rig.am->outs, 0);
 	assert_int_equal(rig.am->replies, 0);
+	assert_int_equal(rig.am->tagged->n, 0);
+	assert_int_equal(rig.am->tagged->early_n, 0);
+	assert_int_equal(rig.am->tagged->turns, 0);
 	for (unsigned int i = 0; i < URN_AM_NODES; i++)
 		assert_int_equal(rig.am->node[i], 0);
 	assert_int_equal(rig.client[0]->am + rig.client[1]->am, 0);
@@ -188,6 +192,14 @@ rig_command(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64
 	    uint32_t len)
 {
 	rig_next(i, op, to, remote, local, len);
+	rig_post(i);
+}
+
+void
+rig_tagged(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64_t local,
+	   uint32_t len)
+{
+	rig_next(i, op, to, remote, local, len)->way = URN_AM_TAGGED;
 	rig_post(i);
 }
 
