@@ -267,9 +267,10 @@ rig_forge(const struct urn_am_msg *m, uint64_t from_qid, uint8_t node, uint64_t 
 {
 	static uint8_t buf[URN_AM_MSG_MAX];
 	struct urn_flow_from from = {.qid = from_qid};
-	uint32_t len = urn_am_build(buf, m);
+	uint32_t len;
 
-	memset(buf + sizeof(struct urn_am_hdr), 0xee, URN_AM_CHUNK_MAX);
+	memset(buf, 0xee, sizeof(buf));
+	len = urn_am_build(buf, m);
 	rig_gid(from.node, node);
 	return urn_am_flow_user.deliver(rig.tp, &from, to, buf, len);
 }
