@@ -63,6 +63,7 @@ place_ok(const struct urn_am_msg *m)
 	case URN_AM_K_TAG_BACK:
 		return m->addr <= URN_AM_TOTAL_MAX - m->len;
 	case URN_AM_K_TAG_DONE:
+		return m->addr && m->addr <= m->len && m->key == 0;
 	case URN_AM_K_TAG_ERROR:
 		return m->addr <= m->len && m->key == 0;
 	case URN_AM_K_TAG_CANCEL:
