@@ -305,11 +305,11 @@ tagged(struct fuzz_in *in, struct urn_am_msg *m, struct urn_flow_from *from, con
 	} else if (m->kind == URN_AM_K_TAG_ERROR || m->kind == URN_AM_K_TAG_CANCEL) {
 		m->code = 1 + how % (URN_AM_CODES - 1);
 	} else {
-		m->len = m->kind == URN_AM_K_PART ? m->len : 1 + fuzz_u16(in) % 4000;
+		m->len = m->kind == URN_AM_K_PART ? m->len : 1u + fuzz_u16(in) % 4000;
 		m->addr = (uintptr_t)e->mem + fuzz_u16(in) % (MEM + 64);
 		m->key = e->key;
-		m->total = m->kind == URN_AM_K_PART ? m->len * (1 + how / 64) : 0;
-		m->every = m->kind == URN_AM_K_PART ? 1 + (how >> 4 & 3) : 0;
+		m->total = m->kind == URN_AM_K_PART ? m->len * (1u + how / 64) : 0;
+		m->every = m->kind == URN_AM_K_PART ? (uint8_t)(1 + (how >> 4 & 3)) : 0;
 	}
 }
 
