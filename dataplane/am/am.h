@@ -43,8 +43,8 @@ struct urn_am *urn_am_create(unsigned int engine, uint64_t seed, bool unregister
 enum {
 	URN_AM_TAGGED_FROM = 32768, /* bytes from which AUTO is tagged, unless set otherwise */
 };
-/* Set the bytes from which the way AUTO is tagged (AM-8), 0: URN_AM_TAGGED_FROM; operations that one
- * packet holds are direct all the same. */
+/* Set the bytes from which the way AUTO is tagged (AM-8), 0: URN_AM_TAGGED_FROM; operations that
+ * one packet holds are direct all the same. */
 void urn_am_tagged_from(struct urn_am *am, uint64_t bytes);
 /* All endpoints have ended, and the transport is gone. NULL is taken */
 void urn_am_destroy(struct urn_am *am);

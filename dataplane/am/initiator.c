@@ -142,8 +142,8 @@ check(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_abi_
 	static const uint8_t none[16];
 
 	if ((c->op != URN_AM_WRITE && c->op != URN_AM_READ) || c->way >= URN_AM_WAYS || c->rsvd ||
-	    (c->every && (c->op != URN_AM_WRITE ||
-			  (c->way != URN_AM_AUTO && c->way != URN_AM_PIPELINED))) ||
+	    (c->every &&
+	     (c->op != URN_AM_WRITE || (c->way != URN_AM_AUTO && c->way != URN_AM_PIPELINED))) ||
 	    !c->len || c->len > URN_AM_LEN_MAX || !urn_am_qid_is(c->qid) ||
 	    memcmp(c->node, none, 16) == 0 || c->remote + (c->len - 1) < c->remote ||
 	    (c->way == URN_AM_DIRECT && c->len > urn_am_chunk(tp)))

@@ -66,9 +66,9 @@ struct urn_am_out {
 	uint32_t slot;	      /* constant */
 	uint32_t next;	      /* the pool's */
 	uint32_t len;	      /* bytes of memory */
-	uint32_t off;	      /* bytes of the operation before this packet's; valid with ep; else the
-				 serial number of a BACK's transfer */
-	uint16_t op;	      /* index of the operation; valid with ep; else of a BACK's transfer */
+	uint32_t off; /* bytes of the operation before this packet's; valid with ep; else the
+			 serial number of a BACK's transfer */
+	uint16_t op;  /* index of the operation; valid with ep; else of a BACK's transfer */
 	uint8_t flags;	      /* enum urn_am_out_flag */
 	uint8_t bucket;	      /* bucket of a reply's node */
 	uint8_t node[16];     /* GID it goes to */
@@ -116,7 +116,7 @@ struct urn_am_ep {
 		*region; /* URN_AM_REGIONS_MAX, those with a key; owner; NULL: none yet */
 	struct urn_am_region *space; /* memory that is reached without a key; NULL: none; owner */
 	uint32_t ranges_n;	     /* ranges of all regions */
-	LIST_HEAD(, urn_am_transfer) transfers; /* of peers, to this endpoint (tagged.h) */
+	LIST_HEAD(, urn_am_transfer) transfers; /* transfers of peers (tagged.h) */
 };
 
 /* A slot, which outlives its endpoints. */
@@ -135,7 +135,7 @@ struct urn_am {
 	uint32_t generation;	/* start of the generations, from the seed */
 	uint32_t engine;	/* index */
 	bool unregistered;	/* memory may be reached without a key */
-	uint32_t tagged_from; /* bytes from which AUTO is tagged, unless one packet holds them */
+	uint32_t tagged_from;	/* bytes from which AUTO is tagged, unless one packet holds them */
 	struct urn_am_tagged *tagged; /* transfers of peers; owner */
 	uint64_t seed;		/* seed of the hash of nodes */
 	uint64_t tags;		/* number of the next packet */

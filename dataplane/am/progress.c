@@ -12,7 +12,7 @@
 
 #include "memory/copy.h"
 
-/* What came of a step. */
+/* The outcome of a step. */
 enum step {
 	STEP_MORE, /* the transfer has more to do */
 	STEP_REST, /* it waits for others, or is gone */

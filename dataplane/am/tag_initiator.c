@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The initiator's side of operations that have one answer for many packets (AM-4 to AM-8): tagged
- * writes and reads, and pipelined writes with a reply for several packets. Their packets are
- * finished when their flow has delivered them; the operation ends with the target's answer, or with
+ * writes and reads, and pipelined writes with a reply for several packets. A packet is
+ * finished when its flow has delivered it; the operation ends with the target's answer, or with
  * the last byte of a read.
  */
 #include "am/tagged.h"

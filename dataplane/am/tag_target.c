@@ -212,8 +212,7 @@ uint8_t
 urn_am_take_tagged(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
 		   const struct urn_am_msg *m)
 {
-	struct urn_am_transfer *t =
-		urn_am_transfer_find(urn_am_of(tp)->tagged, ep, from, m->tag);
+	struct urn_am_transfer *t = urn_am_transfer_find(urn_am_of(tp)->tagged, ep, from, m->tag);
 
 	switch (m->kind) {
 	case URN_AM_K_TAG_DATA:

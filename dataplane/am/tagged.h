@@ -31,7 +31,7 @@ enum {
 	URN_AM_STEPS = 16,	/* packets that it places or sends in a turn */
 };
 
-/* X(NAME, word): what a transfer waits for. */
+/* X(NAME, word): states of a transfer, each with the thing that it waits for. */
 #define URN_AM_TRANSFER_STATES(X)                                       \
 	X(FREE, "free")	    /* nothing: there is none */                \
 	X(EARLY, "early")   /* its request */                           \
@@ -47,34 +47,34 @@ enum urn_am_transfer_state {
 
 /* A packet of a tagged write that came before its request. */
 struct urn_am_early {
-	struct urn_am_early *next; /* of the same transfer, or the next free one */
+	struct urn_am_early *next; /* next of the same transfer, or the next free one */
 	uint32_t off, len;	   /* bytes of the operation before it; its bytes */
 	uint8_t data[URN_AM_CHUNK_MAX];
 };
 
 struct urn_am_transfer {
-	uint64_t tag;			    /* the initiator's */
-	uint64_t qid;			    /* number of the initiator's endpoint */
-	uint8_t node[16];		    /* GID of its node */
-	struct urn_am_ep *ep;		    /* target endpoint */
-	uint64_t addr, key;		    /* of the request; valid from QUEUED on; 0: PART */
-	uint64_t at;			    /* ns: when something of it came or went last */
-	struct urn_am_early *early;	    /* packets that came early; owner */
-	TAILQ_ENTRY(urn_am_transfer) link;  /* in the RMA queue, or among those with a turn */
-	LIST_ENTRY(urn_am_transfer) of_ep;  /* among those of its endpoint */
-	uint32_t len;			    /* bytes; valid from QUEUED on */
-	uint32_t done;			    /* bytes placed; read: bytes that the initiator took */
-	uint32_t sent;			    /* read: bytes that packets were made of */
-	uint32_t serial;		    /* differs from those of earlier transfers of the entry */
-	uint32_t next;			    /* the pool's, or the hash's */
-	uint16_t outs;			    /* read: packets under way */
-	uint8_t kind;			    /* URN_AM_K_TAG_WRITE, _TAG_READ or _PART */
-	uint8_t state;			    /* enum urn_am_transfer_state */
-	uint8_t code;			    /* enum urn_am_code; valid with ENDED */
-	uint8_t every, since;		    /* PART: packets for one reply; packets since the last */
-	uint8_t bucket;			    /* bucket of its node */
-	bool turn;			    /* has a turn of the progress module */
-	bool due;			    /* PART: a reply about `done` is to be sent */
+	uint64_t tag;			   /* the initiator's */
+	uint64_t qid;			   /* number of the initiator's endpoint */
+	uint8_t node[16];		   /* GID of its node */
+	struct urn_am_ep *ep;		   /* target endpoint */
+	uint64_t addr, key;		   /* those of the request; valid from QUEUED on; 0: PART */
+	uint64_t at;			   /* ns: when something of it came or went last */
+	struct urn_am_early *early;	   /* packets that came early; owner */
+	TAILQ_ENTRY(urn_am_transfer) link; /* in the RMA queue, or among those with a turn */
+	LIST_ENTRY(urn_am_transfer) of_ep; /* among those of its endpoint */
+	uint32_t len;			   /* bytes; valid from QUEUED on */
+	uint32_t done;			   /* bytes placed; read: bytes that the initiator took */
+	uint32_t sent;			   /* read: bytes that packets were made of */
+	uint32_t serial;      /* differs from those of earlier transfers of the entry */
+	uint32_t next;	      /* the pool's, or the hash's */
+	uint16_t outs;	      /* read: packets under way */
+	uint8_t kind;	      /* URN_AM_K_TAG_WRITE, _TAG_READ or _PART */
+	uint8_t state;	      /* enum urn_am_transfer_state */
+	uint8_t code;	      /* enum urn_am_code; valid with ENDED */
+	uint8_t every, since; /* PART: packets for one reply; packets since the last */
+	uint8_t bucket;	      /* bucket of its node */
+	bool turn;	      /* has a turn of the progress module */
+	bool due;	      /* PART: a reply about `done` is to be sent */
 };
 
 TAILQ_HEAD(urn_am_transfers, urn_am_transfer);
@@ -95,17 +95,18 @@ struct urn_am_retired {
 };
 
 struct urn_am_tagged {
-	struct urn_source_ops_user user; /* the progress module as a source of work */
-	struct urn_source_timer timer;	 /* started while there are transfers */
+	struct urn_source_ops_user user;  /* the progress module as a source of work */
+	struct urn_source_timer timer;	  /* started while there are transfers */
 	struct urn_am_transfer *transfer; /* URN_AM_TRANSFERS; owner */
-	struct urn_am_transfer *last; /* the one that was found last; NULL: none */
-	struct urn_pool pool;	      /* free ones */
-	struct urn_hash hash;	      /* those that are not free */
-	uint32_t n;		      /* not free */
-	uint16_t node[URN_AM_NODES];  /* ... by bucket of nodes */
+	struct urn_am_transfer *last;	  /* the one that was found last; NULL: none */
+	struct urn_pool pool;		  /* free ones */
+	struct urn_hash hash;		  /* those that are not free */
+	uint32_t n;			  /* not free */
+	uint16_t node[URN_AM_NODES];	  /* ... by bucket of nodes */
 	struct urn_am_rma_queue queue;
-	struct urn_am_transfers turn; /* transfers that the progress module has something to do for */
-	uint32_t turns, misses;	      /* transfers there; turns since one of them found room */
+	struct urn_am_transfers
+		turn;		/* transfers that the progress module has something to do for */
+	uint32_t turns, misses; /* transfers there; turns since one of them found room */
 	struct urn_am_early *early_free; /* packets that came early: free ones */
 	uint32_t early_n;		 /* not free */
 	uint16_t node_early[URN_AM_NODES];

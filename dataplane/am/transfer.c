@@ -242,8 +242,8 @@ urn_am_retire(struct urn_am_tagged *tg, const uint8_t node[16], uint64_t qid, ui
 	*r = (struct urn_am_retired){.tag = tag, .qid = qid, .ours = ours};
 	memcpy(r->node, node, sizeof(r->node));
 	urn_hash_put(bucket_of(&tg->retired_hash, qid, tag), i, &r->next);
-	tg->retired_n = tg->retired_n + 1 == 2 * URN_AM_RETIRED ? URN_AM_RETIRED
-								 : tg->retired_n + 1;
+	tg->retired_n =
+		tg->retired_n + 1 == 2 * URN_AM_RETIRED ? URN_AM_RETIRED : tg->retired_n + 1;
 }
 
 bool

@@ -129,8 +129,7 @@ urn_am_build(uint8_t *at, const struct urn_am_msg *m)
 
 	memcpy(at, &h, sizeof(h));
 	if (m->kind == URN_AM_K_PART) {
-		struct urn_am_part_hdr p = {.total = rte_cpu_to_be_32(m->total),
-					    .every = m->every};
+		struct urn_am_part_hdr p = {.total = rte_cpu_to_be_32(m->total), .every = m->every};
 
 		memcpy(at + sizeof(h), &p, sizeof(p));
 	}

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 
 enum {
-	URN_AM_CHUNK_MAX = 4096, /* bytes of memory that one message moves */
+	URN_AM_CHUNK_MAX = 4096,    /* bytes of memory that one message moves */
 	URN_AM_TOTAL_MAX = 1 << 30, /* bytes of memory that one operation moves */
 };
 
@@ -64,11 +64,11 @@ struct urn_am_hdr {
 			   the operation, 1 to URN_AM_TOTAL_MAX */
 	uint64_t tag;	/* number of the message, or of the operation; replies: likewise, of what
 			   they answer */
-	uint64_t addr;	/* WRITE, READ, PART, TAG_WRITE, TAG_READ: first byte in the target's memory;
-			   TAG_DATA, TAG_BACK: bytes of the operation before these; TAG_DONE,
-			   TAG_ERROR: bytes placed; else 0 */
-	uint64_t key;	/* likewise: access key, 0: none; TAG_DATA, TAG_BACK: number of the endpoint
-			   that it is for (AM-10); else 0 */
+	uint64_t addr; /* WRITE, READ, PART, TAG_WRITE, TAG_READ: first byte in the target's memory;
+			  TAG_DATA, TAG_BACK: bytes of the operation before these; TAG_DONE,
+			  TAG_ERROR: bytes placed; else 0 */
+	uint64_t key;  /* likewise: access key, 0: none; TAG_DATA, TAG_BACK: number of the endpoint
+			  that it is for (AM-10); else 0 */
 } __attribute__((packed));
 _Static_assert(sizeof(struct urn_am_hdr) == 32, "header of remote memory access");
 _Static_assert(offsetof(struct urn_am_hdr, tag) == 8, "header of remote memory access");
@@ -76,8 +76,8 @@ _Static_assert(offsetof(struct urn_am_hdr, key) == 24, "header of remote memory 
 
 /* Behind the header of a PART. */
 struct urn_am_part_hdr {
-	uint32_t total; /* bytes of the transfer, up to URN_AM_TOTAL_MAX */
-	uint8_t every;	/* packets for one reply; URN_AM_EVERY_TRANSFER: one when all are placed */
+	uint32_t total;	 /* bytes of the transfer, up to URN_AM_TOTAL_MAX */
+	uint8_t every;	 /* packets for one reply; URN_AM_EVERY_TRANSFER: one when all are placed */
 	uint8_t rsvd[3]; /* 0 */
 } __attribute__((packed));
 _Static_assert(sizeof(struct urn_am_part_hdr) == 8, "header of a part");

@@ -318,9 +318,10 @@ static void
 arrive_tagged(struct fuzz_in *in)
 {
 	uint8_t buf[sizeof(struct urn_am_hdr) + 8 + 255], *exact, how = fuzz_u8(in),
-		to = fuzz_u8(in);
+								  to = fuzz_u8(in);
 	struct urn_flow_from from = {.qid = qid_of(fuzz_u8(in)), .node = {[15] = how >> 3 & 1}};
-	struct urn_am_msg m = {.kind = URN_AM_K_TAG_WRITE + (how & 7), .len = 1 + fuzz_u8(in) % 255};
+	struct urn_am_msg m = {.kind = URN_AM_K_TAG_WRITE + (how & 7),
+			       .len = 1 + fuzz_u8(in) % 255};
 	uint32_t len;
 
 	tagged(in, &m, &from, &w.end[to % ENDS]);

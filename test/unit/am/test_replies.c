@@ -24,7 +24,7 @@ write(unsigned int i, uint8_t every, uint32_t len)
 	rig_post(i);
 }
 
-/* Deliver ten packets, the newest first. returns: replies that came; bytes: what each confirms */
+/* Deliver ten packets, the newest first. returns: replies that came; bytes: those that each confirms */
 static unsigned int
 deliver_ten(uint64_t bytes[10])
 {
@@ -141,7 +141,8 @@ an_error_comes_at_once(void **state)
 	assert_int_equal(rig.am->tagged->n, 0);
 }
 
-/* The target's records have a bound: a transfer without one is refused, and its packets come again. */
+/* The target's records have a bound: a transfer without one is refused, and its packets come again.
+ */
 static void
 records_have_a_bound(void **state)
 {
@@ -197,10 +198,8 @@ packets_that_contradict(void **state)
 		q.every += i == 1 ? 1 : 0;
 		q.len = i == 2 ? 91 : q.len;
 		if (i == 3)
-			q = (struct urn_am_msg){.kind = URN_AM_K_TAG_DATA,
-						.len = 10,
-						.tag = 4,
-						.key = rig_qid(1)};
+			q = (struct urn_am_msg){
+				.kind = URN_AM_K_TAG_DATA, .len = 10, .tag = 4, .key = rig_qid(1)};
 		assert_int_equal(rig_forge(&p, rig_qid(3), 5, rig_qid(1)), URN_MSG_DONE);
 		assert_int_equal(rig_forge(&q, rig_qid(3), 5, rig_qid(1)), URN_MSG_DONE);
 		rig_turn(rig.tp->now);
@@ -237,12 +236,9 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		T(one_reply_for_several_packets),
-		T(one_reply_for_the_transfer),
-		T(confirmed_bytes_are_told),
-		T(an_error_comes_at_once),
-		T(records_have_a_bound),
-		T(packets_that_contradict),
+		T(one_reply_for_several_packets), T(one_reply_for_the_transfer),
+		T(confirmed_bytes_are_told),	  T(an_error_comes_at_once),
+		T(records_have_a_bound),	  T(packets_that_contradict),
 		T(modes_are_of_pipelined_writes),
 	};
 

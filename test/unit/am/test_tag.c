@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tagged transfers between endpoints that keep the rules: RMA queue, progress module, tags, data that
- * comes early, ways (AM-5 to AM-8). */
+/* Tagged transfers between endpoints that keep the rules: RMA queue, progress module, tags, data
+ * that comes early, ways (AM-5 to AM-8). */
 #include "am/tagged.h"
 #include "rig.h"
 
@@ -126,7 +126,7 @@ early_data_has_a_bound(void **state)
 
 	(void)state;
 	fill(0, 100 * CHUNK);
-	for (unsigned int i = 0; i < 100; i++) /* of the same node, under another tag */
+	for (unsigned int i = 0; i < 100; i++) /* from the same node, under another tag */
 		assert_int_equal(rig_forge(&d, rig_qid(3), 9, rig_qid(1)), URN_MSG_DONE);
 	rig_tagged(0, URN_AM_WRITE, 1, 0, 0, 60 * CHUNK);
 	for (unsigned int i = 61; i-- > 1;)
@@ -180,8 +180,8 @@ a_read_is_sent_by_the_progress_module(void **state)
 	assert_int_equal(rig_count(URN_C_AM_TAG_SENT), 100);
 }
 
-/* AM-7: many operations at once in both directions between the same two endpoints: each tag pairs one
- * send with one receive. Messages come in a random order. */
+/* AM-7: many operations at once in both directions between the same two endpoints: each tag pairs
+ * one send with one receive. Messages come in a random order. */
 static void
 tags_pair_in_both_directions(void **state)
 {
@@ -319,7 +319,7 @@ a_silent_reader_delays_no_other(void **state)
 	rig_turn(rig.tp->now);
 	assert_int_equal(rig.held_n, URN_AM_NODE_REPLIES - URN_AM_BACK_SPARE);
 	assert_int_equal(rig.tp->sched.n, 0); /* nothing spins */
-	r.kind = URN_AM_K_READ; /* room for plain replies is left */
+	r.kind = URN_AM_K_READ;		      /* room for plain replies is left */
 	r.len = 10;
 	assert_int_equal(rig_forge(&r, rig_qid(2), 77, rig_qid(1)), URN_MSG_DONE);
 	fill(3, 150 * CHUNK);

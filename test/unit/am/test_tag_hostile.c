@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tagged transfers with peers that keep no rule, and memory that is taken away in mid-transfer (AM-7,
- * AM-9, AM-10): one operation ends, its tag is retired at both ends, and no other is disturbed. */
+/* Tagged transfers with peers that keep no rule, and memory that is taken away in mid-transfer
+ * (AM-7, AM-9, AM-10): one operation ends, its tag is retired at both ends, and no other is
+ * disturbed. */
 #include "am/tagged.h"
 #include "rig.h"
 
@@ -43,11 +44,8 @@ request(uint8_t kind, uint64_t tag, uint64_t off, uint32_t len)
 static struct urn_am_msg
 bytes(uint64_t tag, uint64_t off, uint32_t len)
 {
-	return (struct urn_am_msg){.kind = URN_AM_K_TAG_DATA,
-				   .len = len,
-				   .tag = tag,
-				   .addr = off,
-				   .key = rig_qid(1)};
+	return (struct urn_am_msg){
+		.kind = URN_AM_K_TAG_DATA, .len = len, .tag = tag, .addr = off, .key = rig_qid(1)};
 }
 
 /* A message of node PEER to endpoint 1. */
@@ -57,7 +55,8 @@ send(const struct urn_am_msg *m)
 	return rig_forge(m, rig_qid(3), PEER, rig_qid(1));
 }
 
-/* The progress module has a turn; then the last message held is an error of this code for the tag. */
+/* The progress module has a turn; then the last message held is an error of this code for the tag.
+ */
 static void
 expect_error(uint8_t code, uint64_t tag, uint64_t placed)
 {
@@ -68,7 +67,8 @@ expect_error(uint8_t code, uint64_t tag, uint64_t placed)
 	assert_int_equal(m.kind, URN_AM_K_TAG_ERROR);
 	assert_string_equal(urn_am_code_word(m.code), urn_am_code_word(code));
 	assert_true(m.tag == tag && m.addr == placed);
-	assert_true(rig.node[rig.held_n - 1][15] == PEER && rig.held[rig.held_n - 1]->qid == rig_qid(3));
+	assert_true(rig.node[rig.held_n - 1][15] == PEER &&
+		    rig.held[rig.held_n - 1]->qid == rig_qid(3));
 	rig_answer(rig.held_n - 1, URN_MSG_DONE);
 }
 
@@ -140,8 +140,7 @@ data_beyond_the_range(void **state)
 			expect_error(URN_AM_RANGE, tag, 100);
 		}
 	for (unsigned int i = 0; i < MEM; i++)
-		assert_int_equal(rig.end[1].mem[i],
-				 i >= 5500 && i < 5600 ? 0xee : GUARD_BYTE);
+		assert_int_equal(rig.end[1].mem[i], i >= 5500 && i < 5600 ? 0xee : GUARD_BYTE);
 	another_works();
 }
 
@@ -165,8 +164,8 @@ the_addressee_is_compared(void **state)
 		assert_int_equal(rig.end[1].mem[i] & rig.end[2].mem[i], GUARD_BYTE);
 }
 
-/* AM-7: the tag of another node's operation, or of another endpoint's, is a tag of one's own: nothing
- * of that operation is touched. */
+/* AM-7: the tag of another node's operation, or of another endpoint's, is a tag of one's own:
+ * nothing of that operation is touched. */
 static void
 tags_belong_to_their_initiator(void **state)
 {
@@ -179,7 +178,7 @@ tags_belong_to_their_initiator(void **state)
 	rig_turn(rig.tp->now);
 	d = bytes(m.tag, 0, 100);
 	assert_int_equal(rig_forge(&d, rig_qid(0), PEER, rig_qid(1)), URN_MSG_DONE); /* node */
-	assert_int_equal(rig_forge(&d, rig_qid(3), 9, rig_qid(1)), URN_MSG_DONE); /* endpoint */
+	assert_int_equal(rig_forge(&d, rig_qid(3), 9, rig_qid(1)), URN_MSG_DONE);    /* endpoint */
 	d.key = rig_qid(2);
 	assert_int_equal(rig_forge(&d, rig_qid(0), 9, rig_qid(2)), URN_MSG_DONE); /* target */
 	assert_int_equal(rig_count(URN_C_AM_EARLY), 3);
@@ -224,7 +223,8 @@ a_tag_is_used_once(void **state)
 	q = request(URN_AM_K_TAG_WRITE, 8, 0, 100);
 	assert_int_equal(send(&q), URN_MSG_DONE);
 	expect_error(URN_AM_TAG_RETIRED, 8, 0);
-	m = (struct urn_am_msg){.kind = URN_AM_K_TAG_CANCEL, .code = URN_AM_BUSY, .len = 1, .tag = 9};
+	m = (struct urn_am_msg){
+		.kind = URN_AM_K_TAG_CANCEL, .code = URN_AM_BUSY, .len = 1, .tag = 9};
 	assert_int_equal(send(&m), URN_MSG_DONE);
 	q.tag = 9;
 	assert_int_equal(send(&q), URN_MSG_DONE);
@@ -249,8 +249,8 @@ retired_tags_have_a_bound(void **state)
 	assert_false(urn_am_is_retired(rig.am->tagged, from.node, from.qid, 5000, true));
 }
 
-/* AM-9: a key that is revoked in mid-transfer ends the write with the reason; the event says how many
- * bytes were placed; data under way is discarded; another write goes on. */
+/* AM-9: a key that is revoked in mid-transfer ends the write with the reason; the event says how
+ * many bytes were placed; data under way is discarded; another write goes on. */
 static void
 a_revoked_key_ends_a_write(void **state)
 {
@@ -355,7 +355,9 @@ forged_answers(void **state)
 		f = (struct urn_am_msg){.kind = URN_AM_K_TAG_BACK,
 					.len = 100,
 					.tag = m.tag,
-					.addr = i == 0 ? 901 : i == 1 ? 1u << 29 : 0,
+					.addr = i == 0	 ? 901
+						: i == 1 ? 1u << 29
+							 : 0,
 					.key = i == 2 ? rig_qid(2) : rig_qid(0)};
 		assert_int_equal(rig_forge(&f, rig_qid(1), 9, rig_qid(0)), URN_MSG_DONE);
 		rig_run();
@@ -381,7 +383,7 @@ an_endpoint_that_goes(void **state)
 	while (rig.held_n)
 		pass(0);
 	rig_expect(0, URN_AM_NO_ENDPOINT, 0);
-	/* Its data was refused before the error came. */
+	/* The write's data was refused before the error came. */
 	rig_expect(2, URN_AM_NO_ENDPOINT | URN_AM_MAY_BE_THERE, 0);
 }
 
@@ -390,8 +392,8 @@ an_endpoint_that_goes(void **state)
 static void
 a_peer_sends_any_tag(void **state)
 {
-	static const uint8_t kinds[] = {URN_AM_K_TAG_WRITE, URN_AM_K_TAG_READ, URN_AM_K_TAG_DATA,
-					URN_AM_K_TAG_BACK,  URN_AM_K_TAG_DONE, URN_AM_K_TAG_ERROR,
+	static const uint8_t kinds[] = {URN_AM_K_TAG_WRITE,  URN_AM_K_TAG_READ, URN_AM_K_TAG_DATA,
+					URN_AM_K_TAG_BACK,   URN_AM_K_TAG_DONE, URN_AM_K_TAG_ERROR,
 					URN_AM_K_TAG_CANCEL, URN_AM_K_PART};
 	uint32_t rnd = 7, done = 0;
 
@@ -415,8 +417,8 @@ a_peer_sends_any_tag(void **state)
 		} else {
 			m.addr += rnd % MEM;
 		}
-		(void)rig_forge(&m, rig_qid(3), PEER + n % 2, rig_qid(m.kind == URN_AM_K_TAG_BACK ||
-									      n % 16 == 0 ? 0 : 1));
+		(void)rig_forge(&m, rig_qid(3), PEER + n % 2,
+				rig_qid(m.kind == URN_AM_K_TAG_BACK || n % 16 == 0 ? 0 : 1));
 		if (n % 300 == 0)
 			rig_tagged(0, 1 + n / 300 % 2, 2, 0, 0, 1 + n % 20000);
 		while (rig.held_n > n % 64) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AM-4 to AM-7, AM-10: messages of transfers with a tag, built and parsed; malformed ones are none. */
+/* AM-4 to AM-7, AM-10: messages of transfers with a tag, built and parsed; malformed ones are none.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,13 @@ static const struct urn_am_msg sound[] = {
 	{.kind = URN_AM_K_TAG_DONE, .len = TOTAL, .tag = 5, .addr = TOTAL},
 	{.kind = URN_AM_K_TAG_ERROR, .len = TOTAL, .tag = 6, .addr = 7, .code = URN_AM_ADDRESSEE},
 	{.kind = URN_AM_K_TAG_CANCEL, .len = TOTAL, .tag = 7, .code = URN_AM_LOCAL},
-	{.kind = URN_AM_K_PART, .len = LEN, .tag = 8, .addr = 9, .key = 1, .total = TOTAL, .every = 9},
+	{.kind = URN_AM_K_PART,
+	 .len = LEN,
+	 .tag = 8,
+	 .addr = 9,
+	 .key = 1,
+	 .total = TOTAL,
+	 .every = 9},
 };
 enum { SOUND = 8 };
 
@@ -108,8 +115,12 @@ fields_are_strict(void **state)
 		m.key++;
 		assert_int_equal(parses(&m, &got), !answer);
 		m = sound[i];
-		m.addr = i == 1 ? m.addr + 1 : i == 0 ? UINT64_MAX - TOTAL + 2 : (uint64_t)TOTAL + 1;
-		m.addr = i == 2 || i == 3 ? TOTAL - LEN + 1 : i == 7 ? UINT64_MAX - LEN + 2 : m.addr;
+		m.addr = i == 1	  ? m.addr + 1
+			 : i == 0 ? UINT64_MAX - TOTAL + 2
+				  : (uint64_t)TOTAL + 1;
+		m.addr = i == 2 || i == 3 ? TOTAL - LEN + 1
+			 : i == 7	  ? UINT64_MAX - LEN + 2
+					  : m.addr;
 		assert_false(parses(&m, &got));
 	}
 }
@@ -163,8 +174,8 @@ static void
 bytes_are_in_network_order(void **state)
 {
 	static const uint8_t golden[HEADER + 8] = {15, 0, 0, 0, 0,    0, 0, 40, 0, 0, 0, 0, 0, 0,
-						   0,  8, 0, 0, 0,    0, 0, 0,  0, 9, 0, 0, 0, 0,
-						   0,  0, 0, 1, 0x40, 0, 0, 0,  9, 0, 0, 0};
+						   0,  8, 0, 0, 0,    0, 0, 0,	0, 9, 0, 0, 0, 0,
+						   0,  0, 0, 1, 0x40, 0, 0, 0,	9, 0, 0, 0};
 	uint8_t at[HEADER + 8];
 
 	(void)state;
