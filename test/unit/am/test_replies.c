@@ -24,7 +24,8 @@ write(unsigned int i, uint8_t every, uint32_t len)
 	rig_post(i);
 }
 
-/* Deliver ten packets, the newest first. returns: replies that came; bytes: those that each confirms */
+/* Deliver ten packets, the newest first. returns: replies that came; bytes: those that each
+ * confirms */
 static unsigned int
 deliver_ten(uint64_t bytes[10])
 {
