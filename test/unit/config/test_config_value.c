@@ -8,59 +8,59 @@
 #include "switch/fdb.h"
 
 /* A value of every type. */
-static const char every_type[] =
-	"[urnicd]\n"
-	"socket = /run/a b.sock\n"
-	"mode = 666\n"
-	"group = rdma\n"
-	"log_level = debug\n"
-	"idle = pause\n"
-	"empty_polls = 2k\n"
-	"sleep = 1ms\n"
-	"telemetry = off\n"
-	"prometheus = [::1]:9464\n"
-	"capture_dir = /tmp\n"
-	"pid_file = \"/run/urnicd.pid\"\n"
-	"[eal]\n"
-	"memory = 1G\n"
-	"huge_pages = auto\n"
-	"cores = 0-2,5 127\n"
-	"file_prefix = u-1\n"
-	"extra = --a=b --c\n"
-	"[limits]\n"
-	"clients = 12\n"
-	"qp_per_client = unlimited\n"
-	"pinned_per_uid = 3G\n"
-	"[congestion]\n"
-	"cnp_interval = 100us\n"
-	"gain_shift = 4\n"
-	"raise_bytes = 1M\n"
-	"additive = 2.4M\n"
-	"hyper = 80M\n"
-	"delay_limit = 40us\n"
-	"[port p]\n"
-	"device = 0000:3b:00.0\n"
-	"path_mtu = 2048\n"
-	"queues = 64\n"
-	"rx_desc = 32\n"
-	"tx_desc = 32k\n"
-	"mbufs = 4M\n"
-	"mac = 02:aB:00:00:00:01\n"
-	"steer = true\n"
-	"[adapter x]\n"
-	"port = p\n"
-	"ipv4 = 10.1.2.3\n"
-	"ipv6 = fd00::1\n"
-	"max_qp = 1048574\n"
-	"max_mr = 10\n"
-	"window = 1M\n"
-	"rto_floor = 1.5ms\n"
-	"congestion_control = no\n"
-	"area_size = 64M\n"
-	"work_in_flight = 64\n"
-	"features_off = sack\n"
-	"link = no\n"
-	"icrc = no\n";
+static const char every_type[] = "[urnicd]\n"
+				 "socket = /run/a b.sock\n"
+				 "mode = 666\n"
+				 "group = rdma\n"
+				 "log_level = debug\n"
+				 "idle = pause\n"
+				 "empty_polls = 2k\n"
+				 "sleep = 1ms\n"
+				 "telemetry = off\n"
+				 "prometheus = [::1]:9464\n"
+				 "capture_dir = /tmp\n"
+				 "pid_file = \"/run/urnicd.pid\"\n"
+				 "[eal]\n"
+				 "memory = 1G\n"
+				 "huge_pages = auto\n"
+				 "cores = 0-2,5 127\n"
+				 "file_prefix = u-1\n"
+				 "extra = --a=b --c\n"
+				 "[limits]\n"
+				 "clients = 12\n"
+				 "qp_per_client = unlimited\n"
+				 "pinned_per_uid = 3G\n"
+				 "[congestion]\n"
+				 "cnp_interval = 100us\n"
+				 "gain_shift = 4\n"
+				 "raise_bytes = 1M\n"
+				 "additive = 2.4M\n"
+				 "hyper = 80M\n"
+				 "delay_limit = 40us\n"
+				 "[port p]\n"
+				 "device = 0000:3b:00.0\n"
+				 "path_mtu = 2048\n"
+				 "queues = 64\n"
+				 "rx_desc = 32\n"
+				 "tx_desc = 32k\n"
+				 "mbufs = 4M\n"
+				 "mac = 02:aB:00:00:00:01\n"
+				 "steer = true\n"
+				 "[adapter x]\n"
+				 "port = p\n"
+				 "ipv4 = 10.1.2.3\n"
+				 "ipv6 = fd00::1\n"
+				 "max_qp = 1048574\n"
+				 "max_mr = 10\n"
+				 "window = 1M\n"
+				 "rto_floor = 1.5ms\n"
+				 "congestion_control = no\n"
+				 "area_size = 64M\n"
+				 "work_in_flight = 64\n"
+				 "features_off = sack\n"
+				 "link = no\n"
+				 "am_tagged_from = 12345\n"
+				 "icrc = no\n";
 
 static void
 all_types_are_taken(void **state)
@@ -115,6 +115,7 @@ all_types_are_taken(void **state)
 	assert_true(c->adapter[0].adapter.area_size == 64u << 20);
 	assert_int_equal(c->adapter[0].adapter.work_in_flight, 64);
 	assert_int_equal(c->adapter[0].adapter.features_off, 1);
+	assert_int_equal(c->adapter[0].adapter.am_tagged_from, 12345); /* AM-8 */
 	assert_true(c->adapter[0].adapter.no_learn && c->adapter[0].adapter.no_icrc);
 	assert_true(c->adapter[0].adapter.no_congestion_control);
 	urn_config_free(c);
@@ -160,6 +161,7 @@ presets(void **state)
 	assert_int_equal(a->rto_floor_us, 4000);
 	assert_true(a->area_size == 1u << 30);
 	assert_int_equal(a->work_in_flight, 65536);
+	assert_int_equal(a->am_tagged_from, 32768);
 	assert_false(a->no_learn || a->no_icrc || a->features_off || a->no_congestion_control);
 	assert_int_equal(c->sw[0].sw.fdb.max, 4096);
 	assert_true(c->sw[0].sw.fdb.age_ns == 300000000000);
