@@ -9,6 +9,7 @@
 #include "fuzz.h"
 
 #include "am/priv.h"
+#include "transport/flow_priv.h"
 #include "transport/sched.h"
 
 #include <stdlib.h>
@@ -80,6 +81,8 @@ __wrap_urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_m
 	fuzz_check(!make_message(m, buf) || urn_am_parse(buf, m->len, &parsed));
 	if (w.refuse || w.held_n == MSGS)
 		return w.refuse ? w.refuse : (uint8_t)URN_MSG_BUSY;
+	m->flow = (struct urn_flow *)(void *)&w; /* in no packet yet: replies may join */
+	m->state = URN_FLOW_MSG_QUEUED;
 	w.held[w.held_n++] = m;
 	return URN_MSG_PENDING;
 }
@@ -89,6 +92,7 @@ take(unsigned int i)
 {
 	struct urn_flow_msg *m = w.held[i];
 
+	m->flow = NULL;
 	w.held[i] = w.held[--w.held_n];
 	return m;
 }
@@ -251,6 +255,20 @@ scribble(struct fuzz_in *in)
 	rung(1);
 }
 
+/* Make a reply one to n more writes, some of them ours. returns: bytes of the message */
+static uint32_t
+put_more(struct fuzz_in *in, uint8_t *buf, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		struct urn_am_hdr h = {.tag = 0};
+
+		if (w.held_n)
+			memcpy(&h, w.held[fuzz_u8(in) % w.held_n]->data, sizeof(h));
+		urn_am_put_more(buf, i, rte_be_to_cpu_64(h.tag));
+	}
+	return (uint32_t)sizeof(struct urn_am_hdr) + 8 * n;
+}
+
 /* A message comes: sound, or with some bytes changed, for a request or for a packet of ours. */
 static void
 arrive(struct fuzz_in *in)
@@ -271,7 +289,8 @@ arrive(struct fuzz_in *in)
 		struct urn_am_msg asked = {.len = 1};
 
 		(void)make_message(ours, sent); /* the head is there in any case */
-		fuzz_check(urn_am_parse(sent, ours->len, &asked));
+		fuzz_check(urn_am_parse(sent, ours->len, &asked) ||
+			   urn_am_parse_more(sent, ours->len, &asked));
 		m.tag = asked.tag;
 		m.len = asked.len < 255 ? asked.len : 255;
 		m.code = m.kind == URN_AM_K_ERROR ? 1 + how % (URN_AM_CODES - 1) : 0;
@@ -280,6 +299,8 @@ arrive(struct fuzz_in *in)
 	if (to >= 0xfc) /* a sender that is no endpoint */
 		from.qid ^= 1ull << (62 + to % 2);
 	len = urn_am_build(buf, &m);
+	if (m.kind == URN_AM_K_WRITE_REPLY && how & 16)
+		len = put_more(in, buf, fuzz_u8(in) % (URN_AM_MORE_MAX + 2));
 	for (unsigned int n = how & 128 ? fuzz_u8(in) % 5 : 0; n; n--) {
 		uint8_t at = fuzz_u8(in);
 
