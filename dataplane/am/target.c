@@ -61,7 +61,7 @@ carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg
 		URN_COUNT(tp, AM_WRITES_RX);
 		reply->kind = URN_AM_K_WRITE_REPLY;
 	} else {
-		if (is_short(m->len))
+		if (data && is_short(m->len))
 			gather(piece, n, data);
 		URN_COUNT(tp, AM_READS_RX);
 		reply->kind = URN_AM_K_READ_REPLY;
