@@ -162,6 +162,10 @@ urn_am_out_gather(struct urn_tp *tp, const struct urn_am_out *o, uint32_t off, u
 
 	if (unlikely(!ep))
 		return false; /* the endpoint that a reply is from has ended */
+	/* The operation may have ended: the program may use its memory for what the target may not
+	 * see, and a target that withholds acknowledgements gets no later bytes. */
+	if (unlikely(o->ep && !(o->flags & URN_AM_OUT_REPLY)))
+		return false;
 	if (o->from == URN_AM_FROM_REGION)
 		return gather_region(tp, ep, o, off, bytes, to);
 	at = urn_am_mapped(tp, ep->pd, (uint32_t)o->key, o->addr + off, bytes, 0);

@@ -23,8 +23,25 @@ place(const struct urn_am_piece *piece, unsigned int n, const uint8_t *data)
 	}
 }
 
-/* Carry a packet out, or not. reply: kind and code are set; data: room for the data of an atomic
- * operation's reply. The flow gathers bytes that are read, which are checked again then */
+/* Copy memory to a packet. */
+static void
+gather(const struct urn_am_piece *piece, unsigned int n, uint8_t *data)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		urn_copy(data, piece[i].at, piece[i].len);
+		data += piece[i].len;
+	}
+}
+
+/* True when so many bytes are copied to the packet at once: that costs less than a second check. */
+static bool
+is_short(uint32_t len)
+{
+	return len <= URN_AM_HEAD_MAX - sizeof(struct urn_am_hdr);
+}
+
+/* Carry a packet out, or not. reply: kind and code are set; data: room for bytes of a short read, or of an
+ * atomic operation's reply; the flow gathers those of other reads, which are checked again then */
 static void
 carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg *m,
 	  struct urn_am_msg *reply, uint8_t *data)
@@ -51,6 +68,8 @@ carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg
 		URN_COUNT(tp, AM_WRITES_RX);
 		reply->kind = URN_AM_K_WRITE_REPLY;
 	} else {
+		if (data && is_short(m->len))
+			gather(piece, n, data);
 		URN_COUNT(tp, AM_READS_RX);
 		reply->kind = URN_AM_K_READ_REPLY;
 	}
@@ -101,7 +120,7 @@ urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_fl
 	struct urn_am_out *o = joins ? NULL : urn_am_reply_get(am, from->node);
 
 	if (likely(o || joins))
-		carry_out(tp, ep, m, &reply, o ? o->buf + sizeof(struct urn_am_hdr) : NULL);
+		carry_out(tp, ep, m, &reply, joins ? NULL : o->buf + sizeof(struct urn_am_hdr));
 	if (joins && likely(reply.kind == URN_AM_K_WRITE_REPLY)) {
 		urn_am_reply_join(am, m->tag);
 		return URN_MSG_DONE;
@@ -114,7 +133,7 @@ urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_fl
 	}
 	o->len = m->len;
 	o->msg.len = urn_am_build(o->buf, &reply);
-	if (reply.kind == URN_AM_K_READ_REPLY)
+	if (reply.kind == URN_AM_K_READ_REPLY && !is_short(m->len))
 		urn_am_out_from(o, URN_AM_FROM_REGION, m->addr, m->key);
 	else if (reply.kind == URN_AM_K_WRITE_REPLY)
 		am->open = o;

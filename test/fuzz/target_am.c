@@ -9,6 +9,7 @@
 #include "fuzz.h"
 
 #include "am/tagged.h"
+#include "transport/flow_priv.h"
 #include "transport/sched.h"
 
 #include <stdlib.h>
@@ -80,6 +81,8 @@ __wrap_urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_m
 	fuzz_check(!make_message(m, buf) || urn_am_parse(buf, m->len, &parsed));
 	if (w.refuse || w.held_n == MSGS)
 		return w.refuse ? w.refuse : (uint8_t)URN_MSG_BUSY;
+	m->flow = (struct urn_flow *)(void *)&w; /* in no packet yet: replies may join */
+	m->state = URN_FLOW_MSG_QUEUED;
 	w.held[w.held_n++] = m;
 	return URN_MSG_PENDING;
 }
@@ -89,6 +92,7 @@ take(unsigned int i)
 {
 	struct urn_flow_msg *m = w.held[i];
 
+	m->flow = NULL;
 	w.held[i] = w.held[--w.held_n];
 	return m;
 }
@@ -287,6 +291,20 @@ put_words(struct urn_am_msg *m, uint8_t how, uint8_t *data)
 		urn_am_put_old(data, how);
 }
 
+/* Make a reply one to n more writes, some of them ours. returns: bytes of the message */
+static uint32_t
+put_more(struct fuzz_in *in, uint8_t *buf, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		struct urn_am_hdr h = {.tag = 0};
+
+		if (w.held_n)
+			memcpy(&h, w.held[fuzz_u8(in) % w.held_n]->data, sizeof(h));
+		urn_am_put_more(buf, i, rte_be_to_cpu_64(h.tag));
+	}
+	return (uint32_t)sizeof(struct urn_am_hdr) + 8 * n;
+}
+
 /* A message comes: sound, or with some bytes changed, for a request or for a packet of ours. */
 static void
 arrive(struct fuzz_in *in)
@@ -307,7 +325,8 @@ arrive(struct fuzz_in *in)
 		struct urn_am_msg asked = {.len = 1};
 
 		(void)make_message(ours, sent); /* the head is there in any case */
-		fuzz_check(urn_am_parse(sent, ours->len, &asked));
+		fuzz_check(urn_am_parse(sent, ours->len, &asked) ||
+			   urn_am_parse_more(sent, ours->len, &asked));
 		m.tag = asked.tag;
 		m.len = asked.len < 255 ? asked.len : 255;
 		m.code = m.kind == URN_AM_K_ERROR ? 1 + how % (URN_AM_CODES - 1) : 0;
@@ -318,6 +337,8 @@ arrive(struct fuzz_in *in)
 	if (to >= 0xfc) /* a sender that is no endpoint */
 		from.qid ^= 1ull << (62 + to % 2);
 	len = urn_am_build(buf, &m);
+	if (m.kind == URN_AM_K_WRITE_REPLY && how & 16)
+		len = put_more(in, buf, fuzz_u8(in) % (URN_AM_MORE_MAX + 2));
 	for (unsigned int n = how & 128 ? fuzz_u8(in) % 5 : 0; n; n--) {
 		uint8_t at = fuzz_u8(in);
 
@@ -340,9 +361,12 @@ tagged(struct fuzz_in *in, struct urn_am_msg *m, struct urn_flow_from *from, con
 	m->tag = how & 15;
 	if (urn_am_kind_is_reply(m->kind) && w.held_n) {
 		const struct urn_flow_msg *ours = w.held[fuzz_u8(in) % w.held_n];
+		uint8_t sent[URN_AM_MSG_MAX];
 		struct urn_am_msg asked;
 
-		fuzz_check(urn_am_parse(ours->data, ours->len, &asked));
+		(void)make_message(ours, sent); /* the head is there in any case */
+		fuzz_check(urn_am_parse(sent, ours->len, &asked) ||
+			   urn_am_parse_more(sent, ours->len, &asked));
 		m->tag = asked.tag;
 		m->len = how & 16 ? asked.len : m->len;
 		from->qid = how & 32 ? from->qid : ours->qid;

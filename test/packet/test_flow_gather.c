@@ -209,6 +209,41 @@ long_ones_that_are_gone(void **state)
 	}
 }
 
+/* A message grows while no packet holds it, and not beyond a short one. */
+static void
+messages_that_grow(void **state)
+{
+	enum { SHORT = URN_FLOW_MTU_MIN - (int)sizeof(struct urn_flow_seg) };
+	struct flow_net *n = flow_net_new(2, 1);
+	struct flow_sent s;
+
+	(void)state;
+	flow_send(n, 0, 1, flow_qid(0), SHORT + 1, 1, &s);
+	assert_false(urn_flow_may_grow(&s.m, 1));
+	flow_net_until(n, &s, 100 * MS);
+	assert_false(urn_flow_may_grow(&s.m, 0)); /* no flow has it */
+	s.answers = 0;
+	s.m.len = 100;
+	assert_int_equal(urn_flow_send(n->node[0].tp, n->node[1].gid, &s.m), URN_MSG_PENDING);
+	assert_true(urn_flow_may_grow(&s.m, SHORT - 100));
+	assert_false(urn_flow_may_grow(&s.m, SHORT - 99));
+	s.m.len = SHORT;
+	n->cut = true;
+	flow_net_run(n, 10 * FLOW_NET_STEP);
+	assert_false(urn_flow_may_grow(&s.m, 0)); /* a packet has it */
+	n->cut = false;
+	flow_net_until(n, &s, 1000 * MS);
+	assert_int_equal(s.code, URN_MSG_DONE);
+	arrived(n, 1, 1, SHORT);
+	flow_sent_free(&s);
+	/* A message that is gathered does not. */
+	flow_send_head(n, 0, 1, flow_qid(0), 100, 1, HEAD, &s);
+	assert_false(urn_flow_may_grow(&s.m, 1));
+	flow_net_until(n, &s, 100 * MS);
+	flow_sent_free(&s);
+	flow_net_end(n);
+}
+
 static struct flow_net *net;
 static struct flow_sent next[16];
 static unsigned int next_n;
@@ -257,6 +292,7 @@ main(void)
 		cmocka_unit_test(gone_before_the_first_packet),
 		cmocka_unit_test(gone_before_a_repeat),
 		cmocka_unit_test(long_ones_that_are_gone),
+		cmocka_unit_test(messages_that_grow),
 		cmocka_unit_test(another_out_of_the_answer),
 	};
 

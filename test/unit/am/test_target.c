@@ -96,7 +96,7 @@ rights_may_end_before_the_reply_is_sent(void **state)
 
 	(void)state;
 	for (unsigned int i = REGION_REMOVED; i <= ENDPOINT_CLOSED; i++) {
-		struct urn_am_msg r = request(URN_AM_K_READ, 10, 100), m;
+		struct urn_am_msg r = request(URN_AM_K_READ, 10, 200), m;
 		uint64_t from, to = rig_qid(i);
 		unsigned int access = (unsigned int)rig_count(URN_C_AM_ACCESS);
 
@@ -117,11 +117,29 @@ rights_may_end_before_the_reply_is_sent(void **state)
 		m = rig_parsed(0);
 		assert_int_equal(m.kind, URN_AM_K_ERROR);
 		assert_int_equal(m.code, code[i]);
-		assert_true(m.tag == 77 && m.len == 100);
+		assert_true(m.tag == 77 && m.len == 200);
 		assert_true(rig.held[0]->qid == from && rig.held[0]->src_qid == to);
 		assert_int_equal(rig_count(URN_C_AM_ACCESS), access + 1);
 		rig_answer(0, URN_MSG_DONE);
 		assert_int_equal(rig.am->replies, 0);
+	}
+}
+
+/* The bytes of a short read are read when it comes: nothing of the region is read afterwards. */
+static void
+short_reads_are_read_at_once(void **state)
+{
+	struct urn_am_msg r = request(URN_AM_K_READ, 10, URN_AM_HEAD_MAX - HEADER), m;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++, r.len++) {
+		memset(rig.end[1].mem, 0x11, 1000);
+		assert_int_equal(rig_forge(&r, rig_qid(0), 5, rig_qid(1)), URN_MSG_DONE);
+		memset(rig.end[1].mem, 0x22, 1000);
+		m = rig_parsed(i);
+		assert_int_equal(m.kind, URN_AM_K_READ_REPLY);
+		for (unsigned int k = 0; k < m.len; k++)
+			assert_int_equal(m.data[k], i ? 0x22 : 0x11);
 	}
 }
 
@@ -298,6 +316,7 @@ main(void)
 		T(requests_are_carried_out_at_once),
 		T(replies_share_a_message),
 		T(rights_may_end_before_the_reply_is_sent),
+		T(short_reads_are_read_at_once),
 		T(packets_may_touch_several_regions),
 		T(replies_have_bounds),
 		T(replies_wait_for_room),
