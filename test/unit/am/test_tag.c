@@ -155,7 +155,7 @@ early_data_has_a_bound(void **state)
 static void
 a_read_is_sent_by_the_progress_module(void **state)
 {
-	enum { LEN = 100 * CHUNK - 3 };
+	enum { LEN = 300 * CHUNK - 3 };
 	struct urn_am_msg m;
 
 	(void)state;
