@@ -35,6 +35,17 @@ seeds_take(const struct urn_option *row, const char *arg, void *to, struct urn_e
 	return -1;
 }
 
+/* Check the scenario that --scenario names. sc: that with the name; NULL: none. returns: 0: it is
+ * there, or all are wanted; -1 with *err */
+static inline int
+seeds_scenario(const void *sc, const char *name, struct urn_err *err)
+{
+	if (sc || strcmp(name, "all") == 0)
+		return 0;
+	urn_err_set(err, "there is no scenario '%.64s'; --list has them", name);
+	return -1;
+}
+
 /* Say on standard error why an option is refused, and which command lists the options. */
 static inline void
 seeds_refuse(const char *program, const struct urn_err *err)

@@ -107,10 +107,7 @@ take_scenario(const struct urn_option *row, const char *arg, void *to, struct ur
 
 	(void)row;
 	o->sc = sim_scenario_find(arg);
-	if (o->sc || strcmp(arg, "all") == 0)
-		return 0;
-	urn_err_set(err, "there is no scenario '%.64s'; --list has them", arg);
-	return -1;
+	return seeds_scenario(o->sc, arg, err);
 }
 
 #define O(field) offsetof(struct options, field)

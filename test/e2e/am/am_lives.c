@@ -35,8 +35,8 @@ struct end {
 struct tally {
 	uint64_t operations, done, failed; /* operations that were taken, and that ended */
 	uint64_t requests, answered, unanswered;
-	uint8_t code; /* of the last operation that failed */
-	int err;      /* of the last request that failed */
+	uint8_t code; /* the last operation's that failed */
+	int err;      /* the last request's that failed */
 };
 
 static struct tally tally;
@@ -267,7 +267,7 @@ live_again(struct end *old, const char *socket)
 	printf("old endpoint %s\n", strerrorname_np(operate(&old[0], &b.address, &b, true)));
 	close_end(&old[0]);
 	close_end(&old[1]);
-	/* What the old ends gave back was not the new ones'. */
+	/* The new ends' objects are still there. */
 	if (operate(&a, &b.address, &b, false) != 0)
 		die("read");
 	finish(&a, &b);

@@ -141,6 +141,20 @@ am_register(struct am_end *e, uint32_t access)
 	return am_register_part(e, access, 0, MEM);
 }
 
+void
+am_open_pair(struct am_end *from, struct am_end *to, uint32_t vector)
+{
+	am_open(from, 0, 0);
+	am_open(to, CLIENTS - 1, vector);
+}
+
+uint64_t
+am_open_pair_all(struct am_end *from, struct am_end *to, uint32_t vector)
+{
+	am_open_pair(from, to, vector);
+	return am_register(to, URN_AM_ACCESS_ALL);
+}
+
 struct urn_abi_am_cmd *
 am_next(struct am_end *e, uint8_t op, uint8_t way, const struct am_end *to, uint64_t remote,
 	uint64_t key, uint32_t local, uint32_t len)

@@ -30,6 +30,10 @@ int am_setup(void **state);
 int am_teardown(void **state);
 /* Open an endpoint of a client. The node of adapter 0 allows memory without a key. */
 void am_open(struct am_end *e, unsigned int client, uint32_t vector);
+/* Open an endpoint of node 0, and one of node 1 on an engine; am_open_pair_all(): and register all
+ * memory of the second. returns: the key */
+void am_open_pair(struct am_end *from, struct am_end *to, uint32_t vector);
+uint64_t am_open_pair_all(struct am_end *from, struct am_end *to, uint32_t vector);
 void am_close(struct am_end *e);
 /* Register memory of the endpoint. returns: the key */
 uint64_t am_register(struct am_end *e, uint32_t access);

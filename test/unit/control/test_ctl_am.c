@@ -53,9 +53,7 @@ ways_are_chosen_by_length(void **state)
 	uint64_t key;
 
 	(void)state;
-	am_open(&from, 0, 0);
-	am_open(&to, 2, 1);
-	key = am_register(&to, URN_AM_ACCESS_ALL);
+	key = am_open_pair_all(&from, &to, 1);
 	for (uint32_t len = 1; len < MEM; len = len * 5 + 3) {
 		am_fill(from.mem, MEM, len);
 		memset(to.mem, 0, MEM);
@@ -85,9 +83,7 @@ each_command_has_one_event(void **state)
 	uint64_t key;
 
 	(void)state;
-	am_open(&from, 0, 0);
-	am_open(&to, 2, 0);
-	key = am_register(&to, URN_AM_ACCESS_ALL);
+	key = am_open_pair_all(&from, &to, 0);
 	for (unsigned int i = 0; i < MEM; i++)
 		from.mem[i] = (uint8_t)(i / 100);
 	for (unsigned int i = 0; i < AM_ENTRIES; i++)
@@ -116,8 +112,7 @@ access_is_checked(void **state)
 	uint64_t both, reads, others;
 
 	(void)state;
-	am_open(&from, 0, 0);
-	am_open(&to, 2, 0);
+	am_open_pair(&from, &to, 0);
 	am_open(&other, 2, 0);
 	both = am_register_part(&to, URN_AM_ACCESS_ALL, 1000, 1000);
 	reads = am_register_part(&to, URN_AM_ACCESS_READ, 3000, 100);
@@ -149,9 +144,7 @@ bad_commands_end_at_once(void **state)
 	uint64_t key;
 
 	(void)state;
-	am_open(&from, 0, 0);
-	am_open(&to, 2, 0);
-	key = am_register(&to, URN_AM_ACCESS_ALL);
+	key = am_open_pair_all(&from, &to, 0);
 	for (unsigned int i = 0; i < 9; i++) {
 		c = am_next(&from, URN_AM_WRITE, 0, &to, 0, key, 0, 100);
 		c->op = i == 0 ? 7 : c->op;
@@ -180,8 +173,7 @@ a_region_is_a_list_of_ranges(void **state)
 	uint64_t key;
 
 	(void)state;
-	am_open(&from, 0, 0);
-	am_open(&to, 2, 0);
+	am_open_pair(&from, &to, 0);
 	l = urn_am_ranges(to.ep, AM_ENTRIES);
 	for (unsigned int i = 0; i < 64; i++) /* 0-99, 200-299, ...; the last two touch */
 		l[i] = (struct urn_abi_am_range){.addr = (uintptr_t)to.mem +
@@ -248,8 +240,7 @@ keys_are_revoked(void **state)
 	uint64_t one, two;
 
 	(void)state;
-	am_open(&from, 0, 0);
-	am_open(&to, 2, 0);
+	am_open_pair(&from, &to, 0);
 	one = am_register(&to, URN_AM_ACCESS_ALL);
 	two = am_register(&to, URN_AM_ACCESS_ALL);
 	assert_true(one / URN_AM_REGIONS_MAX != two / URN_AM_REGIONS_MAX);
@@ -303,9 +294,7 @@ a_target_that_is_not_there(void **state)
 	uint64_t key, qid;
 
 	(void)state;
-	am_open(&from, 0, 0);
-	am_open(&to, 2, 1);
-	key = am_register(&to, URN_AM_ACCESS_ALL);
+	key = am_open_pair_all(&from, &to, 1);
 	qid = to.qid;
 	am_close(&to);
 	am_refused(&from, URN_AM_WRITE, &to, 0, key, 100, URN_AM_NO_ENDPOINT);
@@ -358,9 +347,7 @@ the_target_ends_in_flight(void **state)
 	uint64_t key;
 
 	(void)state;
-	am_open(&from, 0, 0);
-	am_open(&to, 2, 0);
-	key = am_register(&to, URN_AM_ACCESS_ALL);
+	key = am_open_pair_all(&from, &to, 0);
 	am_command(&from, URN_AM_WRITE, &to, 0, key, 0, MEM);
 	rig_turns(2);
 	rig_channel[2]->close(rig_channel[2]->ctx);

@@ -56,8 +56,10 @@ rig_setup(void **state)
 	ac.port = port[0];
 	rig_dp = urn_dp_create(&dc, &err);
 	rig_channel = rig_dp ? urn_dp_attach(rig_dp, 0, &err) : NULL;
-	if (!rig_channel)
+	if (!rig_channel) {
 		fail_msg("%s", err.text);
+		return -1;
+	}
 	rig_ask(&req);
 	return 0;
 }

@@ -52,4 +52,8 @@ frames_free(void)
 	return rte_mempool_avail_count(test_eal_pool());
 }
 
+/* Fixtures of a test, which must give back all packets of the pool. (frames.c) */
+int frames_setup(void **state);
+int frames_teardown(void **state);
+
 #endif

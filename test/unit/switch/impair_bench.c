@@ -18,25 +18,6 @@ const struct urn_impair_config everything = {
 	.queue = 30,
 };
 
-static unsigned int free_before;
-
-int
-setup(void **state)
-{
-	(void)state;
-	test_eal_pool();
-	free_before = frames_free();
-	return 0;
-}
-
-int
-teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(frames_free(), free_before);
-	return 0;
-}
-
 struct urn_impair *
 make(const struct urn_impair_config *cfg)
 {

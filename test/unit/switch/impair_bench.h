@@ -15,9 +15,6 @@ enum { N = 4000, LEN = 100 };
 /* All impairments at once. */
 extern const struct urn_impair_config everything;
 
-/* No frame is lost and none is left: as many buffers are free after a test as before it. */
-int setup(void **state);
-int teardown(void **state);
 struct urn_impair *make(const struct urn_impair_config *cfg);
 uint64_t count(const struct urn_impair *imp, enum urn_impair_counter c);
 /* Every frame is accounted for. */
@@ -35,6 +32,6 @@ void assert_about(uint64_t got, double n, double p);
 /* Number of the bit in which two frames differ; fails unless it is exactly one. */
 uint32_t odd_bit(const struct rte_mbuf *a, const struct rte_mbuf *b);
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, frames_setup, frames_teardown)
 
 #endif

@@ -5,25 +5,6 @@
 
 enum { AT_NUMBER = 40 }; /* bytes: the frame's number */
 
-static unsigned int free_before;
-
-int
-bench_setup(void **state)
-{
-	(void)state;
-	test_eal_pool();
-	free_before = frames_free();
-	return 0;
-}
-
-int
-bench_teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(frames_free(), free_before);
-	return 0;
-}
-
 struct urn_lossless_config
 bench_config(void)
 {

@@ -73,8 +73,4 @@ uint64_t bench_waiting(const struct urn_switch *sw);
 /* Take one frame that came out at a port into a station's account, and free it. */
 void bench_take(struct bench *b, unsigned int port, struct rte_mbuf *m);
 
-/* For cmocka, around each test: packets are there, and all of them are free again in the end. */
-int bench_setup(void **state);
-int bench_teardown(void **state);
-
 #endif

@@ -4,25 +4,6 @@
 
 #include "switch/classify.h"
 
-static unsigned int free_before;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	test_eal_pool();
-	free_before = frames_free();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(frames_free(), free_before);
-	return 0;
-}
-
 /* Priority of a frame whose bytes from the type on are these, n of them. */
 static unsigned int
 priority(const struct urn_classify_map *map, const uint8_t *bytes, size_t n)
@@ -108,9 +89,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_fields, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_map, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_short, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fields, frames_setup, frames_teardown),
+		cmocka_unit_test_setup_teardown(test_map, frames_setup, frames_teardown),
+		cmocka_unit_test_setup_teardown(test_short, frames_setup, frames_teardown),
 	};
 
 	return cmocka_run_group_tests_name("switch_classify", tests, NULL, NULL);

@@ -430,7 +430,7 @@ test_no_packet(void **state)
 	bench_close(&b);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, frames_setup, frames_teardown)
 
 int
 main(void)

@@ -506,7 +506,7 @@ test_ring(void **state)
 	assert_true(came > STEPS / 10);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, frames_setup, frames_teardown)
 
 int
 main(void)

@@ -138,7 +138,7 @@ test_slow_receiver(void **state)
 	slow_receiver(1900, 4, 1900);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, frames_setup, frames_teardown)
 
 int
 main(void)

@@ -13,25 +13,6 @@ enum { LEN = 1000, MANY = 20000, IP = 14 };
 #define KMAX 205000u
 #define GBIT 1000000000ull
 
-static unsigned int free_before;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	test_eal_pool();
-	free_before = frames_free();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(frames_free(), free_before);
-	return 0;
-}
-
 /* Make a frame an IPv4 or IPv6 packet from host to host whose traffic class is `tos`. */
 static struct rte_mbuf *
 packet(bool ipv6, uint8_t tos, uint8_t src, uint8_t dst)
@@ -245,11 +226,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(share_of_bytes, setup, teardown),
-		cmocka_unit_test_setup_teardown(same_by_seed, setup, teardown),
-		cmocka_unit_test_setup_teardown(only_who_obeys, setup, teardown),
+		cmocka_unit_test_setup_teardown(share_of_bytes, frames_setup, frames_teardown),
+		cmocka_unit_test_setup_teardown(same_by_seed, frames_setup, frames_teardown),
+		cmocka_unit_test_setup_teardown(only_who_obeys, frames_setup, frames_teardown),
 		cmocka_unit_test(wrong_ones_are_refused),
-		cmocka_unit_test_setup_teardown(in_a_switch, setup, teardown),
+		cmocka_unit_test_setup_teardown(in_a_switch, frames_setup, frames_teardown),
 	};
 
 	return cmocka_run_group_tests_name("mark", tests, NULL, NULL);

@@ -4,25 +4,6 @@
 
 #include "switch/switch.h"
 
-static unsigned int free_before;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	test_eal_pool();
-	free_before = frames_free();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(frames_free(), free_before);
-	return 0;
-}
-
 /* Put a frame into a queue; a frame that was dropped is freed. */
 static enum urn_swq_verdict
 put(struct urn_swq *q, unsigned int priority, uint32_t number, uint32_t len)
@@ -416,19 +397,26 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_strict_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_watermarks_and_marks, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_switch_priorities, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_switch_bound_and_pause, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_switch_held, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_switch_rate, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_switch_reason, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_switch_not_the_queues, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_switch_bound_follows, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_switch_rate_changed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_switch_overtaken, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_strict_order, frames_setup, frames_teardown),
+		cmocka_unit_test_setup_teardown(test_bounds, frames_setup, frames_teardown),
+		cmocka_unit_test_setup_teardown(test_watermarks_and_marks, frames_setup,
+						frames_teardown),
+		cmocka_unit_test_setup_teardown(test_pause, frames_setup, frames_teardown),
+		cmocka_unit_test_setup_teardown(test_switch_priorities, frames_setup,
+						frames_teardown),
+		cmocka_unit_test_setup_teardown(test_switch_bound_and_pause, frames_setup,
+						frames_teardown),
+		cmocka_unit_test_setup_teardown(test_switch_held, frames_setup, frames_teardown),
+		cmocka_unit_test_setup_teardown(test_switch_rate, frames_setup, frames_teardown),
+		cmocka_unit_test_setup_teardown(test_switch_reason, frames_setup, frames_teardown),
+		cmocka_unit_test_setup_teardown(test_switch_not_the_queues, frames_setup,
+						frames_teardown),
+		cmocka_unit_test_setup_teardown(test_switch_bound_follows, frames_setup,
+						frames_teardown),
+		cmocka_unit_test_setup_teardown(test_switch_rate_changed, frames_setup,
+						frames_teardown),
+		cmocka_unit_test_setup_teardown(test_switch_overtaken, frames_setup,
+						frames_teardown),
 	};
 
 	return cmocka_run_group_tests_name("queue", tests, NULL, NULL);

@@ -9,25 +9,6 @@
 #define MS 1000000ull
 #define EVERYBODY 0xffu /* frame_to(): the broadcast address */
 
-static unsigned int free_before;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	test_eal_pool();
-	free_before = frames_free();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(frames_free(), free_before);
-	return 0;
-}
-
 static struct urn_switch *
 make_cfg(struct urn_switch_config cfg, unsigned int ports)
 {
@@ -529,8 +510,8 @@ main(void)
 
 	for (size_t i = 0; i < RTE_DIM(tests); i++) {
 		all[i] = tests[i];
-		all[i].setup_func = setup;
-		all[i].teardown_func = teardown;
+		all[i].setup_func = frames_setup;
+		all[i].teardown_func = frames_teardown;
 	}
 	return cmocka_run_group_tests_name("switch", all, NULL, NULL);
 }
