@@ -280,7 +280,7 @@ a_revoked_key_ends_a_read(void **state)
 	rig_tagged(0, URN_AM_READ, 1, 0, 0, 200 * CHUNK);
 	pass(0);
 	rig_turn(rig.tp->now);
-	for (unsigned int i = 0; i < 10; i++)
+	for (unsigned int i = 0; i < URN_AM_BACK_WINDOW; i++)
 		pass(0);
 	take_memory(1);
 	rig_run();
@@ -324,13 +324,13 @@ forged_answers(void **state)
 	struct urn_am_msg m, f;
 
 	(void)state;
-	rig_tagged(0, URN_AM_WRITE, 1, 0, 0, 100 * CHUNK);
+	rig_tagged(0, URN_AM_WRITE, 1, 0, 0, 500 * CHUNK);
 	m = rig_parsed(0);
 	for (unsigned int i = 0; i < 9; i++) {
 		f = (struct urn_am_msg){.kind = URN_AM_K_TAG_DONE,
-					.len = 100 * CHUNK,
+					.len = 500 * CHUNK,
 					.tag = m.tag,
-					.addr = 100 * CHUNK}; /* not all was sent */
+					.addr = 500 * CHUNK}; /* not all was sent */
 		f.len -= i == 1 ? 1 : 0;
 		f.addr -= i == 1 || i == 2 ? 1 : 0;
 		f.addr = i == 8 ? 1 : f.addr; /* a tagged write is confirmed whole */
@@ -345,7 +345,7 @@ forged_answers(void **state)
 	}
 	assert_int_equal(rig_count(URN_C_DROP_AM_REPLY), 9);
 	rig_run();
-	rig_expect(0, URN_AM_DONE, 100 * CHUNK);
+	rig_expect(0, URN_AM_DONE, 500 * CHUNK);
 	f = (struct urn_am_msg){.kind = URN_AM_K_TAG_DONE, .len = 1, .tag = m.tag, .addr = 1};
 	assert_int_equal(rig_forge(&f, rig_qid(1), 9, rig_qid(0)), URN_MSG_NOT_PERMITTED);
 	/* Data of a read that goes beyond it, or names another endpoint. */
@@ -374,7 +374,7 @@ static void
 an_endpoint_that_goes(void **state)
 {
 	(void)state;
-	rig_tagged(0, URN_AM_READ, 1, 0, 0, 100 * CHUNK);
+	rig_tagged(0, URN_AM_READ, 1, 0, 0, 500 * CHUNK);
 	rig_tagged(2, URN_AM_WRITE, 1, 0, 0, 20 * CHUNK);
 	pass(0); /* on the RMA queue */
 	pass(0);
