@@ -226,8 +226,8 @@ struct urn_rma {
 	void *local;  /* first local byte; the bytes stay as they are until the operation ended */
 	uint32_t len; /* bytes, 1 to 2^30 */
 	uint8_t way;  /* enum urn_am_way */
-	uint8_t every; /* pipelined write: packets for one reply of the target, or enum urn_am_every;
-			  0: a reply for each packet; other operations and ways: 0 */
+	uint8_t every; /* pipelined write: packets for one reply of the target, or enum
+			  urn_am_every; 0: a reply for each packet; other operations and ways: 0 */
 	urn_rma_done_fn
 		*done; /* called by urn_am_progress() when the operation ended; NULL: not wanted */
 	void *arg;     /* for done */
