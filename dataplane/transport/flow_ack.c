@@ -234,7 +234,8 @@ struct ack {
 	const struct urn_flow_refused *refused;
 	const uint8_t *bitmap;
 	uint32_t expected; /* all PSNs before it came */
-	int32_t newest;    /* number of the latest transmission that is acknowledged, less urn_flow.sent_no; at most 0 */
+	int32_t newest;	   /* number of the latest transmission that is acknowledged, less
+			      urn_flow.sent_no; at most 0 */
 	uint8_t refused_n;
 	uint8_t flags;
 };
@@ -411,8 +412,7 @@ is_older(const struct urn_tp *tp, const struct urn_flow *f, uint32_t age)
 	if (f->flags & URN_FLOWF_LOOP)
 		return true;
 	/* Time since then, rounded up: the answer may have been on its way for a part of that. */
-	return ((spent + 1ull) << URN_FLOW_AGE_SHIFT) <=
-	       (age + (uint64_t)URN_FLOW_UP_MS) * 1000000;
+	return ((spent + 1ull) << URN_FLOW_AGE_SHIFT) <= (age + (uint64_t)URN_FLOW_UP_MS) * 1000000;
 }
 
 /*
