@@ -26,7 +26,7 @@ put_hdr(const struct urn_tp *tp, uint8_t *bth, uint64_t epoch, uint8_t key, uint
 }
 
 /* Age of this node as acknowledgements tell it, network order. */
-static uint16_t
+static __attribute__((cold, noinline)) uint16_t
 age_now(const struct urn_tp *tp)
 {
 	uint64_t ms = (urn_flow_clock(tp) - tp->flows->born) / 1000000;
@@ -51,7 +51,9 @@ put_ack(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_said 
 	a->flags = (uint8_t)((any ? URN_FLOW_ACK_HOLES : 0) |
 			     (f->flags & URN_FLOWF_MARKED ? URN_FLOW_ACK_MARKED : 0));
 	a->refused = (uint8_t)s->n;
-	a->age = unlikely(f->flags & URN_FLOWF_DOUBTED) ? age_now(tp) : 0;
+	a->age = 0;
+	if (unlikely(f->flags & URN_FLOWF_DOUBTED))
+		a->age = age_now(tp);
 	if (unlikely(s->n))
 		urn_flow_put_said(f, (struct urn_flow_refused *)(a + 1));
 }
@@ -320,9 +322,8 @@ struct ack {
 	const struct urn_flow_refused *refused;
 	const uint8_t *bitmap;
 	uint32_t expected; /* all PSNs before it came */
-	int32_t newest;    /* number of the latest transmission that is acknowledged, less urn_flow.sent_no; at most 0 */
-	uint32_t start;	   /* start of the node */
-	uint16_t age;	   /* ms: age of the node, at least */
+	int32_t newest;	   /* number of the latest transmission that is acknowledged, less
+			      urn_flow.sent_no; at most 0 */
 	uint8_t refused_n;
 	uint8_t flags;
 };
@@ -335,11 +336,8 @@ read_ack(struct rte_mbuf *m, const struct urn_flow *f, struct ack *a)
 	const struct urn_flow_ack *w = (const struct urn_flow_ack *)urn_pkt_payload(m);
 	uint32_t len = urn_pkt(m)->payload_len;
 
-	a->start = rte_be_to_cpu_32(h->start);
-	if (len < sizeof(*w) || len < sizeof(*w) + w->refused * sizeof(struct urn_flow_refused) ||
-	    a->start < URN_FLOW_START_MIN)
+	if (len < sizeof(*w) || len < sizeof(*w) + w->refused * sizeof(struct urn_flow_refused))
 		return false;
-	a->age = rte_be_to_cpu_16(w->age);
 	a->refused = (const struct urn_flow_refused *)(w + 1);
 	a->refused_n = w->refused;
 	a->flags = w->flags;
@@ -488,35 +486,39 @@ progress(struct urn_tp *tp, struct urn_flow *f)
 		urn_flow_arm(tp, f);
 }
 
-/* True when the node that acknowledged was up before the epoch's first packet was sent. */
+/* True when a node of this age, ms, was up before the epoch's first packet was sent. */
 static bool
-is_older(const struct urn_tp *tp, const struct urn_flow *f, const struct ack *a)
+is_older(const struct urn_tp *tp, const struct urn_flow *f, uint32_t age)
 {
 	uint32_t spent = (uint32_t)(urn_flow_clock(tp) >> URN_FLOW_AGE_SHIFT) - f->tx_born;
 
 	if (f->flags & URN_FLOWF_LOOP)
 		return true;
 	/* Time since then, rounded up: the answer may have been on its way for a part of that. */
-	return ((spent + 1ull) << URN_FLOW_AGE_SHIFT) <=
-	       (a->age + (uint64_t)URN_FLOW_UP_MS) * 1000000;
+	return ((spent + 1ull) << URN_FLOW_AGE_SHIFT) <= (age + (uint64_t)URN_FLOW_UP_MS) * 1000000;
 }
 
 /*
  * An acknowledgement tells another start than the flow knows. When none was known, this one counts
- * if all packets of the epoch went to this life of the node. returns: false: the acknowledgement is
- * of another life than one before
+ * if all packets of the epoch went to this life of the node. m: a sound acknowledgement otherwise.
+ * returns: false: drop the acknowledgement, because it is of another life than one before (counted)
  */
-static bool
-meet(const struct urn_tp *tp, struct urn_flow *f, const struct ack *a)
+static __attribute__((cold, noinline)) bool
+meet(struct urn_tp *tp, struct urn_flow *f, struct rte_mbuf *m)
 {
-	if (f->tx_start)
+	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
+	const struct urn_flow_ack *a = (const struct urn_flow_ack *)urn_pkt_payload(m);
+	uint32_t start = rte_be_to_cpu_32(h->start);
+
+	if (f->tx_start || start < URN_FLOW_START_MIN) {
+		tp->c.v[f->tx_start ? URN_C_FLOW_DROP_STALE : URN_C_FLOW_DROP_FORMAT]++;
 		return false;
-	if (!is_older(tp, f, a)) {
-		f->flags |= URN_FLOWF_UNSURE;
-		return true;
 	}
-	f->tx_start = a->start;
-	f->flags &= (uint16_t)~URN_FLOWF_UNSURE;
+	f->flags |= URN_FLOWF_UNSURE;
+	if (is_older(tp, f, rte_be_to_cpu_16(a->age))) {
+		f->tx_start = start;
+		f->flags &= (uint16_t)~URN_FLOWF_UNSURE;
+	}
 	return true;
 }
 
@@ -542,18 +544,18 @@ void
 urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own)
 {
 	struct urn_flow *f = answered_flow(tp, m, gid, own);
+	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
+	bool asked = false;
 	struct ack a;
-	bool asked;
 
 	URN_COUNT(tp, FLOW_ACKS_RX);
 	if (f && unlikely(!read_ack(m, f, &a))) {
 		URN_COUNT(tp, FLOW_DROP_FORMAT);
 		f = NULL;
 	}
-	asked = f && !f->tx_start;
-	if (f && unlikely(f->tx_start != a.start) && !meet(tp, f, &a)) {
-		URN_COUNT(tp, FLOW_DROP_STALE);
-		f = NULL;
+	if (f && unlikely(f->tx_start != rte_be_to_cpu_32(h->start))) {
+		asked = meet(tp, f, m);
+		f = asked ? f : NULL;
 	}
 	if (!f) {
 		urn_tp_done(tp, m);

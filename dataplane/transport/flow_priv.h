@@ -34,9 +34,9 @@ enum {
 	URN_FLOWS_MAX = 65536,		      /* flows of an engine and adapter */
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
 	URN_FLOWS_DOUBTED = 2048, /* flows with URN_FLOWF_DOUBTED; beyond, senders are asked */
-	URN_FLOWS_OWNER = 4096, /* flows that messages of a bucket of makers made */
-	URN_FLOWS_CROWD = 2048, /* ... beyond these, idle ones go early */
-	URN_FLOW_MAKERS = 4096, /* buckets of owners, for the bound of flows */
+	URN_FLOWS_OWNER = 4096,	  /* flows that messages of a bucket of makers made */
+	URN_FLOWS_CROWD = 2048,	  /* ... beyond these, idle ones go early */
+	URN_FLOW_MAKERS = 4096,	  /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_LINE_BUCKETS = 16384,
 	URN_FLOW_SPARE_LINES = 64, /* lines that are kept for reuse, besides one a flow */

@@ -119,6 +119,8 @@ first_copy_waits(void **state)
 	flow_net_restart(n, 1);
 	flow_net_run(n, 300 * MS);
 	assert_int_equal(n->node[1].got_n, 1);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_DROP_ASKED), 1);
+	assert_int_equal(flow_net_count(n, 0, URN_C_FLOW_DROP_STALE), 1);
 	/* The sender knows the start of the life before, and takes no other for it. */
 	flow_send(n, 0, 1, flow_qid(0), 64, 2, &s[1]);
 	expect(n, &s[1], MAYBE);

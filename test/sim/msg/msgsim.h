@@ -71,6 +71,7 @@ struct ms_plan {
 	uint32_t bad_in;          /* messages that can't arrive: no such node, no such queue, too long, bad doorbell */
 	uint32_t permit_in;       /* queues that take messages of some nodes only */
 	uint32_t scribble_in;     /* boxes that scribble over their registers */
+	uint32_t young_in;	  /* nodes that are young when the run begins */
 	uint32_t hold_in; /* restarts right behind a packet, over which the network holds the frames
 			     to the node */
 	uint64_t close_gap, restart_gap, cut_gap; /* ns between two of these faults on average; 0: none */

@@ -85,10 +85,9 @@ ms_node_start(struct ms_node *n)
 	n->tp = urn_tp_create(&c, w->now);
 	if (!n->tp)
 		ms_fail(w, "no transport");
-	if (w->now ==
-	    w->start) /* nodes that are there at the start were there before, if not all */
-		n->tp->flows->born -=
-			ms_one_in(w, 3) ? ms_upto(w, URN_FLOW_YOUNG_NS) : 2 * URN_FLOW_YOUNG_NS;
+	if (w->now == w->start) /* the first nodes are up for long, or for a while */
+		n->tp->flows->born -= ms_one_in(w, w->plan.young_in) ? ms_upto(w, URN_FLOW_YOUNG_NS)
+								     : 2 * URN_FLOW_YOUNG_NS;
 	memset(n->share, 0, sizeof(n->share));
 	n->neigh_at = w->plan.most_p99 > 0 ? 0 : w->now + ms_upto(w, 3 * MS_MS);
 	n->up_at = MS_NEVER;

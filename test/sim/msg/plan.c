@@ -163,6 +163,7 @@ make_reborn(struct ms_plan *p, struct sim_rng *r)
 	p->restart_gap = sim_between(r, 1, 30) * MS_MS;
 	p->cut_gap = 0;
 	p->hold_in = sim_one_in(r, 4) ? 3 : 1;
+	p->young_in = 3;
 	p->think = sim_between(r, 1, 30) * MS_MS;
 	p->bad_in = 0;
 }

@@ -107,12 +107,30 @@ before_a_turn(void **state)
 	urn_engine_destroy(e);
 }
 
+/* In the middle of a turn time has gone on, and does not go back (DB-7: ages of flows). */
+static void
+in_a_turn(void **state)
+{
+	struct urn_engine *e = engine(&core.clock);
+
+	(void)state;
+	core.clock = 5 * HOUR;
+	urn_engine_poll(e);
+	core.clock += 100000 * US;
+	assert_true(urn_engine_clock(e) == 5 * HOUR + 100000 * US);
+	core.clock = 4 * HOUR;
+	assert_true(urn_engine_clock(e) == 5 * HOUR);
+	assert_int_equal(core.asked, 0);
+	urn_engine_destroy(e);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(other_cores),
 		cmocka_unit_test(before_a_turn),
+		cmocka_unit_test(in_a_turn),
 	};
 
 	return cmocka_run_group_tests_name("time", tests, NULL, NULL);
