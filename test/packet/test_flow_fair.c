@@ -67,7 +67,7 @@ open_duel(struct duel *d, uint32_t work, unsigned int much)
 {
 	memset(d, 0, sizeof(*d));
 	d->n = calloc(1, sizeof(*d->n));
-	d->first = calloc(2, sizeof(*d->first));
+	d->first = calloc(3, sizeof(*d->first));
 	d->second = d->first + 1;
 	d->much = calloc(much, sizeof(*d->much));
 	assert_true(d->n && d->first && d->much);
@@ -252,6 +252,35 @@ long_messages(void **state)
 	close_duel(&d);
 }
 
+/*
+ * DB-6: two clients, which send to 2,000 nodes each, hold all places for long messages: a third one
+ * helps them, and waits for one message at most.
+ */
+static void
+no_place(void **state)
+{
+	enum { PARTS = URN_MSG_MAX / 900 };
+	struct duel d;
+
+	(void)state;
+	open_duel(&d, 100000, CROWD * EACH + 8);
+	d.second++;
+	send_one(&d, 900, 0, MS);
+	for (unsigned int k = 0; k < 4; k++) {
+		if (k < 2)
+			send_much(&d, 1, k ? 1 : 7, URN_MSG_MAX);
+		for (unsigned int i = 0; k >= 2 && i < CROWD; i++)
+			send_much(&d, 3 + i, EACH / 2, 900);
+		flow_net_run(d.n, 5 * US);
+		d.first = k % 2 ? d.second - 2 : d.second - 1;
+	}
+	assert_int_equal(d.much[0].m.line->flow->active_n, URN_FLOW_ACTIVE);
+	send_one(&d, 5000, 1, 10 * MS);
+	print_message("%u frames at most before a long message\n", (unsigned int)d.worst);
+	assert_true(d.worst <= 3 * PARTS + TURN);
+	close_duel(&d);
+}
+
 /* Wait until all messages of the first client have an answer. */
 static void
 wait_much(struct duel *d)
@@ -377,7 +406,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_nodes),	cmocka_unit_test(turns_alternate),
 		cmocka_unit_test(same_flow),	cmocka_unit_test(same_window),
-		cmocka_unit_test(long_messages), cmocka_unit_test(silent_nodes),
+		cmocka_unit_test(long_messages), cmocka_unit_test(no_place),
+		cmocka_unit_test(silent_nodes),
 		cmocka_unit_test(last_entries), cmocka_unit_test(client_goes),
 		cmocka_unit_test(acknowledgements),
 	};
