@@ -58,14 +58,6 @@ carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg
 	}
 }
 
-/* Let the replies that wait have a turn. */
-static void
-sched_late(struct urn_tp *tp, struct urn_am *am)
-{
-	am->user.source.share = &tp->nobodys; /* a flow's, too */
-	urn_sched_add(&tp->sched, &am->user.source);
-}
-
 /* Give a reply to a flow, or let it wait, or drop it. */
 static void
 send_reply(struct urn_tp *tp, struct urn_am_out *o)
@@ -78,7 +70,7 @@ send_reply(struct urn_tp *tp, struct urn_am_out *o)
 	if (code == URN_MSG_BUSY && tp->now - o->at < URN_AM_REPLY_NS) {
 		o->flags |= URN_AM_OUT_QUEUED;
 		TAILQ_INSERT_TAIL(&am->late, o, link);
-		sched_late(tp, am);
+		urn_sched_add(&tp->sched, &am->user.source);
 		return;
 	}
 	URN_COUNT(tp, AM_REPLY_LOST);

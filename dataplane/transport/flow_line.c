@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows: lines. A line is what one owner, a client, has in a flow: messages that wait, and packets
- * in flight. The line is the source of their turns, in the owner's share of the schedule.
+ * Flows: lines. A line has the messages of one owner, a client, that wait in a flow, and the owner's
+ * packets in flight. The line is the source of their turns, in the owner's share of the schedule.
  *
  *   client 1 ── sets, and lines ──┐             ┌── flow ── window, PSNs ──► node
  *                 line ───────────┼─ schedule ──┤
@@ -76,13 +76,15 @@ urn_flow_wake(struct urn_tp *tp, struct urn_flow *f)
 	struct urn_flow_line *l;
 
 	TAILQ_FOREACH(l, &f->ready, ready) {
+		bool dry = l->user.source.flags & URN_FLOWL_DRY;
+
 		/* A repeat needs neither room in the window nor work. */
-		if (unlikely(l->lost)) {
-			if (l->user.source.flags & URN_FLOWL_DRY)
-				urn_flow_dry_end(tp, l);
-		} else if (!room--) {
+		if (unlikely(l->lost && dry))
+			urn_flow_dry_end(tp, l);
+		else if (unlikely(dry))
+			continue;
+		if (likely(!l->lost) && !room--)
 			return;
-		}
 		urn_sched_add(&tp->sched, &l->user.source);
 	}
 }

@@ -4,7 +4,7 @@
  * a node.
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
- *   flow_line.c   lines: what one owner has in a flow, and its turns
+ *   flow_line.c   lines: an owner's messages and packets in a flow, and their turns
  *   flow_dry.c    lines that wait for room in the pool of packets
  *   flow_tx.c     packets of messages, first and repeated
  *   flow_rx.c     data that came: order, messages
@@ -174,8 +174,8 @@ struct urn_flow_said {
 };
 
 /*
- * A line: what one owner has in a flow. The source of the turns in which the owner's messages are
- * sent, in the owner's share; so a client gets the same turns with one flow as with thousands. A
+ * A line: the messages and packets of one owner in a flow. The line is the source of the turns in
+ * which the owner's messages are sent, in the owner's share; so a client gets the same turns with one flow as with thousands. A
  * line lives while messages or packets are in it.
  */
 struct urn_flow_line {

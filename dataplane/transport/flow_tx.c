@@ -488,6 +488,7 @@ send_data(struct urn_tp *tp, struct urn_flow_line *l)
 				return true;
 			URN_COUNT(tp, FLOW_DRY);
 			urn_flow_dry(tp, l);
+			urn_flow_wake(tp, f); /* another line may have waited for the turn of this one */
 			return false;
 		}
 		if (!send_new(tp, l, w))

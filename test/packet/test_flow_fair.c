@@ -26,8 +26,8 @@ struct duel {
 	struct flow_sent *much; /* messages of the first client */
 	unsigned int much_n;
 	uint64_t data;          /* frames of data that node 0 sent */
-	uint64_t before, worst; /* of those, other ones before the second client's message went out; the most */
-	uint32_t tag;           /* of the message that the second client waits for */
+	uint64_t before, worst; /* frames among those that went out before the second client's message; the most */
+	uint32_t tag;           /* tag of the message that the second client waits for; 0: none */
 	bool out;               /* it went out */
 	uint64_t run, longest;  /* frames of data to other nodes than 1 since the last one to it; the most */
 };
