@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 struct rte_mbuf;
-struct urn_flow_line;
+struct urn_flow_strand;
 struct urn_tp;
 struct urn_tp_share;
 struct urn_work;
@@ -43,7 +43,7 @@ struct urn_flow_msg {
 		struct urn_flow_msg **pprev; /* flow's: link to it in the queue; valid in a queue */
 		struct urn_work *work;       /* flow's: packet that holds it; valid when sent whole */
 	};
-	struct urn_flow_line *line; /* flow's: the owner's line in the flow; NULL: the message is in none */
+	struct urn_flow_strand *strand; /* flow's: the owner's strand in the flow; NULL: the message is in none */
 	uint32_t sent;             /* flow's: bytes that packets were made of */
 	uint16_t out;              /* flow's: packets in flight that hold a part of it */
 	uint8_t code;              /* flow's: enum urn_msg_code of the first refusal of a part; 0: none */

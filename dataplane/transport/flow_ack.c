@@ -374,7 +374,7 @@ part_acked(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 	if (m->code && m->state == URN_FLOW_MSG_ACTIVE) { /* no further part is sent */
 		urn_flow_unqueue(tp, m);
 		m->state = URN_FLOW_MSG_PARTS;
-		urn_flow_line_settle(tp, m->line);
+		urn_flow_strand_settle(tp, m->strand);
 	}
 	if (m->state == URN_FLOW_MSG_PARTS && !m->out)
 		urn_flow_answer(tp, m, m->code ? m->code : URN_MSG_DONE);
@@ -388,7 +388,7 @@ packet_acked(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, const st
 	struct urn_flow_msg *m = w->flow.msg, *next;
 
 	w->flow.msg = NULL;
-	urn_flow_line_done(tp, f, w);
+	urn_flow_strand_done(tp, f, w);
 	for (unsigned int i = 0; i < w->flow.segs && m; i++) {
 		if (w->flow.voids & 1u << i)
 			continue;

@@ -4,8 +4,8 @@
  * a node.
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
- *   flow_line.c   lines: an owner's messages and packets in a flow, and their turns
- *   flow_dry.c    lines that wait for room in the pool of packets
+ *   flow_strand.c   strands: an owner's messages and packets in a flow, and their turns
+ *   flow_dry.c    strands that wait for room in the pool of packets
  *   flow_tx.c     packets of messages, first and repeated
  *   flow_rx.c     data that came: order, messages
  *   flow_refuse.c refused messages that the sender does not know of yet
@@ -37,12 +37,12 @@ enum {
 	URN_FLOWS_CROWD = 2048,        /* ... beyond these, idle ones go early */
 	URN_FLOW_MAKERS = 4096,        /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
-	URN_FLOW_LINE_BUCKETS = 16384,
-	URN_FLOW_SPARE_LINES = 64, /* lines that are kept for reuse, besides one a flow */
-	URN_FLOW_FRAMES = 16,	   /* packets of a line in a turn */
-	URN_FLOW_LOOK = 16,	   /* lines that are looked at for messages that share a packet */
+	URN_FLOW_STRAND_BUCKETS = 16384,
+	URN_FLOW_SPARE_STRANDS = 64, /* strands that are kept for reuse, besides one a flow */
+	URN_FLOW_FRAMES = 16,	   /* packets of a strand in a turn */
+	URN_FLOW_LOOK = 16,	   /* strands that are looked at for messages that share a packet */
 	URN_FLOW_ACKS = 64,	   /* acknowledgements in a turn of theirs */
-	URN_FLOW_DRY = 16,	   /* owners without room that a turn looks at, and lines of each */
+	URN_FLOW_DRY = 16,	   /* owners without room that a turn looks at, and strands of each */
 	URN_FLOW_FIRST =
 		16, /* packets under way until the node acknowledges the first one of an epoch */
 	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time; the
@@ -84,7 +84,7 @@ enum {
 
 /* Positions of a message in its flow; urn_flow_msg.state. */
 enum urn_flow_msg_state {
-	URN_FLOW_MSG_QUEUED, /* in shorts or longs of its line; pprev is valid */
+	URN_FLOW_MSG_QUEUED, /* in shorts or longs of its strand; pprev is valid */
 	URN_FLOW_MSG_ACTIVE, /* in active of its flow; pprev is valid */
 	URN_FLOW_MSG_SENT,   /* whole, in a packet; work is valid */
 	URN_FLOW_MSG_PARTS,  /* all parts were sent: in packets alone */
@@ -111,12 +111,12 @@ enum urn_flow_flag {
 	URN_FLOWF_SENT = 1 << 6,     /* data was sent since the acknowledgement is owed; valid with URN_FLOWF_ACK */
 };
 
-/* Bits of urn_source.flags of a line, besides those of sources. */
-enum urn_flow_line_flag {
-	URN_FLOWL_READY = 1 << 16,   /* in urn_flow.ready */
-	URN_FLOWL_GATHERS = 1 << 17, /* in the list urn_tp.gathered; with URN_SOURCE_AWAY */
-	URN_FLOWL_DRY = 1 << 18,     /* in the list urn_tp_share.dry; with URN_SOURCE_AWAY */
-	URN_FLOWL_ORPHAN = 1 << 19,  /* its owner has no message in it, and may be gone: in no bucket */
+/* Bits of urn_source.flags of a strand, besides those of sources. */
+enum urn_flow_strand_flag {
+	URN_STRAND_READY = 1 << 16,   /* in urn_flow.ready */
+	URN_STRAND_GATHERS = 1 << 17, /* in the list urn_tp.gathered; with URN_SOURCE_AWAY */
+	URN_STRAND_DRY = 1 << 18,     /* in the list urn_tp_share.dry; with URN_SOURCE_AWAY */
+	URN_STRAND_ORPHAN = 1 << 19,  /* its owner has no message in it, and may be gone: in no bucket */
 };
 
 /* A queue of messages. */
@@ -174,16 +174,16 @@ struct urn_flow_said {
 };
 
 /*
- * A line: the messages and packets of one owner in a flow. The line is the source of the turns in
+ * A strand: the messages and packets of one owner in a flow. The strand is the source of the turns in
  * which the owner's messages are sent, in the owner's share; so a client gets the same turns with one flow as with thousands. A
- * line lives while messages or packets are in it.
+ * strand lives while messages or packets are in it.
  */
-struct urn_flow_line {
+struct urn_flow_strand {
 	struct urn_source_ops_user user; /* first: the place in the schedule; share: the owner's */
-	struct urn_flow *flow;           /* the flow; the same for the line's life */
-	struct urn_flow_line *hash_next; /* in its bucket, or among spare ones; not valid for an orphan */
+	struct urn_flow *flow;           /* the flow; the same for the strand's life */
+	struct urn_flow_strand *hash_next; /* in its bucket, or among spare ones; not valid for an orphan */
 	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
-	TAILQ_ENTRY(urn_flow_line) ready; /* in urn_flow.ready; valid with URN_FLOWL_READY */
+	TAILQ_ENTRY(urn_flow_strand) ready; /* in urn_flow.ready; valid with URN_STRAND_READY */
 	uint32_t msgs;                    /* messages of the owner that the flow has, in any position */
 	uint8_t packets;                  /* packets sent in its turns, and not acknowledged: counted in the share's work */
 	uint8_t lost;                     /* ... those of them that are to be sent again */
@@ -191,10 +191,10 @@ struct urn_flow_line {
 	uint8_t gathered_n : 7;           /* messages since its last turn, at most URN_FLOW_SEGMENTS */
 	uint8_t gone : 1;                 /* a message was let go midway: its turn sends urn_flow.gone */
 };
-_Static_assert(sizeof(struct urn_flow_line) <= 128, "memory of an owner in a flow");
-_Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_line.packets");
+_Static_assert(sizeof(struct urn_flow_strand) <= 128, "memory of an owner in a flow");
+_Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_strand.packets");
 
-TAILQ_HEAD(urn_flow_lines, urn_flow_line);
+TAILQ_HEAD(urn_flow_strands, urn_flow_strand);
 
 struct urn_flow {
 	struct urn_source_ops_user user; /* first: waits for the pace of the flow; no data is sent in its turns */
@@ -207,10 +207,10 @@ struct urn_flow {
 	struct urn_tmpl tmpl;      /* headers to the node; valid with URN_FLOWF_TX */
 	uint64_t tx_epoch;
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
-	struct urn_flow_lines ready;  /* lines with something to send: those with lost packets first, then the
+	struct urn_flow_strands ready;  /* strands with something to send: those with lost packets first, then the
 				       * one that sent longest ago */
-	struct urn_flow_line *line;   /* the line that was found last; NULL: none, or it has gone */
-	struct urn_flow_queue active; /* long messages that are being sent, of all lines, the oldest first */
+	struct urn_flow_strand *strand;   /* the strand that was found last; NULL: none, or it has gone */
+	struct urn_flow_queue active; /* long messages that are being sent, of all strands, the oldest first */
 	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
@@ -268,9 +268,9 @@ struct urn_flows {
 					 URN_FLOW_KEPT_BYTES */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
-	struct urn_flow_line **line_bucket; /* URN_FLOW_LINE_BUCKETS; owner */
-	struct urn_flow_line *spare_lines;  /* lines without an owner, by hash_next; owner */
-	uint32_t spare_lines_n;             /* ... how many */
+	struct urn_flow_strand **strand_bucket; /* URN_FLOW_STRAND_BUCKETS; owner */
+	struct urn_flow_strand *spare_strands;  /* strands without an owner, by hash_next; owner */
+	uint32_t spare_strands_n;             /* ... how many */
 	struct urn_source_ops_user teller;  /* the turns of acknowledgements */
 	struct urn_tp_share telling;        /* ... their place among the clients */
 	struct urn_flow *acks_last;         /* the last one of urn_tp.acks; valid with these */
@@ -299,15 +299,15 @@ urn_flow_queue_init(struct urn_flow_queue *q)
 	q->tail = &q->head;
 }
 
-static inline struct urn_flow_line *
-urn_flow_line_of(struct urn_source *src)
+static inline struct urn_flow_strand *
+urn_flow_strand_of(struct urn_source *src)
 {
-	return (struct urn_flow_line *)src;
+	return (struct urn_flow_strand *)src;
 }
 
-/* True when something is to be sent in the turns of a line that was not sent before. */
+/* True when something is to be sent in the turns of a strand that was not sent before. */
 static inline bool
-urn_flow_line_has_new(const struct urn_flow_line *l)
+urn_flow_strand_has_new(const struct urn_flow_strand *l)
 {
 	return l->shorts.head || l->active || l->longs.head || (unlikely(l->gone) && l->flow->gone_n);
 }
@@ -351,55 +351,55 @@ void urn_flow_renew(struct urn_tp *tp, struct urn_flow *f);
  */
 void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all);
 
-/* ---- flow_line.c */
+/* ---- flow_strand.c */
 
-/* The line of an owner in a flow, made if there is none. owner: NULL: nobody. NULL: no memory */
-struct urn_flow_line *urn_flow_line_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *owner);
-/* Put a message, with its line, into the line's queue; the line's turn is the caller's. */
+/* The strand of an owner in a flow, made if there is none. owner: NULL: nobody. NULL: no memory */
+struct urn_flow_strand *urn_flow_strand_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *owner);
+/* Put a message, with its strand, into the strand's queue; the strand's turn is the caller's. */
 void urn_flow_queue(const struct urn_tp *tp, struct urn_flow_msg *m);
-/* Take a message that was not sent, or not whole, out of its queue; urn_flow_line_settle() is to follow. */
+/* Take a message that was not sent, or not whole, out of its queue; urn_flow_strand_settle() is to follow. */
 void urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m);
-/* The line got something to send. first: in front of the others */
-void urn_flow_line_ready(struct urn_flow_line *l, bool first);
+/* The strand got something to send. first: in front of the others */
+void urn_flow_strand_ready(struct urn_flow_strand *l, bool first);
 /*
- * A line lost a message, a packet, or something to send: it leaves the lists that it has no business
+ * A strand lost a message, a packet, or something to send: it leaves the lists that it has no business
  * in, and goes when it is empty. Without messages it belongs to nobody, for its client may go.
  */
-void urn_flow_line_settle(struct urn_tp *tp, struct urn_flow_line *l);
-/* A line leaves the schedule, and each list of those that wait for a turn. */
-void urn_flow_line_leave(struct urn_tp *tp, struct urn_flow_line *l);
-/* A packet, acknowledged or given up, is none of its line any more; the line may go. */
-void urn_flow_line_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w);
-/* Let lines of the flow have a turn: those with lost packets, and as many as the window has room for. */
+void urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l);
+/* A strand leaves the schedule, and each list of those that wait for a turn. */
+void urn_flow_strand_leave(struct urn_tp *tp, struct urn_flow_strand *l);
+/* A packet, acknowledged or given up, is none of its strand any more; the strand may go. */
+void urn_flow_strand_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w);
+/* Let strands of the flow have a turn: those with lost packets, and as many as the window has room for. */
 void urn_flow_wake(struct urn_tp *tp, struct urn_flow *f);
-/* Free all lines that have an owner, and the spare ones. */
-void urn_flows_free_lines(struct urn_flows *fl);
-/* There are fewer flows: keep fewer spare lines. */
-void urn_flows_trim_lines(struct urn_flows *fl);
-/* Free a line of a flow that ends with its transport; no list has the line. */
-void urn_flow_line_free(struct urn_tp *tp, struct urn_flow_line *l);
+/* Free all strands that have an owner, and the spare ones. */
+void urn_flows_free_strands(struct urn_flows *fl);
+/* There are fewer flows: keep fewer spare strands. */
+void urn_flows_trim_strands(struct urn_flows *fl);
+/* Free a strand of a flow that ends with its transport; no list has the strand. */
+void urn_flow_strand_free(struct urn_tp *tp, struct urn_flow_strand *l);
 
 /* ---- flow_dry.c */
 
-/* True when the owner of a line may take one more entry of the pool for it. */
-bool urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_line *l);
-/* The pool has no work for the owner of a line, which is in no list: the line waits. */
-void urn_flow_dry(struct urn_tp *tp, struct urn_flow_line *l);
-/* Let lines that wait for work have a turn if there is some; asked in each turn with such lines. */
+/* True when the owner of a strand may take one more entry of the pool for it. */
+bool urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_strand *l);
+/* The pool has no work for the owner of a strand, which is in no list: the strand waits. */
+void urn_flow_dry(struct urn_tp *tp, struct urn_flow_strand *l);
+/* Let strands that wait for work have a turn if there is some; asked in each turn with such strands. */
 void urn_flows_refill(struct urn_tp *tp);
-/* A line that waits for work waits no longer. */
-void urn_flow_dry_end(struct urn_tp *tp, struct urn_flow_line *l);
+/* A strand that waits for work waits no longer. */
+void urn_flow_dry_end(struct urn_tp *tp, struct urn_flow_strand *l);
 
 /* ---- flow_tx.c */
 
 /* Packets that the window has room for. */
 uint32_t urn_flow_room(const struct urn_tp *tp, const struct urn_flow *f);
 
-/* Serve a line when all sources of this turn have been served, unless a list has it already. */
-void urn_flow_gather(struct urn_tp *tp, struct urn_flow_line *l);
-/* Let lines send what they got from the sources that were served in this turn. */
+/* Serve a strand when all sources of this turn have been served, unless a list has it already. */
+void urn_flow_gather(struct urn_tp *tp, struct urn_flow_strand *l);
+/* Let strands send what they got from the sources that were served in this turn. */
 void urn_flows_send(struct urn_tp *tp);
-/* Serve a line; urn_source_ops.serve. */
+/* Serve a strand; urn_source_ops.serve. */
 bool urn_flow_serve(struct urn_tp *tp, struct urn_source *src);
 /* Send a frame of a flow, which is complete. loop: to this adapter itself */
 void urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop);

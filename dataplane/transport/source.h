@@ -60,7 +60,7 @@ struct urn_tp_share {
 	uint16_t trace_oldest, trace_newest; /* ordered by when they got them, index in the pool; 0: none (kept.h) */
 	struct urn_source *head, *tail; /* sources with work to do, in the order of their turns; tail valid with head */
 	struct urn_tp_share *next, *prev; /* in the round of clients; valid with head, prev not for the first */
-	/* Lines of flows that wait for work (flow_dry.c), in the order of their turns; dry_tail valid with dry. */
+	/* Strands of flows that wait for work (flow_dry.c), in the order of their turns; dry_tail valid with dry. */
 	struct urn_source *dry, *dry_tail;
 	struct urn_tp_share *dry_next, *dry_prev; /* among the clients with such; valid with dry, dry_prev not for the first */
 };

@@ -235,10 +235,10 @@ struct urn_tp {
 	struct urn_pool congestions;   /* entries of congestion that are free */
 	uint16_t congestion_hand;      /* index looked at last when the pool was empty; 0: none yet */
 	struct urn_flows *flows;       /* flows of this engine (flow_priv.h); owner; NULL: no flow_user */
-	struct urn_source *gathered, *gathered_last; /* lines of flows that got messages in this turn, in order; the last valid with the first */
+	struct urn_source *gathered, *gathered_last; /* strands of flows that got messages in this turn, in order; the last valid with the first */
 	struct urn_flow *acks;         /* flows that owe an acknowledgement; NULL: none */
 	bool gathers;                  /* sources are being served: flows wait for further messages until all have been */
-	struct urn_tp_share *dry, *dry_last; /* clients whose lines of flows wait for work (flow_dry.c); the last valid with the first */
+	struct urn_tp_share *dry, *dry_last; /* clients whose strands of flows wait for work (flow_dry.c); the last valid with the first */
 	uint64_t built;                /* bytes of frames begun so far, from the BTH on */
 	uint16_t trace_hand;           /* index looked at last when the pool was empty; 0: none yet */
 

@@ -87,7 +87,7 @@ answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 	struct flow_sent *s = (struct flow_sent *)m;
 
 	(void)tp;
-	assert_null(m->line);
+	assert_null(m->strand);
 	s->code = code;
 	s->answers++;
 }

@@ -274,7 +274,7 @@ no_place(void **state)
 		flow_net_run(d.n, 5 * US);
 		d.first = k % 2 ? d.second - 2 : d.second - 1;
 	}
-	assert_int_equal(d.much[0].m.line->flow->active_n, URN_FLOW_ACTIVE);
+	assert_int_equal(d.much[0].m.strand->flow->active_n, URN_FLOW_ACTIVE);
 	send_one(&d, 5000, 1, 10 * MS);
 	print_message("%u frames at most before a long message\n", (unsigned int)d.worst);
 	assert_true(d.worst <= 3 * PARTS + TURN);
@@ -308,7 +308,7 @@ silent_nodes(void **state)
 	flow_net_run(d.n, 100 * US);
 	/* Each node may have one packet in any case. */
 	assert_in_range(d.first->work, WORK / 2, WORK / 2 + SILENT);
-	assert_true(tp->sched.n < 3); /* lines without work cost no turns */
+	assert_true(tp->sched.n < 3); /* strands without work cost no turns */
 	assert_non_null(d.first->dry);
 	send_much(&d, 2, LIVE, 900);
 	flow_net_run(d.n, 500 * US);
