@@ -119,7 +119,8 @@ urn_flow_doubt(struct urn_tp *tp, struct urn_flow *f, bool doubted)
 		tp->flows->doubted--;
 }
 
-/* Give up the packets, and strands without an owner, of a flow that ends with its transport. Owners may have gone. */
+/* Give up the packets, and strands without an owner, of a flow that ends with its transport. Owners
+ * may have gone. */
 static void
 drop_rest(struct urn_tp *tp, struct urn_flow *f)
 {
@@ -339,8 +340,8 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, 
 }
 
 /*
- * The strand got a message. While sources are served, the strand waits for messages of others among them, so that
- * they share packets; with a packet's worth of messages it need not wait.
+ * The strand got a message. While sources are served, the strand waits for messages of others among
+ * them, so that they share packets; with a packet's worth of messages it need not wait.
  */
 static void
 gather(struct urn_tp *tp, struct urn_flow_strand *l)
@@ -414,7 +415,8 @@ void_segment(struct urn_work *w, const struct urn_flow_msg *m)
 	}
 }
 
-/* A long message is let go before it was sent whole: its packets tell the node that no part follows. */
+/* A long message is let go before it was sent whole: its packets tell the node that no part
+ * follows. */
 static void
 void_parts(struct urn_flow_strand *l, const struct urn_flow_msg *m)
 {
@@ -514,7 +516,8 @@ drop_queue(struct urn_tp *tp, struct urn_flow_queue *q, bool all, struct urn_flo
 	}
 }
 
-/* Take messages that wait off their queues, and let strands settle. all: messages of which nothing was sent, too */
+/* Take messages that wait off their queues, and let strands settle. all: messages of which nothing
+ * was sent, too */
 static void
 drop_waiting(struct urn_tp *tp, struct urn_flow *f, bool all, struct urn_flow_msg **doomed)
 {

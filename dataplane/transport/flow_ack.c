@@ -107,7 +107,8 @@ tell_once(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_said *s)
 	return true;
 }
 
-/* Send the acknowledgement that is owed, more than one if new refusals need them. returns: false: no room now */
+/* Send the acknowledgement that is owed, more than one if new refusals need them. returns: false:
+ * no room now */
 static bool
 tell(struct urn_tp *tp, struct urn_flow *f)
 {
@@ -183,7 +184,8 @@ urn_flows_tell(struct urn_tp *tp)
 		urn_sched_add(&tp->sched, &fl->teller.source);
 }
 
-/* A turn of acknowledgements that are owed since an earlier turn. returns: true when some are left */
+/* A turn of acknowledgements that are owed since an earlier turn. returns: true when some are left
+ */
 static bool
 serve(struct urn_tp *tp, struct urn_source *src)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows: strands that wait for work. A packet in flight takes an entry of the pool of work until it is
- * acknowledged, and nodes may be silent. The pool leaves a client with many entries without another
- * one while there are some for others (pool.h). A node that is silent may have only half as many as
- * are left, so that silent nodes of a client do not take what its other nodes need. Strands without
- * work leave the schedule: they may be thousands, and each turn would try them all.
+ * Flows: strands that wait for work. A packet in flight takes an entry of the pool of work until it
+ * is acknowledged, and nodes may be silent. The pool leaves a client with many entries without
+ * another one while there are some for others (pool.h). A node that is silent may have only half as
+ * many as are left, so that silent nodes of a client do not take what its other nodes need. Strands
+ * without work leave the schedule: they may be thousands, and each turn would try them all.
  *
  *   tp->dry ─► client ─► client ─► ...      a turn looks at URN_FLOW_DRY of them
  *                │          └─ dry: strand
@@ -13,7 +13,8 @@
 #include "transport/flow_priv.h"
 #include "transport/pool.h"
 
-/* True when packets are in flight to a node that has acknowledged nothing yet, or is late with it. */
+/* True when packets are in flight to a node that has acknowledged nothing yet, or is late with it.
+ */
 static bool
 is_silent(const struct urn_flow *f)
 {

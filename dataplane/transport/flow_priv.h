@@ -32,17 +32,18 @@
 enum {
 	URN_FLOWS_MAX = 65536,		      /* flows of an engine and adapter */
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
-	URN_FLOWS_DOUBTED = 2048,      /* flows with URN_FLOWF_DOUBTED; beyond, senders are asked first */
-	URN_FLOWS_OWNER = 4096,        /* flows that messages of a bucket of makers made */
-	URN_FLOWS_CROWD = 2048,        /* ... beyond these, idle ones go early */
-	URN_FLOW_MAKERS = 4096,        /* buckets of owners, for the bound of flows */
+	URN_FLOWS_DOUBTED =
+		2048,		/* flows with URN_FLOWF_DOUBTED; beyond, senders are asked first */
+	URN_FLOWS_OWNER = 4096, /* flows that messages of a bucket of makers made */
+	URN_FLOWS_CROWD = 2048, /* ... beyond these, idle ones go early */
+	URN_FLOW_MAKERS = 4096, /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_STRAND_BUCKETS = 16384,
 	URN_FLOW_SPARE_STRANDS = 64, /* strands that are kept for reuse, besides one a flow */
-	URN_FLOW_FRAMES = 16,	   /* packets of a strand in a turn */
-	URN_FLOW_LOOK = 16,	   /* strands that are looked at for messages that share a packet */
-	URN_FLOW_ACKS = 64,	   /* acknowledgements in a turn of theirs */
-	URN_FLOW_DRY = 16,	   /* owners without room that a turn looks at, and strands of each */
+	URN_FLOW_FRAMES = 16,	     /* packets of a strand in a turn */
+	URN_FLOW_LOOK = 16, /* strands that are looked at for messages that share a packet */
+	URN_FLOW_ACKS = 64, /* acknowledgements in a turn of theirs */
+	URN_FLOW_DRY = 16,  /* owners without room that a turn looks at, and strands of each */
 	URN_FLOW_FIRST =
 		16, /* packets under way until the node acknowledges the first one of an epoch */
 	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time; the
@@ -59,7 +60,7 @@ enum {
 	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
 					   at the same time */
-	URN_FLOW_TIMEOUT = 16,	    /* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
+	URN_FLOW_TIMEOUT = 16,		/* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
 	URN_FLOW_RETRIES = 7,
 	/* The key of a flow besides the node's address: 8 bits. */
 	URN_FLOW_KEY_ENGINE = 0x0f,    /* engine of the node */
@@ -98,17 +99,20 @@ enum urn_flow_packet_state {
 };
 
 enum urn_flow_flag {
-	URN_FLOWF_ACK = 1 << 0,    /* an acknowledgement is owed */
-	URN_FLOWF_MARKED = 1 << 1, /* packets came with a mark since the last one */
-	URN_FLOWF_LOOP = 1 << 2,   /* the node is this adapter */
-	URN_FLOWF_MAC = 1 << 3,    /* tmpl has the node's MAC address */
-	URN_FLOWF_RX = 1 << 4,     /* made by a packet that came: counts in urn_flows.rx */
-	URN_FLOWF_TX = 1 << 5,     /* tmpl, tx and tx_epoch are made */
+	URN_FLOWF_ACK = 1 << 0,	     /* an acknowledgement is owed */
+	URN_FLOWF_MARKED = 1 << 1,   /* packets came with a mark since the last one */
+	URN_FLOWF_LOOP = 1 << 2,     /* the node is this adapter */
+	URN_FLOWF_MAC = 1 << 3,	     /* tmpl has the node's MAC address */
+	URN_FLOWF_RX = 1 << 4,	     /* made by a packet that came: counts in urn_flows.rx */
+	URN_FLOWF_TX = 1 << 5,	     /* tmpl, tx and tx_epoch are made */
 	URN_FLOWF_ACK_LATE = 1 << 7, /* the acknowledgement let data go first, in the turn before */
 	URN_FLOWF_STALLED = 1 << 8,  /* a message stalled and lost its place; stalled_id is valid */
-	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for; asked_at is valid */
-	URN_FLOWF_DOUBTED = 1 << 10, /* rx_epoch may be forged: no packet of it named our start; counts in urn_flows.doubted */
-	URN_FLOWF_SENT = 1 << 6,     /* data was sent since the acknowledgement is owed; valid with URN_FLOWF_ACK */
+	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for;
+					asked_at is valid */
+	URN_FLOWF_DOUBTED = 1 << 10, /* rx_epoch may be forged: no packet of it named our start;
+					counts in urn_flows.doubted */
+	URN_FLOWF_SENT = 1 << 6,     /* data was sent since the acknowledgement is owed; valid with
+					URN_FLOWF_ACK */
 };
 
 /* Bits of urn_source.flags of a strand, besides those of sources. */
@@ -116,7 +120,8 @@ enum urn_flow_strand_flag {
 	URN_STRAND_READY = 1 << 16,   /* in urn_flow.ready */
 	URN_STRAND_GATHERS = 1 << 17, /* in the list urn_tp.gathered; with URN_SOURCE_AWAY */
 	URN_STRAND_DRY = 1 << 18,     /* in the list urn_tp_share.dry; with URN_SOURCE_AWAY */
-	URN_STRAND_ORPHAN = 1 << 19,  /* its owner has no message in it, and may be gone: in no bucket */
+	URN_STRAND_ORPHAN =
+		1 << 19, /* its owner has no message in it, and may be gone: in no bucket */
 };
 
 /* A queue of messages. */
@@ -174,22 +179,25 @@ struct urn_flow_said {
 };
 
 /*
- * A strand: the messages and packets of one owner in a flow. The strand is the source of the turns in
- * which the owner's messages are sent, in the owner's share; so a client gets the same turns with one flow as with thousands. A
- * strand lives while messages or packets are in it.
+ * A strand: the messages and packets of one owner in a flow. The strand is the source of the turns
+ * in which the owner's messages are sent, in the owner's share; so a client gets the same turns
+ * with one flow as with thousands. A strand lives while messages or packets are in it.
  */
 struct urn_flow_strand {
 	struct urn_source_ops_user user; /* first: the place in the schedule; share: the owner's */
-	struct urn_flow *flow;           /* the flow; the same for the strand's life */
-	struct urn_flow_strand *hash_next; /* in its bucket, or among spare ones; not valid for an orphan */
-	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
+	struct urn_flow *flow;		 /* the flow; the same for the strand's life */
+	struct urn_flow_strand
+		*hash_next; /* in its bucket, or among spare ones; not valid for an orphan */
+	struct urn_flow_queue shorts,
+		longs; /* messages not sent yet; long ones wait until few are active */
 	TAILQ_ENTRY(urn_flow_strand) ready; /* in urn_flow.ready; valid with URN_STRAND_READY */
-	uint32_t msgs;                    /* messages of the owner that the flow has, in any position */
-	uint8_t packets;                  /* packets sent in its turns, and not acknowledged: counted in the share's work */
-	uint8_t lost;                     /* ... those of them that are to be sent again */
-	uint8_t active;                   /* messages of it in urn_flow.active */
-	uint8_t gathered_n : 7;           /* messages since its last turn, at most URN_FLOW_SEGMENTS */
-	uint8_t gone : 1;                 /* a message was let go midway: its turn sends urn_flow.gone */
+	uint32_t msgs;	 /* messages of the owner that the flow has, in any position */
+	uint8_t packets; /* packets sent in its turns, and not acknowledged: counted in the share's
+			    work */
+	uint8_t lost;	 /* ... those of them that are to be sent again */
+	uint8_t active;	 /* messages of it in urn_flow.active */
+	uint8_t gathered_n : 7; /* messages since its last turn, at most URN_FLOW_SEGMENTS */
+	uint8_t gone : 1;	/* a message was let go midway: its turn sends urn_flow.gone */
 };
 _Static_assert(sizeof(struct urn_flow_strand) <= 128, "memory of an owner in a flow");
 _Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_strand.packets");
@@ -197,9 +205,10 @@ _Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_strand.packets");
 TAILQ_HEAD(urn_flow_strands, urn_flow_strand);
 
 struct urn_flow {
-	struct urn_source_ops_user user; /* first: waits for the pace of the flow; no data is sent in its turns */
+	struct urn_source_ops_user
+		user; /* first: waits for the pace of the flow; no data is sent in its turns */
 	struct urn_flow *hash_next;      /* in its bucket */
-	struct urn_flow *ack_next;       /* in urn_flows.acks; valid with URN_FLOWF_ACK */
+	struct urn_flow *ack_next;	 /* in urn_flows.acks; valid with URN_FLOWF_ACK */
 	uint8_t gid[16];                 /* the node */
 
 	/* ---- sending */
@@ -207,15 +216,18 @@ struct urn_flow {
 	struct urn_tmpl tmpl;      /* headers to the node; valid with URN_FLOWF_TX */
 	uint64_t tx_epoch;
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
-	struct urn_flow_strands ready;  /* strands with something to send: those with lost packets first, then the
-				       * one that sent longest ago */
-	struct urn_flow_strand *strand;   /* the strand that was found last; NULL: none, or it has gone */
-	struct urn_flow_queue active; /* long messages that are being sent, of all strands, the oldest first */
+	struct urn_flow_strands ready; /* strands with something to send: those with lost packets
+					* first, then the one that sent longest ago */
+	struct urn_flow_strand
+		*strand; /* the strand that was found last; NULL: none, or it has gone */
+	struct urn_flow_queue
+		active; /* long messages that are being sent, of all strands, the oldest first */
 	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
 	uint32_t next_id;          /* id of the long message that was begun last */
-	uint32_t gone[URN_FLOW_ACTIVE]; /* ids of long messages that were let go midway: the node is to be told; gone_n are valid */
+	uint32_t gone[URN_FLOW_ACTIVE]; /* ids of long messages that were let go midway: the node is
+					   to be told; gone_n are valid */
 
 	/* ---- receiving */
 	uint64_t rx_epoch;         /* 0: nothing came yet */
@@ -240,7 +252,8 @@ struct urn_flow {
 	uint16_t congestion;       /* state of congestion, by index; 0: none */
 	uint16_t out, lost;        /* packets in flight; packets to be sent again */
 	uint16_t wholes_n;         /* entries of wholes */
-	uint16_t maker;            /* bucket of the owner whose message made the flow, and 1: counts in urn_flows.made; 0: none */
+	uint16_t maker; /* bucket of the owner whose message made the flow, and 1: counts in
+			   urn_flows.made; 0: none */
 	uint16_t asked_at;         /* units of 2^20 ns, wraps: when the wait for the MAC address began; valid with URN_FLOWF_ASKS */
 };
 _Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
@@ -269,12 +282,13 @@ struct urn_flows {
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
 	struct urn_flow_strand **strand_bucket; /* URN_FLOW_STRAND_BUCKETS; owner */
-	struct urn_flow_strand *spare_strands;  /* strands without an owner, by hash_next; owner */
-	uint32_t spare_strands_n;             /* ... how many */
-	struct urn_source_ops_user teller;  /* the turns of acknowledgements */
-	struct urn_tp_share telling;        /* ... their place among the clients */
-	struct urn_flow *acks_last;         /* the last one of urn_tp.acks; valid with these */
-	uint32_t acks_n, acks_old;          /* flows there; those of them, from the first on, since an earlier turn */
+	struct urn_flow_strand *spare_strands;	/* strands without an owner, by hash_next; owner */
+	uint32_t spare_strands_n;		/* ... how many */
+	struct urn_source_ops_user teller;	/* the turns of acknowledgements */
+	struct urn_tp_share telling;		/* ... their place among the clients */
+	struct urn_flow *acks_last;		/* the last one of urn_tp.acks; valid with these */
+	uint32_t acks_n,
+		acks_old; /* flows there; those of them, from the first on, since an earlier turn */
 	struct urn_flow_refusals *spare; /* taken when a message is refused; NULL: none now */
 	struct urn_flow_refusals *spare_large; /* the same with places for a whole window */
 	uint32_t large;            /* flows with such places, at most URN_FLOW_REFUSALS_LARGE */
@@ -309,7 +323,8 @@ urn_flow_strand_of(struct urn_source *src)
 static inline bool
 urn_flow_strand_has_new(const struct urn_flow_strand *l)
 {
-	return l->shorts.head || l->active || l->longs.head || (unlikely(l->gone) && l->flow->gone_n);
+	return l->shorts.head || l->active || l->longs.head ||
+	       (unlikely(l->gone) && l->flow->gone_n);
 }
 
 /* True when something is to be sent, new or again. */
@@ -354,23 +369,27 @@ void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all
 /* ---- flow_strand.c */
 
 /* The strand of an owner in a flow, made if there is none. owner: NULL: nobody. NULL: no memory */
-struct urn_flow_strand *urn_flow_strand_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *owner);
+struct urn_flow_strand *urn_flow_strand_get(struct urn_tp *tp, struct urn_flow *f,
+					    struct urn_tp_share *owner);
 /* Put a message, with its strand, into the strand's queue; the strand's turn is the caller's. */
 void urn_flow_queue(const struct urn_tp *tp, struct urn_flow_msg *m);
-/* Take a message that was not sent, or not whole, out of its queue; urn_flow_strand_settle() is to follow. */
+/* Take a message that was not sent, or not whole, out of its queue; urn_flow_strand_settle() is to
+ * follow. */
 void urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m);
 /* The strand got something to send. first: in front of the others */
 void urn_flow_strand_ready(struct urn_flow_strand *l, bool first);
 /*
- * A strand lost a message, a packet, or something to send: it leaves the lists that it has no business
- * in, and goes when it is empty. Without messages it belongs to nobody, for its client may go.
+ * A strand lost a message, a packet, or something to send: it leaves the lists that it has no
+ * business in, and goes when it is empty. Without messages it belongs to nobody, for its client may
+ * go.
  */
 void urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l);
 /* A strand leaves the schedule, and each list of those that wait for a turn. */
 void urn_flow_strand_leave(struct urn_tp *tp, struct urn_flow_strand *l);
 /* A packet, acknowledged or given up, is none of its strand any more; the strand may go. */
 void urn_flow_strand_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w);
-/* Let strands of the flow have a turn: those with lost packets, and as many as the window has room for. */
+/* Let strands of the flow have a turn: those with lost packets, and as many as the window has room
+ * for. */
 void urn_flow_wake(struct urn_tp *tp, struct urn_flow *f);
 /* Free all strands that have an owner, and the spare ones. */
 void urn_flows_free_strands(struct urn_flows *fl);
@@ -385,7 +404,8 @@ void urn_flow_strand_free(struct urn_tp *tp, struct urn_flow_strand *l);
 bool urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_strand *l);
 /* The pool has no work for the owner of a strand, which is in no list: the strand waits. */
 void urn_flow_dry(struct urn_tp *tp, struct urn_flow_strand *l);
-/* Let strands that wait for work have a turn if there is some; asked in each turn with such strands. */
+/* Let strands that wait for work have a turn if there is some; asked in each turn with such
+ * strands. */
 void urn_flows_refill(struct urn_tp *tp);
 /* A strand that waits for work waits no longer. */
 void urn_flow_dry_end(struct urn_tp *tp, struct urn_flow_strand *l);
@@ -465,8 +485,9 @@ void urn_flow_owe(struct urn_tp *tp, struct urn_flow *f);
 /* Prepare the turns of acknowledgements. */
 void urn_flows_init_acks(struct urn_flows *fl);
 /*
- * Send acknowledgements at the end of a turn. Data goes first, for a turn at most: a program that answers a message
- * waits for the answer's way, and the sender of the message for both. Those without room have turns of their own.
+ * Send acknowledgements at the end of a turn. Data goes first, for a turn at most: a program that
+ * answers a message waits for the answer's way, and the sender of the message for both. Those
+ * without room have turns of their own.
  */
 void urn_flows_tell(struct urn_tp *tp);
 /* An acknowledgement came from a node; own: URN_FLOW_KEY_OWN bits of the address it went to; takes m. */

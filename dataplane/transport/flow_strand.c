@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows: strands. A strand has the messages of one owner, a client, that wait in a flow, and the owner's
- * packets in flight. The strand is the source of their turns, in the owner's share of the schedule.
+ * Flows: strands. A strand has the messages of one owner, a client, that wait in a flow, and the
+ * owner's packets in flight. The strand is the source of their turns, in the owner's share of the
+ * schedule.
  *
  *   client 1 ── sets, and strands ──┐             ┌── flow ── window, PSNs ──► node
  *                 strand ───────────┼─ schedule ──┤
@@ -11,9 +12,10 @@
  * one, and sends URN_FLOW_FRAMES packets, whatever number of nodes its messages go to. A flow is
  * reached from each client that has messages in it: a message waits for those of its own client.
  *
- * Strands of a flow share the flow's window. A strand that finds the window closed leaves the schedule,
- * and keeps its place in urn_flow.ready; the strand that sent longest ago has its turn first when
- * there is room. A turn in which packets of one strand leave room takes messages of the others along.
+ * Strands of a flow share the flow's window. A strand that finds the window closed leaves the
+ * schedule, and keeps its place in urn_flow.ready; the strand that sent longest ago has its turn
+ * first when there is room. A turn in which packets of one strand leave room takes messages of the
+ * others along.
  *
  * Two other designs were not taken. A flow in the share of the client whose message is the first in
  * a common queue: the message of another client behind it waits for all flows of that client. A

@@ -191,7 +191,8 @@ send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 
 /* ---- new packets */
 
-/* Put short messages of a strand into a packet, as many as fit. tail: link behind the packet's last one. returns: bytes left */
+/* Put short messages of a strand into a packet, as many as fit. tail: link behind the packet's last
+ * one. returns: bytes left */
 static uint32_t
 fill(struct urn_flow_strand *l, struct urn_work *w, uint32_t room, struct urn_flow_msg ***tail)
 {
@@ -211,9 +212,11 @@ fill(struct urn_flow_strand *l, struct urn_work *w, uint32_t room, struct urn_fl
 	return room;
 }
 
-/* Messages of the other strands share the room that a packet of a strand has left. returns: bytes left */
+/* Messages of the other strands share the room that a packet of a strand has left. returns: bytes
+ * left */
 static uint32_t
-fill_up(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w, uint32_t room, struct urn_flow_msg **tail)
+fill_up(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w, uint32_t room,
+	struct urn_flow_msg **tail)
 {
 	struct urn_flow_strand *other = TAILQ_FIRST(&l->flow->ready), *next;
 
@@ -246,9 +249,10 @@ fill_whole(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 }
 
 /*
- * The long message whose part is sent next: of those of the strand the one with the fewest bytes left, so that
- * a message that began ends soon, and short ones wait for little. The oldest has one turn in OLDEST_TURN:
- * those behind it can't hold it up for ever. A strand whose messages wait until others end helps these.
+ * The long message whose part is sent next: of those of the strand the one with the fewest bytes
+ * left, so that a message that began ends soon, and short ones wait for little. The oldest has one
+ * turn in OLDEST_TURN: those behind it can't hold it up for ever. A strand whose messages wait
+ * until others end helps these.
  */
 static struct urn_flow_msg *
 next_long(const struct urn_flow_strand *l)
@@ -295,8 +299,8 @@ fill_part(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 }
 
 /*
- * Let more long messages of a strand take turns. The last place is for strands that have no other, so
- * that the messages of one owner do not keep out those of the next.
+ * Let more long messages of a strand take turns. The last place is for strands that have no other,
+ * so that the messages of one owner do not keep out those of the next.
  */
 static void
 activate(struct urn_flow_strand *l)
@@ -323,8 +327,9 @@ fill_gone(struct urn_flow *f, struct urn_work *w)
 }
 
 /*
- * Choose the contents of a new packet. Messages that were let go come first: no further one begins before the node can
- * drop them, and so gone has room. Short messages and parts of long ones take turns.
+ * Choose the contents of a new packet. Messages that were let go come first: no further one begins
+ * before the node can drop them, and so gone has room. Short messages and parts of long ones take
+ * turns.
  */
 static void
 fill_new(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
@@ -439,8 +444,8 @@ reachable(struct urn_tp *tp, struct urn_flow *f)
 }
 
 /*
- * The window. A node that may not be there gets few packets: all of them are repeated at each timeout, in turns that
- * other strands of the client wait for.
+ * The window. A node that may not be there gets few packets: all of them are repeated at each
+ * timeout, in turns that other strands of the client wait for.
  */
 static inline uint32_t
 most_out(const struct urn_flow *f)
@@ -451,7 +456,8 @@ most_out(const struct urn_flow *f)
 uint32_t
 urn_flow_room(const struct urn_tp *tp, const struct urn_flow *f)
 {
-	uint32_t most = most_out(f), out = urn_psn_tx_out(&f->tx), window = urn_psn_peer(tp, &f->tx)->window;
+	uint32_t most = most_out(f), out = urn_psn_tx_out(&f->tx),
+		 window = urn_psn_peer(tp, &f->tx)->window;
 
 	if (out >= most || f->out >= window)
 		return 0;
@@ -464,7 +470,8 @@ window_open(const struct urn_tp *tp, const struct urn_flow *f)
 	return urn_psn_tx_out(&f->tx) < most_out(f) && f->out < urn_psn_peer(tp, &f->tx)->window;
 }
 
-/* Send data of a strand. returns: true when there is more to send, and nothing to wait for but room */
+/* Send data of a strand. returns: true when there is more to send, and nothing to wait for but room
+ */
 static bool
 send_data(struct urn_tp *tp, struct urn_flow_strand *l)
 {
@@ -488,7 +495,9 @@ send_data(struct urn_tp *tp, struct urn_flow_strand *l)
 				return true;
 			URN_COUNT(tp, FLOW_DRY);
 			urn_flow_dry(tp, l);
-			urn_flow_wake(tp, f); /* another strand may have waited for the turn of this one */
+			urn_flow_wake(
+				tp,
+				f); /* another strand may have waited for the turn of this one */
 			return false;
 		}
 		if (!send_new(tp, l, w))
@@ -532,12 +541,14 @@ serve(struct urn_tp *tp, struct urn_flow_strand *l)
 	bool more;
 
 	l->gathered_n = 0;
-	if (unlikely(!reachable(tp, l->flow))) /* the flow may have failed, and the strand be gone */
+	if (unlikely(
+		    !reachable(tp, l->flow))) /* the flow may have failed, and the strand be gone */
 		return false;
 	more = send_data(tp, l);
 	if (l->flow->sent_no != sent_no)
 		step_back(l);
-	if (more) /* the next turn comes in its order: the strand need not wait for messages, nor for frames of others */
+	if (more) /* the next turn comes in its order: the strand need not wait for messages, nor
+		     for frames of others */
 		l->gathered_n = URN_FLOW_SEGMENTS;
 	else if (!(l->user.source.flags & URN_STRAND_DRY))
 		urn_flow_strand_settle(tp, l);

@@ -345,8 +345,8 @@ flow_qid(unsigned int slot)
 }
 
 uint8_t
-flow_send_as(struct flow_net *n, unsigned int from, const uint8_t gid[16], struct urn_tp_share *owner,
-	     uint32_t len, uint32_t tag, struct flow_sent *s)
+flow_send_as(struct flow_net *n, unsigned int from, const uint8_t gid[16],
+	     struct urn_tp_share *owner, uint32_t len, uint32_t tag, struct flow_sent *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->data = malloc(len + 4);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flows: clients have turns, and shares of the packets in flight (doc/inside/messages.md "Turns"). */
+/* Flows: clients have turns, and shares of the packets in flight (doc/inside/messages.md "Turns").
+ */
 #include "flow_net.h"
 
 #include "wire/hdr.h"
@@ -14,9 +15,10 @@
 #define MS 1000000ull
 
 enum {
-	CROWD = 2000,                           /* nodes that the first client sends to */
-	EACH = URN_FLOW_FIRST,                  /* messages to each of them, a packet each */
-	TURN = URN_TP_TX + 2 * URN_FLOW_FRAMES, /* frames that may leave before a message that has just come */
+	CROWD = 2000,	       /* nodes that the first client sends to */
+	EACH = URN_FLOW_FIRST, /* messages to each of them, a packet each */
+	TURN = URN_TP_TX +
+	       2 * URN_FLOW_FRAMES, /* frames that may leave before a message that has just come */
 };
 
 /* Two clients of node 0. The first sends much, the second a message now and then, to node 1. */
@@ -25,11 +27,13 @@ struct duel {
 	struct urn_tp_share *first, *second;
 	struct flow_sent *much; /* messages of the first client */
 	unsigned int much_n;
-	uint64_t data;          /* frames of data that node 0 sent */
-	uint64_t before, worst; /* frames among those that went out before the second client's message; the most */
-	uint32_t tag;           /* tag of the message that the second client waits for; 0: none */
-	bool out;               /* it went out */
-	uint64_t run, longest;  /* frames of data to other nodes than 1 since the last one to it; the most */
+	uint64_t data;		/* frames of data that node 0 sent */
+	uint64_t before, worst; /* frames among those that went out before the second client's
+				   message; the most */
+	uint32_t tag;		/* tag of the message that the second client waits for; 0: none */
+	bool out;		/* it went out */
+	uint64_t run, longest; /* frames of data to other nodes than 1 since the last one to it; the
+				  most */
 };
 
 /* True when a frame carries a message with this tag. */
@@ -102,8 +106,9 @@ send_much(struct duel *d, unsigned int node, unsigned int messages, uint32_t len
 		gid[15] = (uint8_t)(node + 1);
 	}
 	for (unsigned int i = 0; i < messages; i++)
-		assert_int_equal(flow_send_as(d->n, 0, gid, d->first, len, 1, &d->much[d->much_n++]),
-				 URN_MSG_PENDING);
+		assert_int_equal(
+			flow_send_as(d->n, 0, gid, d->first, len, 1, &d->much[d->much_n++]),
+			URN_MSG_PENDING);
 }
 
 /* The second client sends a message, and waits for the answer. */
@@ -127,8 +132,8 @@ send_one(struct duel *d, uint32_t len, uint32_t tag, uint64_t most)
 }
 
 /*
- * DB-6: a client with packets for 2,000 nodes, first and repeated: a message of another client waits
- * for the frames of one turn.
+ * DB-6: a client with packets for 2,000 nodes, first and repeated: a message of another client
+ * waits for the frames of one turn.
  */
 static void
 many_nodes(void **state)
@@ -185,7 +190,8 @@ turns_alternate(void **state)
 	send_many(&d, s, RTE_DIM(s));
 	flow_net_run(d.n, FLOW_NET_STEP);
 	d.run = d.longest = 0;
-	flow_net_run(d.n, FLOW_NET_STEP / 2); /* one turn: there is something to send all the time */
+	flow_net_run(d.n,
+		     FLOW_NET_STEP / 2); /* one turn: there is something to send all the time */
 	print_message("%u frames at most between two\n", (unsigned int)d.longest);
 	assert_int_equal(d.longest, URN_FLOW_FRAMES);
 	wait_many(&d, s, RTE_DIM(s));
@@ -291,7 +297,8 @@ wait_much(struct duel *d)
 		assert_int_equal(d->much[i].answers, 1);
 }
 
-/* DB-6: silent nodes take half of the packets in flight at most; the client's other nodes, and other clients, go on. */
+/* DB-6: silent nodes take half of the packets in flight at most; the client's other nodes, and
+ * other clients, go on. */
 static void
 silent_nodes(void **state)
 {
@@ -324,7 +331,8 @@ silent_nodes(void **state)
 	close_duel(&d);
 }
 
-/* DB-6: nodes that answered before and are silent now: one of nine parts of the packets is left for others. */
+/* DB-6: nodes that answered before and are silent now: one of nine parts of the packets is left for
+ * others. */
 static void
 last_entries(void **state)
 {
@@ -364,7 +372,8 @@ client_goes(void **state)
 		tp = d.n->node[0].tp;
 		for (unsigned int i = 0; i < NODES; i++)
 			send_much(&d, 3 + i, EACH * 2, round == 1 ? 5000 : 900);
-		flow_net_run(d.n, (round == 1 ? 5 : 3000) * US); /* some packets are lost, or none yet */
+		flow_net_run(d.n,
+			     (round == 1 ? 5 : 3000) * US); /* some packets are lost, or none yet */
 		assert_true(d.first->work > 0);
 		for (unsigned int i = 0; i < d.much_n; i++)
 			urn_flow_forget(tp, &d.much[i].m);
@@ -404,12 +413,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(many_nodes),	cmocka_unit_test(turns_alternate),
-		cmocka_unit_test(same_flow),	cmocka_unit_test(same_window),
+		cmocka_unit_test(many_nodes),	 cmocka_unit_test(turns_alternate),
+		cmocka_unit_test(same_flow),	 cmocka_unit_test(same_window),
 		cmocka_unit_test(long_messages), cmocka_unit_test(no_place),
-		cmocka_unit_test(silent_nodes),
-		cmocka_unit_test(last_entries), cmocka_unit_test(client_goes),
-		cmocka_unit_test(acknowledgements),
+		cmocka_unit_test(silent_nodes),	 cmocka_unit_test(last_entries),
+		cmocka_unit_test(client_goes),	 cmocka_unit_test(acknowledgements),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
