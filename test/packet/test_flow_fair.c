@@ -287,6 +287,38 @@ no_place(void **state)
 	close_duel(&d);
 }
 
+/*
+ * DB-6: eight clients have all places of a flow, each with one long message after the other: a
+ * ninth one has the place of the message that ends first.
+ */
+static void
+places_go_round(void **state)
+{
+	enum { EIGHT = URN_FLOW_ACTIVE, MESSAGES = 100, LEN = 40 * 1000 };
+	struct urn_tp_share owner[EIGHT] = {0}, *first;
+	struct duel d;
+
+	(void)state;
+	open_duel(&d, 100000, EIGHT * MESSAGES);
+	first = d.first;
+	send_one(&d, 900, 0, MS);
+	for (unsigned int k = 0; k < EIGHT; k++) {
+		d.first = &owner[k];
+		send_much(&d, 1, 1, LEN);
+	}
+	flow_net_run(d.n, 5 * US); /* each has a place */
+	for (unsigned int k = 0; k < EIGHT; k++) {
+		d.first = &owner[k];
+		send_much(&d, 1, MESSAGES - 1, LEN);
+	}
+	d.first = first;
+	for (uint32_t i = 0; i < 10; i++)
+		send_one(&d, 5000, 1 + i, 10 * MS);
+	print_message("%u frames at most before a long message\n", (unsigned int)d.worst);
+	assert_true(d.worst <= 3 * (EIGHT + 1) * URN_FLOW_FRAMES);
+	close_duel(&d);
+}
+
 /* Wait until all messages of the first client have an answer. */
 static void
 wait_much(struct duel *d)
@@ -413,11 +445,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(many_nodes),	 cmocka_unit_test(turns_alternate),
-		cmocka_unit_test(same_flow),	 cmocka_unit_test(same_window),
-		cmocka_unit_test(long_messages), cmocka_unit_test(no_place),
-		cmocka_unit_test(silent_nodes),	 cmocka_unit_test(last_entries),
-		cmocka_unit_test(client_goes),	 cmocka_unit_test(acknowledgements),
+		cmocka_unit_test(many_nodes),	    cmocka_unit_test(turns_alternate),
+		cmocka_unit_test(same_flow),	    cmocka_unit_test(same_window),
+		cmocka_unit_test(long_messages),    cmocka_unit_test(no_place),
+		cmocka_unit_test(places_go_round),  cmocka_unit_test(silent_nodes),
+		cmocka_unit_test(last_entries),	    cmocka_unit_test(client_goes),
+		cmocka_unit_test(acknowledgements),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
