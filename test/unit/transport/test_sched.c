@@ -245,7 +245,7 @@ test_due(void **state)
 	(void)state;
 	told = 0;
 	urn_sched_wake(&tp, &pace);
-	pass(20000000 * TICK); /* as far as the wheel reaches */
+	pass(20000000 * TICK); /* the wheel does not reach further */
 	assert_int_equal(told, 0);
 	assert_int_equal(tp.wheel.count, 1);
 	pass(30000001 * TICK);
