@@ -233,13 +233,14 @@ tell_due(struct urn_tp *of, struct urn_source *src)
 	told++;
 }
 
-/* A source with operations that knows what to do when its time has come is told, and has no turn. */
+/* A source with operations that knows what to do when its time has come is told, and has no turn.
+ */
 static void
 test_due(void **state)
 {
 	static const struct urn_source_ops ops = {.due = tell_due};
-	struct urn_source_ops_user user = {
-		.source = {.kind = URN_SOURCE_OPS, .share = &client[0]}, .ops = &ops};
+	struct urn_source_ops_user user = {.source = {.kind = URN_SOURCE_OPS, .share = &client[0]},
+					   .ops = &ops};
 	struct urn_pace pace = {.source = &user.source, .not_before = 30000000 * TICK};
 
 	(void)state;
@@ -262,8 +263,13 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(test_many_against_one), TEST(test_newcomer), TEST(test_order), TEST(test_leave),
-		TEST(test_not_before),       TEST(test_late),     TEST(test_unpark),
+		TEST(test_many_against_one),
+		TEST(test_newcomer),
+		TEST(test_order),
+		TEST(test_leave),
+		TEST(test_not_before),
+		TEST(test_late),
+		TEST(test_unpark),
 		TEST(test_due),
 	};
 
