@@ -23,6 +23,7 @@ urn_am_create(unsigned int engine, uint64_t seed, bool unregistered)
 	am->tags = urn_rnd_at(seed, 2) >> 17; /* 48 bits in all: room for 2^47 */
 	am->user.ops = &urn_am_late_ops;
 	am->user.source.kind = URN_SOURCE_OPS;
+	am->user.source.share = &am->replying;
 	TAILQ_INIT(&am->late);
 	TAILQ_INIT(&am->touched);
 	TAILQ_INIT(&am->untold);

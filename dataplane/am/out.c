@@ -90,7 +90,7 @@ urn_am_reply_get(struct urn_am *am, const uint8_t node[16])
 		return NULL;
 	memcpy(o->node, node, sizeof(o->node));
 	o->bucket = bucket;
-	o->msg.owner = NULL; /* replies of all nodes have their turns together */
+	o->msg.owner = &am->replying;
 	am->node[bucket]++;
 	am->replies++;
 	return o;

@@ -167,6 +167,7 @@ struct urn_am_slot {
 
 struct urn_am {
 	struct urn_source_ops_user user; /* source that sends the replies that wait */
+	struct urn_tp_share replying;	 /* its share: replies have turns at flows like a client */
 	struct urn_am_slot
 		*slot; /* URN_AM_ENDPOINTS_MAX; untouched memory until a slot is used; owner */
 	struct urn_pool slots;	/* free slots */

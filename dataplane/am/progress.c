@@ -25,7 +25,7 @@ urn_am_progress_sched(struct urn_tp *tp)
 	struct urn_am_tagged *tg = urn_am_of(tp)->tagged;
 
 	tg->misses = 0;
-	tg->user.source.share = &tp->nobodys;
+	tg->user.source.share = &urn_am_of(tp)->replying;
 	urn_sched_add(&tp->sched, &tg->user.source);
 }
 

@@ -75,14 +75,6 @@ carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg
 	}
 }
 
-/* Let the replies that wait have a turn. */
-static void
-sched_late(struct urn_tp *tp, struct urn_am *am)
-{
-	am->user.source.share = &tp->nobodys; /* a flow's, too */
-	urn_sched_add(&tp->sched, &am->user.source);
-}
-
 /* A reply can't be delivered. code: enum urn_msg_code, neither DONE nor BUSY, or URN_FLOW_GONE */
 static void
 lose(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
@@ -104,7 +96,7 @@ urn_am_reply_send(struct urn_tp *tp, struct urn_am_out *o)
 	if (code == URN_MSG_BUSY && tp->now - o->at < URN_AM_REPLY_NS) {
 		o->flags |= URN_AM_OUT_QUEUED;
 		TAILQ_INSERT_TAIL(&am->late, o, link);
-		sched_late(tp, am);
+		urn_sched_add(&tp->sched, &am->user.source);
 		return;
 	}
 	lose(tp, o, URN_MSG_UNREACHABLE);

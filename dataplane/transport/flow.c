@@ -31,11 +31,11 @@ urn_flows_init(struct urn_tp *tp)
 	fl->bucket = calloc(URN_FLOW_BUCKETS, sizeof(struct urn_flow *));
 	fl->born = tp->now;
 	fl->secret = tp->cfg.flow_secret;
-	fl->line_bucket = calloc(URN_FLOW_LINE_BUCKETS, sizeof(struct urn_flow_line *));
+	fl->strand_bucket = calloc(URN_FLOW_STRAND_BUCKETS, sizeof(struct urn_flow_strand *));
 	TAILQ_INIT(&fl->whole);
 	urn_flows_init_acks(fl);
 	tp->flows = fl;
-	return fl->bucket && fl->line_bucket ? 0 : -1;
+	return fl->bucket && fl->strand_bucket ? 0 : -1;
 }
 
 uint32_t
@@ -119,23 +119,24 @@ urn_flow_doubt(struct urn_tp *tp, struct urn_flow *f, bool doubted)
 		tp->flows->doubted--;
 }
 
-/* Give up the packets, and lines without an owner, of a flow that ends with its transport. Owners may have gone. */
+/* Give up the packets, and strands without an owner, of a flow that ends with its transport. Owners
+ * may have gone. */
 static void
 drop_rest(struct urn_tp *tp, struct urn_flow *f)
 {
-	struct urn_flow_line *l, *next;
+	struct urn_flow_strand *l, *next;
 	struct urn_work *w;
 
 	while ((w = f->tx.head)) {
 		urn_psn_tx_pop(&f->tx);
-		if (w->flow.line && (w->flow.line->user.source.flags & URN_FLOWL_ORPHAN))
-			urn_flow_line_done(tp, f, w);
+		if (w->flow.strand && (w->flow.strand->user.source.flags & URN_STRAND_ORPHAN))
+			urn_flow_strand_done(tp, f, w);
 		urn_flow_work_put(tp, w);
 	}
 	for (l = TAILQ_FIRST(&f->ready); l; l = next) {
 		next = TAILQ_NEXT(l, ready);
-		if (l->user.source.flags & URN_FLOWL_ORPHAN)
-			urn_flow_line_free(tp, l);
+		if (l->user.source.flags & URN_STRAND_ORPHAN)
+			urn_flow_strand_free(tp, l);
 	}
 }
 
@@ -161,7 +162,7 @@ destroy(struct urn_tp *tp, struct urn_flow *f)
 		tp->flows->made[f->maker - 1]--;
 	tp->flows->rx -= (f->flags & URN_FLOWF_RX) != 0;
 	__atomic_store_n(&tp->flows->n, tp->flows->n - 1, __ATOMIC_RELAXED);
-	urn_flows_trim_lines(tp->flows);
+	urn_flows_trim_strands(tp->flows);
 	free(f);
 }
 
@@ -190,7 +191,7 @@ urn_flows_free(struct urn_tp *tp)
 			destroy(tp, f);
 		}
 	urn_flows_free_kept(fl);
-	urn_flows_free_lines(fl);
+	urn_flows_free_strands(fl);
 	urn_flows_free_refusals(fl);
 	free(fl->bucket);
 	free(fl);
@@ -341,11 +342,11 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, 
 }
 
 /*
- * The line got a message. While sources are served, the line waits for messages of others among them, so that
- * they share packets; with a packet's worth of messages it need not wait.
+ * The strand got a message. While sources are served, the strand waits for messages of others among
+ * them, so that they share packets; with a packet's worth of messages it need not wait.
  */
 static void
-gather(struct urn_tp *tp, struct urn_flow_line *l)
+gather(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	if (l->gathered_n < URN_FLOW_SEGMENTS)
 		l->gathered_n++;
@@ -360,7 +361,7 @@ uint8_t
 urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 {
 	uint8_t code = URN_MSG_BUSY;
-	struct urn_flow_line *l;
+	struct urn_flow_strand *l;
 	struct urn_flow *f;
 
 	if (unlikely(!tp->flows || m->len > URN_MSG_MAX))
@@ -368,7 +369,7 @@ urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 	f = flow_to(tp, gid, m, &code);
 	if (unlikely(!f))
 		return code;
-	l = urn_flow_line_get(tp, f, m->owner);
+	l = urn_flow_strand_get(tp, f, m->owner);
 	if (unlikely(!l))
 		return URN_MSG_BUSY;
 	if (unlikely(tp->now - f->tx_at > URN_FLOW_RENEW_NS) && urn_psn_tx_idle(&f->tx))
@@ -376,7 +377,7 @@ urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 	m->sent = 0;
 	m->out = 0;
 	m->code = 0;
-	m->line = l;
+	m->strand = l;
 	l->msgs++;
 	urn_flow_queue(tp, m);
 	gather(tp, l);
@@ -386,11 +387,11 @@ urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 void
 urn_flow_answer(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 {
-	struct urn_flow_line *l = m->line;
+	struct urn_flow_strand *l = m->strand;
 
-	m->line = NULL;
+	m->strand = NULL;
 	if (!--l->msgs)
-		urn_flow_line_settle(tp, l);
+		urn_flow_strand_settle(tp, l);
 	if (likely(code == URN_MSG_DONE))
 		URN_COUNT(tp, FLOW_MESSAGES_TX);
 	urn_flow_user(tp)->answered(tp, m, code);
@@ -416,9 +417,10 @@ void_segment(struct urn_work *w, const struct urn_flow_msg *m)
 	}
 }
 
-/* A long message is let go before it was sent whole: its packets tell the node that no part follows. */
+/* A long message is let go before it was sent whole: its packets tell the node that no part
+ * follows. */
 static void
-void_parts(struct urn_flow_line *l, const struct urn_flow_msg *m)
+void_parts(struct urn_flow_strand *l, const struct urn_flow_msg *m)
 {
 	struct urn_flow *f = l->flow;
 
@@ -440,14 +442,14 @@ void_parts(struct urn_flow_line *l, const struct urn_flow_msg *m)
 bool
 urn_flow_may_grow(const struct urn_flow_msg *m, uint32_t bytes)
 {
-	return m->line && m->state == URN_FLOW_MSG_QUEUED && !m->head &&
+	return m->strand && m->state == URN_FLOW_MSG_QUEUED && !m->head &&
 	       m->len + bytes <= URN_FLOW_MTU_MIN - sizeof(struct urn_flow_seg);
 }
 
 void
 urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 {
-	struct urn_flow_line *l = m->line;
+	struct urn_flow_strand *l = m->strand;
 	struct urn_flow *f;
 
 	if (!l)
@@ -459,10 +461,10 @@ urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 		void_parts(l, m);
 	if (m->state == URN_FLOW_MSG_QUEUED || m->state == URN_FLOW_MSG_ACTIVE)
 		urn_flow_unqueue(tp, m);
-	m->line = NULL;
+	m->strand = NULL;
 	l->msgs--;
-	urn_flow_line_settle(tp, l);
-	urn_flow_wake(tp, f); /* another line may have waited for the turn of this one */
+	urn_flow_strand_settle(tp, l);
+	urn_flow_wake(tp, f); /* another strand may have waited for the turn of this one */
 }
 
 /* ---- a flow fails */
@@ -503,7 +505,7 @@ drop_packets(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg **doomed
 			doom(doomed, m);
 		}
 		if (w->flow.state != URN_FLOW_ACKED)
-			urn_flow_line_done(tp, f, w);
+			urn_flow_strand_done(tp, f, w);
 		urn_flow_work_put(tp, w);
 	}
 }
@@ -523,11 +525,12 @@ drop_queue(struct urn_tp *tp, struct urn_flow_queue *q, bool all, struct urn_flo
 	}
 }
 
-/* Take messages that wait off their queues, and let lines settle. all: messages of which nothing was sent, too */
+/* Take messages that wait off their queues, and let strands settle. all: messages of which nothing
+ * was sent, too */
 static void
 drop_waiting(struct urn_tp *tp, struct urn_flow *f, bool all, struct urn_flow_msg **doomed)
 {
-	struct urn_flow_line *l, *next;
+	struct urn_flow_strand *l, *next;
 
 	f->gone_n = 0; /* the node forgets messages of the epoch before */
 	drop_queue(tp, &f->active, all, doomed);
@@ -537,7 +540,7 @@ drop_waiting(struct urn_tp *tp, struct urn_flow *f, bool all, struct urn_flow_ms
 			drop_queue(tp, &l->shorts, all, doomed);
 			drop_queue(tp, &l->longs, all, doomed);
 		}
-		urn_flow_line_settle(tp, l);
+		urn_flow_strand_settle(tp, l);
 	}
 }
 
@@ -561,7 +564,7 @@ urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all)
 
 /* ---- the schedule */
 
-/* The flow's time has come: its lines have their turns. The flow has none of its own. */
+/* The flow's time has come: its strands have their turns. The flow has none of its own. */
 static void
 due(struct urn_tp *tp, struct urn_source *src)
 {

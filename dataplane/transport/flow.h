@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 struct rte_mbuf;
-struct urn_flow_line;
+struct urn_flow_strand;
 struct urn_tp;
 struct urn_tp_share;
 struct urn_work;
@@ -40,14 +40,16 @@ struct urn_flow_msg {
 	uint32_t id;               /* flow's: number of the attempt, for parts of a long message */
 	uint64_t qid;              /* target queue */
 	uint64_t src_qid;          /* source queue, told to the receiver */
-	struct urn_tp_share *owner; /* user's: the client's share on this engine, valid until answered; NULL: no client */
+	struct urn_tp_share *owner; /* user's: the client's share on this engine, valid until
+				       answered; NULL: no client */
 
 	struct urn_flow_msg *next; /* flow's: next in the queue, or in the same packet */
 	union {
 		struct urn_flow_msg **pprev; /* flow's: link to it in the queue; valid in a queue */
 		struct urn_work *work;       /* flow's: packet that holds it; valid when sent whole */
 	};
-	struct urn_flow_line *line; /* flow's: the owner's line in the flow; NULL: the message is in none */
+	struct urn_flow_strand
+		*strand; /* flow's: the owner's strand in the flow; NULL: the message is in none */
 	uint32_t sent;             /* flow's: bytes that packets were made of */
 	uint8_t out; /* flow's: packets in flight that hold a part of it; fewer than URN_FLOW_WINDOW
 		      */

@@ -118,7 +118,8 @@ tell_once(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_said *s)
 	return true;
 }
 
-/* Send the acknowledgement that is owed, more than one if new refusals need them. returns: false: no room now */
+/* Send the acknowledgement that is owed, more than one if new refusals need them. returns: false:
+ * no room now */
 static bool
 tell(struct urn_tp *tp, struct urn_flow *f)
 {
@@ -194,7 +195,8 @@ urn_flows_tell(struct urn_tp *tp)
 		urn_sched_add(&tp->sched, &fl->teller.source);
 }
 
-/* A turn of acknowledgements that are owed since an earlier turn. returns: true when some are left */
+/* A turn of acknowledgements that are owed since an earlier turn. returns: true when some are left
+ */
 static bool
 serve(struct urn_tp *tp, struct urn_source *src)
 {
@@ -388,7 +390,7 @@ part_acked(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 	if (m->code && m->state == URN_FLOW_MSG_ACTIVE) { /* no further part is sent */
 		urn_flow_unqueue(tp, m);
 		m->state = URN_FLOW_MSG_PARTS;
-		urn_flow_line_settle(tp, m->line);
+		urn_flow_strand_settle(tp, m->strand);
 	}
 	if (m->state == URN_FLOW_MSG_PARTS && !m->out)
 		urn_flow_answer(tp, m, m->code ? m->code : URN_MSG_DONE);
@@ -402,7 +404,7 @@ packet_acked(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, const st
 	struct urn_flow_msg *m = w->flow.msg, *next;
 
 	w->flow.msg = NULL;
-	urn_flow_line_done(tp, f, w);
+	urn_flow_strand_done(tp, f, w);
 	for (unsigned int i = 0; i < w->flow.segs && m; i++) {
 		if (w->flow.voids & 1u << i)
 			continue;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows: lines that wait for work. A packet in flight takes an entry of the pool of work until it is
- * acknowledged, and nodes may be silent. The pool leaves a client with many entries without another
- * one while there are some for others (pool.h). A node that is silent may have only half as many as
- * are left, so that silent nodes of a client do not take what its other nodes need. Lines without
- * work leave the schedule: they may be thousands, and each turn would try them all.
+ * Flows: strands that wait for work. A packet in flight takes an entry of the pool of work until it
+ * is acknowledged, and nodes may be silent. The pool leaves a client with many entries without
+ * another one while there are some for others (pool.h). A node that is silent may have only half as
+ * many as are left, so that silent nodes of a client do not take what its other nodes need. Strands
+ * without work leave the schedule: they may be thousands, and each turn would try them all.
  *
  *   tp->dry ─► client ─► client ─► ...      a turn looks at URN_FLOW_DRY of them
- *                │          └─ dry: line
- *                └─ dry: line, line, ...    and lets so many lines of each have a turn
+ *                │          └─ dry: strand
+ *                └─ dry: strand, strand, ...    and lets so many strands of each have a turn
  */
 #include "transport/flow_priv.h"
 #include "transport/pool.h"
 
-/* True when packets are in flight to a node that has acknowledged nothing yet, or is late with it. */
+/* True when packets are in flight to a node that has acknowledged nothing yet, or is late with it.
+ */
 static bool
 is_silent(const struct urn_flow *f)
 {
@@ -23,14 +24,14 @@ is_silent(const struct urn_flow *f)
 }
 
 bool
-urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_line *l)
+urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_strand *l)
 {
 	uint32_t held = l->user.source.share->work;
 
 	return is_silent(l->flow) ? tp->left.work > held : urn_pool_has(tp->left.work, held);
 }
 
-/* Put a client, which has a line that waits, behind the others. */
+/* Put a client, which has a strand that waits, behind the others. */
 static void
 append(struct urn_tp *tp, struct urn_tp_share *share)
 {
@@ -57,12 +58,12 @@ unlink_share(struct urn_tp *tp, struct urn_tp_share *share)
 }
 
 void
-urn_flow_dry(struct urn_tp *tp, struct urn_flow_line *l)
+urn_flow_dry(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_source *src = &l->user.source;
 	struct urn_tp_share *share = src->share;
 
-	src->flags |= URN_FLOWL_DRY | URN_SOURCE_AWAY;
+	src->flags |= URN_STRAND_DRY | URN_SOURCE_AWAY;
 	src->next = NULL;
 	src->prev = share->dry_tail;
 	if (share->dry) {
@@ -75,7 +76,7 @@ urn_flow_dry(struct urn_tp *tp, struct urn_flow_line *l)
 }
 
 void
-urn_flow_dry_end(struct urn_tp *tp, struct urn_flow_line *l)
+urn_flow_dry_end(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_source *src = &l->user.source;
 	struct urn_tp_share *share = src->share;
@@ -83,19 +84,19 @@ urn_flow_dry_end(struct urn_tp *tp, struct urn_flow_line *l)
 	urn_source_unlink(&share->dry, &share->dry_tail, src);
 	if (!share->dry)
 		unlink_share(tp, share);
-	src->flags &= ~(uint32_t)(URN_FLOWL_DRY | URN_SOURCE_AWAY);
+	src->flags &= ~(uint32_t)(URN_STRAND_DRY | URN_SOURCE_AWAY);
 }
 
-/* Look at lines of a client, which has some that wait: those that may take work have a turn. */
+/* Look at strands of a client, which has some that wait: those that may take work have a turn. */
 static void
 refill(struct urn_tp *tp, struct urn_tp_share *share)
 {
-	struct urn_flow_line *l;
+	struct urn_flow_strand *l;
 
 	if (!urn_pool_has(tp->left.work, share->work))
 		return;
 	for (unsigned int i = 0; i < URN_FLOW_DRY && share->dry; i++) {
-		l = urn_flow_line_of(share->dry);
+		l = urn_flow_strand_of(share->dry);
 		urn_flow_dry_end(tp, l);
 		if (urn_flow_may_take(tp, l))
 			urn_sched_add(&tp->sched, &l->user.source);

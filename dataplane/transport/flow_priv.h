@@ -4,8 +4,8 @@
  * a node.
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
- *   flow_line.c   lines: what one owner has in a flow, and its turns
- *   flow_dry.c    lines that wait for room in the pool of packets
+ *   flow_strand.c   strands: an owner's messages and packets in a flow, and their turns
+ *   flow_dry.c    strands that wait for room in the pool of packets
  *   flow_tx.c     packets of messages: what they hold; first and repeated
  *   flow_frame.c  frames of packets
  *   flow_rx.c     data that came: order, messages
@@ -38,12 +38,12 @@ enum {
 	URN_FLOWS_CROWD = 2048,	  /* ... beyond these, idle ones go early */
 	URN_FLOW_MAKERS = 4096,	  /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
-	URN_FLOW_LINE_BUCKETS = 16384,
-	URN_FLOW_SPARE_LINES = 64, /* lines that are kept for reuse, besides one a flow */
-	URN_FLOW_FRAMES = 16,	   /* packets of a line in a turn */
-	URN_FLOW_LOOK = 16,	   /* lines that are looked at for messages that share a packet */
-	URN_FLOW_ACKS = 64,	   /* acknowledgements in a turn of theirs */
-	URN_FLOW_DRY = 16,	   /* owners without room that a turn looks at, and lines of each */
+	URN_FLOW_STRAND_BUCKETS = 16384,
+	URN_FLOW_SPARE_STRANDS = 64, /* strands that are kept for reuse, besides one a flow */
+	URN_FLOW_FRAMES = 16,	     /* packets of a strand in a turn */
+	URN_FLOW_LOOK = 16, /* strands that are looked at for messages that share a packet */
+	URN_FLOW_ACKS = 64, /* acknowledgements in a turn of theirs */
+	URN_FLOW_DRY = 16,  /* owners without room that a turn looks at, and strands of each */
 	URN_FLOW_FIRST =
 		16, /* packets under way until the node acknowledges the first one of an epoch */
 	URN_FLOW_ASKS = 32, /* packets repeated at once in an epoch because a node's answer told too little of its age */
@@ -62,7 +62,7 @@ enum {
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
 					   at the same time */
 	URN_FLOW_AGE_SHIFT = 20, /* ns to units of urn_flow.tx_born */
-	URN_FLOW_TIMEOUT = 16,	    /* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
+	URN_FLOW_TIMEOUT = 16,		/* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
 	URN_FLOW_RETRIES = 7,
 	/* The key of a flow besides the node's address: 8 bits. */
 	URN_FLOW_KEY_ENGINE = 0x0f,    /* engine of the node */
@@ -88,7 +88,7 @@ enum {
 
 /* Positions of a message in its flow; urn_flow_msg.state. */
 enum urn_flow_msg_state {
-	URN_FLOW_MSG_QUEUED, /* in shorts or longs of its line; pprev is valid */
+	URN_FLOW_MSG_QUEUED, /* in shorts or longs of its strand; pprev is valid */
 	URN_FLOW_MSG_ACTIVE, /* in active of its flow; pprev is valid */
 	URN_FLOW_MSG_SENT,   /* whole, in a packet; work is valid */
 	URN_FLOW_MSG_PARTS,  /* all parts were sent: in packets alone */
@@ -110,18 +110,23 @@ enum urn_flow_flag {
 	URN_FLOWF_TX = 1 << 5,	     /* tmpl, tx and tx_epoch are made */
 	URN_FLOWF_ACK_LATE = 1 << 7, /* the acknowledgement let data go first, in the turn before */
 	URN_FLOWF_STALLED = 1 << 8,  /* a message stalled and lost its place; stalled_id is valid */
-	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for; asked_at is valid */
-	URN_FLOWF_DOUBTED = 1 << 10, /* rx_epoch may be forged: no packet of it named our start; counts in urn_flows.doubted */
-	URN_FLOWF_UNSURE = 1 << 11, /* the node answered, and may have been started since the epoch's first packet; no tx_start */
-	URN_FLOWF_SENT = 1 << 6,     /* data was sent since the acknowledgement is owed; valid with URN_FLOWF_ACK */
+	URN_FLOWF_ASKS = 1 << 9,     /* nothing is under way, and the MAC address is waited for;
+					asked_at is valid */
+	URN_FLOWF_DOUBTED = 1 << 10, /* rx_epoch may be forged: no packet of it named our start;
+					counts in urn_flows.doubted */
+	URN_FLOWF_UNSURE = 1 << 11,  /* the node answered, and may have been started since the
+					epoch's first packet; no tx_start */
+	URN_FLOWF_SENT = 1 << 6,     /* data was sent since the acknowledgement is owed; valid with
+					URN_FLOWF_ACK */
 };
 
-/* Bits of urn_source.flags of a line, besides those of sources. */
-enum urn_flow_line_flag {
-	URN_FLOWL_READY = 1 << 16,   /* in urn_flow.ready */
-	URN_FLOWL_GATHERS = 1 << 17, /* in the list urn_tp.gathered; with URN_SOURCE_AWAY */
-	URN_FLOWL_DRY = 1 << 18,     /* in the list urn_tp_share.dry; with URN_SOURCE_AWAY */
-	URN_FLOWL_ORPHAN = 1 << 19,  /* its owner has no message in it, and may be gone: in no bucket */
+/* Bits of urn_source.flags of a strand, besides those of sources. */
+enum urn_flow_strand_flag {
+	URN_STRAND_READY = 1 << 16,   /* in urn_flow.ready */
+	URN_STRAND_GATHERS = 1 << 17, /* in the list urn_tp.gathered; with URN_SOURCE_AWAY */
+	URN_STRAND_DRY = 1 << 18,     /* in the list urn_tp_share.dry; with URN_SOURCE_AWAY */
+	URN_STRAND_ORPHAN =
+		1 << 19, /* its owner has no message in it, and may be gone: in no bucket */
 };
 
 /* A queue of messages. */
@@ -179,32 +184,36 @@ struct urn_flow_said {
 };
 
 /*
- * A line: what one owner has in a flow. The source of the turns in which the owner's messages are
- * sent, in the owner's share; so a client gets the same turns with one flow as with thousands. A
- * line lives while messages or packets are in it.
+ * A strand: the messages and packets of one owner in a flow. The strand is the source of the turns
+ * in which the owner's messages are sent, in the owner's share; so a client gets the same turns
+ * with one flow as with thousands. A strand lives while messages or packets are in it.
  */
-struct urn_flow_line {
+struct urn_flow_strand {
 	struct urn_source_ops_user user; /* first: the place in the schedule; share: the owner's */
-	struct urn_flow *flow;           /* the flow; the same for the line's life */
-	struct urn_flow_line *hash_next; /* in its bucket, or among spare ones; not valid for an orphan */
-	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
-	TAILQ_ENTRY(urn_flow_line) ready; /* in urn_flow.ready; valid with URN_FLOWL_READY */
-	uint32_t msgs;                    /* messages of the owner that the flow has, in any position */
-	uint8_t packets;                  /* packets sent in its turns, and not acknowledged: counted in the share's work */
-	uint8_t lost;                     /* ... those of them that are to be sent again */
-	uint8_t active;                   /* messages of it in urn_flow.active */
-	uint8_t gathered_n : 7;           /* messages since its last turn, at most URN_FLOW_SEGMENTS */
-	uint8_t gone : 1;                 /* a message was let go midway: its turn sends urn_flow.gone */
+	struct urn_flow *flow;		 /* the flow; the same for the strand's life */
+	struct urn_flow_strand
+		*hash_next; /* in its bucket, or among spare ones; not valid for an orphan */
+	struct urn_flow_queue shorts,
+		longs; /* messages not sent yet; long ones wait until few are active */
+	TAILQ_ENTRY(urn_flow_strand) ready; /* in urn_flow.ready; valid with URN_STRAND_READY */
+	uint32_t msgs;	 /* messages of the owner that the flow has, in any position */
+	uint8_t packets; /* packets sent in its turns, and not acknowledged: counted in the share's
+			    work */
+	uint8_t lost;	 /* ... those of them that are to be sent again */
+	uint8_t active;	 /* messages of it in urn_flow.active */
+	uint8_t gathered_n : 7; /* messages since its last turn, at most URN_FLOW_SEGMENTS */
+	uint8_t gone : 1;	/* a message was let go midway: its turn sends urn_flow.gone */
 };
-_Static_assert(sizeof(struct urn_flow_line) <= 128, "memory of an owner in a flow");
-_Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_line.packets");
+_Static_assert(sizeof(struct urn_flow_strand) <= 128, "memory of an owner in a flow");
+_Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_strand.packets");
 
-TAILQ_HEAD(urn_flow_lines, urn_flow_line);
+TAILQ_HEAD(urn_flow_strands, urn_flow_strand);
 
 struct urn_flow {
-	struct urn_source_ops_user user; /* first: waits for the pace of the flow; no data is sent in its turns */
+	struct urn_source_ops_user
+		user; /* first: waits for the pace of the flow; no data is sent in its turns */
 	struct urn_flow *hash_next;      /* in its bucket */
-	struct urn_flow *ack_next;       /* in urn_flows.acks; valid with URN_FLOWF_ACK */
+	struct urn_flow *ack_next;	 /* in urn_flows.acks; valid with URN_FLOWF_ACK */
 	uint8_t gid[16];                 /* the node */
 
 	/* ---- sending */
@@ -212,15 +221,19 @@ struct urn_flow {
 	struct urn_tmpl tmpl;      /* headers to the node; valid with URN_FLOWF_TX */
 	uint64_t tx_epoch;
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
-	struct urn_flow_lines ready;  /* lines with something to send: those with lost packets first, then the
-				       * one that sent longest ago */
-	struct urn_flow_line *line;   /* the line that was found last; NULL: none, or it has gone */
-	struct urn_flow_queue active; /* long messages that are being sent, of all lines, the oldest first */
-	uint32_t tx_start;         /* start of the node, which was before the epoch's first packet; 0: not known yet */
+	struct urn_flow_strands ready; /* strands with something to send: those with lost packets
+					* first, then the one that sent longest ago */
+	struct urn_flow_strand
+		*strand; /* the strand that was found last; NULL: none, or it has gone */
+	struct urn_flow_queue
+		active; /* long messages that are being sent, of all strands, the oldest first */
+	uint32_t tx_start; /* start of the node, which was before the epoch's first packet; 0: not
+			      known yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
 	uint32_t next_id;          /* id of the long message that was begun last */
-	uint32_t gone[URN_FLOW_ACTIVE]; /* ids of long messages that were let go midway: the node is to be told; gone_n are valid */
+	uint32_t gone[URN_FLOW_ACTIVE]; /* ids of long messages that were let go midway: the node is
+					   to be told; gone_n are valid */
 
 	/* ---- receiving */
 	uint64_t rx_epoch;         /* 0: nothing came yet */
@@ -246,7 +259,8 @@ struct urn_flow {
 	uint16_t congestion;       /* state of congestion, by index; 0: none */
 	uint16_t out, lost;        /* packets in flight; packets to be sent again */
 	uint16_t wholes_n;         /* entries of wholes */
-	uint16_t maker;            /* bucket of the owner whose message made the flow, and 1: counts in urn_flows.made; 0: none */
+	uint16_t maker; /* bucket of the owner whose message made the flow, and 1: counts in
+			   urn_flows.made; 0: none */
 	uint16_t asked_at;         /* units of 2^20 ns, wraps: when the wait for the MAC address began; valid with URN_FLOWF_ASKS */
 };
 _Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
@@ -275,13 +289,14 @@ struct urn_flows {
 					 URN_FLOW_KEPT_BYTES */
 	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
 	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
-	struct urn_flow_line **line_bucket; /* URN_FLOW_LINE_BUCKETS; owner */
-	struct urn_flow_line *spare_lines;  /* lines without an owner, by hash_next; owner */
-	uint32_t spare_lines_n;             /* ... how many */
-	struct urn_source_ops_user teller;  /* the turns of acknowledgements */
-	struct urn_tp_share telling;        /* ... their place among the clients */
-	struct urn_flow *acks_last;         /* the last one of urn_tp.acks; valid with these */
-	uint32_t acks_n, acks_old;          /* flows there; those of them, from the first on, since an earlier turn */
+	struct urn_flow_strand **strand_bucket; /* URN_FLOW_STRAND_BUCKETS; owner */
+	struct urn_flow_strand *spare_strands;	/* strands without an owner, by hash_next; owner */
+	uint32_t spare_strands_n;		/* ... how many */
+	struct urn_source_ops_user teller;	/* the turns of acknowledgements */
+	struct urn_tp_share telling;		/* ... their place among the clients */
+	struct urn_flow *acks_last;		/* the last one of urn_tp.acks; valid with these */
+	uint32_t acks_n,
+		acks_old; /* flows there; those of them, from the first on, since an earlier turn */
 	struct urn_flow_refusals *spare; /* taken when a message is refused; NULL: none now */
 	struct urn_flow_refusals *spare_large; /* the same with places for a whole window */
 	uint32_t large;            /* flows with such places, at most URN_FLOW_REFUSALS_LARGE */
@@ -306,17 +321,18 @@ urn_flow_queue_init(struct urn_flow_queue *q)
 	q->tail = &q->head;
 }
 
-static inline struct urn_flow_line *
-urn_flow_line_of(struct urn_source *src)
+static inline struct urn_flow_strand *
+urn_flow_strand_of(struct urn_source *src)
 {
-	return (struct urn_flow_line *)src;
+	return (struct urn_flow_strand *)src;
 }
 
-/* True when something is to be sent in the turns of a line that was not sent before. */
+/* True when something is to be sent in the turns of a strand that was not sent before. */
 static inline bool
-urn_flow_line_has_new(const struct urn_flow_line *l)
+urn_flow_strand_has_new(const struct urn_flow_strand *l)
 {
-	return l->shorts.head || l->active || l->longs.head || (unlikely(l->gone) && l->flow->gone_n);
+	return l->shorts.head || l->active || l->longs.head ||
+	       (unlikely(l->gone) && l->flow->gone_n);
 }
 
 /* True when something is to be sent, new or again. */
@@ -365,55 +381,60 @@ void urn_flow_renew(struct urn_tp *tp, struct urn_flow *f);
  */
 void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all);
 
-/* ---- flow_line.c */
+/* ---- flow_strand.c */
 
-/* The line of an owner in a flow, made if there is none. owner: NULL: nobody. NULL: no memory */
-struct urn_flow_line *urn_flow_line_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *owner);
-/* Put a message, with its line, into the line's queue; the line's turn is the caller's. */
+/* The strand of an owner in a flow, made if there is none. owner: NULL: nobody. NULL: no memory */
+struct urn_flow_strand *urn_flow_strand_get(struct urn_tp *tp, struct urn_flow *f,
+					    struct urn_tp_share *owner);
+/* Put a message, with its strand, into the strand's queue; the strand's turn is the caller's. */
 void urn_flow_queue(const struct urn_tp *tp, struct urn_flow_msg *m);
-/* Take a message that was not sent, or not whole, out of its queue; urn_flow_line_settle() is to follow. */
+/* Take a message that was not sent, or not whole, out of its queue; urn_flow_strand_settle() is to
+ * follow. */
 void urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m);
-/* The line got something to send. first: in front of the others */
-void urn_flow_line_ready(struct urn_flow_line *l, bool first);
+/* The strand got something to send. first: in front of the others */
+void urn_flow_strand_ready(struct urn_flow_strand *l, bool first);
 /*
- * A line lost a message, a packet, or something to send: it leaves the lists that it has no business
- * in, and goes when it is empty. Without messages it belongs to nobody, for its client may go.
+ * A strand lost a message, a packet, or something to send: it leaves the lists that it has no
+ * business in, and goes when it is empty. Without messages it belongs to nobody, for its client may
+ * go.
  */
-void urn_flow_line_settle(struct urn_tp *tp, struct urn_flow_line *l);
-/* A line leaves the schedule, and each list of those that wait for a turn. */
-void urn_flow_line_leave(struct urn_tp *tp, struct urn_flow_line *l);
-/* A packet, acknowledged or given up, is none of its line any more; the line may go. */
-void urn_flow_line_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w);
-/* Let lines of the flow have a turn: those with lost packets, and as many as the window has room for. */
+void urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l);
+/* A strand leaves the schedule, and each list of those that wait for a turn. */
+void urn_flow_strand_leave(struct urn_tp *tp, struct urn_flow_strand *l);
+/* A packet, acknowledged or given up, is none of its strand any more; the strand may go. */
+void urn_flow_strand_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w);
+/* Let strands of the flow have a turn: those with lost packets, and as many as the window has room
+ * for. */
 void urn_flow_wake(struct urn_tp *tp, struct urn_flow *f);
-/* Free all lines that have an owner, and the spare ones. */
-void urn_flows_free_lines(struct urn_flows *fl);
-/* There are fewer flows: keep fewer spare lines. */
-void urn_flows_trim_lines(struct urn_flows *fl);
-/* Free a line of a flow that ends with its transport; no list has the line. */
-void urn_flow_line_free(struct urn_tp *tp, struct urn_flow_line *l);
+/* Free all strands that have an owner, and the spare ones. */
+void urn_flows_free_strands(struct urn_flows *fl);
+/* There are fewer flows: keep fewer spare strands. */
+void urn_flows_trim_strands(struct urn_flows *fl);
+/* Free a strand of a flow that ends with its transport; no list has the strand. */
+void urn_flow_strand_free(struct urn_tp *tp, struct urn_flow_strand *l);
 
 /* ---- flow_dry.c */
 
-/* True when the owner of a line may take one more entry of the pool for it. */
-bool urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_line *l);
-/* The pool has no work for the owner of a line, which is in no list: the line waits. */
-void urn_flow_dry(struct urn_tp *tp, struct urn_flow_line *l);
-/* Let lines that wait for work have a turn if there is some; asked in each turn with such lines. */
+/* True when the owner of a strand may take one more entry of the pool for it. */
+bool urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_strand *l);
+/* The pool has no work for the owner of a strand, which is in no list: the strand waits. */
+void urn_flow_dry(struct urn_tp *tp, struct urn_flow_strand *l);
+/* Let strands that wait for work have a turn if there is some; asked in each turn with such
+ * strands. */
 void urn_flows_refill(struct urn_tp *tp);
-/* A line that waits for work waits no longer. */
-void urn_flow_dry_end(struct urn_tp *tp, struct urn_flow_line *l);
+/* A strand that waits for work waits no longer. */
+void urn_flow_dry_end(struct urn_tp *tp, struct urn_flow_strand *l);
 
 /* ---- flow_tx.c */
 
 /* Packets that the window has room for. */
 uint32_t urn_flow_room(const struct urn_tp *tp, const struct urn_flow *f);
 
-/* Serve a line when all sources of this turn have been served, unless a list has it already. */
-void urn_flow_gather(struct urn_tp *tp, struct urn_flow_line *l);
-/* Let lines send what they got from the sources that were served in this turn. */
+/* Serve a strand when all sources of this turn have been served, unless a list has it already. */
+void urn_flow_gather(struct urn_tp *tp, struct urn_flow_strand *l);
+/* Let strands send what they got from the sources that were served in this turn. */
 void urn_flows_send(struct urn_tp *tp);
-/* Serve a line; urn_source_ops.serve. */
+/* Serve a strand; urn_source_ops.serve. */
 bool urn_flow_serve(struct urn_tp *tp, struct urn_source *src);
 
 /* ---- flow_frame.c */
@@ -494,8 +515,9 @@ void urn_flow_owe(struct urn_tp *tp, struct urn_flow *f);
 /* Prepare the turns of acknowledgements. */
 void urn_flows_init_acks(struct urn_flows *fl);
 /*
- * Send acknowledgements at the end of a turn. Data goes first, for a turn at most: a program that answers a message
- * waits for the answer's way, and the sender of the message for both. Those without room have turns of their own.
+ * Send acknowledgements at the end of a turn. Data goes first, for a turn at most: a program that
+ * answers a message waits for the answer's way, and the sender of the message for both. Those
+ * without room have turns of their own.
  */
 void urn_flows_tell(struct urn_tp *tp);
 /* An acknowledgement came from a node; own: URN_FLOW_KEY_OWN bits of the address it went to; takes m. */

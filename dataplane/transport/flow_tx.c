@@ -9,9 +9,9 @@ enum {
 
 /* ---- work: one a packet, from the transport's pool */
 
-/* Take work for a packet of a line. NULL: none for the line's owner now */
+/* Take work for a packet of a strand. NULL: none for the strand's owner now */
 static struct urn_work *
-work_get(struct urn_tp *tp, struct urn_flow_line *l)
+work_get(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_tp_share *share = l->user.source.share;
 	struct urn_work *w = tp->work_free;
@@ -27,7 +27,7 @@ work_get(struct urn_tp *tp, struct urn_flow_line *l)
 	w->ext = NULL;
 	w->state = URN_WORK_SENT;
 	memset(&w->flow, 0, sizeof(w->flow));
-	w->flow.line = l;
+	w->flow.strand = l;
 	return w;
 }
 
@@ -41,9 +41,10 @@ urn_flow_work_put(struct urn_tp *tp, struct urn_work *w)
 
 /* ---- new packets */
 
-/* Put short messages of a line into a packet, as many as fit. tail: link behind the packet's last one. returns: bytes left */
+/* Put short messages of a strand into a packet, as many as fit. tail: link behind the packet's last
+ * one. returns: bytes left */
 static uint32_t
-fill(struct urn_flow_line *l, struct urn_work *w, uint32_t room, struct urn_flow_msg ***tail)
+fill(struct urn_flow_strand *l, struct urn_work *w, uint32_t room, struct urn_flow_msg ***tail)
 {
 	struct urn_flow_msg *m;
 
@@ -61,31 +62,33 @@ fill(struct urn_flow_line *l, struct urn_work *w, uint32_t room, struct urn_flow
 	return room;
 }
 
-/* Messages of the other lines share the room that a packet of a line has left. returns: bytes left */
+/* Messages of the other strands share the room that a packet of a strand has left. returns: bytes
+ * left */
 static uint32_t
-fill_up(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w, uint32_t room, struct urn_flow_msg **tail)
+fill_up(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w, uint32_t room,
+	struct urn_flow_msg **tail)
 {
-	struct urn_flow_line *other = TAILQ_FIRST(&l->flow->ready), *next;
+	struct urn_flow_strand *other = TAILQ_FIRST(&l->flow->ready), *next;
 
 	for (unsigned int i = 0; other && i < URN_FLOW_LOOK; i++, other = next) {
 		next = TAILQ_NEXT(other, ready);
 		if (other == l || !other->shorts.head)
 			continue;
 		room = fill(other, w, room, &tail);
-		urn_flow_line_settle(tp, other);
+		urn_flow_strand_settle(tp, other);
 	}
 	return room;
 }
 
-/* True when other lines than this one have something to send. */
+/* True when other strands than this one have something to send. */
 static bool
-has_others(const struct urn_flow_line *l)
+has_others(const struct urn_flow_strand *l)
 {
 	return TAILQ_FIRST(&l->flow->ready) != l || TAILQ_NEXT(l, ready);
 }
 
 static void
-fill_whole(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
+fill_whole(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 {
 	struct urn_flow_msg **tail = &w->flow.msg;
 	uint32_t room = fill(l, w, tp->cfg.mtu, &tail);
@@ -96,18 +99,19 @@ fill_whole(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
 }
 
 /*
- * The long message whose part is sent next: of those of the line the one with the fewest bytes left, so that
- * a message that began ends soon, and short ones wait for little. The oldest has one turn in OLDEST_TURN:
- * those behind it can't hold it up for ever. A line whose messages wait until others end helps these.
+ * The long message whose part is sent next: of those of the strand the one with the fewest bytes
+ * left, so that a message that began ends soon, and short ones wait for little. The oldest has one
+ * turn in OLDEST_TURN: those behind it can't hold it up for ever. A strand whose messages wait
+ * until others end helps these.
  */
 static struct urn_flow_msg *
-next_long(const struct urn_flow_line *l)
+next_long(const struct urn_flow_strand *l)
 {
 	bool oldest = (l->flow->sent_no & (OLDEST_TURN - 1)) == OLDEST_TURN - 1;
 	struct urn_flow_msg *best = NULL;
 
 	for (struct urn_flow_msg *m = l->flow->active.head; m; m = m->next) {
-		if (l->active && m->line != l)
+		if (l->active && m->strand != l)
 			continue;
 		if (oldest)
 			return m;
@@ -119,7 +123,7 @@ next_long(const struct urn_flow_line *l)
 
 /* Put the next part of the long message whose turn it is into a packet. */
 static void
-fill_part(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
+fill_part(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 {
 	uint32_t most = (tp->cfg.mtu - (uint32_t)sizeof(struct urn_flow_seg)) & ~3u;
 	struct urn_flow_msg *m = next_long(l);
@@ -140,16 +144,16 @@ fill_part(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
 		return;
 	urn_flow_unqueue(tp, m);
 	m->state = URN_FLOW_MSG_PARTS;
-	if (m->line != l)
-		urn_flow_line_settle(tp, m->line);
+	if (m->strand != l)
+		urn_flow_strand_settle(tp, m->strand);
 }
 
 /*
- * Let more long messages of a line take turns. The last place is for lines that have no other, so
- * that the messages of one owner do not keep out those of the next.
+ * Let more long messages of a strand take turns. The last place is for strands that have no other,
+ * so that the messages of one owner do not keep out those of the next.
  */
 static void
-activate(struct urn_flow_line *l)
+activate(struct urn_flow_strand *l)
 {
 	struct urn_flow *f = l->flow;
 	struct urn_flow_msg *m;
@@ -173,11 +177,12 @@ fill_gone(struct urn_flow *f, struct urn_work *w)
 }
 
 /*
- * Choose the contents of a new packet. Messages that were let go come first: no further one begins before the node can
- * drop them, and so gone has room. Short messages and parts of long ones take turns.
+ * Choose the contents of a new packet. Messages that were let go come first: no further one begins
+ * before the node can drop them, and so gone has room. Short messages and parts of long ones take
+ * turns.
  */
 static void
-fill_new(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
+fill_new(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 {
 	struct urn_flow *f = l->flow;
 
@@ -193,7 +198,7 @@ fill_new(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
 
 /* Send a new packet, which has its work. returns: false: no buffer */
 static bool
-send_new(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
+send_new(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 {
 	struct urn_flow *f = l->flow;
 	bool was_idle = urn_psn_tx_idle(&f->tx);
@@ -216,23 +221,23 @@ send_new(struct urn_tp *tp, struct urn_flow_line *l, struct urn_work *w)
 void
 urn_flow_lose(struct urn_flow *f, struct urn_work *w)
 {
-	struct urn_flow_line *l = w->flow.line;
+	struct urn_flow_strand *l = w->flow.strand;
 
 	w->flow.state = URN_FLOW_LOST;
 	f->out--;
 	f->lost++;
 	l->lost++;
-	urn_flow_line_ready(l, true);
+	urn_flow_strand_ready(l, true);
 }
 
-/* Send lost packets of a line again, oldest first. returns: false: no room */
+/* Send lost packets of a strand again, oldest first. returns: false: no room */
 static bool
-send_lost(struct urn_tp *tp, struct urn_flow_line *l, unsigned int *budget)
+send_lost(struct urn_tp *tp, struct urn_flow_strand *l, unsigned int *budget)
 {
 	struct urn_flow *f = l->flow;
 
 	for (struct urn_work *w = f->tx.head; w && l->lost && *budget; w = w->next) {
-		if (w->flow.state != URN_FLOW_LOST || w->flow.line != l)
+		if (w->flow.state != URN_FLOW_LOST || w->flow.strand != l)
 			continue;
 		if (!urn_tp_tx_frames(tp) || !urn_flow_send_packet(tp, f, w, true))
 			return false;
@@ -289,8 +294,8 @@ reachable(struct urn_tp *tp, struct urn_flow *f)
 }
 
 /*
- * The window. A node that may not be there gets few packets: all of them are repeated at each timeout, in turns that
- * other lines of the client wait for.
+ * The window. A node that may not be there gets few packets: all of them are repeated at each
+ * timeout, in turns that other strands of the client wait for.
  */
 static inline uint32_t
 most_out(const struct urn_flow *f)
@@ -301,7 +306,8 @@ most_out(const struct urn_flow *f)
 uint32_t
 urn_flow_room(const struct urn_tp *tp, const struct urn_flow *f)
 {
-	uint32_t most = most_out(f), out = urn_psn_tx_out(&f->tx), window = urn_psn_peer(tp, &f->tx)->window;
+	uint32_t most = most_out(f), out = urn_psn_tx_out(&f->tx),
+		 window = urn_psn_peer(tp, &f->tx)->window;
 
 	if (out >= most || f->out >= window)
 		return 0;
@@ -314,9 +320,10 @@ window_open(const struct urn_tp *tp, const struct urn_flow *f)
 	return urn_psn_tx_out(&f->tx) < most_out(f) && f->out < urn_psn_peer(tp, &f->tx)->window;
 }
 
-/* Send data of a line. returns: true when there is more to send, and nothing to wait for but room */
+/* Send data of a strand. returns: true when there is more to send, and nothing to wait for but room
+ */
 static bool
-send_data(struct urn_tp *tp, struct urn_flow_line *l)
+send_data(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_flow *f = l->flow;
 	unsigned int budget = URN_FLOW_FRAMES;
@@ -329,7 +336,7 @@ send_data(struct urn_tp *tp, struct urn_flow_line *l)
 	}
 	if (unlikely(l->lost) && !send_lost(tp, l, &budget))
 		return true;
-	while (urn_flow_line_has_new(l) && window_open(tp, f)) {
+	while (urn_flow_strand_has_new(l) && window_open(tp, f)) {
 		if (!budget-- || !urn_tp_tx_frames(tp))
 			return true;
 		w = work_get(tp, l);
@@ -338,6 +345,9 @@ send_data(struct urn_tp *tp, struct urn_flow_line *l)
 				return true;
 			URN_COUNT(tp, FLOW_DRY);
 			urn_flow_dry(tp, l);
+			urn_flow_wake(
+				tp,
+				f); /* another strand may have waited for the turn of this one */
 			return false;
 		}
 		if (!send_new(tp, l, w))
@@ -347,13 +357,13 @@ send_data(struct urn_tp *tp, struct urn_flow_line *l)
 }
 
 void
-urn_flow_gather(struct urn_tp *tp, struct urn_flow_line *l)
+urn_flow_gather(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_source *src = &l->user.source;
 
 	if (src->flags & URN_SOURCE_HELD)
 		return;
-	src->flags |= URN_FLOWL_GATHERS | URN_SOURCE_AWAY;
+	src->flags |= URN_STRAND_GATHERS | URN_SOURCE_AWAY;
 	src->next = NULL;
 	src->prev = tp->gathered_last;
 	if (tp->gathered)
@@ -363,9 +373,9 @@ urn_flow_gather(struct urn_tp *tp, struct urn_flow_line *l)
 	tp->gathered_last = src;
 }
 
-/* A line that sent something has its next turn in the flow's window behind the others. */
+/* A strand that sent something has its next turn in the flow's window behind the others. */
 static void
-step_back(struct urn_flow_line *l)
+step_back(struct urn_flow_strand *l)
 {
 	if (likely(!TAILQ_NEXT(l, ready)) || l->lost)
 		return;
@@ -373,30 +383,32 @@ step_back(struct urn_flow_line *l)
 	TAILQ_INSERT_TAIL(&l->flow->ready, l, ready);
 }
 
-/* Use a share of the turn; the line is ready. returns: true when there is more to do */
+/* Use a share of the turn; the strand is ready. returns: true when there is more to do */
 static bool
-serve(struct urn_tp *tp, struct urn_flow_line *l)
+serve(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	uint32_t sent_no = l->flow->sent_no;
 	bool more;
 
 	l->gathered_n = 0;
-	if (unlikely(!reachable(tp, l->flow))) /* the flow may have failed, and the line be gone */
+	if (unlikely(
+		    !reachable(tp, l->flow))) /* the flow may have failed, and the strand be gone */
 		return false;
 	more = send_data(tp, l);
 	if (l->flow->sent_no != sent_no)
 		step_back(l);
-	if (more) /* the next turn comes in its order: the line need not wait for messages, nor for frames of others */
+	if (more) /* the next turn comes in its order: the strand need not wait for messages, nor
+		     for frames of others */
 		l->gathered_n = URN_FLOW_SEGMENTS;
-	else if (!(l->user.source.flags & URN_FLOWL_DRY))
-		urn_flow_line_settle(tp, l);
+	else if (!(l->user.source.flags & URN_STRAND_DRY))
+		urn_flow_strand_settle(tp, l);
 	return more;
 }
 
 bool
 urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 {
-	struct urn_flow_line *l = urn_flow_line_of(src);
+	struct urn_flow_strand *l = urn_flow_strand_of(src);
 
 	if (tp->gathers && l->gathered_n < URN_FLOW_SEGMENTS) {
 		urn_flow_gather(tp, l);
@@ -412,8 +424,8 @@ urn_flows_send(struct urn_tp *tp)
 
 	while ((src = tp->gathered)) {
 		tp->gathered = src->next;
-		src->flags &= ~(uint32_t)(URN_FLOWL_GATHERS | URN_SOURCE_AWAY);
-		if (serve(tp, urn_flow_line_of(src)))
+		src->flags &= ~(uint32_t)(URN_STRAND_GATHERS | URN_SOURCE_AWAY);
+		if (serve(tp, urn_flow_strand_of(src)))
 			urn_sched_add(&tp->sched, src);
 	}
 }

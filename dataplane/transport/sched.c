@@ -84,6 +84,7 @@ urn_sched_due(struct urn_tp *tp, struct urn_timer *timer)
 	struct urn_source *src = pace->source;
 
 	if (src->kind == URN_SOURCE_OPS && urn_source_ops(src)->due) {
+		urn_sched_unpark(tp, pace);
 		if (pace->not_before > tp->now)
 			urn_sched_wake(tp, pace);
 		else

@@ -60,9 +60,11 @@ struct urn_tp_share {
 	uint16_t trace_oldest, trace_newest; /* ordered by when they got them, index in the pool; 0: none (kept.h) */
 	struct urn_source *head, *tail; /* sources with work to do, in the order of their turns; tail valid with head */
 	struct urn_tp_share *next, *prev; /* in the round of clients; valid with head, prev not for the first */
-	/* Lines of flows that wait for work (flow_dry.c), in the order of their turns; dry_tail valid with dry. */
+	/* Strands of flows that wait for work (flow_dry.c), in the order of their turns; dry_tail
+	 * valid with dry. */
 	struct urn_source *dry, *dry_tail;
-	struct urn_tp_share *dry_next, *dry_prev; /* among the clients with such; valid with dry, dry_prev not for the first */
+	struct urn_tp_share *dry_next, *dry_prev; /* among the clients with such; valid with dry,
+						     dry_prev not for the first */
 };
 
 /* True when the share is a client's; false for NULL, and for the share of QPs without a client. */
@@ -89,8 +91,8 @@ struct urn_source_ops {
 	/* Use one share of a turn; the source is in no list then. returns: true when it has more to do */
 	bool (*serve)(struct urn_tp *tp, struct urn_source *src);
 	/*
-	 * The source's timer is due (struct urn_source_timer), or its pace (struct urn_pace): it has no turn then.
-	 * NULL: it has no timer, and a turn when its pace is due
+	 * The source's timer is due (struct urn_source_timer), or its pace (struct urn_pace): it
+	 * has no turn then. NULL: it has no timer, and a turn when its pace is due
 	 */
 	void (*due)(struct urn_tp *tp, struct urn_source *src);
 	/*

@@ -239,10 +239,13 @@ struct urn_tp {
 	struct urn_pool congestions;   /* entries of congestion that are free */
 	uint16_t congestion_hand;      /* index looked at last when the pool was empty; 0: none yet */
 	struct urn_flows *flows;       /* flows of this engine (flow_priv.h); owner; NULL: no flow_user */
-	struct urn_source *gathered, *gathered_last; /* lines of flows that got messages in this turn, in order; the last valid with the first */
-	struct urn_flow *acks;         /* flows that owe an acknowledgement; NULL: none */
+	struct urn_source *gathered,
+		*gathered_last; /* strands of flows that got messages in this turn, in order; the
+				   last valid with the first */
+	struct urn_flow *acks;	/* flows that owe an acknowledgement; NULL: none */
 	bool gathers;                  /* sources are being served: flows wait for further messages until all have been */
-	struct urn_tp_share *dry, *dry_last; /* clients whose lines of flows wait for work (flow_dry.c); the last valid with the first */
+	struct urn_tp_share *dry, *dry_last; /* clients whose strands of flows wait for work
+						(flow_dry.c); the last valid with the first */
 	uint64_t built;                /* bytes of frames begun so far, from the BTH on */
 	uint16_t trace_hand;           /* index looked at last when the pool was empty; 0: none yet */
 
@@ -350,7 +353,8 @@ void urn_tp_cq_break(struct urn_tp *tp, struct urn_cq *cq);
 void urn_tp_cqe_handed(struct urn_tp *tp, const struct urn_tp_xcqe *x);
 /* Take memory's answers now. returns: number of answers */
 unsigned int urn_tp_poll_memory(struct urn_tp *tp);
-/* True when there is something to do without a packet, doorbell or timer; or perhaps, while flows wait for work. */
+/* True when there is something to do without a packet, doorbell or timer; or perhaps, while flows
+ * wait for work. */
 static inline bool
 urn_tp_busy(const struct urn_tp *tp)
 {

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct urn_flow_line;
+struct urn_flow_strand;
 struct urn_flow_msg;
 
 enum urn_work_state {
@@ -66,7 +66,8 @@ extern const struct urn_wr_info urn_wr_info[URN_WR_INFOS];
 /* A packet of a flow: one PSN, with several whole messages or a part of a long one (flow_priv.h). */
 struct urn_flow_packet {
 	struct urn_flow_msg *msg; /* its messages, in the order of their segments; NULL: all segments are void */
-	struct urn_flow_line *line; /* the line in whose turn it was sent first; NULL when acknowledged */
+	struct urn_flow_strand
+		*strand; /* the strand in whose turn it was sent first; NULL when acknowledged */
 	uint32_t off;          /* part: bytes of the message before it; without msg: id of the message it was a part of */
 	uint32_t bytes;        /* part: bytes of it; whole messages: bytes of all segments */
 	uint32_t sent_no;      /* number of its last transmission among those of the flow */

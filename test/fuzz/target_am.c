@@ -81,7 +81,7 @@ __wrap_urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_m
 	fuzz_check(!make_message(m, buf) || urn_am_parse(buf, m->len, &parsed));
 	if (w.refuse || w.held_n == MSGS)
 		return w.refuse ? w.refuse : (uint8_t)URN_MSG_BUSY;
-	m->line = (struct urn_flow_line *)(void *)&w; /* in no packet yet: replies may join */
+	m->strand = (struct urn_flow_strand *)(void *)&w; /* in no packet yet: replies may join */
 	m->state = URN_FLOW_MSG_QUEUED;
 	w.held[w.held_n++] = m;
 	return URN_MSG_PENDING;
@@ -92,7 +92,7 @@ take(unsigned int i)
 {
 	struct urn_flow_msg *m = w.held[i];
 
-	m->line = NULL;
+	m->strand = NULL;
 	w.held[i] = w.held[--w.held_n];
 	return m;
 }

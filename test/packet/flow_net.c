@@ -86,7 +86,7 @@ answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 {
 	struct flow_sent *s = (struct flow_sent *)m;
 
-	assert_null(m->line);
+	assert_null(m->strand);
 	s->code = code;
 	s->answers++;
 	if (s->then)
@@ -99,7 +99,7 @@ gather(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t b
 	struct flow_sent *s = (struct flow_sent *)(uintptr_t)m;
 
 	(void)tp;
-	assert_true(s->m.line && s->head && !s->answers);
+	assert_true(s->m.strand && s->head && !s->answers);
 	assert_true(bytes > 0 && m->head + off + bytes <= m->len);
 	s->gathers++;
 	memcpy(to, s->data + m->head + off, s->gone ? bytes / 2 : bytes);
@@ -362,8 +362,8 @@ flow_qid(unsigned int slot)
 }
 
 uint8_t
-flow_send_as(struct flow_net *n, unsigned int from, const uint8_t gid[16], struct urn_tp_share *owner,
-	     uint32_t len, uint32_t tag, struct flow_sent *s)
+flow_send_as(struct flow_net *n, unsigned int from, const uint8_t gid[16],
+	     struct urn_tp_share *owner, uint32_t len, uint32_t tag, struct flow_sent *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->data = malloc(len + 4);

@@ -70,8 +70,10 @@ struct flow_net {
 	bool mark;                    /* all data frames get a mark of congestion */
 	uint64_t line;                /* bytes a second, for congestion control; 0: none */
 	uint64_t delay;               /* ns that a frame takes */
-	uint32_t work;                /* packets in flight that a node has room for; 0: 4096; set before opening */
-	void (*watch)(void *ctx, const struct rte_mbuf *m); /* a node sends a frame; NULL: nobody wants to know */
+	uint32_t work; /* packets in flight that a node has room for; 0: 4096; set before opening */
+	void (*watch)(
+		void *ctx,
+		const struct rte_mbuf *m); /* a node sends a frame; NULL: nobody wants to know */
 	void *watch_ctx;
 	uint64_t frames;              /* frames that nodes sent */
 	struct flow_frame wire[FLOW_NET_WIRE];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flows: clients have turns, and shares of the packets in flight (doc/inside/messages.md "Turns"). */
+/* Flows: clients have turns, and shares of the packets in flight (doc/inside/messages.md "Turns").
+ */
 #include "flow_net.h"
 
 #include "wire/hdr.h"
@@ -14,9 +15,10 @@
 #define MS 1000000ull
 
 enum {
-	CROWD = 2000,                           /* nodes that the first client sends to */
-	EACH = URN_FLOW_FIRST,                  /* messages to each of them, a packet each */
-	TURN = URN_TP_TX + 2 * URN_FLOW_FRAMES, /* frames that may leave before a message that has just come */
+	CROWD = 2000,	       /* nodes that the first client sends to */
+	EACH = URN_FLOW_FIRST, /* messages to each of them, a packet each */
+	TURN = URN_TP_TX +
+	       2 * URN_FLOW_FRAMES, /* frames that may leave before a message that has just come */
 };
 
 /* Two clients of node 0. The first sends much, the second a message now and then, to node 1. */
@@ -25,11 +27,13 @@ struct duel {
 	struct urn_tp_share *first, *second;
 	struct flow_sent *much; /* messages of the first client */
 	unsigned int much_n;
-	uint64_t data;          /* frames of data that node 0 sent */
-	uint64_t before, worst; /* of those, other ones before the second client's message went out; the most */
-	uint32_t tag;           /* of the message that the second client waits for */
-	bool out;               /* it went out */
-	uint64_t run, longest;  /* frames of data to other nodes than 1 since the last one to it; the most */
+	uint64_t data;		/* frames of data that node 0 sent */
+	uint64_t before, worst; /* frames among those that went out before the second client's
+				   message; the most */
+	uint32_t tag;		/* tag of the message that the second client waits for; 0: none */
+	bool out;		/* it went out */
+	uint64_t run, longest; /* frames of data to other nodes than 1 since the last one to it; the
+				  most */
 };
 
 /* True when a frame carries a message with this tag. */
@@ -67,7 +71,7 @@ open_duel(struct duel *d, uint32_t work, unsigned int much)
 {
 	memset(d, 0, sizeof(*d));
 	d->n = calloc(1, sizeof(*d->n));
-	d->first = calloc(2, sizeof(*d->first));
+	d->first = calloc(3, sizeof(*d->first));
 	d->second = d->first + 1;
 	d->much = calloc(much, sizeof(*d->much));
 	assert_true(d->n && d->first && d->much);
@@ -102,8 +106,9 @@ send_much(struct duel *d, unsigned int node, unsigned int messages, uint32_t len
 		gid[15] = (uint8_t)(node + 1);
 	}
 	for (unsigned int i = 0; i < messages; i++)
-		assert_int_equal(flow_send_as(d->n, 0, gid, d->first, len, 1, &d->much[d->much_n++]),
-				 URN_MSG_PENDING);
+		assert_int_equal(
+			flow_send_as(d->n, 0, gid, d->first, len, 1, &d->much[d->much_n++]),
+			URN_MSG_PENDING);
 }
 
 /* The second client sends a message, and waits for the answer. */
@@ -127,8 +132,8 @@ send_one(struct duel *d, uint32_t len, uint32_t tag, uint64_t most)
 }
 
 /*
- * DB-6: a client with packets for 2,000 nodes, first and repeated: a message of another client waits
- * for the frames of one turn.
+ * DB-6: a client with packets for 2,000 nodes, first and repeated: a message of another client
+ * waits for the frames of one turn.
  */
 static void
 many_nodes(void **state)
@@ -185,7 +190,8 @@ turns_alternate(void **state)
 	send_many(&d, s, RTE_DIM(s));
 	flow_net_run(d.n, FLOW_NET_STEP);
 	d.run = d.longest = 0;
-	flow_net_run(d.n, FLOW_NET_STEP / 2); /* one turn: there is something to send all the time */
+	flow_net_run(d.n,
+		     FLOW_NET_STEP / 2); /* one turn: there is something to send all the time */
 	print_message("%u frames at most between two\n", (unsigned int)d.longest);
 	assert_int_equal(d.longest, URN_FLOW_FRAMES);
 	wait_many(&d, s, RTE_DIM(s));
@@ -252,6 +258,67 @@ long_messages(void **state)
 	close_duel(&d);
 }
 
+/*
+ * DB-6: two clients, which send to 2,000 nodes each, hold all places for long messages: a third one
+ * helps them, and waits for one message at most.
+ */
+static void
+no_place(void **state)
+{
+	enum { PARTS = URN_MSG_MAX / 900 };
+	struct duel d;
+
+	(void)state;
+	open_duel(&d, 100000, CROWD * EACH + 8);
+	d.second++;
+	send_one(&d, 900, 0, MS);
+	for (unsigned int k = 0; k < 4; k++) {
+		if (k < 2)
+			send_much(&d, 1, k ? 1 : 7, URN_MSG_MAX);
+		for (unsigned int i = 0; k >= 2 && i < CROWD; i++)
+			send_much(&d, 3 + i, EACH / 2, 900);
+		flow_net_run(d.n, 5 * US);
+		d.first = k % 2 ? d.second - 2 : d.second - 1;
+	}
+	assert_int_equal(d.much[0].m.strand->flow->active_n, URN_FLOW_ACTIVE);
+	send_one(&d, 5000, 1, 10 * MS);
+	print_message("%u frames at most before a long message\n", (unsigned int)d.worst);
+	assert_true(d.worst <= 3 * PARTS + TURN);
+	close_duel(&d);
+}
+
+/*
+ * DB-6: eight clients have all places of a flow, each with one long message after the other: a
+ * ninth one has the place of the message that ends first.
+ */
+static void
+places_go_round(void **state)
+{
+	enum { EIGHT = URN_FLOW_ACTIVE, MESSAGES = 100, LEN = 40 * 1000 };
+	struct urn_tp_share owner[EIGHT] = {0}, *first;
+	struct duel d;
+
+	(void)state;
+	open_duel(&d, 100000, EIGHT * MESSAGES);
+	first = d.first;
+	send_one(&d, 900, 0, MS);
+	for (unsigned int k = 0; k < EIGHT; k++) {
+		d.first = &owner[k];
+		send_much(&d, 1, 1, LEN);
+	}
+	flow_net_run(d.n, 5 * US); /* each has a place */
+	for (unsigned int k = 0; k < EIGHT; k++) {
+		d.first = &owner[k];
+		send_much(&d, 1, MESSAGES - 1, LEN);
+	}
+	d.first = first;
+	for (uint32_t i = 0; i < 10; i++)
+		send_one(&d, 5000, 1 + i, 10 * MS);
+	print_message("%u frames at most before a long message\n", (unsigned int)d.worst);
+	assert_true(d.worst <= 3 * (EIGHT + 1) * URN_FLOW_FRAMES);
+	close_duel(&d);
+}
+
 /* Wait until all messages of the first client have an answer. */
 static void
 wait_much(struct duel *d)
@@ -262,7 +329,8 @@ wait_much(struct duel *d)
 		assert_int_equal(d->much[i].answers, 1);
 }
 
-/* DB-6: silent nodes take half of the packets in flight at most; the client's other nodes, and other clients, go on. */
+/* DB-6: silent nodes take half of the packets in flight at most; the client's other nodes, and
+ * other clients, go on. */
 static void
 silent_nodes(void **state)
 {
@@ -279,7 +347,7 @@ silent_nodes(void **state)
 	flow_net_run(d.n, 100 * US);
 	/* Each node may have one packet in any case. */
 	assert_in_range(d.first->work, WORK / 2, WORK / 2 + SILENT);
-	assert_true(tp->sched.n < 3); /* lines without work cost no turns */
+	assert_true(tp->sched.n < 3); /* strands without work cost no turns */
 	assert_non_null(d.first->dry);
 	send_much(&d, 2, LIVE, 900);
 	flow_net_run(d.n, 500 * US);
@@ -295,7 +363,8 @@ silent_nodes(void **state)
 	close_duel(&d);
 }
 
-/* DB-6: nodes that answered before and are silent now: one of nine parts of the packets is left for others. */
+/* DB-6: nodes that answered before and are silent now: one of nine parts of the packets is left for
+ * others. */
 static void
 last_entries(void **state)
 {
@@ -335,7 +404,8 @@ client_goes(void **state)
 		tp = d.n->node[0].tp;
 		for (unsigned int i = 0; i < NODES; i++)
 			send_much(&d, 3 + i, EACH * 2, round == 1 ? 5000 : 900);
-		flow_net_run(d.n, (round == 1 ? 5 : 3000) * US); /* some packets are lost, or none yet */
+		flow_net_run(d.n,
+			     (round == 1 ? 5 : 3000) * US); /* some packets are lost, or none yet */
 		assert_true(d.first->work > 0);
 		for (unsigned int i = 0; i < d.much_n; i++)
 			urn_flow_forget(tp, &d.much[i].m);
@@ -375,10 +445,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(many_nodes),	cmocka_unit_test(turns_alternate),
-		cmocka_unit_test(same_flow),	cmocka_unit_test(same_window),
-		cmocka_unit_test(long_messages), cmocka_unit_test(silent_nodes),
-		cmocka_unit_test(last_entries), cmocka_unit_test(client_goes),
+		cmocka_unit_test(many_nodes),	    cmocka_unit_test(turns_alternate),
+		cmocka_unit_test(same_flow),	    cmocka_unit_test(same_window),
+		cmocka_unit_test(long_messages),    cmocka_unit_test(no_place),
+		cmocka_unit_test(places_go_round),  cmocka_unit_test(silent_nodes),
+		cmocka_unit_test(last_entries),	    cmocka_unit_test(client_goes),
 		cmocka_unit_test(acknowledgements),
 	};
 

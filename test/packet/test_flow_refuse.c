@@ -138,7 +138,7 @@ no_such_engine(void **state)
 		flow_net_until(n, &good, 3000 * MS);
 		assert_int_equal(good.code, URN_MSG_DONE);
 		for (unsigned int i = 0; i < RTE_DIM(s); i++) {
-			if (s[i].m.line)
+			if (s[i].m.strand)
 				flow_net_until(n, &s[i], 3000 * MS);
 			if (s[i].answers)
 				assert_int_equal(s[i].code, URN_MSG_NO_QUEUE);

@@ -265,7 +265,8 @@ check_node(struct ms_world *w, const struct ms_node *n)
 			n->tp->sched.n, n->tp->wheel.count);
 	for (unsigned int i = 0; i < RTE_DIM(n->share); i++)
 		if (n->share[i].work)
-			ms_fail(w, "node %u: client %u has %u packets left", n->id, i, n->share[i].work);
+			ms_fail(w, "node %u: client %u has %u packets left", n->id, i,
+				n->share[i].work);
 }
 
 /* A message of which parts came, but not all, though its sender has its answer. */

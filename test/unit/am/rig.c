@@ -24,7 +24,7 @@ __wrap_urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_m
 	for (unsigned int i = 0; i < rig.held_n; i++)
 		assert_ptr_not_equal(rig.held[i], m);
 	memcpy(rig.node[rig.held_n], gid, 16);
-	m->line = rig.grow ? (struct urn_flow_line *)(void *)&rig : NULL;
+	m->strand = rig.grow ? (struct urn_flow_strand *)(void *)&rig : NULL;
 	m->state = 0; /* queued */
 	rig.held[rig.held_n++] = m;
 	return URN_MSG_PENDING;
@@ -241,7 +241,7 @@ rig_answer(unsigned int n, uint8_t code)
 	struct urn_flow_msg *m = rig.held[n];
 
 	drop(n);
-	m->line = NULL;
+	m->strand = NULL;
 	urn_am_flow_user.answered(rig.tp, m, code);
 }
 

@@ -223,13 +223,54 @@ test_unpark(void **state)
 	is_empty();
 }
 
+static int told; /* calls of tell_due() */
+
+static void
+tell_due(struct urn_tp *of, struct urn_source *src)
+{
+	(void)of;
+	assert_int_equal(src->flags & URN_SOURCE_HELD, 0);
+	told++;
+}
+
+/* A source with operations that knows what to do when its time has come is told, and has no turn.
+ */
+static void
+test_due(void **state)
+{
+	static const struct urn_source_ops ops = {.due = tell_due};
+	struct urn_source_ops_user user = {.source = {.kind = URN_SOURCE_OPS, .share = &client[0]},
+					   .ops = &ops};
+	struct urn_pace pace = {.source = &user.source, .not_before = 30000000 * TICK};
+
+	(void)state;
+	told = 0;
+	urn_sched_wake(&tp, &pace);
+	pass(20000000 * TICK); /* the wheel does not reach further */
+	assert_int_equal(told, 0);
+	assert_int_equal(tp.wheel.count, 1);
+	pass(30000001 * TICK);
+	assert_int_equal(told, 1);
+	urn_sched_park(&tp, &pace, tp.now + 10 * TICK);
+	pass(tp.now + 11 * TICK);
+	assert_int_equal(told, 2);
+	assert_int_equal(tp.wheel.count, 0);
+	is_empty();
+}
+
 int
 main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(test_many_against_one), TEST(test_newcomer), TEST(test_order), TEST(test_leave),
-		TEST(test_not_before),       TEST(test_late),     TEST(test_unpark),
+		TEST(test_many_against_one),
+		TEST(test_newcomer),
+		TEST(test_order),
+		TEST(test_leave),
+		TEST(test_not_before),
+		TEST(test_late),
+		TEST(test_unpark),
+		TEST(test_due),
 	};
 
 	return cmocka_run_group_tests_name("sched", tests, NULL, NULL);

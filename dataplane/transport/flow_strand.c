@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows: lines. A line is what one owner, a client, has in a flow: messages that wait, and packets
- * in flight. The line is the source of their turns, in the owner's share of the schedule.
+ * Flows: strands. A strand has the messages of one owner, a client, that wait in a flow, and the
+ * owner's packets in flight. The strand is the source of their turns, in the owner's share of the
+ * schedule.
  *
- *   client 1 ── sets, and lines ──┐             ┌── flow ── window, PSNs ──► node
- *                 line ───────────┼─ schedule ──┤
- *   client 2 ── line, line, line ─┘             └── flow ── ...
+ *   client 1 ── sets, and strands ──┐             ┌── flow ── window, PSNs ──► node
+ *                 strand ───────────┼─ schedule ──┤
+ *   client 2 ── strand, strand, strand ─┘             └── flow ── ...
  *
  * The schedule goes round the clients first. So between two turns of one client another client has
  * one, and sends URN_FLOW_FRAMES packets, whatever number of nodes its messages go to. A flow is
  * reached from each client that has messages in it: a message waits for those of its own client.
  *
- * Lines of a flow share the flow's window. A line that finds the window closed leaves the schedule,
- * and keeps its place in urn_flow.ready; the line that sent longest ago has its turn first when
- * there is room. A turn in which packets of one line leave room takes messages of the others along.
+ * Strands of a flow share the flow's window. A strand that finds the window closed leaves the
+ * schedule, and keeps its place in urn_flow.ready; the strand that sent longest ago has its turn
+ * first when there is room. A turn in which packets of one strand leave room takes messages of the
+ * others along.
  *
  * Two other designs were not taken. A flow in the share of the client whose message is the first in
  * a common queue: the message of another client behind it waits for all flows of that client. A
@@ -24,45 +26,45 @@
 
 #include <stdlib.h>
 
-static const struct urn_source_ops line_ops;
+static const struct urn_source_ops strand_ops;
 
-/* ---- the lists that a line is in */
+/* ---- the lists that a strand is in */
 
-static struct urn_flow_line **
+static struct urn_flow_strand **
 bucket_of(const struct urn_flows *fl, const struct urn_flow *f, const struct urn_tp_share *owner)
 {
 	uint64_t h = ((uint64_t)(uintptr_t)f * 0x9e3779b97f4a7c15u ^ (uint64_t)(uintptr_t)owner) *
 		     0xd6e8feb86659fd93u;
 
-	return &fl->line_bucket[h >> 50];
+	return &fl->strand_bucket[h >> 50];
 }
-_Static_assert(URN_FLOW_LINE_BUCKETS == 16384, "fourteen bits of a hash");
+_Static_assert(URN_FLOW_STRAND_BUCKETS == 16384, "fourteen bits of a hash");
 
 void
-urn_flow_line_leave(struct urn_tp *tp, struct urn_flow_line *l)
+urn_flow_strand_leave(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_source *src = &l->user.source;
 
 	urn_sched_remove(&tp->sched, src);
-	if (src->flags & URN_FLOWL_DRY)
+	if (src->flags & URN_STRAND_DRY)
 		urn_flow_dry_end(tp, l);
-	if (!(src->flags & URN_FLOWL_GATHERS))
+	if (!(src->flags & URN_STRAND_GATHERS))
 		return;
 	urn_source_unlink(&tp->gathered, &tp->gathered_last, src);
-	src->flags &= ~(uint32_t)(URN_FLOWL_GATHERS | URN_SOURCE_AWAY);
+	src->flags &= ~(uint32_t)(URN_STRAND_GATHERS | URN_SOURCE_AWAY);
 }
 
 void
-urn_flow_line_ready(struct urn_flow_line *l, bool first)
+urn_flow_strand_ready(struct urn_flow_strand *l, bool first)
 {
 	struct urn_flow *f = l->flow;
 
-	if (l->user.source.flags & URN_FLOWL_READY) {
+	if (l->user.source.flags & URN_STRAND_READY) {
 		if (!first)
 			return;
 		TAILQ_REMOVE(&f->ready, l, ready);
 	}
-	l->user.source.flags |= URN_FLOWL_READY;
+	l->user.source.flags |= URN_STRAND_READY;
 	if (first)
 		TAILQ_INSERT_HEAD(&f->ready, l, ready);
 	else
@@ -73,30 +75,32 @@ void
 urn_flow_wake(struct urn_tp *tp, struct urn_flow *f)
 {
 	uint32_t room = urn_flow_has_work(f) ? urn_flow_room(tp, f) : 0;
-	struct urn_flow_line *l;
+	struct urn_flow_strand *l;
 
 	TAILQ_FOREACH(l, &f->ready, ready) {
+		bool dry = l->user.source.flags & URN_STRAND_DRY;
+
 		/* A repeat needs neither room in the window nor work. */
-		if (unlikely(l->lost)) {
-			if (l->user.source.flags & URN_FLOWL_DRY)
-				urn_flow_dry_end(tp, l);
-		} else if (!room--) {
+		if (unlikely(l->lost && dry))
+			urn_flow_dry_end(tp, l);
+		else if (unlikely(dry))
+			continue;
+		if (likely(!l->lost) && !room--)
 			return;
-		}
 		urn_sched_add(&tp->sched, &l->user.source);
 	}
 }
 
-/* ---- lines come and go */
+/* ---- strands come and go */
 
-static struct urn_flow_line *
+static struct urn_flow_strand *
 make(struct urn_flows *fl, struct urn_flow *f, struct urn_tp_share *share)
 {
-	struct urn_flow_line *l = fl->spare_lines, **bucket = bucket_of(fl, f, share);
+	struct urn_flow_strand *l = fl->spare_strands, **bucket = bucket_of(fl, f, share);
 
 	if (likely(l != NULL)) {
-		fl->spare_lines = l->hash_next;
-		fl->spare_lines_n--;
+		fl->spare_strands = l->hash_next;
+		fl->spare_strands_n--;
 	} else {
 		l = aligned_alloc(64, RTE_CACHE_LINE_ROUNDUP(sizeof(*l)));
 		if (!l)
@@ -105,7 +109,7 @@ make(struct urn_flows *fl, struct urn_flow *f, struct urn_tp_share *share)
 	memset(l, 0, sizeof(*l));
 	l->user.source.share = share;
 	l->user.source.kind = URN_SOURCE_OPS;
-	l->user.ops = &line_ops;
+	l->user.ops = &strand_ops;
 	l->flow = f;
 	urn_flow_queue_init(&l->shorts);
 	urn_flow_queue_init(&l->longs);
@@ -114,11 +118,11 @@ make(struct urn_flows *fl, struct urn_flow *f, struct urn_tp_share *share)
 	return l;
 }
 
-struct urn_flow_line *
-urn_flow_line_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *owner)
+struct urn_flow_strand *
+urn_flow_strand_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *owner)
 {
 	struct urn_tp_share *share = likely(owner != NULL) ? owner : &tp->nobodys;
-	struct urn_flow_line *l = f->line;
+	struct urn_flow_strand *l = f->strand;
 
 	if (likely(l && l->user.source.share == share))
 		return l;
@@ -127,56 +131,56 @@ urn_flow_line_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *ow
 		l = l->hash_next;
 	if (!l)
 		l = make(tp->flows, f, share);
-	f->line = l;
+	f->strand = l;
 	return l;
 }
 
-/* Nobody finds the line any more. */
+/* Nobody finds the strand any more. */
 static void
-unhash(const struct urn_flows *fl, struct urn_flow_line *l)
+unhash(const struct urn_flows *fl, struct urn_flow_strand *l)
 {
-	struct urn_flow_line **at = bucket_of(fl, l->flow, l->user.source.share);
+	struct urn_flow_strand **at = bucket_of(fl, l->flow, l->user.source.share);
 
 	while (*at != l)
 		at = &(*at)->hash_next;
 	*at = l->hash_next;
-	if (l->flow->line == l)
-		l->flow->line = NULL;
+	if (l->flow->strand == l)
+		l->flow->strand = NULL;
 }
 
 void
-urn_flow_line_free(struct urn_tp *tp, struct urn_flow_line *l)
+urn_flow_strand_free(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_flows *fl = tp->flows;
 
-	if (!(l->user.source.flags & URN_FLOWL_ORPHAN))
+	if (!(l->user.source.flags & URN_STRAND_ORPHAN))
 		unhash(fl, l);
-	if (fl->spare_lines_n >= fl->n + URN_FLOW_SPARE_LINES) {
+	if (fl->spare_strands_n >= fl->n + URN_FLOW_SPARE_STRANDS) {
 		free(l);
 		return;
 	}
-	l->hash_next = fl->spare_lines;
-	fl->spare_lines = l;
-	fl->spare_lines_n++;
+	l->hash_next = fl->spare_strands;
+	fl->spare_strands = l;
+	fl->spare_strands_n++;
 }
 
 void
-urn_flows_trim_lines(struct urn_flows *fl)
+urn_flows_trim_strands(struct urn_flows *fl)
 {
-	struct urn_flow_line *l;
+	struct urn_flow_strand *l;
 
-	while (fl->spare_lines_n > fl->n + URN_FLOW_SPARE_LINES) {
-		l = fl->spare_lines;
-		fl->spare_lines = l->hash_next;
-		fl->spare_lines_n--;
+	while (fl->spare_strands_n > fl->n + URN_FLOW_SPARE_STRANDS) {
+		l = fl->spare_strands;
+		fl->spare_strands = l->hash_next;
+		fl->spare_strands_n--;
 		free(l);
 	}
 }
 
 static void
-free_list(struct urn_flow_line *l)
+free_list(struct urn_flow_strand *l)
 {
-	struct urn_flow_line *next;
+	struct urn_flow_strand *next;
 
 	for (; l; l = next) {
 		next = l->hash_next;
@@ -185,55 +189,55 @@ free_list(struct urn_flow_line *l)
 }
 
 void
-urn_flows_free_lines(struct urn_flows *fl)
+urn_flows_free_strands(struct urn_flows *fl)
 {
-	for (uint32_t i = 0; fl->line_bucket && i < URN_FLOW_LINE_BUCKETS; i++)
-		free_list(fl->line_bucket[i]);
-	free_list(fl->spare_lines);
-	free(fl->line_bucket);
+	for (uint32_t i = 0; fl->strand_bucket && i < URN_FLOW_STRAND_BUCKETS; i++)
+		free_list(fl->strand_bucket[i]);
+	free_list(fl->spare_strands);
+	free(fl->strand_bucket);
 }
 
-/* The owner has no message in the line any more, and may be gone before the packets are. */
+/* The owner has no message in the strand any more, and may be gone before the packets are. */
 static void
-orphan(struct urn_tp *tp, struct urn_flow_line *l)
+orphan(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_source *src = &l->user.source;
 
-	urn_flow_line_leave(tp, l);
+	urn_flow_strand_leave(tp, l);
 	unhash(tp->flows, l);
 	src->share->work -= l->packets;
 	tp->nobodys.work += l->packets;
 	src->share = &tp->nobodys;
-	src->flags |= URN_FLOWL_ORPHAN;
-	if (src->flags & URN_FLOWL_READY)
+	src->flags |= URN_STRAND_ORPHAN;
+	if (src->flags & URN_STRAND_READY)
 		urn_sched_add(&tp->sched, src);
 }
 
 void
-urn_flow_line_settle(struct urn_tp *tp, struct urn_flow_line *l)
+urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	uint32_t flags = l->user.source.flags;
 
-	if ((flags & URN_FLOWL_READY) && !l->lost && !urn_flow_line_has_new(l)) {
+	if ((flags & URN_STRAND_READY) && !l->lost && !urn_flow_strand_has_new(l)) {
 		TAILQ_REMOVE(&l->flow->ready, l, ready);
-		l->user.source.flags &= ~(uint32_t)URN_FLOWL_READY;
-		urn_flow_line_leave(tp, l);
+		l->user.source.flags &= ~(uint32_t)URN_STRAND_READY;
+		urn_flow_strand_leave(tp, l);
 	}
 	if (likely(l->msgs))
 		return;
-	if (!l->packets && !(l->user.source.flags & URN_FLOWL_READY))
-		urn_flow_line_free(tp, l);
-	else if (!(flags & URN_FLOWL_ORPHAN))
+	if (!l->packets && !(l->user.source.flags & URN_STRAND_READY))
+		urn_flow_strand_free(tp, l);
+	else if (!(flags & URN_STRAND_ORPHAN))
 		orphan(tp, l);
 }
 
 void
-urn_flow_line_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
+urn_flow_strand_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 {
-	struct urn_flow_line *l = w->flow.line;
+	struct urn_flow_strand *l = w->flow.strand;
 	bool lost = w->flow.state == URN_FLOW_LOST;
 
-	w->flow.line = NULL;
+	w->flow.strand = NULL;
 	w->flow.state = URN_FLOW_ACKED;
 	l->user.source.share->work--;
 	l->packets--;
@@ -244,7 +248,7 @@ urn_flow_line_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 		l->lost--;
 	}
 	if (unlikely(lost || !l->msgs))
-		urn_flow_line_settle(tp, l);
+		urn_flow_strand_settle(tp, l);
 }
 
 /* ---- messages */
@@ -259,16 +263,16 @@ is_long(const struct urn_tp *tp, const struct urn_flow_msg *m)
 void
 urn_flow_queue(const struct urn_tp *tp, struct urn_flow_msg *m)
 {
-	struct urn_flow_line *l = m->line;
+	struct urn_flow_strand *l = m->strand;
 
 	urn_flow_put(is_long(tp, m) ? &l->longs : &l->shorts, m, URN_FLOW_MSG_QUEUED);
-	urn_flow_line_ready(l, false);
+	urn_flow_strand_ready(l, false);
 }
 
 void
 urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m)
 {
-	struct urn_flow_line *l = m->line;
+	struct urn_flow_strand *l = m->strand;
 
 	if (m->state == URN_FLOW_MSG_ACTIVE) {
 		urn_flow_take(&l->flow->active, m);
@@ -281,7 +285,7 @@ urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m)
 
 /* ---- the schedule */
 
-/* A line has no doorbell, no timer, and ends by itself. */
+/* A strand has no doorbell, no timer, and ends by itself. */
 static void
 rung(struct urn_tp *tp, struct urn_source *src)
 {
@@ -297,4 +301,4 @@ end(struct urn_tp *tp, struct urn_source *src)
 	return true;
 }
 
-static const struct urn_source_ops line_ops = {.rung = rung, .serve = urn_flow_serve, .end = end};
+static const struct urn_source_ops strand_ops = {.rung = rung, .serve = urn_flow_serve, .end = end};
