@@ -211,7 +211,7 @@ answer_gone(struct urn_tp *tp, struct urn_flow_msg *gone)
 	while ((m = gone)) {
 		gone = m->next;
 		URN_COUNT(tp, FLOW_GONE);
-		urn_flow_answer(tp, m, m->code);
+		urn_flow_user(tp)->answered(tp, m, m->code); /* it is in no strand any more */
 	}
 }
 

@@ -177,7 +177,7 @@ a_read_is_sent_by_the_progress_module(void **state)
 	rig_expect(0, URN_AM_DONE, LEN);
 	assert_memory_equal(rig.end[0].mem + 50, rig.end[1].mem, LEN);
 	assert_int_equal(rig.end[0].mem[49] ^ rig.end[0].mem[50 + LEN], 0);
-	assert_int_equal(rig_count(URN_C_AM_TAG_SENT), 100);
+	assert_int_equal(rig_count(URN_C_AM_TAG_SENT), 300);
 }
 
 /* AM-7: many operations at once in both directions between the same two endpoints: each tag pairs

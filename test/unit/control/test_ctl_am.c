@@ -150,6 +150,7 @@ bad_commands_end_at_once(void **state)
 		c->op = i == 0 ? 7 : c->op;
 		c->way = i == 1 ? URN_AM_WAYS : 0;
 		c->every = i == 2;
+		c->way = i == 2 ? URN_AM_DIRECT : c->way; /* one packet, one reply */
 		c->len = i == 3 ? 0 : i == 4 ? URN_AM_LEN_MAX + 1u : 100;
 		c->qid = i == 5 ? 1ull << 32 : c->qid;
 		c->remote = i == 6 ? UINT64_MAX - 98 : c->remote;
