@@ -7,7 +7,7 @@
  *      \  /       |                      ▲       │
  *       s0 ────── s1 ── n3                └── s2 ◄┘
  */
-#include "msgsim.h"
+#include "nodes.h"
 
 #include "switch/pfc.h"
 
