@@ -223,7 +223,7 @@ print(const struct options *o, const struct ms_totals *t, double seconds)
 	       (unsigned long long)s->done, (unsigned long long)s->errors, (unsigned long long)s->may_be,
 	       (unsigned long long)s->frames, (unsigned long long)s->lost, (unsigned long long)s->marked,
 	       (unsigned long long)s->pauses, (unsigned long long)s->closes, (unsigned long long)s->restarts);
-	for (uint8_t c = URN_MSG_DONE + 1; c < URN_MSG_CODES; c++)
+	for (uint8_t c = URN_MSG_DONE + 1; c < URN_MSG_CODES && !load->more; c++)
 		printf(" %s %llu", urn_msg_code_word(c), (unsigned long long)s->code[c]);
 	for (unsigned int i = 0; load->more && load->more[i]; i++)
 		printf(", %s %llu", load->more[i], (unsigned long long)s->more[i]);

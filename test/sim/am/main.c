@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* urnic-am-sim: ends and talkers as the load of nodes. */
+#include "amsim.h"
+
+#include "am/priv.h"
+
+#include <stdlib.h>
+
+static const char *const stat_names[] = {
+#define X(id, name) name,
+	AS_STATS(X)
+#undef X
+		NULL,
+};
+
+static void
+open_load(struct ms_world *w)
+{
+	struct as_sim *s = calloc(1, sizeof(*s));
+
+	w->as = s;
+	if (!s)
+		ms_fail(w, "no memory");
+	s->end_room = w->plan.nodes * w->plan.am.ends * 4 + 40;
+	s->end = calloc(s->end_room, sizeof(*s->end));
+	s->op = calloc(w->plan.messages + 1, sizeof(*s->op));
+	s->scratch = malloc(2 * w->plan.am.zone + 16);
+	if (!s->end || !s->op || !s->scratch)
+		ms_fail(w, "no memory");
+	memset(s->at, 0xff, sizeof(s->at));
+	s->revoke_at = w->plan.am.revoke_gap ? w->now + MS_MS : MS_NEVER;
+}
+
+static void
+close_load(struct ms_world *w)
+{
+	struct as_sim *s = w->as;
+
+	for (uint32_t i = 0; i < s->ends; i++)
+		as_mem_free(&s->end[i].mem);
+	for (uint32_t i = 0; i < w->mails; i++)
+		free(s->op[i].want);
+	free(s->end);
+	free(s->op);
+	free(s->scratch);
+	free(s);
+	w->as = NULL;
+}
+
+static void
+up(struct ms_node *n)
+{
+	for (unsigned int i = 0; i < n->w->plan.am.ends; i++)
+		as_end_open(n, i);
+}
+
+static void
+down(struct ms_node *n)
+{
+	if (!n->w->as)
+		return;
+	for (unsigned int i = 0; i < AS_ENDS; i++)
+		if (as_end_at(n, i))
+			as_end_close(n, i);
+}
+
+static struct urn_source *
+source(struct ms_node *n, unsigned int place)
+{
+	struct as_end *e = as_end_at(n, place);
+
+	return e ? urn_am_ep_source(e->ep) : NULL;
+}
+
+static void
+step(struct ms_node *n)
+{
+	struct ms_world *w = n->w;
+
+	if (w->as->revoke_at <= w->now && !w->quiet) {
+		as_revoke_one(w);
+		w->as->revoke_at = w->now + 1 + ms_upto(w, 2ull * w->plan.am.revoke_gap);
+	}
+	for (unsigned int i = 0; i < w->plan.am.ends; i++)
+		if (as_end_at(n, i))
+			as_end_step(n, as_end_at(n, i));
+	if (!as_sabotage_turn(n))
+		n->nic_free = MS_NEVER;
+}
+
+static void
+woken(struct ms_node *n, uint64_t cookie)
+{
+	ms_fail(n->w, "node %u: an event for %llx, and nobody sleeps", n->id, (unsigned long long)cookie);
+}
+
+static void
+close_one(struct ms_world *w)
+{
+	struct ms_node *n = ms_any_node(w);
+	unsigned int place = (unsigned int)ms_upto(w, w->plan.am.ends);
+
+	if (!n->tp || !as_end_at(n, place) || w->as->ends == w->as->end_room)
+		return;
+	as_end_close(n, place);
+	w->stats.closes++;
+	as_end_open(n, place);
+}
+
+static void
+settle(struct ms_world *w)
+{
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		w->stats.more[AS_RETRIES] += w->node[i].tp->c.v[URN_C_AM_RETRIES];
+}
+
+static void
+finish(struct ms_world *w)
+{
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		down(&w->node[i]);
+	as_judge_end(w);
+}
+
+static void
+left(struct ms_node *n)
+{
+	const struct urn_am *am = n->am;
+
+	if (am->outs || am->replies || !TAILQ_EMPTY(&am->late))
+		ms_fail(n->w, "node %u: %u packets and %u replies of remote memory are left", n->id, am->outs, am->replies);
+	for (unsigned int i = 0; i < URN_AM_NODES; i++)
+		if (am->node[i])
+			ms_fail(n->w, "node %u: %u replies to a node are left", n->id, am->node[i]);
+	for (unsigned int i = 0; i < RTE_DIM(n->share); i++)
+		if (n->share[i].am)
+			ms_fail(n->w, "node %u: a client has %u packets left", n->id, n->share[i].am);
+}
+
+static const char help[] =
+	"usage: urnic-am-sim [option...]\n"
+	"\n"
+	"Simulates nodes that read and write each other's memory, in one thread under a\n"
+	"virtual clock, all choices from a seed. Each operation must end once, its code\n"
+	"must be true, and all memory must hold what it is to hold.\n"
+	"\n";
+
+int
+main(int argc, char **argv)
+{
+	const struct ms_load load = {
+		.program = "urnic-am-sim",
+		.help = help,
+		.scenarios = as_scenarios,
+		.scenario_count = as_scenario_count,
+		.am = true,
+		.more = stat_names,
+		.open = open_load,
+		.close = close_load,
+		.up = up,
+		.down = down,
+		.source = source,
+		.step = step,
+		.woken = woken,
+		.close_one = close_one,
+		.look = as_judge_look,
+		.settle = settle,
+		.finish = finish,
+		.left = left,
+		.sabotage = as_sabotage_name,
+	};
+
+	return ms_main(&load, argc, argv);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sabotage: imitates one bug of a broken product in each run, to test that the oracles notice. */
+#include "amsim.h"
+
+#include "am/priv.h"
+
+enum { AFTER = 10 }; /* operations that are well before */
+
+/* X(id, name, text) */
+#define AS_SABOTAGES(X) \
+	X(LOST, "lost", "an event is not written") \
+	X(TWICE, "twice", "an event is written twice") \
+	X(EARLY, "early", "a write is done before its last byte is in place") \
+	X(TORN, "torn", "a byte of a read is wrong") \
+	X(OUTSIDE, "outside", "a byte outside of all ranges is written") \
+	X(BEHIND, "behind", "a byte behind the range of a write is written") \
+	X(LIE, "lie", "a good operation ends with range") \
+	X(DENIED, "denied", "a write that was done ends with unreachable, and not may be there") \
+	X(GRANTED, "granted", "a wrong operation is done") \
+	X(COUNT, "count", "an event has wrong bytes") \
+	X(REVOKED, "revoked", "a byte is written after its region was taken back") \
+	X(STALL, "stall", "an endpoint is never served again") \
+	X(PACKET, "packet", "a packet of an operation is lost to the pool") \
+	X(REPLY, "reply", "a reply is lost to the pool") \
+	X(MBUF, "mbuf", "a frame is lost to the pool")
+
+enum {
+	NOTHING,
+#define X(id, name, text) id,
+	AS_SABOTAGES(X)
+#undef X
+	COUNT_OF,
+};
+
+static const struct {
+	const char *name, *text;
+} names[COUNT_OF] = {
+#define X(id, name, text) [id] = {name, text},
+	AS_SABOTAGES(X)
+#undef X
+};
+
+const char *
+as_sabotage_name(unsigned int i, const char **text)
+{
+	if (!i || i >= COUNT_OF)
+		return NULL;
+	*text = names[i].text;
+	return names[i].name;
+}
+
+/* True when it is time to break something, which is noted. */
+static bool
+now(struct ms_world *w, unsigned int what, bool fits)
+{
+	if (w->sabotage != what || w->as->broken || !fits || w->stats.done < AFTER)
+		return false;
+	w->as->broken = 1;
+	ms_trace(w, "sabotage: %s", names[what].text);
+	return true;
+}
+
+static void
+spoil_event(struct ms_world *w, const struct as_op *o, struct urn_abi_am_event *ev)
+{
+	bool done = ev->code == URN_AM_DONE, write = o->op == URN_AM_WRITE;
+	struct as_mem *to = o->has_remote ? &w->as->end[o->to].mem : NULL, *from = &w->as->end[o->from].mem;
+
+	if (now(w, EARLY, done && write && to && !o->frozen))
+		to->at[o->remote + o->len - 1] ^= 1;
+	if (now(w, TORN, done && !write && !o->settled))
+		from->at[o->local + o->len / 2] ^= 1;
+	if (now(w, OUTSIDE, true))
+		from->at[AS_GUARD / 2] ^= 1;
+	if (now(w, BEHIND, done && write && to && !o->frozen && to->busy[o->remote + o->len] != AS_WRITER))
+		to->at[o->remote + o->len] ^= 1;
+	if (now(w, LIE, done && !(o->can & 1u << URN_AM_RANGE)))
+		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_RANGE};
+	if (now(w, DENIED, done && write))
+		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_UNREACHABLE};
+	if (now(w, GRANTED, !done && o->reach != AS_REACH_ALL))
+		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_DONE, .bytes = o->len};
+	if (now(w, COUNT, ev->bytes != 0))
+		ev->bytes--;
+}
+
+bool
+as_sabotage_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *ev, bool *twice)
+{
+	if (!w->sabotage)
+		return true;
+	*twice = now(w, TWICE, true);
+	if (now(w, LOST, true))
+		return false;
+	spoil_event(w, o, ev);
+	return true;
+}
+
+/* Lose a packet or a reply of the engine to its pool. */
+static void
+leak(struct ms_node *n)
+{
+	static const uint8_t nobody[16] = {1};
+	struct ms_world *w = n->w;
+	struct as_end *e = as_end_at(n, 0);
+
+	if (now(w, MBUF, true))
+		(void)rte_pktmbuf_alloc(w->pool);
+	if (now(w, REPLY, true))
+		(void)urn_am_reply_get(n->am, nobody);
+	if (now(w, PACKET, e != NULL))
+		n->am->outs++;
+}
+
+bool
+as_sabotage_turn(struct ms_node *n)
+{
+	struct ms_world *w = n->w;
+
+	if (!w->sabotage)
+		return true;
+	leak(n);
+	if (w->sabotage == STALL && w->as->broken == n->id + 1)
+		return false;
+	if (now(w, STALL, as_end_at(n, 0) && as_end_at(n, 0)->under))
+		w->as->broken = n->id + 1;
+	return w->sabotage != STALL || w->as->broken != n->id + 1;
+}
+
+void
+as_sabotage_revoked(struct ms_world *w, struct as_end *e, unsigned int zone)
+{
+	const struct as_zone *z = &e->zone[zone];
+
+	if (now(w, REVOKED, e->mem.busy[z->part[0].at] != AS_WRITER))
+		e->mem.at[z->part[0].at] ^= 1;
+}
