@@ -132,6 +132,10 @@ judge_target(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c
 		o->can |= BIT(URN_AM_RIGHTS);
 		return;
 	}
+	if (c->remote != as_address(&w->as->end[o->to], o->remote)) {
+		o->can |= BIT(URN_AM_RANGE); /* far away: the last bytes of all */
+		return;
+	}
 	o->reach = AS_REACH_ALL;
 	if (!z->lkey[0]) {
 		o->can |= BIT(URN_AM_BAD_KEY);
@@ -199,7 +203,7 @@ is_true(const struct ms_world *w, const struct as_op *o, uint8_t code)
 {
 	if (o->can & BIT(code))
 		return true;
-	if (o->node == AS_NONE || o->can & (BIT(URN_AM_BAD_COMMAND) | BIT(URN_AM_LOCAL)))
+	if (o->node == AS_NONE || !o->has_local)
 		return false;
 	switch (code) {
 	case URN_AM_DONE:

@@ -111,6 +111,8 @@ make_region(struct ms_node *n, struct as_end *e, unsigned int zone)
 	z->there = true;
 	ms_trace(w, "end %u: zone %u has a region of %u ranges, key %llx, rights %u", e->id, zone, z->parts,
 		 (unsigned long long)z->key, z->access);
+	for (uint32_t i = 0; i < z->parts; i++)
+		ms_trace(w, "  range of %u bytes at offset %u", z->part[i].len, z->part[i].at);
 }
 
 void
