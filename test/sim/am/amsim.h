@@ -54,7 +54,8 @@ enum {
 	X(RETRIES, "retries for room") \
 	X(REQUESTS, "requests") \
 	X(REPLIES, "replies") \
-	X(FAILURES, "failures")
+	X(FAILURES, "failures") \
+	X(BROKEN, "sabotages")
 
 enum as_stat {
 #define X(id, name) AS_##id,
@@ -149,7 +150,8 @@ struct as_sim {
 	uint32_t scratch_len;
 	uint64_t revoke_at;      /* ns */
 	int32_t at[MS_NODES][MS_SETS]; /* ends by node and place */
-	unsigned int broken;     /* times that something was broken on purpose */
+	bool broken;             /* something was broken on purpose */
+	uint32_t deaf;           /* end whose doorbells are lost; valid with broken */
 	struct as_talk *talk;
 };
 
@@ -231,8 +233,10 @@ void as_judge_end(struct ms_world *w);
 const char *as_sabotage_name(unsigned int i, const char **text);
 /* An event was read. twice: set when the program sees it twice. returns: false: nobody sees it */
 bool as_sabotage_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *ev, bool *twice);
-/* A node has its turn. returns: false: it has none any more */
-bool as_sabotage_turn(struct ms_node *n);
+/* A node has its turn. */
+void as_sabotage_turn(struct ms_node *n);
+/* An end rings. returns: false: nobody hears */
+bool as_sabotage_rung(struct ms_world *w, const struct as_end *e);
 /* A region was taken back. */
 void as_sabotage_revoked(struct ms_world *w, struct as_end *e, unsigned int zone);
 

@@ -15,6 +15,8 @@
 
 #define BIT(code) (1u << (code))
 
+enum { AROUND = 64 }; /* bytes before and behind a range that are looked at when an operation ends */
+
 /* ---- memory of an operation */
 
 /* The bytes that the operation moves. Valid until the next call. */
@@ -231,6 +233,15 @@ judge_bytes(struct ms_world *w, const struct as_op *o, bool may_be)
 			urn_am_code_word(o->code), (unsigned long long)o->bytes, o->sure);
 }
 
+/* Bytes around a range are as they were. */
+static void
+check_around(struct ms_world *w, const struct as_mem *m, uint32_t off, uint32_t len, uint32_t end)
+{
+	uint32_t from = off - RTE_MIN(off, (uint32_t)AROUND);
+
+	as_mem_check_range(w, m, from, off + len + AROUND - from, "around", end);
+}
+
 static void
 judge_write(struct ms_world *w, struct as_op *o, bool may_be)
 {
@@ -241,6 +252,7 @@ judge_write(struct ms_world *w, struct as_op *o, bool may_be)
 	to = &w->as->end[o->to];
 	if (!o->frozen)
 		look_at(w, o, &to->mem, o->remote);
+	check_around(w, &to->mem, o->remote, o->len, to->id);
 	judge_bytes(w, o, may_be);
 	if (may_be)
 		let_late(w, o);
@@ -256,6 +268,7 @@ judge_read(struct ms_world *w, struct as_op *o)
 {
 	if (o->has_local) {
 		settle(w, o); /* no late byte arrives after the event */
+		check_around(w, &w->as->end[o->from].mem, o->local, o->len, o->from);
 		judge_bytes(w, o, false);
 	}
 	if (o->has_remote && !o->frozen)

@@ -69,7 +69,7 @@ source(struct ms_node *n, unsigned int place)
 {
 	struct as_end *e = as_end_at(n, place);
 
-	return e ? urn_am_ep_source(e->ep) : NULL;
+	return e && as_sabotage_rung(n->w, e) ? urn_am_ep_source(e->ep) : NULL;
 }
 
 static void
@@ -84,8 +84,7 @@ step(struct ms_node *n)
 	for (unsigned int i = 0; i < w->plan.am.ends; i++)
 		if (as_end_at(n, i))
 			as_end_step(n, as_end_at(n, i));
-	if (!as_sabotage_turn(n))
-		n->nic_free = MS_NEVER;
+	as_sabotage_turn(n);
 }
 
 static void

@@ -150,6 +150,8 @@ reserve(struct ms_world *w, struct as_op *o)
 	o->has_remote = o->reach != AS_REACH_NONE;
 	if (o->has_local && !as_mem_take(&e->mem, o->local, o->len, true))
 		return false;
+	if (o->has_remote)
+		as_mem_check_range(w, &w->as->end[o->to].mem, o->remote, o->len, "target", (uint32_t)o->to);
 	if (!o->has_remote || as_mem_take(&w->as->end[o->to].mem, o->remote, o->len, write))
 		return true;
 	if (o->has_local)

@@ -15,11 +15,11 @@ enum { AFTER = 10 }; /* operations that are well before */
 	X(OUTSIDE, "outside", "a byte outside of all ranges is written") \
 	X(BEHIND, "behind", "a byte behind the range of a write is written") \
 	X(LIE, "lie", "a good operation ends with range") \
-	X(DENIED, "denied", "a write that was done ends with unreachable, and not may be there") \
+	X(DENIED, "denied", "a write that was done ends with an error, and not may be there") \
 	X(GRANTED, "granted", "a wrong operation is done") \
 	X(COUNT, "count", "an event has wrong bytes") \
 	X(REVOKED, "revoked", "a byte is written after its region was taken back") \
-	X(STALL, "stall", "an endpoint is never served again") \
+	X(STALL, "stall", "the doorbells of an endpoint are lost") \
 	X(PACKET, "packet", "a packet of an operation is lost to the pool") \
 	X(REPLY, "reply", "a reply is lost to the pool") \
 	X(MBUF, "mbuf", "a frame is lost to the pool")
@@ -56,12 +56,13 @@ now(struct ms_world *w, unsigned int what, bool fits)
 	if (w->sabotage != what || w->as->broken || !fits || w->stats.done < AFTER)
 		return false;
 	w->as->broken = 1;
+	w->stats.more[AS_BROKEN]++;
 	ms_trace(w, "sabotage: %s", names[what].text);
 	return true;
 }
 
 static void
-spoil_event(struct ms_world *w, const struct as_op *o, struct urn_abi_am_event *ev)
+spoil_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *ev)
 {
 	bool done = ev->code == URN_AM_DONE, write = o->op == URN_AM_WRITE;
 	struct as_mem *to = o->has_remote ? &w->as->end[o->to].mem : NULL, *from = &w->as->end[o->from].mem;
@@ -76,8 +77,10 @@ spoil_event(struct ms_world *w, const struct as_op *o, struct urn_abi_am_event *
 		to->at[o->remote + o->len] ^= 1;
 	if (now(w, LIE, done && !(o->can & 1u << URN_AM_RANGE)))
 		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_RANGE};
-	if (now(w, DENIED, done && write))
-		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_UNREACHABLE};
+	if (now(w, DENIED, done && write)) {
+		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_BUSY};
+		o->can |= 1u << URN_AM_BUSY; /* the code alone is no lie */
+	}
 	if (now(w, GRANTED, !done && o->reach != AS_REACH_ALL))
 		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_DONE, .bytes = o->len};
 	if (now(w, COUNT, ev->bytes != 0))
@@ -112,19 +115,19 @@ leak(struct ms_node *n)
 		n->am->outs++;
 }
 
-bool
+void
 as_sabotage_turn(struct ms_node *n)
 {
-	struct ms_world *w = n->w;
+	if (n->w->sabotage)
+		leak(n);
+}
 
-	if (!w->sabotage)
-		return true;
-	leak(n);
-	if (w->sabotage == STALL && w->as->broken == n->id + 1)
-		return false;
-	if (now(w, STALL, as_end_at(n, 0) && as_end_at(n, 0)->under))
-		w->as->broken = n->id + 1;
-	return w->sabotage != STALL || w->as->broken != n->id + 1;
+bool
+as_sabotage_rung(struct ms_world *w, const struct as_end *e)
+{
+	if (now(w, STALL, true))
+		w->as->deaf = e->id;
+	return w->sabotage != STALL || !w->as->broken || w->as->deaf != e->id;
 }
 
 void

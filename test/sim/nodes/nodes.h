@@ -202,6 +202,7 @@ struct ms_world {
 	char why[MS_WHY];
 	struct rte_mempool *pool;
 	uint32_t starts;              /* starts of nodes, so far */
+	uint32_t mbufs;               /* free packets of the pool when the run began */
 };
 
 /* ---- world.c */

@@ -302,6 +302,7 @@ ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FILE *tr
 	w->seed = seed;
 	w->trace = trace;
 	w->why[0] = '\0';
+	w->mbufs = rte_mempool_avail_count(w->pool); /* a run that failed keeps some */
 	memset(&w->stats, 0, sizeof(w->stats));
 	w->stats.hash = 0xcbf29ce484222325u;
 	if (setjmp(w->failed)) {
@@ -312,7 +313,7 @@ ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FILE *tr
 	run_until(w, w->start + w->plan.span, is_sent);
 	end_run(w);
 	close_world(w);
-	if (rte_mempool_avail_count(w->pool) != MS_MBUFS)
-		ms_fail(w, "%u packets are lost", MS_MBUFS - rte_mempool_avail_count(w->pool));
+	if (rte_mempool_avail_count(w->pool) != w->mbufs)
+		ms_fail(w, "%u packets are lost", w->mbufs - rte_mempool_avail_count(w->pool));
 	return true;
 }
