@@ -27,6 +27,8 @@
 
 #include "../nodes/nodes.h"
 
+#include <urnic/am.h>
+
 enum {
 	AS_ENDS = 8,    /* endpoints of a node at a time */
 	AS_ZONES = 4,   /* zones of an end; zone 0 has the local bytes of its operations */
@@ -34,6 +36,8 @@ enum {
 	AS_PARTS = 6,   /* ranges of a region */
 	AS_GUARD = 192, /* bytes between zones that nobody writes */
 	AS_RANGES = 64, /* room for ranges of an endpoint */
+	AS_TALKERS = 3, /* programs of a node that send active messages at a time */
+	AS_TALKER_PLACES = 16, /* sources of each */
 	AS_NONE = -1,   /* no end, no zone */
 };
 
@@ -141,10 +145,41 @@ struct as_op {
 	bool settled;        /* likewise, the local memory */
 };
 
+struct as_dev;
+
+/* One life of an endpoint of the library, with its program. */
+struct as_talker {
+	uint32_t id, node, place;
+	struct as_dev *dev;         /* its dataplane; NULL: closed; owner */
+	struct urn_am_endpoint *ep; /* NULL: closed */
+	struct urn_am_address address;
+	uint32_t payload;           /* bytes, at most */
+	uint32_t open;              /* requests without a function called */
+	uint32_t silent;            /* ... of which the library says that they have ended */
+	uint64_t closed;            /* ns; MS_NEVER: not yet */
+	uint64_t send_at, progress_at, look_at; /* ns: next actions */
+	bool slow;                  /* the program seldom runs its handlers */
+};
+
+/* A request. */
+struct as_request {
+	uint32_t id, from, to; /* talkers */
+	uint32_t handler;      /* enum as_handler */
+	uint32_t len;          /* bytes of payload */
+	uint64_t number;       /* the library's */
+	uint64_t posted;       /* ns */
+	uint8_t came;          /* times that its handler ran */
+	bool replied;          /* the handler replied */
+	bool ended;            /* a function was called */
+	bool orphan;           /* its talker was closed before */
+	bool never;            /* it failed, and may not come any more */
+};
+
 struct as_sim {
 	struct as_end *end;
 	uint32_t ends, end_room;
 	struct as_op *op;        /* plan.messages */
+	uint32_t ops;            /* operations that were posted */
 	uint32_t first_op;       /* all operations before have ended, and left nothing behind */
 	uint8_t *scratch;        /* bytes of an operation */
 	uint32_t scratch_len;
@@ -152,7 +187,11 @@ struct as_sim {
 	int32_t at[MS_NODES][MS_SETS]; /* ends by node and place */
 	bool broken;             /* something was broken on purpose */
 	uint32_t deaf;           /* end whose doorbells are lost; valid with broken */
-	struct as_talk *talk;
+	struct as_talker *talker;
+	uint32_t talkers, talker_room;
+	struct as_request *request; /* plan.messages */
+	uint32_t requests;
+	int32_t talker_at[MS_NODES][AS_TALKERS]; /* talkers by node and place */
 };
 
 static inline struct as_end *
@@ -228,11 +267,64 @@ void as_judge_close(struct ms_world *w, struct as_end *e);
 void as_judge_look(struct ms_world *w);
 void as_judge_end(struct ms_world *w);
 
+/* ---- dev.c */
+
+/* Make a dataplane for a program: the sources of the node from a place on. */
+struct as_dev *as_dev_new(struct ms_node *n, unsigned int first, uint32_t bytes);
+void as_dev_free(struct as_dev *d);
+struct urn_msg_dev *as_dev_msg(struct as_dev *d);
+/* All sources of the program are open. */
+void as_dev_opened(struct as_dev *d);
+/* The source at a place; NULL: none. */
+struct urn_source *as_dev_source(const struct as_dev *d, unsigned int place);
+/* The time that the library sees; 0: that of the system. */
+void as_clock(uint64_t ns);
+
+/* ---- talk.c */
+
+void as_talker_open(struct ms_node *n, unsigned int place);
+void as_talker_close(struct ms_node *n, unsigned int place);
+void as_talker_step(struct ms_node *n, struct as_talker *t);
+static inline struct as_talker *
+as_talker_at(const struct ms_node *n, unsigned int place)
+{
+	int32_t i = n->w->as->talker_at[n->id][place];
+
+	return i == AS_NONE ? NULL : &n->w->as->talker[i];
+}
+
+/* ---- hear.c */
+
+/* Handlers of requests have the numbers below, replies the last. */
+enum as_handler {
+	AS_H_REPLY = 1, /* replies */
+	AS_H_MUTE,      /* does not */
+	AS_H_RULES,     /* breaks the rules of AM-1, and replies */
+	AS_H_ANSWER,    /* of replies */
+	AS_H_MISSING,   /* not registered */
+};
+
+/* Register handlers at a talker's endpoint. */
+void as_hear(struct ms_world *w, struct as_talker *t);
+/* Look at the requests of a talker: those that ended without a function. */
+void as_hear_silent(struct ms_world *w, struct as_talker *t);
+/* A talker is closed. */
+void as_hear_close(struct ms_world *w, struct as_talker *t);
+/* Fail when a request stands still. */
+void as_hear_look(struct ms_world *w);
+void as_hear_end(struct ms_world *w);
+
 /* ---- sabotage.c */
 
 const char *as_sabotage_name(unsigned int i, const char **text);
 /* An event was read. twice: set when the program sees it twice. returns: false: nobody sees it */
 bool as_sabotage_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *ev, bool *twice);
+/* A request came: its handler is to run so many times. */
+unsigned int as_sabotage_request(struct ms_world *w);
+/* A reply came: likewise; spoil: its bytes are not those that were sent. */
+unsigned int as_sabotage_reply(struct ms_world *w, bool *spoil);
+/* A request failed. returns: false: nobody is told */
+bool as_sabotage_failure(struct ms_world *w, struct as_request *r, struct urn_am_failure *f);
 /* A node has its turn. */
 void as_sabotage_turn(struct ms_node *n);
 /* An end rings. returns: false: nobody hears */

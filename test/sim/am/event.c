@@ -9,7 +9,7 @@ take(struct ms_world *w, struct as_end *e, struct urn_abi_am_event ev)
 	struct as_op *o;
 	bool twice = false;
 
-	if (ev.id >= w->mails || w->as->op[ev.id].from != e->id)
+	if (ev.id >= w->as->ops || w->as->op[ev.id].from != e->id)
 		ms_fail(w, "end %u: an event of operation %u, which it never began", e->id, ev.id);
 	o = &w->as->op[ev.id];
 	ms_note(w, w->now);

@@ -334,7 +334,7 @@ as_judge_revoke(struct ms_world *w, struct as_end *e, unsigned int zone, uint8_t
 {
 	struct as_sim *s = w->as;
 
-	for (uint32_t i = s->first_op; i < w->mails; i++) {
+	for (uint32_t i = s->first_op; i < s->ops; i++) {
 		struct as_op *o = &s->op[i];
 
 		if (zone && o->to == (int32_t)e->id && o->zone == (int32_t)zone) {
@@ -361,7 +361,7 @@ as_judge_close(struct ms_world *w, struct as_end *e)
 
 	for (unsigned int z = 1; z < AS_ZONES; z++)
 		as_judge_revoke(w, e, z, URN_AM_NO_ENDPOINT);
-	for (uint32_t i = s->first_op; i < w->mails; i++) {
+	for (uint32_t i = s->first_op; i < s->ops; i++) {
 		struct as_op *o = &s->op[i];
 
 		if (o->to == (int32_t)e->id)
@@ -382,7 +382,7 @@ forget(struct ms_world *w)
 {
 	struct as_sim *s = w->as;
 
-	for (; s->first_op < w->mails; s->first_op++) {
+	for (; s->first_op < s->ops; s->first_op++) {
 		struct as_op *o = &s->op[s->first_op];
 
 		if (!(o->ended || o->orphan) || (o->has_remote && !o->frozen))
@@ -417,7 +417,7 @@ as_judge_end(struct ms_world *w)
 {
 	struct as_sim *s = w->as;
 
-	for (uint32_t i = 0; i < w->mails; i++) {
+	for (uint32_t i = 0; i < s->ops; i++) {
 		struct as_op *o = &s->op[i];
 
 		if (!o->ended && !o->orphan)

@@ -24,10 +24,15 @@ open_load(struct ms_world *w)
 	s->end_room = w->plan.nodes * w->plan.am.ends * 4 + 40;
 	s->end = calloc(s->end_room, sizeof(*s->end));
 	s->op = calloc(w->plan.messages + 1, sizeof(*s->op));
-	s->scratch = malloc(2 * w->plan.am.zone + 16);
-	if (!s->end || !s->op || !s->scratch)
+	s->talker_room = w->plan.nodes * w->plan.am.talkers * 4 + 40;
+	s->talker = calloc(s->talker_room, sizeof(*s->talker));
+	s->request = calloc(w->plan.messages + 1, sizeof(*s->request));
+	s->scratch = malloc(2 * w->plan.am.zone + w->plan.len_max + 16);
+	if (!s->end || !s->op || !s->scratch || !s->talker || !s->request)
 		ms_fail(w, "no memory");
 	memset(s->at, 0xff, sizeof(s->at));
+	memset(s->talker_at, 0xff, sizeof(s->talker_at));
+	as_clock(0);
 	s->revoke_at = w->plan.am.revoke_gap ? w->now + MS_MS : MS_NEVER;
 }
 
@@ -38,10 +43,12 @@ close_load(struct ms_world *w)
 
 	for (uint32_t i = 0; i < s->ends; i++)
 		as_mem_free(&s->end[i].mem);
-	for (uint32_t i = 0; i < w->mails; i++)
+	for (uint32_t i = 0; i < s->ops; i++)
 		free(s->op[i].want);
 	free(s->end);
 	free(s->op);
+	free(s->talker);
+	free(s->request);
 	free(s->scratch);
 	free(s);
 	w->as = NULL;
@@ -52,6 +59,8 @@ up(struct ms_node *n)
 {
 	for (unsigned int i = 0; i < n->w->plan.am.ends; i++)
 		as_end_open(n, i);
+	for (unsigned int i = 0; i < n->w->plan.am.talkers; i++)
+		as_talker_open(n, i);
 }
 
 static void
@@ -62,13 +71,19 @@ down(struct ms_node *n)
 	for (unsigned int i = 0; i < AS_ENDS; i++)
 		if (as_end_at(n, i))
 			as_end_close(n, i);
+	for (unsigned int i = 0; i < AS_TALKERS; i++)
+		if (as_talker_at(n, i))
+			as_talker_close(n, i);
 }
 
 static struct urn_source *
 source(struct ms_node *n, unsigned int place)
 {
-	struct as_end *e = as_end_at(n, place);
+	unsigned int which = (place - AS_ENDS) / AS_TALKER_PLACES;
+	struct as_end *e = place < AS_ENDS ? as_end_at(n, place) : NULL;
 
+	if (place >= AS_ENDS)
+		return as_talker_at(n, which) ? as_dev_source(as_talker_at(n, which)->dev, place) : NULL;
 	return e && as_sabotage_rung(n->w, e) ? urn_am_ep_source(e->ep) : NULL;
 }
 
@@ -84,6 +99,9 @@ step(struct ms_node *n)
 	for (unsigned int i = 0; i < w->plan.am.ends; i++)
 		if (as_end_at(n, i))
 			as_end_step(n, as_end_at(n, i));
+	for (unsigned int i = 0; i < w->plan.am.talkers; i++)
+		if (as_talker_at(n, i))
+			as_talker_step(n, as_talker_at(n, i));
 	as_sabotage_turn(n);
 }
 
@@ -94,16 +112,39 @@ woken(struct ms_node *n, uint64_t cookie)
 }
 
 static void
+close_talker(struct ms_world *w, struct ms_node *n)
+{
+	unsigned int place = (unsigned int)ms_upto(w, w->plan.am.talkers);
+
+	if (!n->tp || !as_talker_at(n, place) || w->as->talkers == w->as->talker_room)
+		return;
+	as_talker_close(n, place);
+	w->stats.closes++;
+	as_talker_open(n, place);
+}
+
+static void
 close_one(struct ms_world *w)
 {
 	struct ms_node *n = ms_any_node(w);
 	unsigned int place = (unsigned int)ms_upto(w, w->plan.am.ends);
 
+	if (w->plan.am.talkers && (!w->plan.am.ends || ms_one_in(w, 2))) {
+		close_talker(w, n);
+		return;
+	}
 	if (!n->tp || !as_end_at(n, place) || w->as->ends == w->as->end_room)
 		return;
 	as_end_close(n, place);
 	w->stats.closes++;
 	as_end_open(n, place);
+}
+
+static void
+look(struct ms_world *w)
+{
+	as_judge_look(w);
+	as_hear_look(w);
 }
 
 static void
@@ -119,6 +160,7 @@ finish(struct ms_world *w)
 	for (unsigned int i = 0; i < w->plan.nodes; i++)
 		down(&w->node[i]);
 	as_judge_end(w);
+	as_hear_end(w);
 }
 
 static void
@@ -139,9 +181,10 @@ left(struct ms_node *n)
 static const char help[] =
 	"usage: urnic-am-sim [option...]\n"
 	"\n"
-	"Simulates nodes that read and write each other's memory, in one thread under a\n"
-	"virtual clock, all choices from a seed. Each operation must end once, its code\n"
-	"must be true, and all memory must hold what it is to hold.\n"
+	"Simulates nodes that read and write each other's memory, and send active\n"
+	"messages, in one thread under a virtual clock, all choices from a seed. Each\n"
+	"operation must end once, its code must be true, and all memory must hold what\n"
+	"it is to hold; each request's handler must run once, and its answer be true.\n"
 	"\n";
 
 int
@@ -162,7 +205,7 @@ main(int argc, char **argv)
 		.step = step,
 		.woken = woken,
 		.close_one = close_one,
-		.look = as_judge_look,
+		.look = look,
 		.settle = settle,
 		.finish = finish,
 		.left = left,

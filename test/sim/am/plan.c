@@ -28,7 +28,7 @@ usual(struct ms_plan *p, struct sim_rng *r)
 			.answer_ms = 10000,
 		},
 	};
-	p->sets = AS_ENDS;
+	p->sets = AS_ENDS + AS_TALKERS * AS_TALKER_PLACES;
 }
 
 static void
@@ -153,6 +153,77 @@ make_replies(struct ms_plan *p, struct sim_rng *r)
 	p->bound = 30 * MS_S;
 }
 
+/* Active messages alone. */
+static void
+usual_talk(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->am.ends = 0;
+	p->am.talkers = sim_between(r, 1, AS_TALKERS);
+	p->am.no_handler_in = 20;
+	p->len_max = sim_one_in(r, 3) ? sim_between(r, 2000, 20000) : sim_between(r, 1, 900);
+}
+
+static void
+make_talk(struct ms_plan *p, struct sim_rng *r)
+{
+	usual_talk(p, r);
+	if (sim_one_in(r, 2))
+		lossy_wires(p, r);
+}
+
+static void
+make_talk30(struct ms_plan *p, struct sim_rng *r)
+{
+	usual_talk(p, r);
+	lossy_wires(p, r);
+	p->drop = 0.1 + sim_unit(r) * 0.2;
+	p->messages = sim_between(r, 50, 200);
+}
+
+/* Programs that seldom run their handlers: queues are full, and requests fail. */
+static void
+make_slow(struct ms_plan *p, struct sim_rng *r)
+{
+	usual_talk(p, r);
+	p->slow_in = 2;
+	p->read_gap = sim_one_in(r, 2) ? sim_between(r, 10, 500) * MS_MS : sim_between(r, 10, 500) * MS_US;
+	p->am.answer_ms = sim_one_in(r, 2) ? 10000 : sim_between(r, 100, 2000);
+	if (sim_one_in(r, 3))
+		lossy_wires(p, r);
+}
+
+/* Talkers that are closed and opened, nodes that restart, wires that are cut. */
+static void
+make_leave(struct ms_plan *p, struct sim_rng *r)
+{
+	usual_talk(p, r);
+	p->nodes = sim_between(r, 2, 4);
+	p->think = sim_between(r, 1, 3000) * 1000;
+	p->close_gap = sim_one_in(r, 2) ? sim_between(r, 100000, 5000000) : 0;
+	if (!p->close_gap || sim_one_in(r, 2))
+		p->restart_gap = sim_between(r, 5, 100) * MS_MS;
+	if (sim_one_in(r, 3))
+		p->cut_gap = sim_between(r, 5, 100) * MS_MS;
+	if (sim_one_in(r, 2))
+		lossy_wires(p, r);
+	p->bound = 30 * MS_S;
+}
+
+/* Ends and talkers on the same nodes and flows. */
+static void
+make_mixed(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->am.talkers = 1;
+	p->am.no_handler_in = 20;
+	p->len_max = sim_between(r, 1, 3000);
+	p->am.revoke_gap = sim_between(r, 2000, 200000);
+	p->am.unread_in = 4;
+	p->close_gap = sim_one_in(r, 3) ? sim_between(r, 50000, 500000) : 0;
+	lossy_wires(p, r);
+}
+
 const struct ms_scenario as_scenarios[] = {
 	{"plain", "writes and reads, few of them wrong, on good wires", make_plain},
 	{"lossy", "wires that lose, duplicate and reorder", make_lossy},
@@ -164,5 +235,10 @@ const struct ms_scenario as_scenarios[] = {
 	{"restart", "nodes that restart, wires that are cut", make_restart},
 	{"unread", "rings of events that are not read for a while", make_unread},
 	{"replies", "more reads than a target has room for replies", make_replies},
+	{"talk", "active messages, half of the time on bad wires", make_talk},
+	{"talk30", "active messages on wires that lose up to 30 %", make_talk30},
+	{"slow", "programs that seldom run their handlers", make_slow},
+	{"leave", "active messages while endpoints and nodes come and go", make_leave},
+	{"mixed", "remote memory and active messages with most of these faults", make_mixed},
 };
 const unsigned int as_scenario_count = RTE_DIM(as_scenarios);

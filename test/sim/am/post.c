@@ -185,7 +185,7 @@ make(struct ms_world *w, const struct as_end *e, struct as_op *o, struct urn_abi
 {
 	const struct as_end *to;
 
-	*o = (struct as_op){.id = w->mails, .from = e->id, .posted = w->now};
+	*o = (struct as_op){.id = w->as->ops, .from = e->id, .posted = w->now};
 	o->to = choose_target(w);
 	if (o->to == AS_NONE)
 		return false;
@@ -230,6 +230,7 @@ send(struct ms_node *n, struct as_end *e, const struct urn_abi_am_cmd *c)
 	n->rung[e->place] = 1;
 	if (!e->under++)
 		e->progress = w->now;
+	w->as->ops++;
 	w->mails++;
 	w->pending++;
 }
@@ -239,7 +240,7 @@ as_post(struct ms_node *n, struct as_end *e)
 {
 	struct ms_world *w = n->w;
 	struct urn_abi_am_cmd c;
-	struct as_op *o = &w->as->op[w->mails];
+	struct as_op *o = &w->as->op[w->as->ops];
 
 	if (w->quiet || w->mails == w->plan.messages ||
 	    e->commands - atomic_load(&e->regs->dp.commands) == e->entries || !make(w, e, o, &c))

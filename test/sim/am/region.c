@@ -164,7 +164,7 @@ may_return(const struct ms_world *w, const struct as_end *e, const struct as_zon
 		return true;
 	if (z->never)
 		return false;
-	for (uint32_t i = s->first_op; i < w->mails; i++)
+	for (uint32_t i = s->first_op; i < s->ops; i++)
 		if (!s->op[i].ended && !s->op[i].orphan && s->op[i].to == (int32_t)e->id && s->op[i].zone == AS_SPACE)
 			return false;
 	return true;

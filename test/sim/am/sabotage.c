@@ -4,6 +4,8 @@
 
 #include "am/priv.h"
 
+#include <errno.h>
+
 enum { AFTER = 10 }; /* operations that are well before */
 
 /* X(id, name, text) */
@@ -22,7 +24,14 @@ enum { AFTER = 10 }; /* operations that are well before */
 	X(STALL, "stall", "the doorbells of an endpoint are lost") \
 	X(PACKET, "packet", "a packet of an operation is lost to the pool") \
 	X(REPLY, "reply", "a reply is lost to the pool") \
-	X(MBUF, "mbuf", "a frame is lost to the pool")
+	X(MBUF, "mbuf", "a frame is lost to the pool") \
+	X(UNHEARD, "unheard", "a request is answered, and its handler does not run") \
+	X(HEARD, "heard", "a request's handler runs twice") \
+	X(MUTE, "mute", "a reply is lost in the library") \
+	X(AGAIN, "again", "a reply comes twice") \
+	X(GARBLED, "garbled", "a reply has other bytes") \
+	X(UNTOLD, "untold", "a failure is not told") \
+	X(EXCUSE, "excuse", "a failure has another reason")
 
 enum {
 	NOTHING,
@@ -137,4 +146,30 @@ as_sabotage_revoked(struct ms_world *w, struct as_end *e, unsigned int zone)
 
 	if (now(w, REVOKED, e->mem.busy[z->part[0].at] != AS_WRITER))
 		e->mem.at[z->part[0].at] ^= 1;
+}
+
+unsigned int
+as_sabotage_request(struct ms_world *w)
+{
+	if (now(w, UNHEARD, true))
+		return 0;
+	return now(w, HEARD, true) ? 2 : 1;
+}
+
+unsigned int
+as_sabotage_reply(struct ms_world *w, bool *spoil)
+{
+	*spoil = now(w, GARBLED, true);
+	if (now(w, MUTE, true))
+		return 0;
+	return now(w, AGAIN, true) ? 2 : 1;
+}
+
+bool
+as_sabotage_failure(struct ms_world *w, struct as_request *r, struct urn_am_failure *f)
+{
+	(void)r;
+	if (now(w, EXCUSE, f->err == ENOSYS))
+		f->err = ETIMEDOUT;
+	return !now(w, UNTOLD, true);
 }
