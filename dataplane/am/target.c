@@ -106,6 +106,20 @@ urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_fl
 	return URN_MSG_DONE;
 }
 
+/*
+ * True when the reply is to be sent once more: the initiator has no room to put the parts of a long
+ * reply together, or the flow was made for an earlier life of the initiator's node. A reply that
+ * comes twice is refused there. code: enum urn_msg_code
+ */
+static bool
+is_tried_again(const struct urn_tp *tp, const struct urn_am_out *o, uint8_t code)
+{
+	uint8_t kind = code & (uint8_t)~URN_MSG_MAY_BE_THERE;
+
+	return (kind == URN_MSG_BUSY || kind == URN_MSG_RESTARTED) &&
+	       tp->now - o->at < URN_AM_REPLY_NS;
+}
+
 void
 urn_am_reply_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 {
@@ -114,8 +128,7 @@ urn_am_reply_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 		urn_am_out_put(urn_am_of(tp), o);
 		return;
 	}
-	if (code == URN_MSG_BUSY) { /* the initiator has no room to put the parts of a long reply
-				       together */
+	if (is_tried_again(tp, o, code)) {
 		send_reply(tp, o);
 		return;
 	}

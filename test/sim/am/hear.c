@@ -215,7 +215,7 @@ network_fails(const struct as_request *r, const struct as_talker *from, const st
 static bool
 is_slow(const struct as_talker *to)
 {
-	return to->slow || to->closed < world->now;
+	return world->plan.slow_in || to->closed < world->now;
 }
 
 static bool

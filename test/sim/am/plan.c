@@ -187,8 +187,9 @@ make_slow(struct ms_plan *p, struct sim_rng *r)
 {
 	usual_talk(p, r);
 	p->slow_in = 2;
-	p->read_gap = sim_one_in(r, 2) ? sim_between(r, 10, 500) * MS_MS : sim_between(r, 10, 500) * MS_US;
-	p->am.answer_ms = sim_one_in(r, 2) ? 10000 : sim_between(r, 100, 2000);
+	p->messages = sim_between(r, 50, 150);
+	p->read_gap = sim_one_in(r, 2) ? sim_between(r, 2, 50) * MS_MS : sim_between(r, 10, 500) * MS_US;
+	p->am.answer_ms = sim_one_in(r, 4) ? 10000 : sim_between(r, 50, 1000);
 	if (sim_one_in(r, 3))
 		lossy_wires(p, r);
 }
