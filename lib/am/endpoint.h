@@ -27,6 +27,10 @@ enum {
 	URN_AM_RETRY_US = 1000,
 	URN_AM_REQUEST_TRIES = 10000, /* while the target's queue is full: 10 s */
 	URN_AM_REPLY_TRIES = 100,     /* an honest requester has room */
+	/* Errors after which the dataplane sends a message again. RESTARTED: the flow led to an
+	 * earlier life of the node. */
+	URN_AM_RETRY_KINDS =
+		URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
 };
 _Static_assert(1 << URN_AM_SLOT_BITS == URN_AM_REQUESTS_MAX, "number of a request");
 
@@ -63,8 +67,11 @@ struct urn_am_asked {
 /* A set that sends. */
 struct urn_am_lane {
 	struct urn_register_set set;
-	uint64_t number; /* number of the request that is on its way; 0: a reply, or none */
-	bool busy;	 /* a message's answer was not looked at yet */
+	struct urn_msg_to to; /* where the last message went */
+	uint32_t len;	      /* bytes of the last message, which the buffer of the set still has */
+	uint64_t number;      /* number of the request that is on its way; 0: a reply, or none */
+	bool busy;	      /* a message's answer was not looked at yet */
+	bool again;	      /* the last message was sent twice */
 };
 
 /* An operation on remote memory under way. */
