@@ -42,6 +42,7 @@ enum {
 };
 
 /* X(id, name): figures of a run */
+/* clang-format off */
 #define AS_STATS(X) \
 	X(WRITES, "writes") \
 	X(READS, "reads") \
@@ -60,6 +61,7 @@ enum {
 	X(REPLIES, "replies") \
 	X(FAILURES, "failures") \
 	X(BROKEN, "sabotages")
+/* clang-format on */
 
 enum as_stat {
 #define X(id, name) AS_##id,
@@ -72,7 +74,7 @@ _Static_assert((int)AS_STAT_COUNT < (int)MS_MORE, "figures of a load");
 /* Memory, and what must be in it. Offsets are bytes from its start. */
 struct as_mem {
 	uint8_t *at;   /* the memory; owner */
-	uint8_t *was;  /* what must be there; owner */
+	uint8_t *was;  /* bytes that must be there; owner */
 	uint8_t *busy; /* by byte: AS_WRITER: an operation writes it; else operations that read it;
 			  owner */
 	uint32_t len;
@@ -129,13 +131,13 @@ struct as_op {
 	int32_t node;        /* target node; AS_NONE: none */
 	uint8_t op, way;     /* those of the command */
 	uint8_t reach;       /* enum as_reach */
-	uint8_t code;        /* of the event; valid with ended */
+	uint8_t code;        /* code of the event; valid with ended */
 	uint32_t len;
 	uint32_t remote, local; /* offsets in the memories of `to` and `from`; valid with has_* */
 	uint32_t can;        /* bits by enum urn_am_code: these codes would be true */
 	uint32_t chunk;      /* bytes that are moved or not, as a whole */
 	uint64_t posted;     /* ns */
-	uint64_t bytes;      /* of the event */
+	uint64_t bytes;      /* bytes by the event */
 	uint8_t *want;       /* read: bytes that are to come; owner */
 	uint32_t sure, perhaps; /* bytes that were new when the memory was looked at last; bytes that
 				   cannot be told */
@@ -212,7 +214,7 @@ bool as_mem_take(struct as_mem *m, uint32_t off, uint32_t len, bool write);
 void as_mem_give(struct as_mem *m, uint32_t off, uint32_t len, bool write);
 /* The program writes bytes of its own. */
 void as_mem_fill(struct as_mem *m, uint32_t off, uint32_t len, uint32_t seed);
-/* Whatever is in the range is right. */
+/* Take the bytes of the range for right. */
 void as_mem_accept(struct as_mem *m, uint32_t off, uint32_t len);
 /* Fail when a byte outside of ranges that are being written has changed. */
 void as_mem_check(struct ms_world *w, const struct as_mem *m, const char *what, uint32_t id);
@@ -300,7 +302,7 @@ enum as_handler {
 	AS_H_REPLY = 1, /* replies */
 	AS_H_MUTE,      /* does not */
 	AS_H_RULES,     /* breaks the rules of AM-1, and replies */
-	AS_H_ANSWER,    /* of replies */
+	AS_H_ANSWER,    /* handler of replies */
 	AS_H_MISSING,   /* not registered */
 };
 

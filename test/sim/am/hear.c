@@ -107,15 +107,15 @@ serve(struct as_talker *t, const struct urn_am_message *m, uint32_t handler)
 
 	ms_trace(world, "request %u comes to talker %u", r->id, t->id);
 	if (r->to != t->id || r->handler != handler)
-		wrong("it came to another handler", r);
+		wrong("the request came to another handler", r);
 	if (!args_hold(m, r) || m->len != r->len || !is_filled(m->data, m->len, r->id))
-		wrong("it came torn", r);
+		wrong("the request came torn", r);
 	if (memcmp(m->node, world->node[from->node].gid, 16) != 0)
-		wrong("it came from another node", r);
+		wrong("the request came from another node", r);
 	if (r->never)
-		wrong("it came after its requester was told that it would not", r);
+		wrong("the request came after its requester was told that none would", r);
 	if (r->came++)
-		wrong("its handler ran twice", r);
+		wrong("the handler ran twice", r);
 	if (handler == AS_H_RULES)
 		break_rules(t, m, r);
 	if (handler != AS_H_MUTE)
@@ -155,9 +155,9 @@ static void
 end(struct as_talker *t, struct as_request *r)
 {
 	if (r->ended)
-		wrong("it ended twice", r);
+		wrong("the request ended twice", r);
 	if (!t->open)
-		wrong("it ended, and none of its talker is open", r);
+		wrong("the request ended, and none of its talker is open", r);
 	r->ended = true;
 	t->open--;
 	world->pending--;
@@ -284,7 +284,7 @@ hear_failure(struct urn_am_endpoint *ep, const struct urn_am_failure *failure, v
 		ms_fail(world, "request %u failed with %d, %s, which is not so", r->id, f.err, urn_msg_code_word(f.code));
 	r->never = f.err == ENOSYS || (f.err == EHOSTUNREACH && !(f.code & URN_MSG_MAY_BE_THERE));
 	if (r->never && r->came)
-		wrong("it failed, and its handler ran", r);
+		wrong("the request failed, and its handler ran", r);
 	end(t, r);
 	world->stats.errors++;
 	world->stats.may_be += (f.code & URN_MSG_MAY_BE_THERE) != 0;

@@ -125,7 +125,7 @@ spoil_target(struct ms_world *w, struct as_op *o, struct urn_abi_am_cmd *c)
 		o->node = o->to = o->zone = AS_NONE;
 		break;
 	case 1:
-		c->qid ^= 1ull << (48 + ms_upto(w, 14)); /* of no life that comes */
+		c->qid ^= 1ull << (48 + ms_upto(w, 14)); /* no life to come has that number */
 		o->to = o->zone = AS_NONE;
 		break;
 	case 2:

@@ -9,6 +9,7 @@
 enum { AFTER = 10 }; /* operations that are well before */
 
 /* X(id, name, text) */
+/* clang-format off */
 #define AS_SABOTAGES(X) \
 	X(LOST, "lost", "an event is not written") \
 	X(TWICE, "twice", "an event is written twice") \
@@ -32,6 +33,7 @@ enum { AFTER = 10 }; /* operations that are well before */
 	X(GARBLED, "garbled", "a reply has other bytes") \
 	X(UNTOLD, "untold", "a failure is not told") \
 	X(EXCUSE, "excuse", "a failure has another reason")
+/* clang-format on */
 
 enum {
 	NOTHING,
@@ -70,20 +72,31 @@ now(struct ms_world *w, unsigned int what, bool fits)
 	return true;
 }
 
+/* Write a byte of memory that is to stay as it is. */
+static void
+spoil_memory(struct ms_world *w, const struct as_op *o, bool done)
+{
+	uint8_t *from = w->as->end[o->from].mem.at;
+	const struct as_mem *to;
+
+	if (now(w, TORN, done && o->op == URN_AM_READ && !o->settled))
+		from[o->local + o->len / 2] ^= 1;
+	if (now(w, OUTSIDE, true))
+		from[AS_GUARD / 2] ^= 1;
+	if (!done || o->op != URN_AM_WRITE || !o->has_remote || o->frozen)
+		return;
+	to = &w->as->end[o->to].mem;
+	if (now(w, EARLY, true))
+		to->at[o->remote + o->len - 1] ^= 1;
+	if (now(w, BEHIND, to->busy[o->remote + o->len] != AS_WRITER))
+		to->at[o->remote + o->len] ^= 1;
+}
+
 static void
 spoil_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *ev)
 {
 	bool done = ev->code == URN_AM_DONE, write = o->op == URN_AM_WRITE;
-	struct as_mem *to = o->has_remote ? &w->as->end[o->to].mem : NULL, *from = &w->as->end[o->from].mem;
 
-	if (now(w, EARLY, done && write && to && !o->frozen))
-		to->at[o->remote + o->len - 1] ^= 1;
-	if (now(w, TORN, done && !write && !o->settled))
-		from->at[o->local + o->len / 2] ^= 1;
-	if (now(w, OUTSIDE, true))
-		from->at[AS_GUARD / 2] ^= 1;
-	if (now(w, BEHIND, done && write && to && !o->frozen && to->busy[o->remote + o->len] != AS_WRITER))
-		to->at[o->remote + o->len] ^= 1;
 	if (now(w, LIE, done && !(o->can & 1u << URN_AM_RANGE)))
 		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_RANGE};
 	if (now(w, DENIED, done && write)) {
@@ -104,6 +117,7 @@ as_sabotage_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *
 	*twice = now(w, TWICE, true);
 	if (now(w, LOST, true))
 		return false;
+	spoil_memory(w, o, ev->code == URN_AM_DONE);
 	spoil_event(w, o, ev);
 	return true;
 }

@@ -177,7 +177,7 @@ struct ms_stats {
 
 struct ms_world {
 	const struct ms_load *load;
-	unsigned int sabotage;        /* what the load breaks on purpose; 0: nothing */
+	unsigned int sabotage;        /* number of the bug that the load imitates; 0: none */
 	struct ms_plan plan;
 	const struct ms_scenario *sc;
 	uint64_t seed, now, start;
