@@ -231,11 +231,10 @@ urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg, struc
 		return 0;
 	}
 	ep->lane = lane;
-	ep->asker =
-		(struct urn_msg_to){.qid = p.head.reply_to,
-				    .retry_us = URN_AM_RETRY_US,
-				    .retries = URN_AM_REPLY_TRIES,
-				    .retry_kinds = URN_AM_RETRY_KINDS};
+	ep->asker = (struct urn_msg_to){.qid = p.head.reply_to,
+					.retry_us = URN_AM_RETRY_US,
+					.retries = URN_AM_REPLY_TRIES,
+					.retry_kinds = URN_AM_RETRY_KINDS};
 	memcpy(ep->asker.node, msg->node, sizeof(ep->asker.node));
 	ep->asker_number = p.head.number;
 	h = urn_am_handler_of(ep, p.head.handler);

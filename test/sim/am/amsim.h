@@ -30,15 +30,15 @@
 #include <urnic/am.h>
 
 enum {
-	AS_ENDS = 8,    /* endpoints of a node at a time */
-	AS_ZONES = 4,   /* zones of an end; zone 0 has the local bytes of its operations */
+	AS_ENDS = 8,		 /* endpoints of a node at a time */
+	AS_ZONES = 4,		 /* zones of an end; zone 0 has the local bytes of its operations */
 	AS_SPACE = AS_ZONES - 1, /* zone that is reached without a key */
-	AS_PARTS = 6,   /* ranges of a region */
-	AS_GUARD = 192, /* bytes between zones that nobody writes */
-	AS_RANGES = 64, /* room for ranges of an endpoint */
-	AS_TALKERS = 3, /* programs of a node that send active messages at a time */
-	AS_TALKER_PLACES = 16, /* sources of each */
-	AS_NONE = -1,   /* no end, no zone */
+	AS_PARTS = 6,		 /* ranges of a region */
+	AS_GUARD = 192,		 /* bytes between zones that nobody writes */
+	AS_RANGES = 64,		 /* room for ranges of an endpoint */
+	AS_TALKERS = 3,		 /* programs of a node that send active messages at a time */
+	AS_TALKER_PLACES = 16,	 /* sources of each */
+	AS_NONE = -1,		 /* no end, no zone */
 };
 
 /* X(id, name): figures of a run */
@@ -67,7 +67,7 @@ enum as_stat {
 #define X(id, name) AS_##id,
 	AS_STATS(X)
 #undef X
-	AS_STAT_COUNT,
+		AS_STAT_COUNT,
 };
 _Static_assert((int)AS_STAT_COUNT < (int)MS_MORE, "figures of a load");
 
@@ -90,34 +90,34 @@ struct as_part {
 /* A piece of an end's memory, with memory regions below and perhaps a region above. */
 struct as_zone {
 	uint32_t at, len;
-	uint32_t split;      /* bytes of the first of two memory regions; len: there is one */
-	uint32_t lkey[2];    /* 0: not registered */
-	bool there;          /* a region is above */
-	bool space;          /* ... that is reached without a key */
-	uint32_t access;     /* its rights */
-	uint64_t key, old;   /* its key; key of the region before */
+	uint32_t split;	   /* bytes of the first of two memory regions; len: there is one */
+	uint32_t lkey[2];  /* 0: not registered */
+	bool there;	   /* a region is above */
+	bool space;	   /* ... that is reached without a key */
+	uint32_t access;   /* its rights */
+	uint64_t key, old; /* its key; key of the region before */
 	uint32_t parts;
 	struct as_part part[AS_PARTS];
-	bool never;          /* packets without a key may come yet: no region is declared any more */
-	uint32_t late;       /* writes that may come yet although their operation ended */
+	bool never;    /* packets without a key may come yet: no region is declared any more */
+	uint32_t late; /* writes that may come yet although their operation ended */
 };
 
 /* One life of an endpoint, with its program. */
 struct as_end {
 	uint32_t id, node, place;
-	struct urn_am_ep *ep;       /* NULL: closed */
+	struct urn_am_ep *ep;	    /* NULL: closed */
 	struct urn_abi_am_ep *regs; /* owner */
 	uint64_t qid;
 	uint32_t pd, entries;
-	uint64_t iova;              /* address of the first byte of its memory */
+	uint64_t iova; /* address of the first byte of its memory */
 	struct as_mem mem;
 	struct as_zone zone[AS_ZONES];
-	uint32_t commands, events;  /* written; read */
-	uint32_t under;             /* operations without an event */
-	uint64_t post_at, read_at;  /* ns: next actions */
-	uint64_t progress;          /* ns: when an event was read last, or the first command posted */
-	uint64_t opened, closed;    /* ns; MS_NEVER: not yet */
-	bool unread;                /* the program leaves its events alone for long */
+	uint32_t commands, events; /* written; read */
+	uint32_t under;		   /* operations without an event */
+	uint64_t post_at, read_at; /* ns: next actions */
+	uint64_t progress;	 /* ns: when an event was read last, or the first command posted */
+	uint64_t opened, closed; /* ns; MS_NEVER: not yet */
+	bool unread;		 /* the program leaves its events alone for long */
 };
 
 /* Part of an operation's target that may be reached. */
@@ -126,25 +126,25 @@ enum as_reach { AS_REACH_NONE, AS_REACH_SOME, AS_REACH_ALL };
 /* An operation. */
 struct as_op {
 	uint32_t id;
-	uint32_t from;       /* end */
-	int32_t to, zone;    /* end and its zone; AS_NONE: none */
-	int32_t node;        /* target node; AS_NONE: none */
-	uint8_t op, way;     /* those of the command */
-	uint8_t reach;       /* enum as_reach */
-	uint8_t code;        /* code of the event; valid with ended */
+	uint32_t from;	  /* end */
+	int32_t to, zone; /* end and its zone; AS_NONE: none */
+	int32_t node;	  /* target node; AS_NONE: none */
+	uint8_t op, way;  /* those of the command */
+	uint8_t reach;	  /* enum as_reach */
+	uint8_t code;	  /* code of the event; valid with ended */
 	uint32_t len;
 	uint32_t remote, local; /* offsets in the memories of `to` and `from`; valid with has_* */
-	uint32_t can;        /* bits by enum urn_am_code: these codes would be true */
-	uint32_t chunk;      /* bytes that are moved or not, as a whole */
-	uint64_t posted;     /* ns */
-	uint64_t bytes;      /* bytes by the event */
-	uint8_t *want;       /* read: bytes that are to come; owner */
-	uint32_t sure, perhaps; /* bytes that were new when the memory was looked at last; bytes that
-				   cannot be told */
+	uint32_t can;		/* bits by enum urn_am_code: these codes would be true */
+	uint32_t chunk;		/* bytes that are moved or not, as a whole */
+	uint64_t posted;	/* ns */
+	uint64_t bytes;		/* bytes by the event */
+	uint8_t *want;		/* read: bytes that are to come; owner */
+	uint32_t sure, perhaps; /* bytes that were new when the memory was looked at last; bytes
+				   that cannot be told */
 	bool has_remote, has_local; /* its ranges are reserved */
-	bool ended, orphan;  /* it has its event; its end was closed before */
-	bool frozen;         /* the target's memory cannot change by it any more */
-	bool settled;        /* likewise, the local memory */
+	bool ended, orphan;	    /* it has its event; its end was closed before */
+	bool frozen;		    /* the target's memory cannot change by it any more */
+	bool settled;		    /* likewise, the local memory */
 };
 
 struct as_dev;
@@ -152,43 +152,43 @@ struct as_dev;
 /* One life of an endpoint of the library, with its program. */
 struct as_talker {
 	uint32_t id, node, place;
-	struct as_dev *dev;         /* its dataplane; NULL: closed; owner */
+	struct as_dev *dev;	    /* its dataplane; NULL: closed; owner */
 	struct urn_am_endpoint *ep; /* NULL: closed */
 	struct urn_am_address address;
-	uint32_t payload;           /* bytes, at most */
-	uint32_t open;              /* requests without a function called */
-	uint32_t silent;            /* ... of which the library says that they have ended */
-	uint64_t closed;            /* ns; MS_NEVER: not yet */
+	uint32_t payload; /* bytes, at most */
+	uint32_t open;	  /* requests without a function called */
+	uint32_t silent;  /* ... of which the library says that they have ended */
+	uint64_t closed;  /* ns; MS_NEVER: not yet */
 	uint64_t send_at, progress_at, look_at; /* ns: next actions */
-	bool slow;                  /* the program seldom runs its handlers */
+	bool slow;				/* the program seldom runs its handlers */
 };
 
 /* A request. */
 struct as_request {
 	uint32_t id, from, to; /* talkers */
 	uint32_t handler;      /* enum as_handler */
-	uint32_t len;          /* bytes of payload */
+	uint32_t len;	       /* bytes of payload */
 	uint64_t number;       /* the library's */
 	uint64_t posted;       /* ns */
-	uint8_t came;          /* times that its handler ran */
-	bool replied;          /* the handler replied */
-	bool ended;            /* a function was called */
-	bool orphan;           /* its talker was closed before */
-	bool never;            /* it failed, and may not come any more */
+	uint8_t came;	       /* times that its handler ran */
+	bool replied;	       /* the handler replied */
+	bool ended;	       /* a function was called */
+	bool orphan;	       /* its talker was closed before */
+	bool never;	       /* it failed, and may not come any more */
 };
 
 struct as_sim {
 	struct as_end *end;
 	uint32_t ends, end_room;
-	struct as_op *op;        /* plan.messages */
-	uint32_t ops;            /* operations that were posted */
-	uint32_t first_op;       /* all operations before have ended, and left nothing behind */
-	uint8_t *scratch;        /* bytes of an operation */
+	struct as_op *op;  /* plan.messages */
+	uint32_t ops;	   /* operations that were posted */
+	uint32_t first_op; /* all operations before have ended, and left nothing behind */
+	uint8_t *scratch;  /* bytes of an operation */
 	uint32_t scratch_len;
-	uint64_t revoke_at;      /* ns */
+	uint64_t revoke_at;	       /* ns */
 	int32_t at[MS_NODES][MS_SETS]; /* ends by node and place */
-	bool broken;             /* something was broken on purpose */
-	uint32_t deaf;           /* end whose doorbells are lost; valid with broken */
+	bool broken;		       /* something was broken on purpose */
+	uint32_t deaf;		       /* end whose doorbells are lost; valid with broken */
 	struct as_talker *talker;
 	uint32_t talkers, talker_room;
 	struct as_request *request; /* plan.messages */
@@ -219,8 +219,8 @@ void as_mem_accept(struct as_mem *m, uint32_t off, uint32_t len);
 /* Fail when a byte outside of ranges that are being written has changed. */
 void as_mem_check(struct ms_world *w, const struct as_mem *m, const char *what, uint32_t id);
 /* The same for a range. */
-void as_mem_check_range(struct ms_world *w, const struct as_mem *m, uint32_t off, uint32_t len, const char *what,
-			uint32_t id);
+void as_mem_check_range(struct ms_world *w, const struct as_mem *m, uint32_t off, uint32_t len,
+			const char *what, uint32_t id);
 
 /* ---- end.c */
 
@@ -300,10 +300,10 @@ as_talker_at(const struct ms_node *n, unsigned int place)
 /* Handlers of requests have the numbers below, replies the last. */
 enum as_handler {
 	AS_H_REPLY = 1, /* replies */
-	AS_H_MUTE,      /* does not */
-	AS_H_RULES,     /* breaks the rules of AM-1, and replies */
-	AS_H_ANSWER,    /* handler of replies */
-	AS_H_MISSING,   /* not registered */
+	AS_H_MUTE,	/* does not */
+	AS_H_RULES,	/* breaks the rules of AM-1, and replies */
+	AS_H_ANSWER,	/* handler of replies */
+	AS_H_MISSING,	/* not registered */
 };
 
 /* Register handlers at a talker's endpoint. */
@@ -320,7 +320,8 @@ void as_hear_end(struct ms_world *w);
 
 const char *as_sabotage_name(unsigned int i, const char **text);
 /* An event was read. twice: set when the program sees it twice. returns: false: nobody sees it */
-bool as_sabotage_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *ev, bool *twice);
+bool as_sabotage_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *ev,
+		       bool *twice);
 /* A request came: its handler is to run so many times. */
 unsigned int as_sabotage_request(struct ms_world *w);
 /* A reply came: likewise; spoil: its bytes are not those that were sent. */

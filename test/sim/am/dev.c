@@ -31,7 +31,8 @@ struct as_dev {
 /* ---- time and random numbers, as the library sees them */
 
 static uint64_t clock_ns;
-static struct ms_world *random_of; /* world whose random numbers the library gets; NULL: the system's */
+static struct ms_world
+	*random_of; /* world whose random numbers the library gets; NULL: the system's */
 
 int __real_clock_gettime(clockid_t id, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
@@ -43,7 +44,8 @@ __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 {
 	if (!clock_ns)
 		return __real_clock_gettime(id, ts);
-	*ts = (struct timespec){.tv_sec = (time_t)(clock_ns / MS_S), .tv_nsec = (long)(clock_ns % MS_S)};
+	*ts = (struct timespec){.tv_sec = (time_t)(clock_ns / MS_S),
+				.tv_nsec = (long)(clock_ns % MS_S)};
 	return 0;
 }
 
@@ -104,7 +106,8 @@ take(struct as_dev *d, uint64_t bytes)
 
 	d->used = RTE_ALIGN_CEIL(d->used + bytes, 64ull);
 	if (d->used > d->size)
-		ms_fail(d->n->w, "the area of a talker has no room for %llu bytes", (unsigned long long)bytes);
+		ms_fail(d->n->w, "the area of a talker has no room for %llu bytes",
+			(unsigned long long)bytes);
 	return off;
 }
 
@@ -259,7 +262,8 @@ as_dev_new(struct ms_node *n, unsigned int first, uint32_t bytes)
 	d->db = (void *)d->area;
 	d->used = RTE_ALIGN_CEIL(sizeof(*d->db), 64ull);
 	atomic_store(&d->db->asleep, 1);
-	d->channel = (struct urn_abi_channel){.ctx = d, .call = call, .wake = wake, .close = shut, .area = d->area};
+	d->channel = (struct urn_abi_channel){
+		.ctx = d, .call = call, .wake = wake, .close = shut, .area = d->area};
 	d->msg = urn_msg_dev_open(&d->channel);
 	if (!d->msg)
 		ms_fail(n->w, "the library opens no device: %s", urn_attach_error());

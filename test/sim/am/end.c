@@ -28,7 +28,9 @@ lay_out(struct ms_world *w, struct as_end *e)
 static void
 open_endpoint(struct ms_node *n, struct as_end *e)
 {
-	struct urn_am_config c = {.share = &n->share[e->place % RTE_DIM(n->share)], .db = e->place, .ranges = AS_RANGES};
+	struct urn_am_config c = {.share = &n->share[e->place % RTE_DIM(n->share)],
+				  .db = e->place,
+				  .ranges = AS_RANGES};
 	size_t bytes;
 	struct urn_am_view v;
 
@@ -74,8 +76,8 @@ as_end_open(struct ms_node *n, unsigned int place)
 	for (unsigned int z = 0; z < AS_ZONES; z++)
 		as_zone_make(n, e, z);
 	s->at[n->id][place] = (int32_t)e->id;
-	ms_trace(w, "end %u opens on node %u, endpoint %llx, %u entries, memory at %llx", e->id, n->id,
-		 (unsigned long long)e->qid, e->entries, (unsigned long long)e->iova);
+	ms_trace(w, "end %u opens on node %u, endpoint %llx, %u entries, memory at %llx", e->id,
+		 n->id, (unsigned long long)e->qid, e->entries, (unsigned long long)e->iova);
 	ms_node_wake(n, w->now);
 }
 

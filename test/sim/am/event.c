@@ -17,7 +17,8 @@ take(struct ms_world *w, struct as_end *e, struct urn_abi_am_event ev)
 	if (!as_sabotage_event(w, o, &ev, &twice))
 		return;
 	ms_trace(w, "operation %u: %s%s, %llu bytes", ev.id, urn_am_code_word(ev.code),
-		 ev.code & URN_AM_MAY_BE_THERE ? ", may be there" : "", (unsigned long long)ev.bytes);
+		 ev.code & URN_AM_MAY_BE_THERE ? ", may be there" : "",
+		 (unsigned long long)ev.bytes);
 	as_judge_event(w, o, &ev);
 	if (twice)
 		as_judge_event(w, o, &ev);
@@ -32,7 +33,8 @@ as_events_read(struct ms_node *n, struct as_end *e, uint32_t most)
 	uint32_t tail = atomic_load(&e->regs->dp.events), k = 0;
 
 	if (tail - e->events > e->entries)
-		ms_fail(w, "end %u: %u events wait in a ring of %u", e->id, tail - e->events, e->entries);
+		ms_fail(w, "end %u: %u events wait in a ring of %u", e->id, tail - e->events,
+			e->entries);
 	for (; e->events != tail && k < most; k++) {
 		take(w, e, urn_am_events(e->regs, e->entries)[e->events & (e->entries - 1)]);
 		atomic_store(&e->regs->client.events, ++e->events);

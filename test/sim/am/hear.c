@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The oracle of active messages (AM-1). Handlers look at what came; replies and failures must be true:
+ * The oracle of active messages (AM-1). Handlers look at what came; replies and failures must be
+ * true:
  *
- *   a handler     runs once for a request that was sent to its talker, with the bytes that were sent
- *   a reply       comes once, after the request's handler has replied, with its bytes
- *   silence       the handler ran, and did not reply
- *   a failure     comes once; its reason was so; EHOSTUNREACH without "may be there": the handler
- *                 never runs
+ *   a handler     runs once for a request that was sent to its talker, with the bytes that were
+ * sent a reply       comes once, after the request's handler has replied, with its bytes silence
+ * the handler ran, and did not reply a failure     comes once; its reason was so; EHOSTUNREACH
+ * without "may be there": the handler never runs
  */
 #include "amsim.h"
 
 #include <errno.h>
 
-/* ms that a request's failure may be late: the library looks every 100 ms, a talker every 20 ms, a slow one more */
+/* ms that a request's failure may be late: the library looks every 100 ms, a talker every 20 ms, a
+ * slow one more */
 enum { LATE_MS = 400 };
 
 static struct ms_world *world; /* world of the handlers that run */
@@ -94,7 +95,8 @@ reply(struct as_talker *t, const struct urn_am_message *m, struct as_request *r)
 	if (urn_am_reply(t->ep, m->token, AS_H_ANSWER, &arg, 1, world->as->scratch, len) != 0)
 		wrong("the library has no room for its reply", r);
 	r->replied = true;
-	if (r->handler == AS_H_RULES && urn_am_reply(t->ep, m->token, AS_H_ANSWER, &arg, 1, NULL, 0) != EALREADY)
+	if (r->handler == AS_H_RULES &&
+	    urn_am_reply(t->ep, m->token, AS_H_ANSWER, &arg, 1, NULL, 0) != EALREADY)
 		wrong("a second reply is taken", r);
 }
 
@@ -208,7 +210,8 @@ was_away(uint32_t node, uint64_t since)
 static bool
 network_fails(const struct as_request *r, const struct as_talker *from, const struct as_talker *to)
 {
-	return was_away(from->node, r->posted) || was_away(to->node, r->posted - 25 * MS_S) || world->plan.drop > 0.1;
+	return was_away(from->node, r->posted) || was_away(to->node, r->posted - 25 * MS_S) ||
+	       world->plan.drop > 0.1;
 }
 
 /* True when the target may have left its queue alone for long. */
@@ -219,7 +222,8 @@ is_slow(const struct as_talker *to)
 }
 
 static bool
-is_delivery_true(const struct as_request *r, const struct as_talker *from, const struct as_talker *to, uint8_t code)
+is_delivery_true(const struct as_request *r, const struct as_talker *from,
+		 const struct as_talker *to, uint8_t code)
 {
 	switch (code & ~URN_MSG_MAY_BE_THERE) {
 	case URN_MSG_NO_QUEUE:
@@ -281,7 +285,8 @@ hear_failure(struct urn_am_endpoint *ep, const struct urn_am_failure *failure, v
 	ms_trace(world, "request %u failed: %d, %s%s", r->id, f.err, urn_msg_code_word(f.code),
 		 f.code & URN_MSG_MAY_BE_THERE ? ", may be there" : "");
 	if (!is_true(r, &f))
-		ms_fail(world, "request %u failed with %d, %s, which is not so", r->id, f.err, urn_msg_code_word(f.code));
+		ms_fail(world, "request %u failed with %d, %s, which is not so", r->id, f.err,
+			urn_msg_code_word(f.code));
 	r->never = f.err == ENOSYS || (f.err == EHOSTUNREACH && !(f.code & URN_MSG_MAY_BE_THERE));
 	if (r->never && r->came)
 		wrong("the request failed, and its handler ran", r);
@@ -325,13 +330,15 @@ as_hear_silent(struct ms_world *w, struct as_talker *t)
 	uint32_t silent = t->open - RTE_MIN(t->open, pending);
 
 	if (pending > t->open || silent < t->silent)
-		ms_fail(w, "talker %u: the library has %u open requests, the program %u, %u of them ended before", t->id,
-			pending, t->open, t->silent);
+		ms_fail(w,
+			"talker %u: the library has %u open requests, the program %u, %u of them "
+			"ended before",
+			t->id, pending, t->open, t->silent);
 	if (silent == t->silent)
 		return;
 	if (silent > mute_ones(w, t))
-		ms_fail(w, "talker %u: %u requests ended in silence, %u handlers did not reply", t->id, silent,
-			mute_ones(w, t));
+		ms_fail(w, "talker %u: %u requests ended in silence, %u handlers did not reply",
+			t->id, silent, mute_ones(w, t));
 	w->pending -= silent - t->silent;
 	w->stats.done += silent - t->silent;
 	t->silent = silent;
@@ -344,7 +351,8 @@ as_hear_close(struct ms_world *w, struct as_talker *t)
 
 	urn_am_get_stats(t->ep, &s);
 	if (s.malformed)
-		ms_fail(w, "talker %u: %llu messages were malformed", t->id, (unsigned long long)s.malformed);
+		ms_fail(w, "talker %u: %llu messages were malformed", t->id,
+			(unsigned long long)s.malformed);
 	for (uint32_t i = 0; i < w->as->requests; i++) {
 		struct as_request *r = &w->as->request[i];
 
@@ -354,8 +362,8 @@ as_hear_close(struct ms_world *w, struct as_talker *t)
 	}
 	w->pending -= t->open - t->silent;
 	if (w->quiet && w->pending == 0 && t->open != mute_ones(w, t))
-		ms_fail(w, "talker %u: %u requests have no answer, %u handlers did not reply", t->id, t->open,
-			mute_ones(w, t));
+		ms_fail(w, "talker %u: %u requests have no answer, %u handlers did not reply",
+			t->id, t->open, mute_ones(w, t));
 }
 
 void
@@ -369,8 +377,8 @@ as_hear_look(struct ms_world *w)
 
 		if (r->ended || r->orphan || (r->came && !r->replied) || w->now - r->posted < most)
 			continue;
-		ms_fail(w, "request %u of talker %u to %u has no answer for %.3f ms", i, r->from, r->to,
-			(double)(w->now - r->posted) / 1e6);
+		ms_fail(w, "request %u of talker %u to %u has no answer for %.3f ms", i, r->from,
+			r->to, (double)(w->now - r->posted) / 1e6);
 	}
 }
 

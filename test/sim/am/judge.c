@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The oracle of operations. When a command is posted, the codes are noted that would be true, and the
- * bytes that may be moved; both change when the program revokes something.
+ * The oracle of operations. When a command is posted, the codes are noted that would be true, and
+ * the bytes that may be moved; both change when the program revokes something.
  *
  *   DONE                    every byte is in place
- *   an error                packets are placed as a whole or not, and as many bytes as the event says
- *   a write that may be     likewise, or more: bytes may come until the region or endpoint goes
+ *   an error                packets are placed as a whole or not, and as many bytes as the event
+ * says a write that may be     likewise, or more: bytes may come until the region or endpoint goes
  *   there
  *   region or memory gone   from then on nothing changes there
  */
@@ -15,7 +15,9 @@
 
 #define BIT(code) (1u << (code))
 
-enum { AROUND = 64 }; /* bytes before and behind a range that are looked at when an operation ends */
+enum {
+	AROUND = 64
+}; /* bytes before and behind a range that are looked at when an operation ends */
 
 /* ---- memory of an operation */
 
@@ -54,10 +56,13 @@ look_at(struct ms_world *w, struct as_op *o, const struct as_mem *m, uint32_t at
 		bool is_old = memcmp(m->at + at + i, m->was + at + i, n) == 0;
 
 		if (!is_old && !is_reached(w, o, i, n))
-			ms_fail(w, "operation %u changed bytes %u to %u of its range, which it may not reach", o->id, i,
-				i + n);
+			ms_fail(w,
+				"operation %u changed bytes %u to %u of its range, which it may "
+				"not reach",
+				o->id, i, i + n);
 		if (!is_old && !is_new)
-			ms_fail(w, "operation %u: a packet of bytes %u to %u is torn", o->id, i, i + n);
+			ms_fail(w, "operation %u: a packet of bytes %u to %u is torn", o->id, i,
+				i + n);
 		o->sure += is_new && !is_old ? n : 0;
 		o->perhaps += is_new && is_old ? n : 0;
 	}
@@ -157,9 +162,9 @@ is_nonsense(const struct ms_world *w, const struct urn_abi_am_cmd *c)
 {
 	static const uint8_t none[16];
 
-	return (c->op != URN_AM_WRITE && c->op != URN_AM_READ) || c->way >= URN_AM_WAYS || !c->len ||
-	       c->len > URN_AM_LEN_MAX || c->qid >> 62 != 3 || memcmp(c->node, none, 16) == 0 ||
-	       c->remote > UINT64_MAX - (c->len - 1) ||
+	return (c->op != URN_AM_WRITE && c->op != URN_AM_READ) || c->way >= URN_AM_WAYS ||
+	       !c->len || c->len > URN_AM_LEN_MAX || c->qid >> 62 != 3 ||
+	       memcmp(c->node, none, 16) == 0 || c->remote > UINT64_MAX - (c->len - 1) ||
 	       (c->way == URN_AM_DIRECT && c->len > ((w->plan.mtu - 64) & ~7u));
 }
 
@@ -229,8 +234,10 @@ judge_bytes(struct ms_world *w, const struct as_op *o, bool may_be)
 		ms_fail(w, "operation %u: the event says %llu bytes, at most %u are there", o->id,
 			(unsigned long long)o->bytes, o->sure + o->perhaps);
 	if (!may_be && o->bytes < o->sure)
-		ms_fail(w, "operation %u: the event (%s) says %llu bytes, and nothing of others; %u are there", o->id,
-			urn_am_code_word(o->code), (unsigned long long)o->bytes, o->sure);
+		ms_fail(w,
+			"operation %u: the event (%s) says %llu bytes, and nothing of others; %u "
+			"are there",
+			o->id, urn_am_code_word(o->code), (unsigned long long)o->bytes, o->sure);
 }
 
 /* Bytes around a range are as they were. */
@@ -278,9 +285,10 @@ judge_read(struct ms_world *w, struct as_op *o)
 static void
 count(struct ms_world *w, uint8_t code)
 {
-	static const uint8_t stat[URN_AM_CODES] = {[URN_AM_BAD_KEY] = AS_BAD_KEY, [URN_AM_RANGE] = AS_RANGE,
-						   [URN_AM_RIGHTS] = AS_RIGHTS,	  [URN_AM_LOCAL] = AS_LOCAL,
-						   [URN_AM_BUSY] = AS_BUSY,	  [URN_AM_NO_REPLY] = AS_NO_REPLY};
+	static const uint8_t stat[URN_AM_CODES] = {
+		[URN_AM_BAD_KEY] = AS_BAD_KEY, [URN_AM_RANGE] = AS_RANGE,
+		[URN_AM_RIGHTS] = AS_RIGHTS,   [URN_AM_LOCAL] = AS_LOCAL,
+		[URN_AM_BUSY] = AS_BUSY,       [URN_AM_NO_REPLY] = AS_NO_REPLY};
 
 	w->stats.done += code == URN_AM_DONE;
 	w->stats.errors += code != URN_AM_DONE;
@@ -295,17 +303,18 @@ as_judge_event(struct ms_world *w, struct as_op *o, const struct urn_abi_am_even
 	bool may_be = ev->code & URN_AM_MAY_BE_THERE;
 
 	if (ev->rsvd[0] || ev->rsvd[1] || ev->rsvd[2] || code >= URN_AM_CODES || ev->bytes > o->len)
-		ms_fail(w, "operation %u: the event makes no sense: code %u, %llu bytes", o->id, ev->code,
-			(unsigned long long)ev->bytes);
+		ms_fail(w, "operation %u: the event makes no sense: code %u, %llu bytes", o->id,
+			ev->code, (unsigned long long)ev->bytes);
 	if (o->ended)
 		ms_fail(w, "operation %u has a second event", o->id);
 	o->code = code;
 	o->bytes = ev->bytes;
 	if (!is_true(w, o, code) || (may_be && (code == URN_AM_DONE || o->op != URN_AM_WRITE)))
-		ms_fail(w, "operation %u ended with %s%s, which is not so", o->id, urn_am_code_word(code),
-			may_be ? ", may be there" : "");
+		ms_fail(w, "operation %u ended with %s%s, which is not so", o->id,
+			urn_am_code_word(code), may_be ? ", may be there" : "");
 	if (code == URN_AM_DONE && ev->bytes != o->len)
-		ms_fail(w, "operation %u is done with %llu bytes of %u", o->id, (unsigned long long)ev->bytes, o->len);
+		ms_fail(w, "operation %u is done with %llu bytes of %u", o->id,
+			(unsigned long long)ev->bytes, o->len);
 	if (o->op == URN_AM_WRITE)
 		judge_write(w, o, may_be);
 	else
@@ -351,7 +360,8 @@ as_judge_revoke(struct ms_world *w, struct as_end *e, unsigned int zone, uint8_t
 	}
 	as_mem_check(w, &e->mem, "revoked", e->id);
 	if (e->zone[zone].late)
-		ms_fail(w, "end %u, zone %u: %u late writes are not accounted for", e->id, zone, e->zone[zone].late);
+		ms_fail(w, "end %u, zone %u: %u late writes are not accounted for", e->id, zone,
+			e->zone[zone].late);
 }
 
 void

@@ -83,7 +83,8 @@ source(struct ms_node *n, unsigned int place)
 	struct as_end *e = place < AS_ENDS ? as_end_at(n, place) : NULL;
 
 	if (place >= AS_ENDS)
-		return as_talker_at(n, which) ? as_dev_source(as_talker_at(n, which)->dev, place) : NULL;
+		return as_talker_at(n, which) ? as_dev_source(as_talker_at(n, which)->dev, place)
+					      : NULL;
 	return e && as_sabotage_rung(n->w, e) ? urn_am_ep_source(e->ep) : NULL;
 }
 
@@ -108,7 +109,8 @@ step(struct ms_node *n)
 static void
 woken(struct ms_node *n, uint64_t cookie)
 {
-	ms_fail(n->w, "node %u: an event for %llx, and nobody sleeps", n->id, (unsigned long long)cookie);
+	ms_fail(n->w, "node %u: an event for %llx, and nobody sleeps", n->id,
+		(unsigned long long)cookie);
 }
 
 static void
@@ -169,13 +171,15 @@ left(struct ms_node *n)
 	const struct urn_am *am = n->am;
 
 	if (am->outs || am->replies || !TAILQ_EMPTY(&am->late))
-		ms_fail(n->w, "node %u: %u packets and %u replies of remote memory are left", n->id, am->outs, am->replies);
+		ms_fail(n->w, "node %u: %u packets and %u replies of remote memory are left", n->id,
+			am->outs, am->replies);
 	for (unsigned int i = 0; i < URN_AM_NODES; i++)
 		if (am->node[i])
 			ms_fail(n->w, "node %u: %u replies to a node are left", n->id, am->node[i]);
 	for (unsigned int i = 0; i < RTE_DIM(n->share); i++)
 		if (n->share[i].am)
-			ms_fail(n->w, "node %u: a client has %u packets left", n->id, n->share[i].am);
+			ms_fail(n->w, "node %u: a client has %u packets left", n->id,
+				n->share[i].am);
 }
 
 static const char help[] =

@@ -21,12 +21,13 @@ usual(struct ms_plan *p, struct sim_rng *r)
 		.bad_in = 20,
 		.span = 60 * MS_S,
 		.bound = 2 * MS_S,
-		.am = {
-			.ends = sim_between(r, 1, 3),
-			.entries = 1u << sim_rnd(r, 7),
-			.zone = sim_between(r, 500, 30000),
-			.answer_ms = 10000,
-		},
+		.am =
+			{
+				.ends = sim_between(r, 1, 3),
+				.entries = 1u << sim_rnd(r, 7),
+				.zone = sim_between(r, 500, 30000),
+				.answer_ms = 10000,
+			},
 	};
 	p->sets = AS_ENDS + AS_TALKERS * AS_TALKER_PLACES;
 }
@@ -133,7 +134,8 @@ make_unread(struct ms_plan *p, struct sim_rng *r)
 		lossy_wires(p, r);
 }
 
-/* More reads than a target has room for replies; wires that are cut keep the replies from leaving. */
+/* More reads than a target has room for replies; wires that are cut keep the replies from leaving.
+ */
 static void
 make_replies(struct ms_plan *p, struct sim_rng *r)
 {
@@ -188,7 +190,8 @@ make_slow(struct ms_plan *p, struct sim_rng *r)
 	usual_talk(p, r);
 	p->slow_in = 2;
 	p->messages = sim_between(r, 50, 150);
-	p->read_gap = sim_one_in(r, 2) ? sim_between(r, 2, 50) * MS_MS : sim_between(r, 10, 500) * MS_US;
+	p->read_gap =
+		sim_one_in(r, 2) ? sim_between(r, 2, 50) * MS_MS : sim_between(r, 10, 500) * MS_US;
 	p->am.answer_ms = sim_one_in(r, 4) ? 10000 : sim_between(r, 50, 1000);
 	if (sim_one_in(r, 3))
 		lossy_wires(p, r);
@@ -232,7 +235,8 @@ const struct ms_scenario as_scenarios[] = {
 	{"wrong", "commands that make no sense, wrong keys, rights and ranges", make_wrong},
 	{"large", "operations of hundreds of packets", make_large},
 	{"revoke", "regions and memory that are taken back in mid-transfer", make_revoke},
-	{"close", "endpoints that are closed and opened while operations are under way", make_close},
+	{"close", "endpoints that are closed and opened while operations are under way",
+	 make_close},
 	{"restart", "nodes that restart, wires that are cut", make_restart},
 	{"unread", "rings of events that are not read for a while", make_unread},
 	{"replies", "more reads than a target has room for replies", make_replies},

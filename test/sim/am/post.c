@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands: the choice of operation, way, target and range; some make no sense, or reach for what they may not. */
+/* Commands: the choice of operation, way, target and range; some make no sense, or reach for what
+ * they may not. */
 #include "amsim.h"
 
 #include <stdlib.h>
 
-/* Choose an end whose memory is the target; closed ones now and then. returns: AS_NONE: there is none */
+/* Choose an end whose memory is the target; closed ones now and then. returns: AS_NONE: there is
+ * none */
 static int32_t
 choose_target(struct ms_world *w)
 {
@@ -12,7 +14,8 @@ choose_target(struct ms_world *w)
 
 	if (ms_one_in(w, w->plan.bad_in))
 		return (int32_t)ms_upto(w, s->ends);
-	return s->at[w->plan.one_target ? 0 : ms_upto(w, w->plan.nodes)][ms_upto(w, w->plan.am.ends)];
+	return s->at[w->plan.one_target ? 0 : ms_upto(w, w->plan.nodes)]
+		    [ms_upto(w, w->plan.am.ends)];
 }
 
 /* Choose bytes of a zone: often of one range, and often up to its end. */
@@ -139,7 +142,8 @@ spoil_target(struct ms_world *w, struct as_op *o, struct urn_abi_am_cmd *c)
 		o->zone = AS_SPACE;
 }
 
-/* Reserve the ranges of an operation, as far as it may touch them. returns: false: others have them */
+/* Reserve the ranges of an operation, as far as it may touch them. returns: false: others have them
+ */
 static bool
 reserve(struct ms_world *w, struct as_op *o)
 {
@@ -151,7 +155,8 @@ reserve(struct ms_world *w, struct as_op *o)
 	if (o->has_local && !as_mem_take(&e->mem, o->local, o->len, true))
 		return false;
 	if (o->has_remote)
-		as_mem_check_range(w, &w->as->end[o->to].mem, o->remote, o->len, "target", (uint32_t)o->to);
+		as_mem_check_range(w, &w->as->end[o->to].mem, o->remote, o->len, "target",
+				   (uint32_t)o->to);
 	if (!o->has_remote || as_mem_take(&w->as->end[o->to].mem, o->remote, o->len, write))
 		return true;
 	if (o->has_local)
@@ -179,7 +184,8 @@ prepare(struct ms_world *w, struct as_op *o)
 		memcpy(o->want, w->as->end[o->to].mem.was + o->remote, o->len);
 }
 
-/* Make an operation and its command. returns: false: there is no target, or no room for the local bytes */
+/* Make an operation and its command. returns: false: there is no target, or no room for the local
+ * bytes */
 static bool
 make(struct ms_world *w, const struct as_end *e, struct as_op *o, struct urn_abi_am_cmd *c)
 {
@@ -252,8 +258,11 @@ as_post(struct ms_node *n, struct as_end *e)
 	send(n, e, &c);
 	w->stats.more[o->op == URN_AM_READ ? AS_READS : AS_WRITES]++;
 	w->stats.more[AS_WRONG] += o->reach != AS_REACH_ALL;
-	ms_trace(w, "operation %u: end %u %s %u bytes, way %u, end %d zone %d offset %u, key %llx, local %u%s", o->id, e->id,
-		 o->op == URN_AM_READ ? "reads" : "writes", o->len, o->way, o->to, o->zone, o->remote,
-		 (unsigned long long)c.key, o->local, o->reach == AS_REACH_ALL ? "" : " (wrong)");
+	ms_trace(w,
+		 "operation %u: end %u %s %u bytes, way %u, end %d zone %d offset %u, key %llx, "
+		 "local %u%s",
+		 o->id, e->id, o->op == URN_AM_READ ? "reads" : "writes", o->len, o->way, o->to,
+		 o->zone, o->remote, (unsigned long long)c.key, o->local,
+		 o->reach == AS_REACH_ALL ? "" : " (wrong)");
 	return true;
 }

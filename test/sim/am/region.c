@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory regions of ends, and regions above that peers reach (AM-9): they come, and go in mid-transfer. */
+/* Memory regions of ends, and regions above that peers reach (AM-9): they come, and go in
+ * mid-transfer. */
 #include "amsim.h"
 
 /* ---- memory below */
@@ -54,11 +55,13 @@ as_zone_holds(const struct as_zone *z, uint32_t off, uint32_t len)
 	return !len;
 }
 
-/* Choose ranges with gaps between them; a range ends where one memory region ends and the next begins. */
+/* Choose ranges with gaps between them; a range ends where one memory region ends and the next
+ * begins. */
 static void
 choose_parts(struct ms_world *w, struct as_zone *z)
 {
-	uint32_t at = z->at + (uint32_t)ms_upto(w, 3), end = z->at + z->len, split = z->at + z->split;
+	uint32_t at = z->at + (uint32_t)ms_upto(w, 3), end = z->at + z->len,
+		 split = z->at + z->split;
 
 	z->parts = 0;
 	while (z->parts < AS_PARTS && at < end) {
@@ -98,7 +101,9 @@ make_region(struct ms_node *n, struct as_end *e, unsigned int zone)
 	int rc;
 
 	choose_parts(w, z);
-	z->access = ms_one_in(w, 4) ? URN_AM_ACCESS_READ : ms_one_in(w, 4) ? URN_AM_ACCESS_WRITE : URN_AM_ACCESS_ALL;
+	z->access = ms_one_in(w, 4)   ? URN_AM_ACCESS_READ
+		    : ms_one_in(w, 4) ? URN_AM_ACCESS_WRITE
+				      : URN_AM_ACCESS_ALL;
 	c.access = z->access;
 	c.n = z->parts;
 	write_list(e, z);
@@ -109,8 +114,8 @@ make_region(struct ms_node *n, struct as_end *e, unsigned int zone)
 		ms_fail(w, "end %u: a region has the key %llx", e->id, (unsigned long long)c.key);
 	z->key = c.key;
 	z->there = true;
-	ms_trace(w, "end %u: zone %u has a region of %u ranges, key %llx, rights %u", e->id, zone, z->parts,
-		 (unsigned long long)z->key, z->access);
+	ms_trace(w, "end %u: zone %u has a region of %u ranges, key %llx, rights %u", e->id, zone,
+		 z->parts, (unsigned long long)z->key, z->access);
 	for (uint32_t i = 0; i < z->parts; i++)
 		ms_trace(w, "  range of %u bytes at offset %u", z->part[i].len, z->part[i].at);
 }
@@ -154,7 +159,8 @@ deregister(struct ms_node *n, struct as_end *e, unsigned int zone)
 		as_zone_make(n, e, 0);
 }
 
-/* True when the zone may have a region again: the declared space has no key that tells old packets from new ones. */
+/* True when the zone may have a region again: the declared space has no key that tells old packets
+ * from new ones. */
 static bool
 may_return(const struct ms_world *w, const struct as_end *e, const struct as_zone *z)
 {
@@ -165,7 +171,8 @@ may_return(const struct ms_world *w, const struct as_end *e, const struct as_zon
 	if (z->never)
 		return false;
 	for (uint32_t i = s->first_op; i < s->ops; i++)
-		if (!s->op[i].ended && !s->op[i].orphan && s->op[i].to == (int32_t)e->id && s->op[i].zone == AS_SPACE)
+		if (!s->op[i].ended && !s->op[i].orphan && s->op[i].to == (int32_t)e->id &&
+		    s->op[i].zone == AS_SPACE)
 			return false;
 	return true;
 }

@@ -40,7 +40,7 @@ enum {
 #define X(id, name, text) id,
 	AS_SABOTAGES(X)
 #undef X
-	COUNT_OF,
+		COUNT_OF,
 };
 
 static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory with a copy of what must be in it. Ranges that operations write are left out until these end. */
+/* Memory with a copy of what must be in it. Ranges that operations write are left out until these
+ * end. */
 #include "amsim.h"
 
 #include <stdlib.h>
@@ -64,7 +65,8 @@ as_mem_accept(struct as_mem *m, uint32_t off, uint32_t len)
 }
 
 void
-as_mem_check_range(struct ms_world *w, const struct as_mem *m, uint32_t off, uint32_t len, const char *what, uint32_t id)
+as_mem_check_range(struct ms_world *w, const struct as_mem *m, uint32_t off, uint32_t len,
+		   const char *what, uint32_t id)
 {
 	uint32_t end = RTE_MIN(m->len, off + len);
 
@@ -75,7 +77,8 @@ as_mem_check_range(struct ms_world *w, const struct as_mem *m, uint32_t off, uin
 			continue;
 		for (uint32_t k = i; k < i + n; k++)
 			if (m->at[k] != m->was[k] && m->busy[k] != AS_WRITER)
-				ms_fail(w, "%s: byte %u of end %u's memory was changed", what, k, id);
+				ms_fail(w, "%s: byte %u of end %u's memory was changed", what, k,
+					id);
 	}
 }
 

@@ -25,7 +25,8 @@ open_endpoint(struct ms_node *n, struct as_talker *t)
 	};
 	uint64_t entries = attr.queue + 2 * attr.requests + 2 * URN_AM_LANES;
 
-	t->dev = as_dev_new(n, AS_ENDS + t->place * AS_TALKER_PLACES, (uint32_t)(entries * (t->payload + 300) + 65536));
+	t->dev = as_dev_new(n, AS_ENDS + t->place * AS_TALKER_PLACES,
+			    (uint32_t)(entries * (t->payload + 300) + 65536));
 	as_clock(w->now);
 	t->ep = urn_am_endpoint_create(as_dev_msg(t->dev), &attr);
 	if (!t->ep)
@@ -88,7 +89,8 @@ static struct as_talker *
 choose_target(struct ms_world *w)
 {
 	struct as_sim *s = w->as;
-	int32_t i = s->talker_at[w->plan.one_target ? 0 : ms_upto(w, w->plan.nodes)][ms_upto(w, w->plan.am.talkers)];
+	int32_t i = s->talker_at[w->plan.one_target ? 0 : ms_upto(w, w->plan.nodes)]
+				[ms_upto(w, w->plan.am.talkers)];
 
 	if (ms_one_in(w, w->plan.bad_in))
 		i = (int32_t)ms_upto(w, s->talkers);
@@ -101,9 +103,12 @@ try_wrong(struct ms_world *w, struct as_talker *t, const struct as_talker *to)
 {
 	uint64_t number;
 
-	if (urn_am_request(t->ep, &to->address, URN_AM_HANDLERS, NULL, 0, NULL, 0, &number) != EINVAL ||
-	    urn_am_request(t->ep, &to->address, 1, NULL, URN_AM_ARGS + 1, NULL, 0, &number) != EINVAL ||
-	    urn_am_request(t->ep, &to->address, 1, NULL, 0, "", t->payload + 1, &number) != EMSGSIZE ||
+	if (urn_am_request(t->ep, &to->address, URN_AM_HANDLERS, NULL, 0, NULL, 0, &number) !=
+		    EINVAL ||
+	    urn_am_request(t->ep, &to->address, 1, NULL, URN_AM_ARGS + 1, NULL, 0, &number) !=
+		    EINVAL ||
+	    urn_am_request(t->ep, &to->address, 1, NULL, 0, "", t->payload + 1, &number) !=
+		    EMSGSIZE ||
 	    urn_am_reply(t->ep, 1, 1, NULL, 0, NULL, 0) != EPERM)
 		ms_fail(w, "talker %u: the library takes what it is to refuse", t->id);
 }
@@ -137,7 +142,8 @@ request(struct ms_world *w, struct as_talker *t)
 	r->len = (uint32_t)ms_upto(w, t->payload + 1);
 	sim_fill(s->scratch, r->id, 0, r->len);
 	fill_args(r, args);
-	err = urn_am_request(t->ep, &to->address, r->handler, args, 1 + r->id % URN_AM_ARGS, s->scratch, r->len, &r->number);
+	err = urn_am_request(t->ep, &to->address, r->handler, args, 1 + r->id % URN_AM_ARGS,
+			     s->scratch, r->len, &r->number);
 	if (err == EAGAIN)
 		return false;
 	if (err != 0)
@@ -147,7 +153,8 @@ request(struct ms_world *w, struct as_talker *t)
 	w->pending++;
 	t->open++;
 	w->stats.more[AS_REQUESTS]++;
-	ms_trace(w, "request %u: talker %u to %u, handler %u, %u bytes", r->id, t->id, to->id, r->handler, r->len);
+	ms_trace(w, "request %u: talker %u to %u, handler %u, %u bytes", r->id, t->id, to->id,
+		 r->handler, r->len);
 	return true;
 }
 
@@ -166,8 +173,8 @@ is_answered(struct urn_am_lane *lanes)
 static bool
 has_work(struct urn_am_endpoint *ep)
 {
-	return urn_msg_set_waiting(&ep->requests) || urn_msg_set_waiting(&ep->replies) || is_answered(ep->out) ||
-	       is_answered(ep->back);
+	return urn_msg_set_waiting(&ep->requests) || urn_msg_set_waiting(&ep->replies) ||
+	       is_answered(ep->out) || is_answered(ep->back);
 }
 
 static void

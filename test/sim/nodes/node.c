@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node: transport, register sets and endpoints of remote memory of one adapter on one engine, given turns like an
- * engine gives them. */
+/* A node: transport, register sets and endpoints of remote memory of one adapter on one engine,
+ * given turns like an engine gives them. */
 #include "nodes.h"
 
 #include <stdlib.h>
@@ -133,7 +133,8 @@ static void
 receive(struct ms_node *n)
 {
 	for (unsigned int i = 0; i < n->rx_n; i += URN_TP_BURST)
-		urn_tp_rx(n->tp, &n->rx[i], RTE_MIN(n->rx_n - i, (unsigned int)URN_TP_BURST), false);
+		urn_tp_rx(n->tp, &n->rx[i], RTE_MIN(n->rx_n - i, (unsigned int)URN_TP_BURST),
+			  false);
 	n->rx_n = 0;
 }
 

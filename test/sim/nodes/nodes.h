@@ -11,8 +11,8 @@
  *   node.c     a node: its turns, its restart
  *   program.c  command line, seeds, figures
  *
- * A load (struct ms_load) is what runs on the nodes: programs with their sources of work, an oracle,
- * and scenarios. Each source has a place on its node, which is its doorbell.
+ * A load (struct ms_load) is what runs on the nodes: programs with their sources of work, an
+ * oracle, and scenarios. Each source has a place on its node, which is its doorbell.
  */
 #ifndef URN_SIM_NODES_H
 #define URN_SIM_NODES_H
@@ -49,47 +49,53 @@ enum {
 
 /* Part of a plan about remote memory and active messages (urnic-am-sim). */
 struct ms_am_plan {
-	unsigned int ends;        /* endpoints of a node */
-	unsigned int talkers;     /* programs of a node that send active messages */
-	uint32_t entries;         /* slots of a ring, at most */
-	uint32_t zone;            /* bytes of a region's memory, at most */
-	uint32_t unread_in;       /* programs that leave their ring of events alone for long */
-	uint32_t revoke_gap;      /* ns between two regions or memories that a program takes back; 0: none */
-	uint32_t no_handler_in;   /* requests for handlers that are not registered */
-	uint32_t answer_ms;       /* ms that a request waits for its answer */
-	bool reads;               /* reads alone, many at a time */
+	unsigned int ends;	/* endpoints of a node */
+	unsigned int talkers;	/* programs of a node that send active messages */
+	uint32_t entries;	/* slots of a ring, at most */
+	uint32_t zone;		/* bytes of a region's memory, at most */
+	uint32_t unread_in;	/* programs that leave their ring of events alone for long */
+	uint32_t revoke_gap;	/* ns between two regions or memories that a program takes back; 0:
+				   none */
+	uint32_t no_handler_in; /* requests for handlers that are not registered */
+	uint32_t answer_ms;	/* ms that a request waits for its answer */
+	bool reads;		/* reads alone, many at a time */
 };
 
 /* The run that a seed makes of a scenario. Probabilities are "one in N"; 0: never. */
 struct ms_plan {
 	unsigned int nodes, sets, switches; /* sets: of a node */
-	bool ring;                /* switches in a ring, else a tree */
-	bool lossless, credits;   /* the switches lose nothing; NICs are asked to wait by credits, else by PFC */
-	bool one_target;          /* all send to the first box of node 0 */
-	bool dcqcn;               /* nodes obey marks of congestion */
-	uint32_t others_in;       /* messages to any box; the others go to the first box of node 0; 0: no box is preferred */
-	uint32_t messages;        /* to be sent, all together */
-	uint32_t mtu;             /* bytes */
-	uint64_t rate;            /* bits a second of each wire */
+	bool ring;			    /* switches in a ring, else a tree */
+	bool lossless, credits; /* the switches lose nothing; NICs are asked to wait by credits,
+				   else by PFC */
+	bool one_target;	/* all send to the first box of node 0 */
+	bool dcqcn;		/* nodes obey marks of congestion */
+	uint32_t others_in; /* messages to any box; the others go to the first box of node 0; 0: no
+			       box is preferred */
+	uint32_t messages;  /* to be sent, all together */
+	uint32_t mtu;	    /* bytes */
+	uint64_t rate;	    /* bits a second of each wire */
 	double drop, dup, reorder; /* rates of each direction of a node's wire */
-	uint64_t delay, jitter;   /* ns of a node's wire */
-	uint32_t queue;           /* frames that wait at a port of a lossy switch */
-	uint32_t len_max;         /* bytes of a usual message */
-	uint32_t long_in;         /* messages that are longer, up to long_max */
+	uint64_t delay, jitter;	   /* ns of a node's wire */
+	uint32_t queue;		   /* frames that wait at a port of a lossy switch */
+	uint32_t len_max;	   /* bytes of a usual message */
+	uint32_t long_in;	   /* messages that are longer, up to long_max */
 	uint32_t long_max;
-	uint32_t entries;         /* entries of a ring, at most */
-	uint64_t think;           /* ns between two messages of a box, at most */
-	uint64_t read_gap;        /* ns between two looks of a reader, at most */
-	uint32_t slow_in;         /* readers that look much less often */
-	uint32_t sleep_in;        /* readers that sleep until ARM INTR wakes them */
-	uint32_t retry_in;        /* messages with a retry policy */
-	uint32_t bad_in;          /* messages that can't arrive: no such node, no such queue, too long, bad doorbell */
-	uint32_t permit_in;       /* queues that take messages of some nodes only */
-	uint32_t scribble_in;     /* boxes that scribble over their registers */
-	uint64_t close_gap, restart_gap, cut_gap; /* ns between two of these faults on average; 0: none */
-	double most_p99;          /* 99th percentile of the times of all answers, in times that the wire needs for one message of each node; 0: not judged */
-	uint64_t span;            /* ns after which no message is sent any more */
-	uint64_t bound;           /* ns from a doorbell to its answer, without the tries of a retry policy */
+	uint32_t entries;  /* entries of a ring, at most */
+	uint64_t think;	   /* ns between two messages of a box, at most */
+	uint64_t read_gap; /* ns between two looks of a reader, at most */
+	uint32_t slow_in;  /* readers that look much less often */
+	uint32_t sleep_in; /* readers that sleep until ARM INTR wakes them */
+	uint32_t retry_in; /* messages with a retry policy */
+	uint32_t bad_in;   /* messages that can't arrive: no such node, no such queue, too long, bad
+			      doorbell */
+	uint32_t permit_in;   /* queues that take messages of some nodes only */
+	uint32_t scribble_in; /* boxes that scribble over their registers */
+	uint64_t close_gap, restart_gap,
+		cut_gap; /* ns between two of these faults on average; 0: none */
+	double most_p99; /* 99th percentile of the times of all answers, in times that the wire
+			    needs for one message of each node; 0: not judged */
+	uint64_t span;	 /* ns after which no message is sent any more */
+	uint64_t bound;	 /* ns from a doorbell to its answer, without the tries of a retry policy */
 	struct ms_am_plan am;
 };
 
@@ -104,12 +110,12 @@ struct ms_scenario {
 
 /* The load of the nodes. */
 struct ms_load {
-	const char *program;        /* its name */
-	const char *help;           /* first lines of --help */
+	const char *program; /* its name */
+	const char *help;    /* first lines of --help */
 	const struct ms_scenario *scenarios;
 	unsigned int scenario_count;
-	bool am;                    /* nodes have endpoints of remote memory */
-	const char *const *more;    /* names of struct ms_stats.more, the last is NULL */
+	bool am;		 /* nodes have endpoints of remote memory */
+	const char *const *more; /* names of struct ms_stats.more, the last is NULL */
 	/* Make tables for a run, after the plan. */
 	void (*open)(struct ms_world *w);
 	void (*close)(struct ms_world *w);
@@ -139,70 +145,70 @@ struct ms_load {
 struct ms_node {
 	struct ms_world *w;
 	uint32_t id;
-	struct urn_tp *tp;            /* NULL: down */
+	struct urn_tp *tp; /* NULL: down */
 	struct urn_msg_regs *regs;
-	struct urn_am *am;            /* NULL: no endpoints of remote memory */
+	struct urn_am *am; /* NULL: no endpoints of remote memory */
 	struct urn_mem *mem;
 	struct urn_memx *memx;
 	struct urn_tp_share share[4]; /* clients */
 	uint8_t mac[6], gid[16];
-	uint32_t box[MS_SETS];        /* the load's: boxes by place; UINT32_MAX: none */
-	uint8_t rung[MS_SETS];        /* doorbells, by place */
-	unsigned int hand;            /* place whose doorbell is looked at next, modulo plan.sets */
-	uint64_t wake;                /* ns: next turn */
-	uint64_t up_at;               /* ns: a node that is down starts then */
-	uint64_t neigh_at;            /* ns: addresses of others are known from then on */
-	uint64_t gone_at;             /* ns: when it went down or came up last; 0: never went down */
+	uint32_t box[MS_SETS]; /* the load's: boxes by place; UINT32_MAX: none */
+	uint8_t rung[MS_SETS]; /* doorbells, by place */
+	unsigned int hand;     /* place whose doorbell is looked at next, modulo plan.sets */
+	uint64_t wake;	       /* ns: next turn */
+	uint64_t up_at;	       /* ns: a node that is down starts then */
+	uint64_t neigh_at;     /* ns: addresses of others are known from then on */
+	uint64_t gone_at;      /* ns: when it went down or came up last; 0: never went down */
 	/* The NIC. */
 	struct rte_mbuf *nic[MS_NIC];
 	unsigned int nic_n;
 	struct rte_mbuf *rx[MS_RX];
 	unsigned int rx_n;
-	uint64_t nic_free;            /* ns: the wire takes the next frame */
-	uint64_t paused;              /* ns: end of the pause that the switch asked for */
+	uint64_t nic_free; /* ns: the wire takes the next frame */
+	uint64_t paused;   /* ns: end of the pause that the switch asked for */
 	struct urn_switch *sw;
 	uint16_t port;
-	uint64_t cut_until;           /* ns: the wire carries nothing until then */
-	uint64_t crowded_at;	      /* ns: many long messages were being put together; 0: never */
+	uint64_t cut_until;  /* ns: the wire carries nothing until then */
+	uint64_t crowded_at; /* ns: many long messages were being put together; 0: never */
 };
 
 struct ms_stats {
 	uint64_t messages, done, errors, may_be, bytes, frames, lost, marked, pauses, watchdogs;
 	uint64_t code[URN_MSG_CODES]; /* answers */
 	uint64_t closes, restarts, ns;
-	uint64_t p99_ppm;             /* largest ratio of plan.most_p99 that was found, in millionths */
-	uint64_t more[MS_MORE];	      /* figures of the load */
-	uint64_t hash;		      /* hash of all frames and answers, in order */
+	uint64_t p99_ppm;	/* largest ratio of plan.most_p99 that was found, in millionths */
+	uint64_t more[MS_MORE]; /* figures of the load */
+	uint64_t hash;		/* hash of all frames and answers, in order */
 };
 
 struct ms_world {
 	const struct ms_load *load;
-	unsigned int sabotage;        /* number of the bug that the load imitates; 0: none */
+	unsigned int sabotage; /* number of the bug that the load imitates; 0: none */
 	struct ms_plan plan;
 	const struct ms_scenario *sc;
 	uint64_t seed, now, start;
-	struct sim_rng rng;           /* choices of programs */
+	struct sim_rng rng; /* choices of programs */
 	struct ms_node node[MS_NODES];
 	struct urn_switch *sw[MS_SWITCHES];
 	uint16_t next[MS_SWITCHES], before[MS_SWITCHES]; /* ports of a ring of switches */
 	/* Messages and boxes of urnic-msg-sim; tables of urnic-am-sim. */
-	struct ms_mail *mail;         /* plan.messages */
+	struct ms_mail *mail; /* plan.messages */
 	struct ms_box *box;
 	uint32_t boxes, box_room;
 	struct as_sim *as;
-	uint32_t mails;               /* messages or operations that were begun */
-	uint32_t pending;             /* ... and have no answer */
+	uint32_t mails;	  /* messages or operations that were begun */
+	uint32_t pending; /* ... and have no answer */
 	uint64_t close_at, restart_at, cut_at;
-	uint64_t last_answer;         /* ns */
-	bool quiet;                   /* no new messages, no chaos: the run ends */
-	bool idle;                    /* readers look no more, either */
+	uint64_t last_answer; /* ns */
+	bool quiet;	      /* no new messages, no chaos: the run ends */
+	bool idle;	      /* readers look no more, either */
 	struct ms_stats stats;
-	FILE *trace;                  /* NULL: none */
+	FILE *trace; /* NULL: none */
 	jmp_buf failed;
 	char why[MS_WHY];
 	struct rte_mempool *pool;
-	uint32_t starts;              /* starts of nodes, so far */
-	uint32_t mbufs;               /* free packets of the pool when the run began */
+	uint32_t starts; /* starts of nodes, so far */
+	uint32_t mbufs;	 /* free packets of the pool when the run began */
 };
 
 /* ---- world.c */
@@ -213,7 +219,8 @@ void ms_world_free(struct ms_world *w);
 /* Run a seed. returns: true when all was well; else why says what was wrong */
 bool ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FILE *trace);
 /* Something is wrong: the run ends. */
-_Noreturn void ms_fail(struct ms_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void ms_fail(struct ms_world *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 void ms_trace(struct ms_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Note an event of the run in its hash. */
 static inline void

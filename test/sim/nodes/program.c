@@ -29,7 +29,8 @@ struct ms_totals {
 	struct ms_stats stats;
 };
 
-static const char help_end[] = "\nExits 0 when every seed passed, 1 when one failed, 2 when the command line is wrong.\n";
+static const char help_end[] =
+	"\nExits 0 when every seed passed, 1 when one failed, 2 when the command line is wrong.\n";
 
 static const struct ms_scenario *
 find(const char *name)
@@ -64,7 +65,8 @@ take_sabotage(const struct urn_option *row, const char *arg, void *to, struct ur
 			o->sabotage = i;
 			return 0;
 		}
-	urn_err_set(err, "--%s %.64s: there is no such thing to break; --list has them", row->name, arg);
+	urn_err_set(err, "--%s %.64s: there is no such thing to break; --list has them", row->name,
+		    arg);
 	return -1;
 }
 
@@ -72,7 +74,8 @@ take_sabotage(const struct urn_option *row, const char *arg, void *to, struct ur
 static const struct urn_option rows[] = {
 	SEEDS_OPTION(struct options, seeds),
 	{"scenario", "NAME", "scenario to run, or all (all); --list has the names", take_scenario},
-	{"sabotage", "NAME", "break something on purpose: every run must fail. For tests", take_sabotage},
+	{"sabotage", "NAME", "break something on purpose: every run must fail. For tests",
+	 take_sabotage},
 	{"trace", NULL, "print all that happens", urn_take_flag, O(trace)},
 	SEEDS_OPTION_KEEP_GOING(struct options, keep_going),
 	SEEDS_OPTION_JOBS(struct options, jobs),
@@ -118,7 +121,8 @@ parse(int argc, char **argv, struct options *o)
 		break;
 	}
 	if (optind < argc) {
-		fprintf(stderr, "%s: '%s' is not an option; see --help\n", load->program, argv[optind]);
+		fprintf(stderr, "%s: '%s' is not an option; see --help\n", load->program,
+			argv[optind]);
 		return WRONG;
 	}
 	if (!o->list)
@@ -142,7 +146,8 @@ add(struct ms_totals *t, const struct ms_totals *more)
 }
 
 static void
-run_seed(struct ms_world *w, const struct options *o, const struct ms_scenario *sc, uint64_t seed, struct ms_totals *t)
+run_seed(struct ms_world *w, const struct options *o, const struct ms_scenario *sc, uint64_t seed,
+	 struct ms_totals *t)
 {
 	bool ok = ms_run(w, sc, seed, o->trace ? stdout : NULL);
 	struct ms_totals one = {.seeds = 1, .failed = !ok, .stats = w->stats};
@@ -153,7 +158,8 @@ run_seed(struct ms_world *w, const struct options *o, const struct ms_scenario *
 	fflush(stdout);
 	fprintf(stderr,
 		"%s: %s, seed %llu failed: %s\n  again: %s --scenario %s --seeds %llu --trace\n",
-		load->program, sc->name, (unsigned long long)seed, w->why, load->program, sc->name, (unsigned long long)seed);
+		load->program, sc->name, (unsigned long long)seed, w->why, load->program, sc->name,
+		(unsigned long long)seed);
 }
 
 /* Run the seeds of one worker. */
@@ -217,12 +223,15 @@ print(const struct options *o, const struct ms_totals *t, double seconds)
 {
 	const struct ms_stats *s = &t->stats;
 
-	printf("%s: %llu runs in %.1f s, %llu messages, %llu done, %llu errors (%llu may be there), %llu frames (%llu lost, %llu marked), "
+	printf("%s: %llu runs in %.1f s, %llu messages, %llu done, %llu errors (%llu may be "
+	       "there), %llu frames (%llu lost, %llu marked), "
 	       "%llu stops, %llu closes, %llu restarts;",
-	       o->sc ? o->sc->name : "all", (unsigned long long)t->seeds, seconds, (unsigned long long)s->messages,
-	       (unsigned long long)s->done, (unsigned long long)s->errors, (unsigned long long)s->may_be,
-	       (unsigned long long)s->frames, (unsigned long long)s->lost, (unsigned long long)s->marked,
-	       (unsigned long long)s->pauses, (unsigned long long)s->closes, (unsigned long long)s->restarts);
+	       o->sc ? o->sc->name : "all", (unsigned long long)t->seeds, seconds,
+	       (unsigned long long)s->messages, (unsigned long long)s->done,
+	       (unsigned long long)s->errors, (unsigned long long)s->may_be,
+	       (unsigned long long)s->frames, (unsigned long long)s->lost,
+	       (unsigned long long)s->marked, (unsigned long long)s->pauses,
+	       (unsigned long long)s->closes, (unsigned long long)s->restarts);
 	for (uint8_t c = URN_MSG_DONE + 1; c < URN_MSG_CODES && !load->more; c++)
 		printf(" %s %llu", urn_msg_code_word(c), (unsigned long long)s->code[c]);
 	for (unsigned int i = 0; load->more && load->more[i]; i++)
@@ -249,6 +258,8 @@ ms_main(const struct ms_load *l, int argc, char **argv)
 	rc = run_jobs(&o, &t);
 	timespec_get(&to, TIME_UTC);
 	if (rc == EXIT_SUCCESS)
-		print(&o, &t, (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9);
+		print(&o, &t,
+		      (double)(to.tv_sec - from.tv_sec) +
+			      (double)(to.tv_nsec - from.tv_nsec) / 1e9);
 	return rc == EXIT_SUCCESS && !t.failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

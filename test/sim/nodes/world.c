@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A run: the plan is made of the seed, nodes and net get their turns by a virtual clock, and all is looked at. */
+/* A run: the plan is made of the seed, nodes and net get their turns by a virtual clock, and all is
+ * looked at. */
 #include "nodes.h"
 
 #include "pmd_glue/eal.h"
@@ -8,9 +9,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#define QUANTUM 200ull           /* ns: the clock moves at least so far */
-#define LOOK_NS (50 * MS_MS)     /* between two looks for stalled messages */
-#define AGE_NS (100 * MS_S)      /* after which flows have gone */
+#define QUANTUM 200ull	     /* ns: the clock moves at least so far */
+#define LOOK_NS (50 * MS_MS) /* between two looks for stalled messages */
+#define AGE_NS (100 * MS_S)  /* after which flows have gone */
 
 struct ms_world *
 ms_world_new(const struct ms_load *load)
@@ -28,8 +29,8 @@ ms_world_new(const struct ms_load *load)
 	atexit(urn_eal_stop);
 	w = calloc(1, sizeof(*w));
 	if (w)
-		w->pool = rte_pktmbuf_pool_create("msgsim", MS_MBUFS, 256, URN_PKT_PRIV, RTE_PKTMBUF_HEADROOM + 2304,
-						  SOCKET_ID_ANY);
+		w->pool = rte_pktmbuf_pool_create("msgsim", MS_MBUFS, 256, URN_PKT_PRIV,
+						  RTE_PKTMBUF_HEADROOM + 2304, SOCKET_ID_ANY);
 	if (!w || !w->pool) {
 		fprintf(stderr, "%s: no memory\n", load->program);
 		free(w);
@@ -146,7 +147,8 @@ cut_one(struct ms_world *w)
 	struct ms_node *n = ms_any_node(w);
 
 	n->cut_until = w->now + ms_upto(w, ms_one_in(w, 4) ? 4 * MS_S : 100 * MS_MS);
-	ms_trace(w, "the wire of node %u is cut for %.3f ms", n->id, (double)(n->cut_until - w->now) / 1e6);
+	ms_trace(w, "the wire of node %u is cut for %.3f ms", n->id,
+		 (double)(n->cut_until - w->now) / 1e6);
 }
 
 static void
@@ -209,7 +211,8 @@ run_until(struct ms_world *w, uint64_t end, bool (*over)(const struct ms_world *
 static bool
 is_sent(const struct ms_world *w)
 {
-	return w->mails == w->plan.messages && (w->pending == 0 || w->plan.restart_gap || w->plan.close_gap);
+	return w->mails == w->plan.messages &&
+	       (w->pending == 0 || w->plan.restart_gap || w->plan.close_gap);
 }
 
 static bool
@@ -233,8 +236,8 @@ check_node(struct ms_world *w, struct ms_node *n)
 	if (urn_flow_count(n->tp))
 		ms_fail(w, "node %u: %u flows did not age out", n->id, urn_flow_count(n->tp));
 	if (n->tp->nobodys.work || n->tp->sched.n || n->tp->wheel.count)
-		ms_fail(w, "node %u: %u packets, %u sources, %u timers are left", n->id, n->tp->nobodys.work,
-			n->tp->sched.n, n->tp->wheel.count);
+		ms_fail(w, "node %u: %u packets, %u sources, %u timers are left", n->id,
+			n->tp->nobodys.work, n->tp->sched.n, n->tp->wheel.count);
 	w->load->left(n);
 }
 
@@ -272,7 +275,8 @@ end_run(struct ms_world *w)
 		check_node(w, &w->node[i]);
 	ms_net_count(w);
 	if (w->plan.lossless && !w->plan.ring && w->stats.lost)
-		ms_fail(w, "switches that lose nothing lost %llu frames", (unsigned long long)w->stats.lost);
+		ms_fail(w, "switches that lose nothing lost %llu frames",
+			(unsigned long long)w->stats.lost);
 }
 
 static void

@@ -127,8 +127,8 @@ replies_wait_for_room(void **state)
 	assert_int_equal(rig.am->replies, 3);
 }
 
-/* A flow to an earlier life of the initiator's node loses no reply to the new life; a reply is tried
- * for at most 10 s (AM-2). */
+/* A flow to an earlier life of the initiator's node loses no reply to the new life; a reply is
+ * tried for at most 10 s (AM-2). */
 static void
 replies_outlive_a_restart(void **state)
 {
