@@ -13,6 +13,7 @@
 	X(AM_SILENT, "am_silent", "operations given up: a packet of theirs got no reply") \
 	X(AM_WRITES_RX, "rx_am_write", "packets of peers' writes placed") \
 	X(AM_READS_RX, "rx_am_read", "packets of peers' reads answered with data") \
+	X(AM_ATOMICS_RX, "rx_am_atomic", "atomic operations of peers carried out") \
 	X(AM_ACCESS, "am_access", "access error messages sent: key, range or rights did not allow a packet") \
 	X(AM_REPLY_LOST, "am_reply_lost", "replies that could not be delivered to their initiators") \
 	X(DROP_AM_BUSY, "drop_am_busy", "packet of an operation refused: no room for its reply; it comes again") \

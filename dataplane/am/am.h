@@ -10,6 +10,8 @@
  *   out.c        packets that this engine sends: a pool
  *   initiator.c  command ─► packets ─► replies ─► event
  *   target.c     packet ─► check ─► copy ─► reply
+ *   atomic.c     atomic operations, on both sides
+ *   tell.c       events of ARM INTR
  *   route.c      flows ─► register sets or endpoints
  *
  * The client's lines are never trusted: a command is copied once and then checked. All calls in the
@@ -19,6 +21,7 @@
 #define URN_AM_AM_H
 
 #include "abi/am.h"
+#include "abi/control.h"
 #include "transport/flow.h"
 #include "transport/source.h"
 
@@ -55,6 +58,9 @@ struct urn_am_config {
 	uint32_t entries;	    /* slots of a ring; a power of two up to URN_AM_ENTRIES_MAX */
 	uint32_t ranges;	    /* room for ranges, up to URN_AM_RANGES_MAX */
 	uint32_t pd; /* protection domain of the client, which outlives the endpoint */
+	int channel_fd;	  /* events are written there; -1: none */
+	uint32_t channel; /* control's: handle of a remote client's channel; 0: none */
+	uint64_t cookie;  /* the client's, for events */
 };
 
 /* Make an endpoint. returns: 0; ENOSPC: no slot is left; ENOMEM. ep: valid on success */
@@ -70,6 +76,7 @@ struct urn_am_view {
 	uint32_t entries, ranges;   /* like those of struct urn_am_config */
 	uint32_t pd;		    /* protection domain */
 	uint32_t slot;
+	uint32_t channel; /* like that of struct urn_am_config */
 };
 
 /* The endpoint in a slot; slot: any number; NULL: none. In any thread that keeps endpoints from
@@ -81,6 +88,22 @@ void urn_am_ep_look(const struct urn_am *am, const struct urn_am_ep *ep, struct 
 struct urn_am_ep *urn_am_ep_of(struct urn_source *src);
 /* The source of an endpoint. */
 struct urn_source *urn_am_ep_source(struct urn_am_ep *ep);
+
+/* ---- events of ARM INTR (tell.c) */
+
+/* Write an event to a channel without blocking. returns: true: done, or nobody will ever read
+ * there; false: no room */
+typedef bool urn_am_tell_fn(void *ctx, int fd, const struct urn_abi_event *ev);
+
+/* True when some endpoint is to be looked at: to be asked each turn, costs two loads. */
+bool urn_am_untold(const struct urn_am *am);
+/*
+ * Look at endpoints whose operations ended since the last call, and try again those whose event
+ * found no room at least 1 ms ago, a few of them. now: ns, of the turn
+ */
+void urn_am_tell(struct urn_am *am, uint64_t now, urn_am_tell_fn *tell, void *ctx);
+
+/* ---- regions */
 
 /* A region to be made. */
 struct urn_am_region_config {

@@ -24,6 +24,8 @@ urn_am_create(unsigned int engine, uint64_t seed, bool unregistered)
 	am->user.ops = &urn_am_late_ops;
 	am->user.source.kind = URN_SOURCE_OPS;
 	TAILQ_INIT(&am->late);
+	TAILQ_INIT(&am->touched);
+	TAILQ_INIT(&am->untold);
 	urn_pool_init(&am->slots, 0, URN_AM_ENDPOINTS_MAX);
 	am->slot = calloc(URN_AM_ENDPOINTS_MAX, sizeof(*am->slot));
 	am->out = calloc(URN_AM_OUTS + URN_AM_REPLIES, sizeof(struct urn_am_out *));
@@ -100,6 +102,9 @@ make(const struct urn_am_config *cfg)
 	ep->entries = cfg->entries;
 	ep->ranges = cfg->ranges;
 	ep->pd = cfg->pd;
+	ep->channel_fd = cfg->channel_fd;
+	ep->channel = cfg->channel;
+	ep->cookie = cfg->cookie;
 	ep->current = URN_AM_NIL;
 	urn_pool_init(&ep->opers, 0, cfg->entries);
 	TAILQ_INIT(&ep->out);
@@ -136,6 +141,7 @@ urn_am_ep_end(struct urn_tp *tp, struct urn_source *src)
 
 	urn_sched_remove(&tp->sched, src);
 	urn_wheel_stop(&tp->wheel, &ep->timer.timer);
+	urn_am_untouch(am, ep);
 	while ((o = TAILQ_FIRST(&ep->out))) {
 		if (o->flags & URN_AM_OUT_FLOW)
 			urn_flow_forget(tp, &o->msg);
@@ -173,6 +179,7 @@ urn_am_ep_look(const struct urn_am *am, const struct urn_am_ep *ep, struct urn_a
 		.ranges = ep->ranges,
 		.pd = ep->pd,
 		.slot = ep->slot,
+		.channel = ep->channel,
 	};
 }
 

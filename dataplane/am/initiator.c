@@ -2,9 +2,10 @@
 /*
  * The initiator (AM-2 to AM-4, AM-8). The commands of an endpoint are taken one after the other;
  * each becomes packets of up to a chunk of memory, each with its own address, tag and reply.
- * Packets of one operation, and operations among each other, have no order. An operation ends with
- * one event: when replies have confirmed every byte, or when a packet failed and no other is under
- * way any more.
+ * Packets of one operation, and operations among each other, have no order, unless a command has a
+ * fence: such an operation starts when all before it have ended. An operation ends with one event:
+ * when replies have confirmed every byte, or when a packet failed and no other is under way any
+ * more.
  *
  *   packet   QUEUED ─► FLOW ─► (answered, reply) in either order ─► free
  *               ▲        │
@@ -22,7 +23,7 @@
 
 /* Write the event of an operation that ended. The ring has room (room()). */
 static void
-tell(struct urn_tp *tp, struct urn_am_ep *ep, uint32_t id, uint8_t code, uint32_t bytes)
+tell(struct urn_tp *tp, struct urn_am_ep *ep, uint32_t id, uint8_t code, uint64_t bytes)
 {
 	struct urn_abi_am_event *e =
 		urn_am_events(ep->regs, ep->entries) + (ep->events & (ep->entries - 1));
@@ -31,6 +32,8 @@ tell(struct urn_tp *tp, struct urn_am_ep *ep, uint32_t id, uint8_t code, uint32_
 	ep->events++;
 	/* The event is there before the number says so: release. */
 	atomic_store_explicit(&ep->regs->dp.events, ep->events, memory_order_release);
+	if (ep->channel_fd >= 0)
+		urn_am_touch(urn_am_of(tp), ep);
 	if (code == URN_AM_DONE)
 		URN_COUNT(tp, AM_DONE);
 	else
@@ -55,12 +58,13 @@ static void
 end_operation(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 {
 	struct urn_am_oper *op = &ep->oper[i];
+	uint64_t old = op->code == URN_AM_DONE ? op->old : 0;
 
 	op->used = false;
 	if (ep->current == i)
 		ep->current = URN_AM_NIL;
 	ep->under--;
-	tell(tp, ep, op->cmd.id, op->code, op->done);
+	tell(tp, ep, op->cmd.id, op->code, urn_am_op_is_atomic(op->cmd.op) ? old : op->done);
 	urn_pool_put(&ep->opers, i, &ep->oper[0].next, sizeof(*op));
 	if (!ep->under)
 		urn_wheel_stop(&tp->wheel, &ep->timer.timer);
@@ -109,15 +113,19 @@ urn_am_chunk(const struct urn_tp *tp)
 
 /* Check a command. returns: enum urn_am_code */
 static uint8_t
-check(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_abi_am_cmd *c)
+check(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_oper *op)
 {
+	const struct urn_abi_am_cmd *c = &op->cmd;
 	static const uint8_t none[16];
 
-	if ((c->op != URN_AM_WRITE && c->op != URN_AM_READ) || c->way >= URN_AM_WAYS || c->rsvd ||
-	    !c->len || c->len > URN_AM_LEN_MAX || !urn_am_qid_is(c->qid) ||
-	    memcmp(c->node, none, 16) == 0 || c->remote + (c->len - 1) < c->remote ||
+	if (c->op < URN_AM_WRITE || c->op > URN_AM_COMPARE_SWAP || c->way >= URN_AM_WAYS ||
+	    c->rsvd || (c->flags & ~URN_AM_CMD_FLAGS) || !c->len || c->len > URN_AM_LEN_MAX ||
+	    !urn_am_qid_is(c->qid) || memcmp(c->node, none, 16) == 0 ||
+	    c->remote + (c->len - 1) < c->remote ||
 	    (c->way == URN_AM_DIRECT && c->len > urn_am_chunk(tp)))
 		return URN_AM_BAD_COMMAND;
+	if (urn_am_op_is_atomic(c->op))
+		return urn_am_atomic_check(c, &op->word);
 	if (!urn_am_mapped(tp, ep->pd, c->lkey, c->local, c->len,
 			   c->op == URN_AM_READ ? URN_ACCESS_LOCAL_WRITE : 0))
 		return URN_AM_LOCAL;
@@ -144,6 +152,7 @@ take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 	op = &ep->oper[i]; /* there is one: room() counts those in use */
 	memcpy(&op->cmd, urn_am_cmds(ep->regs) + (ep->taken & (ep->entries - 1)),
 	       sizeof(op->cmd)); /* once */
+	op->word = urn_am_operands(ep->regs, ep->entries)[ep->taken & (ep->entries - 1)];
 	ep->taken++;
 	/* The client may write the slot anew: release. */
 	atomic_store_explicit(&ep->regs->dp.commands, ep->taken, memory_order_release);
@@ -154,7 +163,7 @@ take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 	op->used = true;
 	op->silent = false;
 	ep->under++;
-	op->code = check(tp, ep, &op->cmd);
+	op->code = check(tp, ep, op);
 	if (unlikely(op->code)) {
 		end_operation(tp, ep, (uint16_t)i);
 		return true;
@@ -174,7 +183,7 @@ static uint8_t
 code_of(const struct urn_am_oper *op, uint8_t code)
 {
 	uint8_t maybe =
-		code & URN_MSG_MAY_BE_THERE && op->cmd.op == URN_AM_WRITE ? URN_AM_MAY_BE_THERE : 0;
+		code & URN_MSG_MAY_BE_THERE && op->cmd.op != URN_AM_READ ? URN_AM_MAY_BE_THERE : 0;
 
 	switch (code & ~URN_MSG_MAY_BE_THERE) {
 	case URN_MSG_NO_NODE:
@@ -194,13 +203,26 @@ code_of(const struct urn_am_oper *op, uint8_t code)
 	}
 }
 
+/* Kind of an operation's packets, or of their replies. op: one that was checked */
+static uint8_t
+kind_of(uint8_t op, bool reply)
+{
+	if (op == URN_AM_WRITE)
+		return reply ? URN_AM_K_WRITE_REPLY : URN_AM_K_WRITE;
+	if (op == URN_AM_READ)
+		return reply ? URN_AM_K_READ_REPLY : URN_AM_K_READ;
+	return reply ? URN_AM_K_ATOMIC_REPLY : URN_AM_K_ATOMIC;
+}
+
 /* Write a packet's message. returns: false: the local bytes are not there any more */
 static bool
 write_message(const struct urn_tp *tp, struct urn_am_out *o)
 {
-	const struct urn_abi_am_cmd *c = &o->ep->oper[o->op].cmd;
+	const struct urn_am_oper *op = &o->ep->oper[o->op];
+	const struct urn_abi_am_cmd *c = &op->cmd;
+	uint8_t *data = o->buf + sizeof(struct urn_am_hdr);
 	struct urn_am_msg m = {
-		.kind = c->op == URN_AM_WRITE ? URN_AM_K_WRITE : URN_AM_K_READ,
+		.kind = kind_of(c->op, false),
 		.len = o->len,
 		.tag = o->tag,
 		.addr = c->remote + o->off,
@@ -214,7 +236,9 @@ write_message(const struct urn_tp *tp, struct urn_am_out *o)
 
 		if (!from)
 			return false;
-		urn_copy(o->buf + sizeof(struct urn_am_hdr), from, o->len);
+		urn_copy(data, from, o->len);
+	} else if (c->op != URN_AM_READ) {
+		urn_am_atomic_write(op, data);
 	}
 	return true;
 }
@@ -290,6 +314,21 @@ again(struct urn_tp *tp, struct urn_source *src)
 	return false;
 }
 
+/* True when the current operation may not start yet: earlier ones of the endpoint are under way. */
+static bool
+is_fenced(const struct urn_tp *tp, const struct urn_am_ep *ep)
+{
+	struct urn_am_oper *op = &ep->oper[ep->current];
+
+	if (likely(!(op->cmd.flags & URN_AM_FENCE)))
+		return false;
+	if (ep->under > 1) /* commands are taken in order: all others are earlier */
+		return true;
+	op->cmd.flags &= (uint8_t)~URN_AM_FENCE;
+	op->at = tp->now; /* the wait is no silence */
+	return false;
+}
+
 bool
 urn_am_serve(struct urn_tp *tp, struct urn_source *src)
 {
@@ -306,6 +345,8 @@ urn_am_serve(struct urn_tp *tp, struct urn_source *src)
 			return false;
 		if (ep->current == URN_AM_NIL)
 			continue; /* the command ended at once */
+		if (is_fenced(tp, ep))
+			return false; /* until those before have ended */
 		if (ep->outs == URN_AM_EP_OUTS)
 			return false; /* until packets of the endpoint are finished */
 		o = urn_am_out_get(urn_am_of(tp), ep);
@@ -359,8 +400,7 @@ answered_by(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct ur
 	c = &ep->oper[o->op].cmd;
 	if (from->qid != c->qid || memcmp(from->node, c->node, 16) != 0)
 		return NULL;
-	if (m->kind != URN_AM_K_ERROR &&
-	    m->kind != (c->op == URN_AM_WRITE ? URN_AM_K_WRITE_REPLY : URN_AM_K_READ_REPLY))
+	if (m->kind != URN_AM_K_ERROR && m->kind != kind_of(c->op, true))
 		return NULL;
 	return o;
 }
@@ -391,6 +431,8 @@ urn_am_take_reply(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow
 		return URN_MSG_NOT_PERMITTED;
 	}
 	code = m->kind == URN_AM_K_READ_REPLY ? place(tp, o, m) : m->code;
+	if (m->kind == URN_AM_K_ATOMIC_REPLY)
+		ep->oper[o->op].old = urn_am_get_old(m->data);
 	finish(tp, o, code);
 	return URN_MSG_DONE;
 }
@@ -405,7 +447,7 @@ give_up(struct urn_tp *tp, struct urn_am_out *o)
 
 	if (!(o->flags & URN_AM_OUT_QUEUED)) {
 		code = URN_AM_NO_REPLY;
-		if (o->ep->oper[o->op].cmd.op == URN_AM_WRITE)
+		if (o->ep->oper[o->op].cmd.op != URN_AM_READ)
 			code |= URN_AM_MAY_BE_THERE;
 	}
 	if (o->flags & URN_AM_OUT_FLOW)

@@ -78,6 +78,10 @@ TAILQ_HEAD(urn_am_outs, urn_am_out);
 /* An operation under way. */
 struct urn_am_oper {
 	struct urn_abi_am_cmd cmd; /* copy of the client's command */
+	struct urn_abi_am_operand
+		word; /* ... and of its operands; valid with an atomic operation */
+	uint64_t old; /* atomic operation: the word's value before; valid with code DONE at its end
+		       */
 	uint64_t at;		   /* ns: when one of its packets made progress last */
 	uint32_t sent, done; /* bytes that packets were made of; bytes that replies confirmed */
 	uint32_t next;	     /* the pool's */
@@ -85,6 +89,13 @@ struct urn_am_oper {
 	uint8_t code;	     /* enum urn_am_code of the first error */
 	bool used;	     /* under way */
 	bool silent;	     /* given up: `at` stays, so that all its packets are found */
+};
+
+/* The list of struct urn_am that an endpoint is in, for ARM INTR. */
+enum urn_am_told {
+	URN_AM_TOLD_NO, /* none */
+	URN_AM_TOUCHED, /* operations ended in this turn */
+	URN_AM_LATE,	/* its event found no room */
 };
 
 struct urn_am_ep {
@@ -107,7 +118,14 @@ struct urn_am_ep {
 		*region; /* URN_AM_REGIONS_MAX, those with a key; owner; NULL: none yet */
 	struct urn_am_region *space; /* memory that is reached without a key; NULL: none; owner */
 	uint32_t ranges_n;	     /* ranges of all regions */
+	int channel_fd;		     /* -1: none; the same for its life */
+	uint32_t channel;	     /* control's; the same for its life */
+	uint64_t cookie;	     /* the same for its life */
+	uint8_t told;		     /* enum urn_am_told */
+	TAILQ_ENTRY(urn_am_ep) tell; /* in a list of struct urn_am; valid unless told is NO */
 };
+
+TAILQ_HEAD(urn_am_eps, urn_am_ep);
 
 /* A slot, which outlives its endpoints. */
 struct urn_am_slot {
@@ -134,6 +152,8 @@ struct urn_am {
 	uint32_t outs, replies;	     /* packets of operations, and replies, that are not free */
 	uint16_t node[URN_AM_NODES]; /* replies by bucket of nodes */
 	struct urn_am_outs late;     /* replies that no flow had room for, the oldest first */
+	struct urn_am_eps touched, untold; /* endpoints to look at, and those whose event is late */
+	uint64_t untold_due; /* ns: when late events are tried again; valid with some */
 };
 
 static inline struct urn_am *
@@ -194,7 +214,22 @@ void urn_am_out_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code);
 uint8_t urn_am_take_reply(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
 			  const struct urn_am_msg *m);
 
-/* A peer's write or read came. returns: enum urn_msg_code for the flow (target.c) */
+/* An event was written: the endpoint is looked at, at the turn's end (tell.c). */
+void urn_am_touch(struct urn_am *am, struct urn_am_ep *ep);
+/* The endpoint ends. */
+void urn_am_untouch(struct urn_am *am, struct urn_am_ep *ep);
+
+/* Check the command of an atomic operation. returns: enum urn_am_code (atomic.c) */
+uint8_t urn_am_atomic_check(const struct urn_abi_am_cmd *c, const struct urn_abi_am_operand *word);
+/* Write the data of an atomic operation's packet. */
+void urn_am_atomic_write(const struct urn_am_oper *op, uint8_t *data);
+/* Carry a peer's atomic operation out. *old: the word's value before, set with URN_AM_DONE.
+ * returns: enum urn_am_code */
+uint8_t urn_am_atomic_take(struct urn_tp *tp, const struct urn_am_ep *ep,
+			   const struct urn_am_msg *m, uint64_t *old);
+
+/* A peer's write, read or atomic operation came. returns: enum urn_msg_code for the flow (target.c)
+ */
 uint8_t urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep,
 			    const struct urn_flow_from *from, const struct urn_am_msg *m);
 /* A reply of ours was answered by its flow. */

@@ -38,6 +38,13 @@ urn_am_mapped(const struct urn_tp *tp, uint32_t pd, uint32_t lkey, uint64_t addr
 	return look_up(tp, pd, lkey, addr, len, access, &at) == MAPPED_OK ? at : NULL;
 }
 
+/* Rights to the memory region below that an access needs. access: bits of enum urn_am_access */
+static uint32_t
+local_access(uint32_t access)
+{
+	return access & (URN_AM_ACCESS_WRITE | URN_AM_ACCESS_ATOMIC) ? URN_ACCESS_LOCAL_WRITE : 0;
+}
+
 /* ---- the check of a packet */
 
 static struct urn_am_region *
@@ -74,7 +81,7 @@ urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, 
 	     unsigned int *n)
 {
 	const struct urn_am_region *r = find_region(ep, key);
-	uint32_t local = access & URN_AM_ACCESS_WRITE ? URN_ACCESS_LOCAL_WRITE : 0;
+	uint32_t local = local_access(access);
 
 	if (!r)
 		return key ? URN_AM_BAD_KEY : URN_AM_UNREGISTERED;
@@ -107,7 +114,7 @@ static int
 check_range(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_abi_am_range *l,
 	    uint32_t i, uint32_t access)
 {
-	uint32_t local = access & URN_AM_ACCESS_WRITE ? URN_ACCESS_LOCAL_WRITE : 0;
+	uint32_t local = local_access(access);
 	uint8_t *at;
 
 	if (!l[i].len || l[i].addr + (l[i].len - 1) < l[i].addr || l[i].rsvd)

@@ -32,21 +32,29 @@ gather(const struct urn_am_piece *piece, unsigned int n, uint8_t *data)
 	}
 }
 
-/* Carry a packet out, or not. reply: kind and code are set; data: room for bytes that were read */
+/* Carry a packet out, or not. reply: kind and code are set; data: room for bytes that were
+ * read, at least 8 */
 static void
 carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg *m,
 	  struct urn_am_msg *reply, uint8_t *data)
 {
-	bool write = m->kind == URN_AM_K_WRITE;
+	bool write = m->kind == URN_AM_K_WRITE, atomic = m->kind == URN_AM_K_ATOMIC;
 	struct urn_am_piece piece[URN_AM_PIECES];
 	unsigned int n = 0;
-	uint8_t code = urn_am_reach(tp, ep, m->key, m->addr, m->len,
-				    write ? URN_AM_ACCESS_WRITE : URN_AM_ACCESS_READ, piece, &n);
+	uint64_t old = 0;
+	uint8_t code =
+		atomic ? urn_am_atomic_take(tp, ep, m, &old)
+		       : urn_am_reach(tp, ep, m->key, m->addr, m->len,
+				      write ? URN_AM_ACCESS_WRITE : URN_AM_ACCESS_READ, piece, &n);
 
 	if (unlikely(code != URN_AM_DONE)) {
 		URN_COUNT(tp, AM_ACCESS);
 		reply->kind = URN_AM_K_ERROR;
 		reply->code = code;
+	} else if (atomic) {
+		urn_am_put_old(data, old);
+		URN_COUNT(tp, AM_ATOMICS_RX);
+		reply->kind = URN_AM_K_ATOMIC_REPLY;
 	} else if (write) {
 		place(piece, n, m->data);
 		URN_COUNT(tp, AM_WRITES_RX);

@@ -51,7 +51,8 @@ open_ep(void *arg)
 }
 
 static int
-check_open(const struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+check_open(const struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
+	   int *fd)
 {
 	const char *name = c->adapter->cfg.name;
 	uint32_t entries = req->am_open.entries;
@@ -67,7 +68,7 @@ check_open(const struct urn_client *c, const struct urn_abi_req *req, struct urn
 	if (!urn_client_owns_pd(c, req->am_open.pd))
 		return urn_ctl_fail(rep, EINVAL, "%s: no protection domain %u", name,
 				    req->am_open.pd);
-	return 0;
+	return urn_ctl_channel_find(c, req->am_open.channel_fd, rep, fd);
 }
 
 int
@@ -75,9 +76,10 @@ urn_ctl_am_open(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 {
 	struct urn_adapter *a = c->adapter;
 	uint32_t vector = req->am_open.comp_vector % a->vectors;
-	struct am_opening o = {.cs = urn_client_shard(c, vector)};
+	struct am_opening o = {.cs = urn_client_shard(c, vector),
+			       .cfg = {.cookie = req->am_open.cookie}};
 	uint64_t bytes, off;
-	int rc = check_open(c, req, rep);
+	int rc = check_open(c, req, rep, &o.cfg.channel_fd);
 
 	if (rc != 0)
 		return rc;
@@ -92,11 +94,13 @@ urn_ctl_am_open(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 	o.cfg.entries = req->am_open.entries;
 	o.cfg.ranges = req->am_open.ranges;
 	o.cfg.pd = req->am_open.pd;
+	o.cfg.channel = urn_ctl_channel_use(c, req->am_open.channel_fd);
 	if (rc == 0)
 		urn_engine_call(urn_adapter_shard(a, vector)->engine, open_ep, &o);
 	if (rc != 0 || o.rc != 0) {
 		if (rc == 0)
 			urn_mem_pd_release(a->mem, req->am_open.pd);
+		urn_ctl_channel_leave(c, o.cfg.channel);
 		urn_area_free(&c->area, off, bytes);
 		return urn_ctl_fail(rep, rc ? rc : o.rc,
 				    "%s: no more endpoints (at most %d on an engine)", a->cfg.name,
@@ -262,6 +266,7 @@ urn_ctl_am_close(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	urn_am_ep_look(v.shard->am, v.ep, &is);
 	urn_engine_call(v.shard->engine, close_ep, &v);
 	urn_mem_pd_release(c->adapter->mem, is.pd);
+	urn_ctl_channel_leave(c, is.channel);
 	urn_area_free(&c->area, (uint64_t)((uint8_t *)is.regs - c->area.base),
 		      urn_am_ep_bytes(is.entries, is.ranges));
 	return 0;

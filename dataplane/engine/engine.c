@@ -442,7 +442,8 @@ turn(struct urn_shard *s, uint64_t now)
 	if (unlikely(__atomic_load_n(&s->broken, __ATOMIC_RELAXED) || !TAILQ_EMPTY(&s->walk)))
 		n += urn_shard_walk_broken(s);
 	if (unlikely(tp->touched || tp->event_n || !TAILQ_EMPTY(&s->untold) ||
-		     !TAILQ_EMPTY(&s->late_events) || (s->msg && urn_msg_untold(s->msg))))
+		     !TAILQ_EMPTY(&s->late_events) || (s->msg && urn_msg_untold(s->msg)) ||
+		     (s->am && urn_am_untold(s->am))))
 		urn_shard_notify(s);
 	n += rung + s->came;
 	return n;

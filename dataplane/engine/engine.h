@@ -8,6 +8,7 @@
 #define URN_ENGINE_ENGINE_H
 
 #include "abi/control.h"
+#include "am/am.h"
 #include "cm/cm_agent.h"
 #include "engine/obey.h"
 #include "engine/run.h"

@@ -245,7 +245,7 @@ urn_shard_tell_events(void *ctx)
 	tp->event_n = 0;
 }
 
-/* Events of register sets; struct urn_shard is the context. */
+/* Events of register sets and endpoints; struct urn_shard is the context. */
 static bool
 tell_msg(void *ctx, int fd, const struct urn_abi_event *ev)
 {
@@ -263,6 +263,8 @@ urn_shard_notify(struct urn_shard *s)
 		look_at_touched(s);
 	if (s->msg && urn_msg_untold(s->msg))
 		urn_msg_tell(s->msg, s->tp->now, tell_msg, s);
+	if (s->am && urn_am_untold(s->am))
+		urn_am_tell(s->am, s->tp->now, tell_msg, s);
 	urn_shard_tell_events(s);
 	if (unlikely(!TAILQ_EMPTY(&s->late_events) && s->tp->now >= s->late_due))
 		tell_all_late(s);

@@ -7,11 +7,13 @@
 
 #include <rte_byteorder.h>
 
-enum { REPLY = 1 << 0, DATA = 1 << 1, KNOWN = 1 << 2 };
+enum { LEN_BYTES = 1 };
 
-static const uint8_t kinds[URN_AM_KINDS] = {
-#define X(name, number, reply, data) \
-	[URN_AM_K_##name] = KNOWN | ((reply) ? REPLY : 0) | ((data) ? DATA : 0),
+static const struct kind {
+	bool known, reply;
+	uint8_t data; /* bytes that follow the header; LEN_BYTES: those of `len` */
+} kinds[URN_AM_KINDS] = {
+#define X(name, number, reply, data) [URN_AM_K_##name] = {true, (reply) != 0, (data)},
 	URN_AM_KIND_LIST(X)
 #undef X
 };
@@ -19,7 +21,7 @@ static const uint8_t kinds[URN_AM_KINDS] = {
 bool
 urn_am_kind_is_reply(uint8_t kind)
 {
-	return kind < URN_AM_KINDS && (kinds[kind] & REPLY);
+	return kind < URN_AM_KINDS && kinds[kind].reply;
 }
 
 /* True when the code fits the kind. */
@@ -29,29 +31,56 @@ code_ok(uint8_t kind, uint8_t code)
 	return kind == URN_AM_K_ERROR ? code != URN_AM_DONE && code < URN_AM_CODES : code == 0;
 }
 
+/* True when a word of an atomic operation has 4 or 8 bytes, and the value fits. */
+static bool
+word_ok(uint32_t len, uint64_t value)
+{
+	return len == 8 || (len == 4 && value >> 32 == 0);
+}
+
+/* True when the data fits the kind. m: with kind and length set */
+static bool
+data_ok(const struct urn_am_msg *m, const uint8_t *data)
+{
+	struct urn_am_atomic a;
+
+	if (m->kind == URN_AM_K_ATOMIC)
+		return urn_am_get_atomic(data, m->len, &a);
+	if (m->kind == URN_AM_K_ATOMIC_REPLY)
+		return word_ok(m->len, urn_am_get_old(data));
+	return true;
+}
+
+/* Bytes that follow the header of a message. kind: known */
+static uint32_t
+data_bytes(uint8_t kind, uint32_t len)
+{
+	return kinds[kind].data == LEN_BYTES ? len : kinds[kind].data;
+}
+
 bool
 urn_am_parse(const uint8_t *data, uint32_t len, struct urn_am_msg *m)
 {
 	struct urn_am_hdr h;
-	uint8_t what;
 
 	if (len < sizeof(h))
 		return false;
 	memcpy(&h, data, sizeof(h));
-	what = h.kind < URN_AM_KINDS ? kinds[h.kind] : 0;
+	if (h.kind >= URN_AM_KINDS || !kinds[h.kind].known)
+		return false;
 	m->kind = h.kind;
 	m->code = h.code;
 	m->len = rte_be_to_cpu_32(h.len);
 	m->tag = rte_be_to_cpu_64(h.tag);
 	m->addr = rte_be_to_cpu_64(h.addr);
 	m->key = rte_be_to_cpu_64(h.key);
-	m->data = what & DATA ? data + sizeof(h) : NULL;
-	if (!what || !code_ok(h.kind, h.code) || h.flags != 0)
+	m->data = kinds[h.kind].data ? data + sizeof(h) : NULL;
+	if (!code_ok(h.kind, h.code) || h.flags != 0)
 		return false;
 	if (m->len == 0 || m->len > URN_AM_CHUNK_MAX ||
-	    len - sizeof(h) != (what & DATA ? m->len : 0))
+	    len - sizeof(h) != data_bytes(h.kind, m->len) || !data_ok(m, data + sizeof(h)))
 		return false;
-	if (what & REPLY)
+	if (kinds[h.kind].reply)
 		return m->addr == 0 && m->key == 0;
 	return m->addr + (m->len - 1) >= m->addr;
 }
@@ -69,5 +98,51 @@ urn_am_build(uint8_t *at, const struct urn_am_msg *m)
 	};
 
 	memcpy(at, &h, sizeof(h));
-	return (uint32_t)sizeof(h) + (kinds[m->kind] & DATA ? m->len : 0);
+	return (uint32_t)sizeof(h) + data_bytes(m->kind, m->len);
+}
+
+/* ---- atomic operations */
+
+void
+urn_am_put_atomic(uint8_t *data, const struct urn_am_atomic *a)
+{
+	struct urn_am_atomic_hdr h = {
+		.op = a->op,
+		.value = rte_cpu_to_be_64(a->value),
+		.compare = rte_cpu_to_be_64(a->compare),
+	};
+
+	memcpy(data, &h, sizeof(h));
+}
+
+bool
+urn_am_get_atomic(const uint8_t *data, uint32_t len, struct urn_am_atomic *a)
+{
+	static const uint8_t none[sizeof(((struct urn_am_atomic_hdr *)0)->rsvd)];
+	struct urn_am_atomic_hdr h;
+
+	memcpy(&h, data, sizeof(h));
+	a->op = h.op;
+	a->value = rte_be_to_cpu_64(h.value);
+	a->compare = rte_be_to_cpu_64(h.compare);
+	return urn_am_op_is_atomic(h.op) && memcmp(h.rsvd, none, sizeof(none)) == 0 &&
+	       word_ok(len, a->value) && word_ok(len, a->compare) &&
+	       (h.op == URN_AM_COMPARE_SWAP || a->compare == 0);
+}
+
+void
+urn_am_put_old(uint8_t *data, uint64_t old)
+{
+	uint64_t be = rte_cpu_to_be_64(old);
+
+	memcpy(data, &be, sizeof(be));
+}
+
+uint64_t
+urn_am_get_old(const uint8_t *data)
+{
+	uint64_t be;
+
+	memcpy(&be, data, sizeof(be));
+	return rte_be_to_cpu_64(be);
 }

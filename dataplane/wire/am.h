@@ -6,6 +6,8 @@
  *
  *   WRITE        bytes for addr..addr+len     ─► WRITE_REPLY, or ERROR
  *   READ         nothing                      ─► READ_REPLY with the bytes, or ERROR
+ *   ATOMIC       operation and operands       ─► ATOMIC_REPLY with the word's value before, or
+ * ERROR
  *
  * The tag is the initiator's number of the packet; a reply carries it back. The segment names the
  * two endpoints.
@@ -24,7 +26,7 @@ enum {
 /*
  * X(NAME, number, reply, data)
  *   reply  1: the kind answers a message
- *   data   1: `len` bytes follow the header
+ *   data   bytes that follow the header; 1: `len` bytes
  */
 /* clang-format off */
 #define URN_AM_KIND_LIST(X) \
@@ -32,7 +34,9 @@ enum {
 	X(WRITE_REPLY, 2, 1, 0) \
 	X(READ, 3, 0, 0) \
 	X(READ_REPLY, 4, 1, 1) \
-	X(ERROR, 5, 1, 0)
+	X(ERROR, 5, 1, 0) \
+	X(ATOMIC, 6, 0, 24) \
+	X(ATOMIC_REPLY, 7, 1, 8)
 
 enum urn_am_kind {
 #define X(name, number, reply, data) URN_AM_K_##name = (number),
@@ -46,22 +50,39 @@ struct urn_am_hdr {
 	uint8_t kind;	/* enum urn_am_kind */
 	uint8_t code;	/* ERROR: enum urn_am_code, not DONE; else 0 */
 	uint16_t flags; /* 0; none is known */
-	uint32_t len;	/* bytes of memory, 1 to URN_AM_CHUNK_MAX; replies: as in the message that
-			   they answer */
+	uint32_t len;	/* bytes of memory, 1 to URN_AM_CHUNK_MAX, ATOMIC: 4 or 8; replies: as in
+			   the message that they answer */
 	uint64_t tag;	/* number of the message; replies: number of the message that they answer */
-	uint64_t addr;	/* WRITE, READ: first byte in the target's memory; replies: 0 */
-	uint64_t key;	/* WRITE, READ: access key; 0: none; replies: 0 */
+	uint64_t addr;	/* WRITE, READ, ATOMIC: first byte in the target's memory; replies: 0 */
+	uint64_t key;	/* WRITE, READ, ATOMIC: access key; 0: none; replies: 0 */
 } __attribute__((packed));
 _Static_assert(sizeof(struct urn_am_hdr) == 32, "header of remote memory access");
 _Static_assert(offsetof(struct urn_am_hdr, tag) == 8, "header of remote memory access");
 _Static_assert(offsetof(struct urn_am_hdr, key) == 24, "header of remote memory access");
+
+/* Behind the header of ATOMIC. */
+struct urn_am_atomic_hdr {
+	uint8_t op;	  /* enum urn_am_atomic_op */
+	uint8_t rsvd[7];  /* 0 */
+	uint64_t value;	  /* added or stored; below 2^32 with 4 bytes */
+	uint64_t compare; /* COMPARE_SWAP: compared with the word, likewise; else 0 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct urn_am_atomic_hdr) == 24, "operands of an atomic operation");
+_Static_assert(offsetof(struct urn_am_atomic_hdr, value) == 8, "operands of an atomic operation");
+
+/* Operation and operands, in host order. */
+struct urn_am_atomic {
+	uint8_t op;		 /* enum urn_am_atomic_op */
+	uint64_t value, compare; /* those of struct urn_am_atomic_hdr */
+};
 
 /* A message, its numbers in host order. */
 struct urn_am_msg {
 	uint8_t kind, code; /* those of struct urn_am_hdr */
 	uint32_t len;	    /* bytes of memory */
 	uint64_t tag, addr, key;
-	const uint8_t *data; /* len bytes, in the message; NULL: a kind without */
+	const uint8_t *data; /* in the message: len bytes, or those of an atomic; NULL: a kind
+				without */
 };
 
 enum {
@@ -83,5 +104,14 @@ bool urn_am_parse(const uint8_t *data, uint32_t len, struct urn_am_msg *m);
 /* Write the header of a message. returns: bytes of the whole message; its data, if the kind has
  * any, goes behind the header */
 uint32_t urn_am_build(uint8_t *at, const struct urn_am_msg *m);
+
+/* Write the data of ATOMIC. */
+void urn_am_put_atomic(uint8_t *data, const struct urn_am_atomic *a);
+/* Read the data of ATOMIC. len: bytes of memory. returns: false: malformed */
+bool urn_am_get_atomic(const uint8_t *data, uint32_t len, struct urn_am_atomic *a);
+/* Write the data of ATOMIC_REPLY: the word's value before. */
+void urn_am_put_old(uint8_t *data, uint64_t old);
+/* Read the data of ATOMIC_REPLY, of a message that was parsed. */
+uint64_t urn_am_get_old(const uint8_t *data);
 
 #endif

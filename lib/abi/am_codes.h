@@ -16,11 +16,25 @@ enum urn_am_way {
 	URN_AM_WAYS,
 };
 
+/* Atomic operations on a word of 4 or 8 bytes. Commands and packets hold these numbers. */
+enum urn_am_atomic_op {
+	URN_AM_FETCH_ADD = 3,	 /* add a value; a sum too large wraps around */
+	URN_AM_SWAP = 4,	 /* store a value */
+	URN_AM_COMPARE_SWAP = 5, /* store a value if the word equals another */
+};
+
+static inline int
+urn_am_op_is_atomic(uint8_t op)
+{
+	return op >= URN_AM_FETCH_ADD && op <= URN_AM_COMPARE_SWAP;
+}
+
 /* Access rights of a region. */
 enum urn_am_access {
 	URN_AM_ACCESS_WRITE = 1 << 0,
 	URN_AM_ACCESS_READ = 1 << 1,
-	URN_AM_ACCESS_ALL = URN_AM_ACCESS_WRITE | URN_AM_ACCESS_READ,
+	URN_AM_ACCESS_ATOMIC = 1 << 2,
+	URN_AM_ACCESS_ALL = URN_AM_ACCESS_WRITE | URN_AM_ACCESS_READ | URN_AM_ACCESS_ATOMIC,
 };
 
 /* X(NAME, number, word, text) */
@@ -39,7 +53,8 @@ enum urn_am_access {
 	X(RESTARTED,   10, "restarted",    "the target node was restarted meanwhile") \
 	X(BUSY,        11, "busy",         "a dataplane had no room for the operation for too long") \
 	X(NO_REPLY,    12, "no-reply",     "the target node took a packet, and sent no reply to it") \
-	X(BAD_PACKET,  13, "bad-packet",   "the target node found a packet malformed")
+	X(BAD_PACKET,  13, "bad-packet",   "the target node found a packet malformed") \
+	X(ALIGN,       14, "align",        "the address of an atomic operation is not a multiple of its 4 or 8 bytes")
 /* clang-format on */
 
 enum urn_am_code {
@@ -47,7 +62,8 @@ enum urn_am_code {
 	URN_AM_CODE_LIST(X)
 #undef X
 		URN_AM_CODES,
-	/* Added to a code of a write: the bytes may have been written all the same. */
+	/* Added to a code of a write or an atomic operation: memory may have been changed all
+	 * the same. */
 	URN_AM_MAY_BE_THERE = 0x80,
 };
 

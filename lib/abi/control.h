@@ -340,6 +340,10 @@ struct urn_abi_req {
 					  */
 			uint32_t pd; /* protection domain of the memory that the endpoint moves, and
 					offers */
+			int32_t channel_fd; /* like that of create_cq: URN_EVENT_AM is written
+					       there; -1: none */
+			uint32_t rsvd;
+			uint64_t cookie; /* handed back in struct urn_abi_event */
 		} am_open;
 		struct {
 			uint32_t access; /* enum urn_am_access, at least one */
@@ -450,6 +454,7 @@ _Static_assert(offsetof(struct urn_abi_req, modify_qp.attr) == 12, "request");
 _Static_assert(offsetof(struct urn_abi_req, connect_qp.rts) == 96, "request");
 _Static_assert(offsetof(struct urn_abi_req, msg_open.cookie) == 32, "request");
 _Static_assert(offsetof(struct urn_abi_req, am_open.pd) == 20, "request");
+_Static_assert(offsetof(struct urn_abi_req, am_open.cookie) == 32, "request");
 _Static_assert(offsetof(struct urn_abi_req, am_dereg.key) == 16, "request");
 _Static_assert(sizeof(struct urn_abi_device) == 344, "device");
 _Static_assert(offsetof(struct urn_abi_device, max_qp) == 24, "device");
@@ -487,8 +492,11 @@ enum urn_abi_event_type {
 	URN_EVENT_SRQ_LIMIT = 15,
 	URN_EVENT_LAST_WQE = 16,
 	URN_EVENT_LOST = 17, /* IBV_EVENT_CLIENT_REREGISTER: events were lost, look at everything */
-	URN_EVENT_MSG = 257, /* no ibv_event_type: a register set's ARM INTR fired; handle and cookie are the set's */
-	URN_EVENT_CM = 256, /* no ibv_event_type: fetch the event with URN_CTL_CM_EVENT */
+	URN_EVENT_MSG = 257, /* no ibv_event_type: a register set's ARM INTR fired; handle and
+				cookie are the set's */
+	URN_EVENT_AM = 258,  /* no ibv_event_type: an endpoint's ARM INTR fired; handle and cookie
+				are the endpoint's */
+	URN_EVENT_CM = 256,  /* no ibv_event_type: fetch the event with URN_CTL_CM_EVENT */
 };
 
 /*

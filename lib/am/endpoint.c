@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Endpoints: making and ending. */
-#include "am/endpoint.h"
+#include "am/lock.h"
 
 #include "abi/clock.h"
 
@@ -62,7 +62,7 @@ urn_am_sets(struct urn_am_endpoint *ep)
 	int err = urn_msg_set_init(&ep->requests, ep->dev, &recv);
 
 	recv.entries = ep->attr.requests;
-	recv.wakes = 0;
+	recv.wakes = ep->attr.wakes;
 	if (err == 0)
 		err = urn_msg_set_init(&ep->replies, ep->dev, &recv);
 	for (i = 0; err == 0 && i < URN_AM_LANES; i++) {
@@ -88,6 +88,12 @@ urn_am_rings(struct urn_am_endpoint *ep)
 	req.am_open.entries = ep->attr.operations;
 	req.am_open.ranges = ep->attr.ranges;
 	req.am_open.pd = ep->pd;
+	if (ep->attr.wakes)
+		err = urn_am_channel_open(ep);
+	if (err != 0)
+		return err;
+	req.am_open.channel_fd = ep->attr.wakes ? ep->channel : -1;
+	req.am_open.cookie = (uintptr_t)ep;
 	err = urn_msg_dev_call(ep->dev, &req, &rep);
 	if (err != 0)
 		return err;
@@ -106,13 +112,14 @@ urn_am_tables(struct urn_am_endpoint *ep)
 	uint32_t i;
 
 	ep->asked = calloc(ep->attr.requests, sizeof(*ep->asked));
-	ep->operation = calloc(ep->attr.operations, sizeof(*ep->operation));
-	if (ep->asked == NULL || ep->operation == NULL)
+	ep->command = calloc(ep->attr.operations, sizeof(*ep->command));
+	ep->completion = calloc(ep->attr.operations, sizeof(*ep->completion));
+	if (ep->asked == NULL || ep->command == NULL || ep->completion == NULL)
 		return urn_fail(ENOMEM, "no memory for an endpoint");
 	for (i = 0; i < ep->attr.requests; i++)
 		ep->asked[i].next = i + 1;
 	for (i = 0; i < ep->attr.operations; i++)
-		ep->operation[i].next = i + 1;
+		ep->command[i].next = ep->completion[i].next = i + 1;
 	/* Numbers of an endpoint's life before are not those of this life. */
 	if (getrandom(&ep->serial, sizeof(ep->serial), GRND_NONBLOCK) != sizeof(ep->serial))
 		ep->serial = urn_clock_ns();
@@ -135,8 +142,10 @@ urn_am_free(struct urn_am_endpoint *ep)
 	struct urn_abi_rep rep;
 	uint32_t i;
 
+	urn_am_queue_forget(ep);
 	if (ep->regs != NULL)
 		(void)urn_msg_dev_call(ep->dev, &req, &rep);
+	urn_am_channel_close(ep);
 	if (ep->pd != 0)
 		(void)urn_msg_dev_call(ep->dev, &pd, &rep);
 	for (i = 0; i < URN_AM_LANES; i++) {
@@ -146,7 +155,8 @@ urn_am_free(struct urn_am_endpoint *ep)
 	urn_am_fini_set(&ep->requests);
 	urn_am_fini_set(&ep->replies);
 	free(ep->asked);
-	free(ep->operation);
+	free(ep->command);
+	free(ep->completion);
 	free(ep);
 }
 
@@ -166,6 +176,7 @@ urn_am_endpoint_create(struct urn_msg_dev *dev, const struct urn_am_attr *attr)
 		return NULL;
 	}
 	ep->dev = dev;
+	ep->fd = ep->write_fd = -1;
 	if (attr != NULL)
 		ep->attr = *attr;
 	err = urn_am_wishes(&ep->attr);
@@ -185,8 +196,11 @@ urn_am_endpoint_create(struct urn_msg_dev *dev, const struct urn_am_attr *attr)
 void
 urn_am_endpoint_destroy(struct urn_am_endpoint *ep)
 {
-	if (ep != NULL)
-		urn_am_free(ep);
+	if (ep == NULL || urn_am_is_parents(ep))
+		return;
+	if (ep->thread != NULL)
+		(void)urn_am_thread_stop(ep);
+	urn_am_free(ep);
 }
 
 int
@@ -201,21 +215,32 @@ urn_am_address(const struct urn_am_endpoint *ep, uint32_t index, struct urn_am_a
 void
 urn_am_get_stats(const struct urn_am_endpoint *ep, struct urn_am_stats *stats)
 {
+	bool locked = urn_am_enter(ep) == 0;
+
 	*stats = ep->stats;
+	if (locked)
+		urn_am_leave(ep);
 }
 
 int
 urn_am_handle(struct urn_am_endpoint *ep, uint32_t number, urn_am_handler_fn *fn, void *arg)
 {
-	if (number >= URN_AM_HANDLERS)
-		return EINVAL;
-	ep->handler[number] = (struct urn_am_handler){.fn = fn, .arg = arg};
-	return 0;
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	if (number < URN_AM_HANDLERS)
+		ep->handler[number] = (struct urn_am_handler){.fn = fn, .arg = arg};
+	urn_am_leave(ep);
+	return number < URN_AM_HANDLERS ? 0 : EINVAL;
 }
 
 void
 urn_am_on_failure(struct urn_am_endpoint *ep, urn_am_failure_fn *fn, void *arg)
 {
+	if (urn_am_enter(ep) != 0)
+		return;
 	ep->failure = fn;
 	ep->failure_arg = arg;
+	urn_am_leave(ep);
 }

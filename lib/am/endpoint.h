@@ -8,7 +8,13 @@
  *   memory.c    memory and regions
  *   message.c   requests and replies that leave
  *   progress.c  messages that come; answers to those that left
- *   rma.c       commands and events
+ *   rma.c       commands and events; writes and reads
+ *   atomic.c    atomic operations
+ *   vector.c    several writes or reads with one completion
+ *   flush.c     waiting for the end of operations
+ *   wake.c      descriptors that wake a sleeper
+ *   queue.c     queues of events
+ *   thread.c    the helper thread, and its lock (am/lock.h)
  */
 #ifndef URN_AM_ENDPOINT_H
 #define URN_AM_ENDPOINT_H
@@ -74,13 +80,62 @@ struct urn_am_lane {
 	bool again;	      /* the last message was sent twice */
 };
 
-/* An operation on remote memory under way. */
-struct urn_am_operation {
+/* A command under way. */
+struct urn_am_command {
+	uint64_t *old;	     /* atomic operation: where the word's value before goes; NULL */
+	uint32_t len;	     /* bytes; 0: the event's count of bytes holds, not this */
+	uint32_t completion; /* index of the completion that the command belongs to */
+	uint32_t next;	     /* next free one; valid when free */
+	bool used;
+};
+
+/* The completion of one or more commands that were issued together. */
+struct urn_am_completion {
 	urn_rma_done_fn *done;
 	void *arg;
 	uint64_t *counter;
-	uint32_t next; /* next free one; valid when free */
-	bool used;
+	uint64_t bytes;	 /* sum over commands that have ended */
+	uint64_t serial; /* number of its issue */
+	uint64_t memory; /* target: number and node */
+	uint8_t node[16];
+	uint32_t left;	/* commands that have not ended; 0: free */
+	uint32_t next;	/* next free one; valid when free */
+	uint8_t code;	/* enum urn_am_code of the first error */
+	bool event;	/* the end is an event of the endpoint's queue */
+};
+
+/* A program that waits for operations; its call is the owner. */
+struct urn_am_flush {
+	struct urn_am_flush *next;	 /* in the endpoint's list */
+	const struct urn_am_address *to; /* target; NULL: all */
+	uint64_t serial;		 /* completions issued after this one do not count */
+	uint32_t left;			 /* completions that have not ended */
+	uint8_t code;			 /* enum urn_am_code of the first error */
+};
+
+/* The first error that no function of the program was told. */
+struct urn_am_untold {
+	uint64_t memory; /* target; valid with code, as is node */
+	uint8_t node[16];
+	uint8_t code; /* enum urn_am_code; 0: none */
+};
+
+/* Wishes of the program for a completion. */
+struct urn_am_wish {
+	urn_rma_done_fn *done;
+	void *arg;
+	uint64_t *counter;
+	uint32_t flags; /* enum urn_rma_flag */
+};
+
+/* Commands that are issued together. */
+struct urn_am_batch {
+	struct urn_am_endpoint *ep;
+	const struct urn_am_address *to;
+	uint64_t key;
+	uint32_t completion; /* index */
+	uint32_t commands;   /* number of the next command */
+	uint8_t flags;	     /* enum urn_am_cmd_flag of the next command */
 };
 
 struct urn_am_handler {
@@ -124,9 +179,23 @@ struct urn_am_endpoint {
 	struct urn_abi_am_ep *regs;	 /* in the client's area; NULL: not made yet */
 	uint32_t handle, db, engine, pd; /* handle, pd: the dataplane's names; 0: none */
 	uint64_t qid;
-	struct urn_am_operation *operation; /* attr.operations; owner */
-	uint32_t operation_free;	    /* a free one; attr.operations: none */
-	uint32_t operations;		    /* under way */
+	struct urn_am_command *command;		/* attr.operations; owner */
+	struct urn_am_completion *completion;	/* attr.operations; owner */
+	uint32_t command_free, completion_free; /* free ones; attr.operations: none */
+	uint32_t commands, completions;		/* under way */
+	uint64_t issued;			/* serial number of the completion issued last */
+	struct urn_am_flush *flushes;		/* list */
+	struct urn_am_untold untold;
+
+	/* Sleep. */
+	int fd, write_fd;		  /* channel of the ring of events; -1: none */
+	int32_t channel;		  /* the dataplane's name of it */
+	uint32_t drained;		  /* interrupts read from it */
+	bool armed;			  /* the descriptors may have something to read */
+	struct urn_am_queue *queue;	  /* NULL: none */
+	struct urn_am_endpoint *in_queue; /* next endpoint of the queue; valid with one */
+	uint32_t evented;		  /* completions under way that will be events */
+	struct urn_am_thread *thread;	  /* NULL: none, and no lock; owner */
 
 	struct urn_am_stats stats;
 };
@@ -144,6 +213,55 @@ int urn_am_send(struct urn_am_lane *lane, const struct urn_msg_to *to,
 void urn_am_unask(struct urn_am_endpoint *ep, struct urn_am_asked *a);
 /* The request with a number; NULL: none waits. */
 struct urn_am_asked *urn_am_find_asked(const struct urn_am_endpoint *ep, uint64_t number);
+/* Check what a call may do. returns: 0; EPERM, EINVAL with their text; EIO */
+int urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags);
+/* Check length and way of a write or read. returns: 0, or EINVAL with its text */
+int urn_rma_check(uint32_t len, uint8_t way);
+/* Check the number of pieces. returns: 0, or EINVAL with its text (vector.c) */
+int urn_rma_check_n(const struct urn_am_endpoint *ep, uint32_t n);
+/*
+ * Begin to issue n commands that have one completion. returns: 0; EAGAIN: there is no room for all.
+ * Each of the n is then added, and nothing can fail
+ */
+int urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *w,
+		  struct urn_am_batch *b);
+/*
+ * Add a command. *c: target, key, flags and id are set here; word: operands of an atomic operation;
+ * NULL: none; old: where the value goes; NULL: nowhere
+ */
+void urn_rma_add(struct urn_am_batch *b, struct urn_abi_am_cmd *c,
+		 const struct urn_abi_am_operand *word, uint64_t *old);
+/* All commands have been added: the dataplane takes them. */
+void urn_rma_go(const struct urn_am_batch *b);
+/* A completion ended: those who wait for it are told (flush.c). */
+void urn_am_flushed(struct urn_am_endpoint *ep, const struct urn_am_completion *c);
+/* ---- sleep (wake.c) */
+
+/* Make the channel of the ring of events. returns: 0, or an errno value */
+int urn_am_channel_open(struct urn_am_endpoint *ep);
+void urn_am_channel_close(struct urn_am_endpoint *ep);
+/* Let all descriptors of the endpoint be watched by an epoll descriptor, or not any more. returns:
+ * 0, or an errno value */
+int urn_am_watch(struct urn_am_endpoint *ep, int epoll, bool on);
+/* Arm everything that wakes. returns: true when something is there already */
+bool urn_am_arm(struct urn_am_endpoint *ep);
+/* Disarm, and read the descriptors of an endpoint that was armed. returns: false: the dataplane is
+ * gone, so the descriptors stay readable for ever */
+bool urn_am_drain(struct urn_am_endpoint *ep);
+/* Milliseconds that a sleep may last, because not all wakes; -1: without bound */
+int urn_am_doze(const struct urn_am_endpoint *ep);
+
+/* ---- queues (queue.c) */
+
+/* Keep a place for an event. returns: false: there is none */
+bool urn_am_queue_reserve(struct urn_am_queue *q);
+/* Put an event into the place that was kept for it. */
+void urn_am_queue_put(struct urn_am_queue *q, const struct urn_am_event *e);
+/* Let the queue of an endpoint, if any, watch its descriptors, or not any more. */
+void urn_am_queue_watch(struct urn_am_endpoint *ep, bool on);
+/* The endpoint of the queue ends, with its events. */
+void urn_am_queue_forget(struct urn_am_endpoint *ep);
+
 /* Call functions of operations that ended. returns: number of events */
 unsigned int urn_am_take_events(struct urn_am_endpoint *ep);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory that operations use, and regions that peers reach (AM-9). */
-#include "am/endpoint.h"
+#include "am/lock.h"
 
 #include <string.h>
 
@@ -32,11 +32,25 @@ urn_am_register(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uin
 	return err;
 }
 
+/* Do so under the lock: the list is one. */
+static int
+urn_am_register_alone(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
+		      uint32_t access, uint32_t flags, uint64_t *key)
+{
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	err = urn_am_register(ep, parts, n, access, flags, key);
+	urn_am_leave(ep);
+	return err;
+}
+
 int
 urn_am_region_create(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
 		     uint32_t access, uint64_t *key)
 {
-	return urn_am_register(ep, parts, n, access, 0, key);
+	return urn_am_register_alone(ep, parts, n, access, 0, key);
 }
 
 int
@@ -45,7 +59,7 @@ urn_am_space_declare(struct urn_am_endpoint *ep, const struct urn_am_part *parts
 {
 	uint64_t key;
 
-	return urn_am_register(ep, parts, n, access, URN_AM_REG_SPACE, &key);
+	return urn_am_register_alone(ep, parts, n, access, URN_AM_REG_SPACE, &key);
 }
 
 int

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests and replies that leave, and the rules about them (AM-1). */
-#include "am/endpoint.h"
+#include "am/lock.h"
 
 #include "abi/clock.h"
 
@@ -102,9 +102,10 @@ urn_am_ask(struct urn_am_endpoint *ep, const uint8_t node[16])
 	return a;
 }
 
-int
-urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t handler,
-	       const uint64_t *args, uint32_t n, const void *data, uint32_t len, uint64_t *number)
+static int
+urn_am_do_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t handler,
+		  const uint64_t *args, uint32_t n, const void *data, uint32_t len,
+		  uint64_t *number)
 {
 	struct urn_am_head head = {
 		.kind = URN_AM_M_REQUEST, .args = (uint8_t)n, .handler = handler};
@@ -140,17 +141,36 @@ urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint
 	return 0;
 }
 
+int
+urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t handler,
+	       const uint64_t *args, uint32_t n, const void *data, uint32_t len, uint64_t *number)
+{
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	err = urn_am_do_request(ep, to, handler, args, n, data, len, number);
+	urn_am_leave(ep);
+	return err;
+}
+
 uint32_t
 urn_am_pending(const struct urn_am_endpoint *ep)
 {
-	return ep->pending;
+	uint32_t n;
+
+	if (urn_am_enter(ep) != 0)
+		return 0;
+	n = ep->pending;
+	urn_am_leave(ep);
+	return n;
 }
 
 /* ---- replies */
 
-int
-urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
-	     uint32_t n, const void *data, uint32_t len)
+static int
+urn_am_do_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
+		uint32_t n, const void *data, uint32_t len)
 {
 	struct urn_am_head head = {.kind = URN_AM_M_REPLY, .args = (uint8_t)n, .handler = handler};
 	int err;
@@ -168,5 +188,18 @@ urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const
 	err = urn_am_send(ep->lane, &ep->asker, &head, args, data, len);
 	if (err == 0)
 		ep->replied = true;
+	return err;
+}
+
+int
+urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
+	     uint32_t n, const void *data, uint32_t len)
+{
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	err = urn_am_do_reply(ep, token, handler, args, n, data, len);
+	urn_am_leave(ep);
 	return err;
 }

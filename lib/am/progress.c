@@ -5,7 +5,7 @@
  * The library answers for handlers that send no reply; with that answer the requester's slot is
  * free.
  */
-#include "am/endpoint.h"
+#include "am/lock.h"
 
 #include "abi/clock.h"
 
@@ -150,7 +150,7 @@ urn_am_look_late(struct urn_am_endpoint *ep)
 	unsigned int n = 0;
 	uint32_t i;
 
-	if (ep->pending == 0 && ep->operations == 0)
+	if (ep->pending == 0 && ep->commands == 0)
 		return 0;
 	now = urn_clock_ns();
 	if (now < ep->look_at)
@@ -253,8 +253,8 @@ urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg, struc
 	return 1;
 }
 
-unsigned int
-urn_am_progress(struct urn_am_endpoint *ep)
+static unsigned int
+urn_am_do_progress(struct urn_am_endpoint *ep)
 {
 	struct urn_am_lane *lane;
 	unsigned int calls, i;
@@ -275,4 +275,16 @@ urn_am_progress(struct urn_am_endpoint *ep)
 		urn_msg_set_release(&ep->requests);
 	}
 	return calls + urn_am_look_late(ep);
+}
+
+unsigned int
+urn_am_progress(struct urn_am_endpoint *ep)
+{
+	unsigned int calls;
+
+	if (urn_am_enter(ep) != 0)
+		return 0;
+	calls = urn_am_do_progress(ep);
+	urn_am_leave(ep);
+	return calls;
 }

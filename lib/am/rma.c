@@ -1,56 +1,136 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations on remote memory: commands and events (AM-2 to AM-4). */
-#include "am/endpoint.h"
+/*
+ * Operations on remote memory: commands and events (AM-2 to AM-4). A call issues one or more
+ * commands, all or none; they have one completion, which ends with the last of them.
+ */
+#include "am/lock.h"
 
 #include <string.h>
 
-/* Write a command into its slot. */
-static void
-urn_rma_command(struct urn_abi_am_cmd *c, const struct urn_rma *op, uint8_t kind, uint32_t id)
+/* ---- issue */
+
+int
+urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags)
 {
-	*c = (struct urn_abi_am_cmd){
-		.op = kind,
-		.way = op->way,
-		.len = op->len,
-		.qid = op->to->memory,
-		.remote = op->remote,
-		.key = op->key,
-		.local = (uintptr_t)op->local,
-		.lkey = op->memory->lkey,
-		.id = id,
-	};
-	memcpy(c->node, op->to->node, sizeof(c->node));
+	if (ep->inside >= URN_AM_IN_REPLY)
+		return urn_fail(EPERM, "remote memory may not be accessed inside a handler");
+	if (flags & ~(uint32_t)(URN_RMA_FENCE | URN_RMA_EVENT))
+		return urn_fail(EINVAL, "flags 0x%x of an operation are unknown", flags);
+	if (flags & URN_RMA_EVENT && ep->queue == NULL)
+		return urn_fail(EINVAL, "the endpoint is in no queue of events");
+	if (urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE)
+		return urn_fail(EIO, "the dataplane is gone");
+	return 0;
+}
+
+int
+urn_rma_check(uint32_t len, uint8_t way)
+{
+	if (len == 0 || len > URN_AM_LEN_MAX || way >= URN_AM_WAYS)
+		return urn_fail(EINVAL, "an operation moves 1 to %d bytes, by a way that is known",
+				URN_AM_LEN_MAX);
+	return 0;
+}
+
+int
+urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *w,
+	      struct urn_am_batch *b)
+{
+	bool event = w->flags & URN_RMA_EVENT;
+	struct urn_am_completion *c;
+
+	/* Completions are never more than commands: there is a free one. */
+	if (n > ep->attr.operations - ep->commands)
+		return EAGAIN;
+	if (event && !urn_am_queue_reserve(ep->queue))
+		return EAGAIN;
+	b->ep = ep;
+	b->completion = ep->completion_free;
+	c = &ep->completion[b->completion];
+	ep->completion_free = c->next;
+	ep->completions++;
+	*c = (struct urn_am_completion){.done = w->done,
+					.arg = w->arg,
+					.counter = w->counter,
+					.serial = ++ep->issued,
+					.memory = b->to->memory,
+					.left = n,
+					.event = event};
+	ep->evented += event;
+	memcpy(c->node, b->to->node, sizeof(c->node));
+	b->commands = atomic_load_explicit(&ep->regs->client.commands, memory_order_relaxed);
+	b->flags = w->flags & URN_RMA_FENCE ? URN_AM_FENCE : 0;
+	return 0;
+}
+
+void
+urn_rma_add(struct urn_am_batch *b, struct urn_abi_am_cmd *c, const struct urn_abi_am_operand *word,
+	    uint64_t *old)
+{
+	struct urn_am_endpoint *ep = b->ep;
+	uint32_t slot = b->commands++ & (ep->attr.operations - 1), id = ep->command_free;
+	struct urn_am_command *m = &ep->command[id];
+
+	ep->command_free = m->next;
+	ep->commands++;
+	*m = (struct urn_am_command){.old = old,
+				     .len = word != NULL ? c->len : 0,
+				     .completion = b->completion,
+				     .used = true};
+	c->qid = b->to->memory;
+	memcpy(c->node, b->to->node, sizeof(c->node));
+	c->key = b->key;
+	c->flags = b->flags;
+	c->id = id;
+	b->flags = 0; /* a fence is before the first */
+	/* The slot is free: as many commands are under way at most as the ring has slots. */
+	if (word != NULL)
+		urn_am_operands(ep->regs, ep->attr.operations)[slot] = *word;
+	urn_am_cmds(ep->regs)[slot] = *c;
+}
+
+void
+urn_rma_go(const struct urn_am_batch *b)
+{
+	/* Release: the engine that sees the new number sees the commands. */
+	atomic_store_explicit(&b->ep->regs->client.commands, b->commands, memory_order_release);
+	urn_dev_ring(&b->ep->dev->dev, b->ep->engine, b->ep->db);
+}
+
+static int
+urn_rma_do_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t kind)
+{
+	struct urn_am_wish w = {op->done, op->arg, op->counter, op->flags};
+	struct urn_am_batch b = {.to = op->to, .key = op->key};
+	struct urn_abi_am_cmd c = {.op = kind,
+				   .way = op->way,
+				   .len = op->len,
+				   .remote = op->remote,
+				   .local = (uintptr_t)op->local};
+	int err = urn_rma_may(ep, op->flags);
+
+	if (err == 0)
+		err = urn_rma_check(op->len, op->way);
+	if (err == 0)
+		err = urn_rma_begin(ep, 1, &w, &b);
+	if (err != 0)
+		return err;
+	c.lkey = op->memory->lkey;
+	urn_rma_add(&b, &c, NULL, NULL);
+	urn_rma_go(&b);
+	return 0;
 }
 
 static int
 urn_rma_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t kind)
 {
-	uint32_t id = ep->operation_free, entries = ep->attr.operations, n;
-	struct urn_am_operation *o;
+	int err = urn_am_enter(ep);
 
-	if (ep->inside >= URN_AM_IN_REPLY)
-		return urn_fail(EPERM, "remote memory may not be accessed inside a handler");
-	if (op->len == 0 || op->len > URN_AM_LEN_MAX || op->way >= URN_AM_WAYS)
-		return urn_fail(EINVAL, "an operation moves 1 to %d bytes, by a way that is known",
-				URN_AM_LEN_MAX);
-	if (urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE)
-		return urn_fail(EIO, "the dataplane is gone");
-	if (id == entries)
-		return EAGAIN;
-	/* A command's slot is free: as many are under way at most as the ring has slots. */
-	n = atomic_load_explicit(&ep->regs->client.commands, memory_order_relaxed);
-	o = &ep->operation[id];
-	ep->operation_free = o->next;
-	ep->operations++;
-	o->done = op->done;
-	o->arg = op->arg;
-	o->counter = op->counter;
-	o->used = true;
-	urn_rma_command(urn_am_cmds(ep->regs) + (n & (entries - 1)), op, kind, id);
-	/* Release: the engine that sees the new number sees the command. */
-	atomic_store_explicit(&ep->regs->client.commands, n + 1, memory_order_release);
-	urn_dev_ring(&ep->dev->dev, ep->engine, ep->db);
-	return 0;
+	if (err != 0)
+		return err;
+	err = urn_rma_do_issue(ep, op, kind);
+	urn_am_leave(ep);
+	return err;
 }
 
 int
@@ -68,31 +148,65 @@ urn_rma_read(struct urn_am_endpoint *ep, const struct urn_rma *op)
 uint32_t
 urn_rma_pending(const struct urn_am_endpoint *ep)
 {
-	return ep->operations;
+	uint32_t n;
+
+	if (urn_am_enter(ep) != 0)
+		return 0;
+	n = ep->completions;
+	urn_am_leave(ep);
+	return n;
 }
 
-/* An operation ended. returns: 1: a function was called; 0 */
-static unsigned int
-urn_am_end(struct urn_am_endpoint *ep, uint32_t id, uint8_t code, uint64_t bytes)
-{
-	struct urn_am_operation *o = id < ep->attr.operations ? &ep->operation[id] : NULL;
-	struct urn_am_operation was;
+/* ---- completion */
 
-	if (o == NULL || !o->used)
-		return 0;
-	was = *o;
-	o->used = false;
-	o->next = ep->operation_free;
-	ep->operation_free = id;
-	ep->operations--;
-	if (code == URN_AM_DONE && was.counter != NULL)
+/* All commands of a completion have ended. returns: 1: a function was called; 0 */
+static unsigned int
+urn_am_complete(struct urn_am_endpoint *ep, uint32_t i)
+{
+	struct urn_am_completion was = ep->completion[i];
+
+	ep->completion[i].next = ep->completion_free;
+	ep->completion_free = i;
+	ep->completions--;
+	urn_am_flushed(ep, &was);
+	if (was.event) {
+		struct urn_am_event e = {
+			.ep = ep, .arg = was.arg, .bytes = was.bytes, .code = was.code};
+
+		ep->evented--;
+		urn_am_queue_put(ep->queue, &e);
+	}
+	if (was.code == URN_AM_DONE && was.counter != NULL)
 		++*was.counter;
 	if (was.done == NULL)
 		return 0;
 	ep->inside = URN_AM_IN_CALLBACK;
-	was.done(ep, code, bytes, was.arg);
+	was.done(ep, was.code, was.bytes, was.arg);
 	ep->inside = URN_AM_OUTSIDE;
 	return 1;
+}
+
+/* A command ended. bytes: its event's. returns: 1: a function was called; 0 */
+static unsigned int
+urn_am_end(struct urn_am_endpoint *ep, uint32_t id, uint8_t code, uint64_t bytes)
+{
+	struct urn_am_command *m = id < ep->attr.operations ? &ep->command[id] : NULL;
+	struct urn_am_completion *c;
+
+	if (m == NULL || !m->used)
+		return 0;
+	c = &ep->completion[m->completion];
+	m->used = false;
+	m->next = ep->command_free;
+	ep->command_free = id;
+	ep->commands--;
+	if (code == URN_AM_DONE && m->old != NULL)
+		*m->old = bytes;
+	if (m->len != 0) /* an atomic operation's event has the value in their place */
+		bytes = code == URN_AM_DONE ? m->len : 0;
+	c->bytes += bytes;
+	c->code = c->code ? c->code : code;
+	return --c->left == 0 ? urn_am_complete(ep, m->completion) : 0;
 }
 
 /* The dataplane is gone: nobody will tell how the operations ended. returns: number of functions
@@ -103,7 +217,7 @@ urn_am_end_all(struct urn_am_endpoint *ep)
 	unsigned int calls = 0;
 	uint32_t i;
 
-	for (i = 0; i < ep->attr.operations && ep->operations != 0; i++)
+	for (i = 0; i < ep->attr.operations && ep->commands != 0; i++)
 		calls += urn_am_end(ep, i, URN_AM_UNREACHABLE | URN_AM_MAY_BE_THERE, 0);
 	return calls;
 }
@@ -132,7 +246,7 @@ urn_am_take_events(struct urn_am_endpoint *ep)
 	    atomic_load_explicit(&ep->regs->dp.commands, memory_order_relaxed) !=
 		    atomic_load_explicit(&ep->regs->client.commands, memory_order_relaxed))
 		urn_dev_ring(&ep->dev->dev, ep->engine, ep->db);
-	if (i == 0 && ep->operations != 0 && urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE)
+	if (i == 0 && ep->commands != 0 && urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE)
 		calls += urn_am_end_all(ep);
 	return calls;
 }

@@ -99,8 +99,12 @@ static void
 open_end(unsigned int i)
 {
 	struct end *e = &w.end[i];
-	struct urn_am_config cfg = {
-		.share = &w.share, .db = i, .entries = ENTRIES, .ranges = RANGES, .pd = w.pd};
+	struct urn_am_config cfg = {.share = &w.share,
+				    .db = i,
+				    .entries = ENTRIES,
+				    .ranges = RANGES,
+				    .pd = w.pd,
+				    .channel_fd = (int)i - 1};
 	struct urn_am_region_config c = {.access = URN_AM_ACCESS_ALL, .n = 2};
 	size_t bytes = RTE_ALIGN_CEIL(urn_am_ep_bytes(ENTRIES, RANGES), 64);
 
@@ -157,6 +161,15 @@ qid_of(uint8_t which)
 
 /* ---- steps */
 
+/* A pipe that is full every second time. */
+static bool
+tell(void *ctx, int fd, const struct urn_abi_event *ev)
+{
+	(void)ctx;
+	fuzz_check(fd >= 0 && ev->type == URN_EVENT_AM);
+	return w.tp->now & 1024;
+}
+
 static void
 turn(uint64_t ns)
 {
@@ -174,6 +187,8 @@ turn(uint64_t ns)
 		if (urn_source_ops(src)->serve(w.tp, src))
 			urn_sched_add(&w.tp->sched, src);
 	}
+	if (urn_am_untold(w.am))
+		urn_am_tell(w.am, w.tp->now, tell, NULL);
 	fuzz_check(w.am->outs <= ENDS * URN_AM_EP_OUTS && w.am->replies <= URN_AM_REPLIES);
 }
 
@@ -194,9 +209,11 @@ command(struct fuzz_in *in)
 
 	if (e->posted - e->read == ENTRIES)
 		return;
-	*c = (struct urn_abi_am_cmd){.op = 1 + (how & 1),
+	*c = (struct urn_abi_am_cmd){.op = 1 + ((how & 1) | (how >> 5 & 2)),
+				     .flags = how >> 6 & (how >> 1) & 1,
 				     .way = how >> 1 & 3,
-				     .len = fuzz_u16(in) % MEM,
+				     .len = how >> 6 & 1 ? 4u << (how >> 2 & 1)
+							 : fuzz_u16(in) % MEM,
 				     .id = e->posted};
 	c->qid = qid_of(fuzz_u8(in));
 	c->node[15] = how >> 3 & 1;
@@ -204,6 +221,8 @@ command(struct fuzz_in *in)
 	c->key = w.end[how >> 4 & 1 ? 2 : 1].key ^ (how >> 7);
 	c->local = (uintptr_t)e->mem + fuzz_u16(in) % 512;
 	c->lkey = e->lkey;
+	urn_am_operands(e->regs, ENTRIES)[e->posted % ENTRIES] =
+		(struct urn_abi_am_operand){.value = how, .compare = how >> 3};
 	w.open[e->posted % STEPS] = true;
 	atomic_store(&e->regs->client.commands, ++e->posted);
 	rung(0);
@@ -220,7 +239,9 @@ read_events(void)
 		const struct urn_abi_am_event *ev =
 			&urn_am_events(e->regs, ENTRIES)[e->read % ENTRIES];
 
-		fuzz_check((ev->code & ~URN_AM_MAY_BE_THERE) < URN_AM_CODES && ev->bytes <= MEM);
+		/* An atomic operation's event has a value of the target's memory. */
+		fuzz_check((ev->code & ~URN_AM_MAY_BE_THERE) < URN_AM_CODES);
+		fuzz_check(ev->code == URN_AM_DONE || ev->bytes <= MEM);
 		fuzz_check(ev->id < e->posted && w.open[ev->id % STEPS]); /* once */
 		w.open[ev->id % STEPS] = false;
 	}
@@ -239,6 +260,20 @@ scribble(struct fuzz_in *in)
 	rung(1);
 }
 
+/* Write the data of an atomic operation or its reply. */
+static void
+put_words(struct urn_am_msg *m, uint8_t how, uint8_t *data)
+{
+	struct urn_am_atomic a = {.op = URN_AM_FETCH_ADD + how % 3, .value = how};
+
+	m->len = how & 16 ? 8 : 4;
+	m->addr &= ~(uint64_t)(how & 128 ? 0 : 7);
+	if (m->kind == URN_AM_K_ATOMIC)
+		urn_am_put_atomic(data, &a);
+	else
+		urn_am_put_old(data, how);
+}
+
 /* A message comes: sound, or with some bytes changed, for a request or for a packet of ours. */
 static void
 arrive(struct fuzz_in *in)
@@ -246,7 +281,7 @@ arrive(struct fuzz_in *in)
 	uint8_t buf[sizeof(struct urn_am_hdr) + 255], *exact, how = fuzz_u8(in), to = fuzz_u8(in);
 	struct urn_flow_from from = {.qid = qid_of(fuzz_u8(in)), .node = {[15] = how >> 3 & 1}};
 	const struct end *e = &w.end[to % ENDS];
-	struct urn_am_msg m = {.kind = 1 + (how & 7) % 5, .len = 1 + fuzz_u8(in) % 255};
+	struct urn_am_msg m = {.kind = 1 + (how & 7) % 7, .len = 1 + fuzz_u8(in) % 255};
 	uint32_t len;
 
 	memset(buf, how, sizeof(buf));
@@ -263,6 +298,8 @@ arrive(struct fuzz_in *in)
 		m.code = m.kind == URN_AM_K_ERROR ? 1 + how % (URN_AM_CODES - 1) : 0;
 		from.qid = how & 64 ? from.qid : ours->qid;
 	}
+	if (m.kind >= URN_AM_K_ATOMIC)
+		put_words(&m, how, buf + sizeof(struct urn_am_hdr));
 	if (to >= 0xfc) /* a sender that is no endpoint */
 		from.qid ^= 1ull << (62 + to % 2);
 	len = urn_am_build(buf, &m);

@@ -10,135 +10,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "rig.h"
+#include "am_net.h"
 
-#include <urnic/am.h>
-
-#include "abi/clock.h"
 #include "am/endpoint.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MEM = 1 << 20, PAYLOAD = 20000, WAIT_MS = 60000 };
-
-/* A program on a node. */
-struct side {
-	struct urn_msg_dev *dev;
-	struct urn_am_endpoint *ep;
-	struct urn_am_address address;
-	uint8_t *buf; /* MEM bytes */
-	struct urn_am_memory memory;
-	/* The message that a handler saw last, and numbers of calls. */
-	struct urn_am_message seen;
-	uint8_t data[PAYLOAD];
-	unsigned int requests, replies, failures, done;
-	struct urn_am_failure failure;
-	uint8_t code;
-	uint64_t bytes;
-	int err[4]; /* returned by calls inside a handler */
-};
-
-struct net {
-	struct rig rig;
-	struct side side[2];
-};
-
-static struct urn_msg_dev *
-open_dev(struct rig *r, unsigned int node, bool socket)
-{
-	char name[2] = {(char)('a' + node), '\0'};
-	struct urn_abi_channel *ch;
-	struct urn_err err;
-
-	if (socket)
-		return urn_msg_dev_connect(r->path, name);
-	ch = urn_dp_attach(r->dp, node, &err);
-	return ch ? urn_msg_dev_open(ch) : NULL;
-}
-
-static struct net *
-make_net(bool socket)
-{
-	static const struct urn_am_attr attr = {
-		.payload = PAYLOAD, .queue = 8, .requests = 8, .answer_ms = 1000};
-	struct rig_config cfg = {.remote = true};
-	struct net *n = calloc(1, sizeof(*n));
-
-	assert_non_null(n);
-	rig_open(&n->rig, &cfg, NULL);
-	for (unsigned int i = 0; i < 2; i++) {
-		struct side *s = &n->side[i];
-
-		s->dev = open_dev(&n->rig, i, socket);
-		assert_non_null(s->dev);
-		s->ep = urn_am_endpoint_create(s->dev, &attr);
-		if (!s->ep)
-			fail_msg("%s", urn_attach_error());
-		assert_int_equal(urn_am_address(s->ep, 1, &s->address), 0);
-		s->buf = urn_alloc(MEM);
-		assert_non_null(s->buf);
-		assert_int_equal(urn_am_memory_add(s->ep, s->buf, MEM, &s->memory), 0);
-	}
-	return n;
-}
-
-/* The state is NULL for an embedded dataplane, and anything for its socket. */
-static int
-setup(void **state)
-{
-	*state = make_net(*state != NULL);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct net *n = *state;
-
-	for (unsigned int i = 0; i < 2; i++) {
-		struct side *s = &n->side[i];
-
-		(void)urn_am_memory_remove(s->ep, &s->memory);
-		urn_am_endpoint_destroy(s->ep);
-		urn_msg_dev_close(s->dev);
-		urn_free(s->buf);
-	}
-	rig_close(&n->rig);
-	free(n);
-	return 0;
-}
-
-/* Let both programs run until a number reaches a value. */
-static void
-until(struct net *n, const unsigned int *number, unsigned int value)
-{
-	uint64_t end = urn_clock_ms() + WAIT_MS;
-
-	while (*number < value) {
-		if (urn_clock_ms() > end)
-			fail_msg("nothing came for a minute");
-		(void)urn_am_progress(n->side[0].ep);
-		(void)urn_am_progress(n->side[1].ep);
-		sched_yield();
-	}
-}
-
-/* Let both programs run until a side's requests and operations have all ended. */
-static void
-until_quiet(struct net *n, const struct side *s)
-{
-	uint64_t end = urn_clock_ms() + WAIT_MS;
-
-	while (urn_am_pending(s->ep) || urn_rma_pending(s->ep)) {
-		if (urn_clock_ms() > end)
-			fail_msg("something is pending after a minute");
-		(void)urn_am_progress(n->side[0].ep);
-		(void)urn_am_progress(n->side[1].ep);
-		sched_yield();
-	}
-}
 
 /* ---- handlers */
 
@@ -185,17 +63,6 @@ note_failure(struct urn_am_endpoint *ep, const struct urn_am_failure *f, void *a
 	s->failures++;
 }
 
-static void
-note_done(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg)
-{
-	struct side *s = arg;
-
-	(void)ep;
-	s->code = code;
-	s->bytes = bytes;
-	s->done++;
-}
-
 /* ---- messages */
 
 /* AM-1: arguments and payload of every length arrive, once; the reply comes back and names its
@@ -219,7 +86,7 @@ test_request_and_reply(void **state)
 		memset(data, (int)len, len);
 		assert_int_equal(
 			urn_am_request(a->ep, &b->address, 7, args, args_n, data, len, &number), 0);
-		until(n, &a->replies, sent + 1);
+		net_until(n, &a->replies, sent + 1);
 		assert_int_equal(b->requests, sent + 1);
 		assert_true(a->seen.number == number && a->seen.token == 0 && b->seen.token != 0);
 		assert_int_equal(a->seen.len, len);
@@ -252,7 +119,7 @@ test_requests_without_reply(void **state)
 		if (err == EAGAIN)
 			(void)urn_am_progress(n->side[again % 2].ep);
 	}
-	until_quiet(n, a);
+	net_until_quiet(n, a);
 	assert_int_equal(b->requests, 200);
 	assert_true(again > 0);
 	assert_int_equal(a->failures, 0);
@@ -298,7 +165,7 @@ test_rules(void **state)
 	assert_int_equal(urn_am_reply(a->ep, 1, 1, NULL, 0, NULL, 0), EPERM);
 	assert_non_null(strstr(urn_attach_error(), "inside the handler of a request"));
 	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, NULL, 0, NULL), 0);
-	until(n, &a->replies, 1);
+	net_until(n, &a->replies, 1);
 	assert_int_equal(b->err[0], EPERM);
 	assert_int_equal(b->err[1], EPERM);
 	assert_int_equal(b->err[2], EPERM);
@@ -307,7 +174,7 @@ test_rules(void **state)
 	assert_int_equal(a->err[1], EPERM);
 	assert_int_equal(urn_am_reply(b->ep, 1, 1, NULL, 0, NULL, 0),
 			 EPERM); /* the token outlives its handler */
-	until_quiet(n, a);
+	net_until_quiet(n, a);
 	assert_int_equal(
 		urn_am_request(a->ep, &b->address, URN_AM_HANDLERS, NULL, 0, NULL, 0, NULL),
 		EINVAL);
@@ -333,14 +200,14 @@ test_failures(void **state)
 
 	urn_am_on_failure(a->ep, note_failure, a);
 	assert_int_equal(urn_am_request(a->ep, &b->address, 9, NULL, 0, NULL, 0, &number), 0);
-	until(n, &a->failures, 1);
+	net_until(n, &a->failures, 1);
 	assert_int_equal(a->failure.err, ENOSYS);
 	assert_true(a->failure.number == number);
 	urn_am_get_stats(b->ep, &stats);
 	assert_int_equal(stats.unknown_handler, 1);
 	nobody.requests ^= 1ull << 40;
 	assert_int_equal(urn_am_request(a->ep, &nobody, 9, NULL, 0, NULL, 0, &number), 0);
-	until(n, &a->failures, 2);
+	net_until(n, &a->failures, 2);
 	assert_int_equal(a->failure.err, EHOSTUNREACH);
 	assert_int_equal(a->failure.code, URN_MSG_NO_QUEUE);
 	/* The target's program sleeps. */
@@ -393,7 +260,7 @@ test_strange_messages(void **state)
 	assert_true(stats.malformed > 300);
 	assert_int_equal(a->replies + a->requests, 0);
 	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, NULL, 0, NULL), 0);
-	until(n, &a->replies, 1);
+	net_until(n, &a->replies, 1);
 	urn_msg_set_destroy(set);
 }
 
@@ -433,8 +300,8 @@ test_forged_reply(void **state)
 		(void)urn_am_progress(a->ep);
 	assert_int_equal(a->replies, 0);
 	assert_int_equal(urn_am_pending(a->ep), 1);
-	until(n, &a->replies, 1);
-	until_quiet(n, a);
+	net_until(n, &a->replies, 1);
+	net_until_quiet(n, a);
 }
 
 /* ---- memory */
@@ -446,10 +313,10 @@ operate(struct net *n, struct side *s, bool write, struct urn_rma op)
 	unsigned int done = s->done;
 
 	op.memory = &s->memory;
-	op.done = note_done;
+	op.done = net_note_done;
 	op.arg = s;
 	assert_int_equal(write ? urn_rma_write(s->ep, &op) : urn_rma_read(s->ep, &op), 0);
-	until(n, &s->done, done + 1);
+	net_until(n, &s->done, done + 1);
 	return s->code;
 }
 
@@ -534,8 +401,11 @@ test_many_operations(void **state)
 	struct net *n = *state;
 	struct side *a = &n->side[0], *b = &n->side[1];
 	struct urn_am_part part = {&b->memory, b->buf, MEM};
-	struct urn_rma op = {
-		.to = &b->address, .memory = &a->memory, .len = 64, .done = note_done, .arg = a};
+	struct urn_rma op = {.to = &b->address,
+			     .memory = &a->memory,
+			     .len = 64,
+			     .done = net_note_done,
+			     .arg = a};
 	unsigned int sent = 0, again = 0;
 	uint64_t counter = 0;
 
@@ -555,7 +425,7 @@ test_many_operations(void **state)
 		if (err)
 			(void)urn_am_progress(a->ep);
 	}
-	until_quiet(n, a);
+	net_until_quiet(n, a);
 	assert_true(a->done == 4000 && counter == 4000 && again > 0);
 	assert_memory_equal(b->buf, a->buf, 4000 * 64);
 }
@@ -578,9 +448,9 @@ test_private_memory(void **state)
 int
 main(void)
 {
-#define OVER(f, way)                                 \
-	{                                            \
-#f " " #way, f, setup, teardown, way \
+#define OVER(f, way)                                         \
+	{                                                    \
+#f " " #way, f, net_setup, net_teardown, way \
 	}
 #define BOTH(f) OVER(f, NULL), OVER(f, "socket")
 	const struct CMUnitTest tests[] = {

@@ -15,7 +15,8 @@
  * that its handler sent, or by the library when the handler sent none. Operations on remote memory
  * need no handler, and nothing of the target program: the target's dataplane carries them out.
  *
- * One thread at a time may use an endpoint. A child of fork() leaves endpoints of its parent alone.
+ * One thread at a time may use an endpoint, unless the endpoint has a thread of the library
+ * (urn_am_thread_start()). A child of fork() leaves endpoints of its parent alone.
  */
 #ifndef URNIC_AM_H
 #define URNIC_AM_H
@@ -52,6 +53,8 @@ struct urn_am_attr {
 	uint32_t ranges;     /* ranges of all regions, at most 4096; 0: 64 */
 	uint32_t vector;     /* picks the engine */
 	uint32_t answer_ms;  /* milliseconds that a request waits for its answer; 0: 10000 */
+	uint32_t wakes; /* 1: the endpoint will be in a queue of events, or have a thread; costs
+			   three descriptors */
 };
 
 /* Address of an endpoint, for others. A program hands its own on as it likes; the numbers are in
@@ -219,10 +222,21 @@ struct urn_rma {
 	void *arg;     /* for done */
 	uint64_t *counter; /* incremented by urn_am_progress() when the operation ended without an
 			      error; NULL: none */
+	uint32_t flags;	   /* enum urn_rma_flag */
 };
+
+/* Bits of the flags of an operation. */
+enum urn_rma_flag {
+	URN_RMA_FENCE = 1 << 0, /* the operation starts when all operations of this endpoint that
+				   were issued before, to any target, have ended, with or without
+				   an error; those issued later wait with it */
+	URN_RMA_EVENT = 1 << 1, /* the end of the operation is an event, with `arg`, in the queue
+				   that the endpoint is in; `done` may be called besides */
+};
+
 /*
  * Write local bytes to the target's memory, or read the target's bytes. Operations have no order
- * among each other.
+ * among each other but by fences.
  *
  * returns: 0: the operation ends once; EAGAIN: too many operations are under way: call
  * urn_am_progress(); EINVAL; EPERM: the call is made inside a handler (AM-1); EIO: the dataplane is
@@ -230,8 +244,193 @@ struct urn_rma {
  */
 int urn_rma_write(struct urn_am_endpoint *ep, const struct urn_rma *op);
 int urn_rma_read(struct urn_am_endpoint *ep, const struct urn_rma *op);
-/* Operations under way. */
+
+/* An atomic operation on a word of the target's memory. */
+struct urn_rma_atomic {
+	const struct urn_am_address *to;
+	uint64_t remote;  /* the word in the target's addresses, a multiple of size */
+	uint64_t key;	  /* key of the target's region, which allows URN_AM_ACCESS_ATOMIC; 0: its
+			     declared space */
+	uint64_t value;	  /* added or stored; below 2^32 with 4 bytes */
+	uint64_t compare; /* URN_AM_COMPARE_SWAP: compared with the word, likewise */
+	uint64_t *old;	  /* set to the word's value before, by urn_am_progress() when the operation
+			     ended without an error, before `done` is called; any memory of the
+			     program; NULL: not wanted */
+	uint8_t op;	  /* enum urn_am_atomic_op */
+	uint8_t size;	  /* bytes of the word: 4 or 8 */
+	uint8_t rsvd[2];  /* 0 */
+	uint32_t flags;	  /* enum urn_rma_flag */
+	urn_rma_done_fn *done; /* like those of struct urn_rma; bytes: size */
+	void *arg;
+	uint64_t *counter;
+};
+/*
+ * Change a word of the target's memory in one step, and get the value before. The target's
+ * dataplane does so with an atomic instruction of the processor: the target program's own atomics
+ * (stdatomic.h) on the word, and those of all other nodes, agree. Values are in host order on both
+ * sides. The word is changed once; when the outcome is not known, the code has
+ * URN_AM_MAY_BE_THERE.
+ *
+ * returns: like urn_rma_write(); EINVAL: also a word that is not naturally aligned, with its text
+ */
+int urn_rma_atomic(struct urn_am_endpoint *ep, const struct urn_rma_atomic *op);
+
+/* ---- several at a time */
+
+/* A piece of a vectored operation; its fields are like those of struct urn_rma. */
+struct urn_rma_piece {
+	uint64_t remote;
+	const struct urn_am_memory *memory;
+	void *local;
+	uint32_t len; /* bytes, 1 to 2^30 */
+};
+/* Pieces that are written to one target, or read from it, with one completion. */
+struct urn_rma_vector {
+	const struct urn_am_address *to;
+	uint64_t key;			    /* like that of struct urn_rma, for all pieces */
+	const struct urn_rma_piece *pieces; /* read by the call only */
+	uint32_t n;			    /* pieces, 1 to attr.operations of the endpoint */
+	uint8_t way;			    /* enum urn_am_way, of each piece */
+	uint8_t rsvd[3];		    /* 0 */
+	urn_rma_done_fn *done; /* called once all pieces have ended, with the code of the first
+				  error, and the sum of the bytes; NULL: not wanted */
+	void *arg;
+	uint64_t *counter; /* incremented once when all pieces ended without an error; NULL: none */
+	uint32_t flags;	   /* enum urn_rma_flag; a fence is before all pieces, not between them */
+};
+/*
+ * Write or read pieces. Pieces have no order among each other, and count as one operation each.
+ *
+ * returns: like urn_rma_write(); EAGAIN: there is no room for all pieces, and none was issued;
+ * EINVAL: a piece makes no sense, or there are too many: none was issued
+ */
+int urn_rma_writev(struct urn_am_endpoint *ep, const struct urn_rma_vector *v);
+int urn_rma_readv(struct urn_am_endpoint *ep, const struct urn_rma_vector *v);
+
+/* A word of a vectored atomic operation; its fields are like those of struct urn_rma_atomic. */
+struct urn_rma_word {
+	uint64_t remote, value, compare;
+	uint64_t *old;
+	uint8_t op, size;
+	uint8_t rsvd[6]; /* 0 */
+};
+/* Words of one target that are changed, each in a step of its own, with one completion. */
+struct urn_rma_words {
+	const struct urn_am_address *to;
+	uint64_t key;
+	const struct urn_rma_word *words; /* read by the call only */
+	uint32_t n;			  /* words, 1 to attr.operations of the endpoint */
+	uint32_t flags;			  /* like those of struct urn_rma_vector */
+	urn_rma_done_fn *done;
+	void *arg;
+	uint64_t *counter;
+};
+/* Change words: urn_rma_atomic() for each, in no order. returns: like urn_rma_writev() */
+int urn_rma_atomicv(struct urn_am_endpoint *ep, const struct urn_rma_words *v);
+
+/* ---- the end of operations */
+
+/*
+ * Let all operations that were issued so far end, those to one target for urn_rma_flush_to(). The
+ * call drives urn_am_progress(), which may call any function of the program.
+ *
+ * timeout_ms: milliseconds; negative: without bound
+ * code: set to the code of the first error (enum urn_am_code), or 0: of these operations, and of
+ * earlier ones without a function `done` whose errors no flush has reported; of these the first is
+ * kept, for its target. NULL: not wanted
+ *
+ * returns: 0: all have ended without an error; EREMOTEIO: all have ended, and `code` says how;
+ * ETIMEDOUT: some are under way; EPERM: the call is made inside a function of the program (a
+ * handler, `done`); ENOMEM
+ */
+int urn_rma_flush(struct urn_am_endpoint *ep, int timeout_ms, uint8_t *code);
+int urn_rma_flush_to(struct urn_am_endpoint *ep, const struct urn_am_address *to, int timeout_ms,
+		     uint8_t *code);
+/* Operations under way, a vectored one counted once. */
 uint32_t urn_rma_pending(const struct urn_am_endpoint *ep);
+
+/* ---- queues of events, for programs that sleep */
+
+struct urn_am_queue;
+
+/* The end of an operation with URN_RMA_EVENT. */
+struct urn_am_event {
+	struct urn_am_endpoint *ep;
+	void *arg;	 /* the operation's */
+	uint64_t bytes;	 /* bytes that the target confirmed */
+	uint8_t code;	 /* enum urn_am_code, perhaps with URN_AM_MAY_BE_THERE */
+	uint8_t rsvd[7]; /* 0 */
+};
+
+/*
+ * Make a queue of events, for any number of endpoints. One thread at a time uses a queue, with all
+ * its endpoints.
+ *
+ * entries: operations with URN_RMA_EVENT that are under way, or whose event was not read yet, at
+ * most 65536; one more is EAGAIN to its caller; 0: 256
+ *
+ * returns: NULL with errno set, and urn_attach_error() says why
+ */
+struct urn_am_queue *urn_am_queue_create(uint32_t entries);
+/* Destroy a queue. returns: 0; EBUSY: endpoints are in it. NULL is allowed */
+int urn_am_queue_destroy(struct urn_am_queue *q);
+/* Let an endpoint be in the queue. returns: 0, or an errno value with its text: EINVAL: the
+ * endpoint was made without attr.wakes; EBUSY: the endpoint is in a queue */
+int urn_am_queue_add(struct urn_am_queue *q, struct urn_am_endpoint *ep);
+/* Take an endpoint out. Events that were not read stay; urn_am_endpoint_destroy() takes these,
+ * too. returns: 0; EINVAL: the endpoint is not in the queue; EBUSY: operations with URN_RMA_EVENT
+ * are under way */
+int urn_am_queue_remove(struct urn_am_queue *q, struct urn_am_endpoint *ep);
+/*
+ * Drive urn_am_progress() of all endpoints in the queue, and read events. events: room for n
+ *
+ * returns: number of events read
+ */
+uint32_t urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n);
+/*
+ * Like urn_am_queue_poll(), asleep until there is an event. Handlers and other functions of the
+ * program are called meanwhile.
+ *
+ * timeout_ms: milliseconds; negative: without bound
+ * returns: number of events read; 0: the time is over
+ */
+uint32_t urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n,
+			   int timeout_ms);
+/*
+ * The descriptor of the queue, for poll() and epoll: readable once operations have ended or
+ * messages have come, after urn_am_queue_arm(). Nobody reads from it. After each wake-up, and every
+ * 100 ms while requests have no answer, urn_am_queue_poll() is called: failures of requests wake
+ * nobody.
+ */
+int urn_am_queue_fd(const struct urn_am_queue *q);
+/* Let the descriptor become readable when something comes. returns: 1: something is there already:
+ * call urn_am_queue_poll(), not poll(); 0 */
+int urn_am_queue_arm(struct urn_am_queue *q);
+
+/* ---- a thread of the library */
+
+/*
+ * Let a thread of the library call urn_am_progress() of the endpoint whenever something comes, and
+ * sleep in between. From this call on any thread may call functions on the endpoint; a lock of the
+ * endpoint's own keeps them apart. Handlers and all other functions that the program registered run
+ * in the thread of the library, or in a thread of the program that drives the progress. The others'
+ * calls on this endpoint wait until such a function returns; one that never returns blocks its own
+ * endpoint, and no other. No other thread uses the endpoint during this call.
+ *
+ * The thread blocks all signals. In a child of fork() there is no such thread: calls on the
+ * endpoint fail with EPERM there, and urn_am_endpoint_destroy() leaves the parent's endpoint alone.
+ *
+ * returns: 0, or an errno value with its text: EINVAL: the endpoint was made without attr.wakes;
+ * EALREADY: the endpoint has a thread
+ */
+int urn_am_thread_start(struct urn_am_endpoint *ep);
+/*
+ * Let the thread end, after the function that it calls just now; urn_am_endpoint_destroy() does so,
+ * too. No other thread uses the endpoint during this call, and afterwards one at a time may.
+ *
+ * returns: 0; EINVAL: the endpoint has no thread; EDEADLK: the call is made in that thread
+ */
+int urn_am_thread_stop(struct urn_am_endpoint *ep);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -56,7 +56,9 @@ open_end(unsigned int i)
 				    .db = i,
 				    .entries = ENTRIES,
 				    .ranges = RANGES,
-				    .pd = rig.pd};
+				    .pd = rig.pd,
+				    .channel_fd = i < NO_CHANNEL ? 100 + (int)i : -1,
+				    .cookie = 7000 + i};
 	struct urn_am_region_config all = {.access = URN_AM_ACCESS_ALL, .n = 1};
 	size_t bytes = (urn_am_ep_bytes(ENTRIES, RANGES) + 63) & ~63ull;
 

@@ -16,8 +16,9 @@
 
 enum {
 	ENDS = 4,
-	MEM = 1 << 19, /* bytes of an endpoint's memory */
-	GUARD = 4096,  /* bytes around it that nobody may write */
+	NO_CHANNEL = 3, /* the end without a channel */
+	MEM = 1 << 19,	/* bytes of an endpoint's memory */
+	GUARD = 4096,	/* bytes around it that nobody may write */
 	GUARD_BYTE = 0xa5,
 	ENTRIES = 16,
 	RANGES = 64,

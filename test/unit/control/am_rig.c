@@ -65,8 +65,9 @@ am_teardown(void **state)
 void
 am_open(struct am_end *e, unsigned int client, uint32_t vector)
 {
-	struct urn_abi_req req = {.op = URN_CTL_AM_OPEN,
-				  .am_open = {vector, AM_ENTRIES, AM_RANGES, pd[client]}};
+	struct urn_abi_req req = {
+		.op = URN_CTL_AM_OPEN,
+		.am_open = {vector, AM_ENTRIES, AM_RANGES, pd[client], .channel_fd = -1}};
 	struct urn_abi_req reg = {
 		.op = URN_CTL_REG_MR,
 		.reg_mr = {.pd = pd[client], .access = URN_ACCESS_LOCAL_WRITE, .length = MEM}};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lock of an endpoint with a helper thread; endpoints without have none. */
+#ifndef URN_AM_LOCK_H
+#define URN_AM_LOCK_H
+
+#include "am/endpoint.h"
+
+#include <pthread.h>
+
+struct urn_am_thread {
+	pthread_t id;
+	pthread_mutex_t lock;	  /* recursive; lock protects the endpoint, and `unbounded` */
+	_Atomic uint32_t waiters; /* threads of the program that wait for the lock */
+	_Atomic bool stop;
+	bool unbounded;	 /* the thread sleeps until a descriptor wakes it */
+	int epoll, bell; /* descriptors; bell: rung by other threads */
+	uint32_t forks;	 /* generation of the process that started the thread */
+};
+
+/* Take the lock. returns: 0; EPERM with its text: the thread is that of a parent of this process */
+int urn_am_lock(const struct urn_am_endpoint *ep);
+void urn_am_unlock(const struct urn_am_endpoint *ep);
+/* True when the endpoint's thread is that of a parent of this process. */
+bool urn_am_is_parents(const struct urn_am_endpoint *ep);
+
+/* A call on the endpoint begins. returns: 0, and urn_am_leave() follows; else EPERM */
+static inline int
+urn_am_enter(const struct urn_am_endpoint *ep)
+{
+	return ep->thread == NULL ? 0 : urn_am_lock(ep);
+}
+
+static inline void
+urn_am_leave(const struct urn_am_endpoint *ep)
+{
+	if (ep->thread != NULL)
+		urn_am_unlock(ep);
+}
+
+#endif

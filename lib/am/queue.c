@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queues of events. An operation keeps a place for its event before it is issued, so no event is
+ * ever lost. The queue's descriptor is an epoll descriptor over those of its endpoints, and one of
+ * its own for events that come from other threads.
+ */
+#include "am/lock.h"
+
+#include "abi/clock.h"
+#include "msg/pause.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { URN_AM_EVENTS = 256, URN_AM_EVENTS_MAX = 65536 };
+
+struct urn_am_queue {
+	pthread_mutex_t lock;	    /* lock protects the fields up to `armed` */
+	struct urn_am_event *event; /* entries; owner */
+	uint32_t entries;
+	uint32_t head, n;		 /* first event, and number of them */
+	uint32_t reserved;		 /* places that are kept or hold an event */
+	bool armed;			 /* the bell is to be rung for the next event */
+	int epoll, bell;		 /* descriptors; -1: none */
+	struct urn_am_endpoint *members; /* list */
+};
+
+static void
+urn_am_queue_free(struct urn_am_queue *q)
+{
+	if (q->epoll >= 0)
+		close(q->epoll);
+	if (q->bell >= 0)
+		close(q->bell);
+	pthread_mutex_destroy(&q->lock);
+	free(q->event);
+	free(q);
+}
+
+struct urn_am_queue *
+urn_am_queue_create(uint32_t entries)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	struct urn_am_queue *q;
+
+	entries = entries ? entries : URN_AM_EVENTS;
+	if (entries > URN_AM_EVENTS_MAX) {
+		urn_fail(EINVAL, "a queue has at most %d events", URN_AM_EVENTS_MAX);
+		return NULL;
+	}
+	q = calloc(1, sizeof(*q));
+	if (q == NULL) {
+		urn_fail(ENOMEM, "no memory for a queue of events");
+		return NULL;
+	}
+	pthread_mutex_init(&q->lock, NULL);
+	q->entries = entries;
+	q->event = calloc(entries, sizeof(*q->event));
+	q->epoll = epoll_create1(EPOLL_CLOEXEC);
+	q->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (q->event != NULL && q->epoll >= 0 && q->bell >= 0 &&
+	    epoll_ctl(q->epoll, EPOLL_CTL_ADD, q->bell, &ev) == 0)
+		return q;
+	urn_fail(q->event == NULL ? ENOMEM : errno, "cannot make a queue of events");
+	urn_am_queue_free(q);
+	return NULL;
+}
+
+int
+urn_am_queue_destroy(struct urn_am_queue *q)
+{
+	if (q == NULL)
+		return 0;
+	if (q->members != NULL)
+		return urn_fail(EBUSY, "endpoints are in the queue");
+	urn_am_queue_free(q);
+	return 0;
+}
+
+/* ---- endpoints */
+
+static int
+urn_am_queue_enter(struct urn_am_queue *q, struct urn_am_endpoint *ep)
+{
+	int err;
+
+	if (!ep->attr.wakes)
+		return urn_fail(EINVAL, "the endpoint was made without `wakes`");
+	if (ep->queue != NULL)
+		return urn_fail(EBUSY, "the endpoint is in a queue");
+	/* The endpoint's thread watches its descriptors. */
+	err = ep->thread == NULL ? urn_am_watch(ep, q->epoll, true) : 0;
+	if (err != 0) {
+		(void)urn_am_watch(ep, q->epoll, false);
+		return err;
+	}
+	ep->queue = q;
+	ep->in_queue = q->members;
+	q->members = ep;
+	return 0;
+}
+
+int
+urn_am_queue_add(struct urn_am_queue *q, struct urn_am_endpoint *ep)
+{
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	err = urn_am_queue_enter(q, ep);
+	urn_am_leave(ep);
+	return err;
+}
+
+void
+urn_am_queue_watch(struct urn_am_endpoint *ep, bool on)
+{
+	if (ep->queue != NULL)
+		(void)urn_am_watch(ep, ep->queue->epoll, on);
+}
+
+static void
+urn_am_queue_take(struct urn_am_endpoint *ep)
+{
+	struct urn_am_queue *q = ep->queue;
+	struct urn_am_endpoint **at = &q->members;
+
+	while (*at != ep)
+		at = &(*at)->in_queue;
+	*at = ep->in_queue;
+	ep->queue = NULL;
+	(void)urn_am_watch(ep, q->epoll, false);
+}
+
+int
+urn_am_queue_remove(struct urn_am_queue *q, struct urn_am_endpoint *ep)
+{
+	int err = urn_am_enter(ep);
+
+	if (err != 0)
+		return err;
+	if (ep->queue != q)
+		err = urn_fail(EINVAL, "the endpoint is not in the queue");
+	else if (ep->evented != 0)
+		err = urn_fail(EBUSY, "%u operations of the endpoint will be events", ep->evented);
+	else
+		urn_am_queue_take(ep);
+	urn_am_leave(ep);
+	return err;
+}
+
+void
+urn_am_queue_forget(struct urn_am_endpoint *ep)
+{
+	struct urn_am_queue *q = ep->queue;
+	uint32_t i, n = 0;
+
+	if (q == NULL)
+		return;
+	urn_am_queue_take(ep);
+	pthread_mutex_lock(&q->lock);
+	for (i = 0; i < q->n; i++) {
+		const struct urn_am_event *e = &q->event[(q->head + i) % q->entries];
+
+		if (e->ep != ep)
+			q->event[(q->head + n++) % q->entries] = *e;
+	}
+	q->reserved -= ep->evented + (q->n - n);
+	q->n = n;
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* ---- events */
+
+bool
+urn_am_queue_reserve(struct urn_am_queue *q)
+{
+	bool room;
+
+	pthread_mutex_lock(&q->lock);
+	room = q->reserved < q->entries;
+	q->reserved += room;
+	pthread_mutex_unlock(&q->lock);
+	return room;
+}
+
+void
+urn_am_queue_put(struct urn_am_queue *q, const struct urn_am_event *e)
+{
+	const uint64_t one = 1;
+	bool ring;
+
+	pthread_mutex_lock(&q->lock);
+	q->event[(q->head + q->n++) % q->entries] = *e;
+	ring = q->armed;
+	q->armed = false;
+	pthread_mutex_unlock(&q->lock);
+	if (ring && write(q->bell, &one, sizeof(one)) < 0)
+		return; /* the counter is full: the descriptor is readable */
+}
+
+/* Take events out. returns: their number */
+static uint32_t
+urn_am_queue_read(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&q->lock);
+	for (i = 0; i < n && q->n != 0; i++, q->n--) {
+		events[i] = q->event[q->head];
+		q->head = (q->head + 1) % q->entries;
+	}
+	q->reserved -= i;
+	pthread_mutex_unlock(&q->lock);
+	return i;
+}
+
+/* Nobody sleeps on the queue any more. */
+static void
+urn_am_queue_awake(struct urn_am_queue *q)
+{
+	uint64_t rings;
+
+	pthread_mutex_lock(&q->lock);
+	q->armed = false;
+	pthread_mutex_unlock(&q->lock);
+	(void)!read(q->bell, &rings, sizeof(rings));
+}
+
+uint32_t
+urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n)
+{
+	struct urn_am_endpoint *ep;
+
+	urn_am_queue_awake(q);
+	for (ep = q->members; ep != NULL; ep = ep->in_queue) {
+		if (ep->thread != NULL)
+			continue;      /* the thread drives the progress, and rings the bell */
+		if (!urn_am_drain(ep)) /* for ever readable */
+			(void)urn_am_watch(ep, q->epoll, false);
+		(void)urn_am_progress(ep);
+	}
+	return urn_am_queue_read(q, events, n);
+}
+
+int
+urn_am_queue_fd(const struct urn_am_queue *q)
+{
+	return q->epoll;
+}
+
+int
+urn_am_queue_arm(struct urn_am_queue *q)
+{
+	struct urn_am_endpoint *ep;
+	bool waits;
+
+	pthread_mutex_lock(&q->lock);
+	q->armed = true;
+	waits = q->n != 0;
+	pthread_mutex_unlock(&q->lock);
+	for (ep = q->members; ep != NULL; ep = ep->in_queue)
+		if (ep->thread == NULL)
+			waits |= urn_am_arm(ep);
+	return waits;
+}
+
+/* Milliseconds that a sleep may last; -1: without bound. left: of the caller's; negative: without
+ * bound */
+static int
+urn_am_queue_nap(const struct urn_am_queue *q, int64_t left)
+{
+	const struct urn_am_endpoint *ep;
+	int64_t nap = left;
+
+	for (ep = q->members; ep != NULL; ep = ep->in_queue) {
+		int doze = ep->thread == NULL ? urn_am_doze(ep) : -1;
+
+		if (doze >= 0 && (nap < 0 || doze < nap))
+			nap = doze;
+	}
+	return nap > INT32_MAX ? INT32_MAX : (int)nap;
+}
+
+uint32_t
+urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n, int timeout_ms)
+{
+	uint64_t start = urn_clock_ms();
+	struct pollfd p = {.fd = q->epoll, .events = POLLIN};
+	struct urn_msg_pause pause = {0};
+
+	for (;;) {
+		uint32_t got = urn_am_queue_poll(q, events, n);
+		int64_t left = timeout_ms < 0 ? -1 : timeout_ms - (int64_t)(urn_clock_ms() - start);
+
+		if (got != 0 || (timeout_ms >= 0 && left <= 0))
+			return got;
+		if (urn_am_queue_arm(q))
+			urn_msg_pause(&pause); /* for a message that can't be taken yet, too */
+		else
+			(void)poll(&p, 1, urn_am_queue_nap(q, left));
+	}
+}

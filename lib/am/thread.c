@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The helper thread of an endpoint. Each endpoint has its own, so that a function of the program
+ * that does not return holds up this endpoint alone. The thread drives the progress under the
+ * endpoint's lock, lets others have the lock in between, and sleeps on the endpoint's descriptors.
+ */
+#include "am/lock.h"
+
+#include "msg/pause.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static pthread_once_t urn_am_once = PTHREAD_ONCE_INIT;
+static uint32_t urn_am_forks; /* forks from the first process to this one */
+
+static void
+urn_am_fork_child(void)
+{
+	urn_am_forks++;
+}
+
+static void
+urn_am_fork_register(void)
+{
+	(void)pthread_atfork(NULL, NULL, urn_am_fork_child);
+}
+
+/* ---- lock */
+
+bool
+urn_am_is_parents(const struct urn_am_endpoint *ep)
+{
+	return ep->thread != NULL && ep->thread->forks != urn_am_forks;
+}
+
+int
+urn_am_lock(const struct urn_am_endpoint *ep)
+{
+	struct urn_am_thread *t = ep->thread;
+
+	if (urn_am_is_parents(ep))
+		return urn_fail(EPERM, "the endpoint belongs to the parent of this process");
+	atomic_fetch_add_explicit(&t->waiters, 1, memory_order_relaxed);
+	pthread_mutex_lock(&t->lock);
+	atomic_fetch_sub_explicit(&t->waiters, 1, memory_order_relaxed);
+	return 0;
+}
+
+/* Let the thread look. */
+static void
+urn_am_ring(const struct urn_am_thread *t)
+{
+	const uint64_t one = 1;
+
+	(void)!write(t->bell, &one, sizeof(one)); /* a counter that is full is readable, too */
+}
+
+void
+urn_am_unlock(const struct urn_am_endpoint *ep)
+{
+	struct urn_am_thread *t = ep->thread;
+	/* Something was sent whose answer wakes nobody. */
+	bool ring = t->unbounded && urn_am_doze(ep) >= 0;
+
+	if (ring)
+		t->unbounded = false;
+	pthread_mutex_unlock(&t->lock);
+	if (ring)
+		urn_am_ring(t);
+}
+
+/* ---- the thread */
+
+/* Drive the progress once. *doze: milliseconds that a sleep may last; valid with false. returns:
+ * true: there may be more to do now */
+static bool
+urn_am_turn(struct urn_am_endpoint *ep, struct urn_msg_pause *pause, int *doze)
+{
+	struct urn_am_thread *t = ep->thread;
+	unsigned int calls;
+	bool waits;
+
+	pthread_mutex_lock(&t->lock);
+	t->unbounded = false;
+	if (!urn_am_drain(ep)) /* for ever readable */
+		(void)urn_am_watch(ep, t->epoll, false);
+	calls = urn_am_progress(ep);
+	waits = calls == 0 && urn_am_arm(ep);
+	*doze = urn_am_doze(ep);
+	t->unbounded = calls == 0 && !waits && *doze < 0;
+	pthread_mutex_unlock(&t->lock);
+	if (calls != 0) {
+		*pause = (struct urn_msg_pause){0};
+		/* A mutex is not fair: this thread would take it again at once. */
+		if (atomic_load_explicit(&t->waiters, memory_order_relaxed) != 0)
+			sched_yield();
+	} else if (waits) {
+		urn_msg_pause(pause); /* a request waits until an answer's set is idle */
+	}
+	return calls != 0 || waits;
+}
+
+static void *
+urn_am_run(void *arg)
+{
+	struct urn_am_endpoint *ep = arg;
+	struct urn_am_thread *t = ep->thread;
+	struct urn_msg_pause pause = {0};
+	struct epoll_event ev;
+	uint64_t rings;
+	int doze;
+
+	while (!atomic_load(&t->stop)) {
+		if (urn_am_turn(ep, &pause, &doze))
+			continue;
+		(void)epoll_wait(t->epoll, &ev, 1, doze);
+		(void)!read(t->bell, &rings, sizeof(rings));
+		pause = (struct urn_msg_pause){0};
+	}
+	return NULL;
+}
+
+/* ---- start and stop */
+
+static void
+urn_am_thread_free(struct urn_am_thread *t)
+{
+	if (t->epoll >= 0)
+		close(t->epoll);
+	if (t->bell >= 0)
+		close(t->bell);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+/* Make everything but the thread itself. NULL: with errno set */
+static struct urn_am_thread *
+urn_am_thread_make(struct urn_am_endpoint *ep)
+{
+	struct urn_am_thread *t = calloc(1, sizeof(*t));
+	struct epoll_event ev = {.events = EPOLLIN};
+	pthread_mutexattr_t attr;
+
+	if (t == NULL)
+		return NULL;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&t->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	t->forks = urn_am_forks;
+	t->epoll = epoll_create1(EPOLL_CLOEXEC);
+	t->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (t->epoll >= 0 && t->bell >= 0 &&
+	    epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->bell, &ev) == 0 &&
+	    urn_am_watch(ep, t->epoll, true) == 0)
+		return t;
+	urn_am_thread_free(t);
+	return NULL;
+}
+
+/* Create the thread with all signals blocked. returns: 0, or an errno value */
+static int
+urn_am_thread_create(struct urn_am_endpoint *ep)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&ep->thread->id, NULL, urn_am_run, ep);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
+int
+urn_am_thread_start(struct urn_am_endpoint *ep)
+{
+	int err;
+
+	if (ep->thread != NULL)
+		return urn_fail(EALREADY, "the endpoint has a thread");
+	if (!ep->attr.wakes)
+		return urn_fail(EINVAL, "the endpoint was made without `wakes`");
+	(void)pthread_once(&urn_am_once, urn_am_fork_register);
+	ep->thread = urn_am_thread_make(ep);
+	if (ep->thread == NULL)
+		return urn_fail(errno, "cannot prepare a thread");
+	urn_am_queue_watch(ep, false);
+	err = urn_am_thread_create(ep);
+	if (err == 0)
+		return 0;
+	urn_am_thread_free(ep->thread);
+	ep->thread = NULL;
+	urn_am_queue_watch(ep, true);
+	return urn_fail(err, "cannot create a thread");
+}
+
+int
+urn_am_thread_stop(struct urn_am_endpoint *ep)
+{
+	struct urn_am_thread *t = ep->thread;
+
+	if (t == NULL)
+		return urn_fail(EINVAL, "the endpoint has no thread");
+	if (urn_am_is_parents(ep))
+		return urn_fail(EPERM, "the endpoint belongs to the parent of this process");
+	if (pthread_equal(t->id, pthread_self()))
+		return urn_fail(EDEADLK, "a thread cannot wait for its own end");
+	atomic_store(&t->stop, true);
+	urn_am_ring(t);
+	pthread_join(t->id, NULL);
+	ep->thread = NULL;
+	urn_am_thread_free(t);
+	urn_am_queue_watch(ep, true);
+	return 0;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "am_net.h"
+
+#include "abi/clock.h"
+
+#include <stdlib.h>
+
+struct urn_am_attr net_attr = {.payload = PAYLOAD, .queue = 8, .requests = 8, .answer_ms = 1000};
+
+static struct urn_msg_dev *
+open_dev(struct rig *r, unsigned int node, bool socket)
+{
+	char name[2] = {(char)('a' + node), '\0'};
+	struct urn_abi_channel *ch;
+	struct urn_err err;
+
+	if (socket)
+		return urn_msg_dev_connect(r->path, name);
+	ch = urn_dp_attach(r->dp, node, &err);
+	return ch ? urn_msg_dev_open(ch) : NULL;
+}
+
+static struct net *
+make_net(bool socket)
+{
+	struct rig_config cfg = {.remote = true};
+	struct net *n = calloc(1, sizeof(*n));
+
+	assert_non_null(n);
+	rig_open(&n->rig, &cfg, NULL);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct side *s = &n->side[i];
+
+		s->dev = open_dev(&n->rig, i, socket);
+		assert_non_null(s->dev);
+		s->ep = urn_am_endpoint_create(s->dev, &net_attr);
+		if (!s->ep)
+			fail_msg("%s", urn_attach_error());
+		assert_int_equal(urn_am_address(s->ep, 1, &s->address), 0);
+		s->buf = urn_alloc(MEM);
+		assert_non_null(s->buf);
+		assert_int_equal(urn_am_memory_add(s->ep, s->buf, MEM, &s->memory), 0);
+	}
+	return n;
+}
+
+int
+net_setup(void **state)
+{
+	*state = make_net(*state != NULL);
+	return 0;
+}
+
+int
+net_teardown(void **state)
+{
+	struct net *n = *state;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct side *s = &n->side[i];
+
+		(void)urn_am_memory_remove(s->ep, &s->memory);
+		urn_am_endpoint_destroy(s->ep);
+		urn_msg_dev_close(s->dev);
+		urn_free(s->buf);
+	}
+	rig_close(&n->rig);
+	free(n);
+	return 0;
+}
+
+void
+net_until(struct net *n, const unsigned int *number, unsigned int value)
+{
+	uint64_t end = urn_clock_ms() + WAIT_MS;
+
+	while (*number < value) {
+		if (urn_clock_ms() > end)
+			fail_msg("nothing came for a minute");
+		(void)urn_am_progress(n->side[0].ep);
+		(void)urn_am_progress(n->side[1].ep);
+		sched_yield();
+	}
+}
+
+void
+net_until_quiet(struct net *n, const struct side *s)
+{
+	uint64_t end = urn_clock_ms() + WAIT_MS;
+
+	while (urn_am_pending(s->ep) || urn_rma_pending(s->ep)) {
+		if (urn_clock_ms() > end)
+			fail_msg("something is pending after a minute");
+		(void)urn_am_progress(n->side[0].ep);
+		(void)urn_am_progress(n->side[1].ep);
+		sched_yield();
+	}
+}
+
+void
+net_note_done(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg)
+{
+	struct side *s = arg;
+
+	(void)ep;
+	s->code = code;
+	s->bytes = bytes;
+	s->done++;
+}
