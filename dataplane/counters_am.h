@@ -19,6 +19,15 @@
 	X(DROP_AM_BUSY, "drop_am_busy", "packet of an operation refused: no room for its reply; it comes again") \
 	X(DROP_AM_ENDPOINT, "drop_am_endpoint", "packet of an operation refused: no such endpoint") \
 	X(DROP_AM_FORMAT, "drop_am_format", "packet of an operation refused: malformed") \
+	X(AM_TAG_REQUESTS, "rx_am_tag_request", "requests of peers for tagged transfers put on the RMA queue") \
+	X(AM_TAG_DATA, "rx_am_tag_data", "packets of peers' tagged writes placed") \
+	X(AM_TAG_SENT, "am_tag_sent", "packets of peers' tagged reads sent with data") \
+	X(AM_EARLY, "am_early", "packets of tagged writes kept because they came before their request") \
+	X(AM_DISCARDED, "am_discarded", "packets of operations that had failed before: discarded") \
+	X(AM_AGED, "am_aged", "transfers of peers given up: nothing of theirs came or was taken for 10 s") \
+	X(DROP_AM_EARLY, "drop_am_early", "packet of a tagged write refused: it came before its request, and there was no room to keep it; it comes again") \
+	X(DROP_AM_QUEUE, "drop_am_queue", "request for a tagged transfer refused: the RMA queue is full; it comes again") \
+	X(DROP_AM_TRANSFER, "drop_am_transfer", "packet of an operation refused: no room for its transfer; it comes again") \
 	X(DROP_AM_REPLY, "drop_am_reply", "reply of an operation refused: it answers no packet that waits for one")
 /* clang-format on */
 

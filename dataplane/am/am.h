@@ -12,6 +12,7 @@
  *   target.c     packet ─► check ─► copy ─► reply
  *   atomic.c     atomic operations, on both sides
  *   tell.c       events of ARM INTR
+ *   tagged.h     transfers with a tag: RMA queue and RMA progress module
  *   route.c      flows ─► register sets or endpoints
  *
  * The client's lines are never trusted: a command is copied once and then checked. All calls in the
@@ -42,6 +43,12 @@ extern const struct urn_source_ops urn_am_ep_ops;
  * returns: NULL: no memory
  */
 struct urn_am *urn_am_create(unsigned int engine, uint64_t seed, bool unregistered);
+enum {
+	URN_AM_TAGGED_FROM = 32768, /* bytes from which AUTO is tagged, unless set otherwise */
+};
+/* Set the bytes from which the way AUTO is tagged (AM-8), 0: URN_AM_TAGGED_FROM; operations that
+ * one packet holds are direct all the same. */
+void urn_am_tagged_from(struct urn_am *am, uint64_t bytes);
 /* All endpoints have ended, and the transport is gone. NULL is taken */
 void urn_am_destroy(struct urn_am *am);
 /* Endpoints that there are now. In any thread */

@@ -16,7 +16,7 @@
 uint8_t
 urn_am_atomic_check(const struct urn_abi_am_cmd *c, const struct urn_abi_am_operand *word)
 {
-	if ((c->len != 4 && c->len != 8) || c->way == URN_AM_PIPELINED ||
+	if ((c->len != 4 && c->len != 8) || (c->way != URN_AM_AUTO && c->way != URN_AM_DIRECT) ||
 	    (c->len == 4 && (word->value | word->compare) >> 32))
 		return URN_AM_BAD_COMMAND;
 	return c->remote % c->len ? URN_AM_ALIGN : URN_AM_DONE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Endpoints come and go: slots, generations of their numbers, and the endpoint as a source of work.
  */
-#include "am/priv.h"
+#include "am/tagged.h"
 #include "transport/sched.h"
 
 #include <errno.h>
@@ -27,9 +27,11 @@ urn_am_create(unsigned int engine, uint64_t seed, bool unregistered)
 	TAILQ_INIT(&am->touched);
 	TAILQ_INIT(&am->untold);
 	urn_pool_init(&am->slots, 0, URN_AM_ENDPOINTS_MAX);
+	am->tagged_from = URN_AM_TAGGED_FROM;
+	am->tagged = urn_am_tagged_create(seed);
 	am->slot = calloc(URN_AM_ENDPOINTS_MAX, sizeof(*am->slot));
 	am->out = calloc(URN_AM_OUTS + URN_AM_REPLIES, sizeof(struct urn_am_out *));
-	if (!am->slot || !am->out) {
+	if (!am->slot || !am->out || !am->tagged) {
 		urn_am_destroy(am);
 		return NULL;
 	}
@@ -43,9 +45,17 @@ urn_am_destroy(struct urn_am *am)
 		return;
 	for (uint32_t i = 0; i < am->outs_made; i++)
 		free(am->out[i]);
+	urn_am_tagged_destroy(am->tagged);
 	free(am->out);
 	free(am->slot);
 	free(am);
+}
+
+void
+urn_am_tagged_from(struct urn_am *am, uint64_t bytes)
+{
+	am->tagged_from =
+		bytes ? (uint32_t)RTE_MIN(bytes, (uint64_t)UINT32_MAX) : URN_AM_TAGGED_FROM;
 }
 
 uint32_t
@@ -108,6 +118,7 @@ make(const struct urn_am_config *cfg)
 	ep->current = URN_AM_NIL;
 	urn_pool_init(&ep->opers, 0, cfg->entries);
 	TAILQ_INIT(&ep->out);
+	LIST_INIT(&ep->transfers);
 	return ep;
 }
 
@@ -147,6 +158,7 @@ urn_am_ep_end(struct urn_tp *tp, struct urn_source *src)
 			urn_flow_forget(tp, &o->msg);
 		urn_am_out_put(am, o);
 	}
+	urn_am_transfers_close(tp, ep);
 	urn_am_regions_free(ep);
 	slot->ep = NULL;
 	slot->generation++;

@@ -71,6 +71,30 @@ end_operation(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 	urn_am_sched(tp, ep); /* a command may wait for the place */
 }
 
+void
+urn_am_oper_check(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
+{
+	const struct urn_am_oper *op = &ep->oper[i];
+
+	if (!op->outs && op->sent == op->cmd.len && !op->open)
+		end_operation(tp, ep, i);
+	else
+		urn_am_sched(tp, ep);
+}
+
+void
+urn_am_oper_fail(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i, uint8_t code)
+{
+	struct urn_am_oper *op = &ep->oper[i];
+
+	op->code = op->code ? op->code : code;
+	op->sent = op->cmd.len;
+	if (ep->current == i)
+		ep->current = URN_AM_NIL;
+	if (op->open)
+		urn_am_tag_give_up(tp, ep, op);
+}
+
 /*
  * A packet of an operation is finished: its reply came, or never will. The packet is free once no
  * flow has it. code: enum urn_am_code; after the first error no further packets are made
@@ -80,6 +104,7 @@ finish(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 {
 	struct urn_am_ep *ep = o->ep;
 	uint16_t i = o->op;
+	uint32_t len = o->len;
 	struct urn_am_oper *op = &ep->oper[i];
 
 	if (o->flags & URN_AM_OUT_QUEUED)
@@ -90,16 +115,19 @@ finish(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 	op->outs--;
 	if (!op->silent)
 		op->at = tp->now;
-	if (code == URN_AM_DONE) {
-		op->done += o->len;
-	} else {
-		op->code = op->code ? op->code : code;
-		op->sent = op->cmd.len;
-	}
-	if (!op->outs && op->sent == op->cmd.len)
-		end_operation(tp, ep, i);
-	else
-		urn_am_sched(tp, ep);
+	if (code != URN_AM_DONE)
+		urn_am_oper_fail(tp, ep, i, code);
+	else if (!op->tag)
+		op->done += len;
+	else if (len)
+		op->taken = true;
+	urn_am_oper_check(tp, ep, i);
+}
+
+void
+urn_am_out_finish(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
+{
+	finish(tp, o, code);
 }
 
 uint32_t
@@ -119,9 +147,11 @@ check(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_o
 	static const uint8_t none[16];
 
 	if (c->op < URN_AM_WRITE || c->op > URN_AM_COMPARE_SWAP || c->way >= URN_AM_WAYS ||
-	    c->rsvd || (c->flags & ~URN_AM_CMD_FLAGS) || !c->len || c->len > URN_AM_LEN_MAX ||
-	    !urn_am_qid_is(c->qid) || memcmp(c->node, none, 16) == 0 ||
-	    c->remote + (c->len - 1) < c->remote ||
+	    (c->flags & ~URN_AM_CMD_FLAGS) ||
+	    (c->every &&
+	     (c->op != URN_AM_WRITE || (c->way != URN_AM_AUTO && c->way != URN_AM_PIPELINED))) ||
+	    !c->len || c->len > URN_AM_LEN_MAX || !urn_am_qid_is(c->qid) ||
+	    memcmp(c->node, none, 16) == 0 || c->remote + (c->len - 1) < c->remote ||
 	    (c->way == URN_AM_DIRECT && c->len > urn_am_chunk(tp)))
 		return URN_AM_BAD_COMMAND;
 	if (urn_am_op_is_atomic(c->op))
@@ -162,6 +192,8 @@ take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 	op->outs = 0;
 	op->used = true;
 	op->silent = false;
+	op->open = false;
+	op->tag = 0;
 	ep->under++;
 	op->code = check(tp, ep, op);
 	if (unlikely(op->code)) {
@@ -169,6 +201,7 @@ take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 		return true;
 	}
 	ep->current = (uint16_t)i;
+	urn_am_way_choose(tp, ep, (uint16_t)i);
 	if (!urn_timer_started(&ep->timer.timer)) {
 		ep->look_at = tp->now + URN_AM_LOOK_NS;
 		urn_wheel_start(&tp->wheel, &ep->timer.timer, ep->look_at);
@@ -220,7 +253,6 @@ write_message(const struct urn_tp *tp, struct urn_am_out *o)
 {
 	const struct urn_am_oper *op = &o->ep->oper[o->op];
 	const struct urn_abi_am_cmd *c = &op->cmd;
-	uint8_t *data = o->buf + sizeof(struct urn_am_hdr);
 	struct urn_am_msg m = {
 		.kind = kind_of(c->op, false),
 		.len = o->len,
@@ -229,16 +261,18 @@ write_message(const struct urn_tp *tp, struct urn_am_out *o)
 		.key = c->key,
 	};
 
+	if (op->tag)
+		urn_am_tag_message(op, o, &m);
 	o->msg.len = urn_am_build(o->buf, &m);
-	if (c->op == URN_AM_WRITE) {
+	if (c->op == URN_AM_WRITE && o->len) {
 		const uint8_t *from =
 			urn_am_mapped(tp, o->ep->pd, c->lkey, c->local + o->off, o->len, 0);
 
 		if (!from)
 			return false;
-		urn_copy(data, from, o->len);
-	} else if (c->op != URN_AM_READ) {
-		urn_am_atomic_write(op, data);
+		urn_copy(o->buf + o->msg.len - o->len, from, o->len);
+	} else if (urn_am_op_is_atomic(c->op)) {
+		urn_am_atomic_write(op, o->buf + sizeof(struct urn_am_hdr));
 	}
 	return true;
 }
@@ -274,13 +308,12 @@ send_next(struct urn_tp *tp, struct urn_am_ep *ep, struct urn_am_out *o)
 
 	o->op = ep->current;
 	o->off = op->sent;
-	o->len = RTE_MIN(op->cmd.len - op->sent, urn_am_chunk(tp));
+	o->len = urn_am_next_len(tp, op);
 	o->flags = URN_AM_OUT_REPLY;
 	o->msg.qid = op->cmd.qid;
 	o->msg.src_qid = urn_am_number(urn_am_of(tp), ep->slot);
 	memcpy(o->node, op->cmd.node, sizeof(o->node));
 	op->outs++;
-	op->sent += o->len;
 	if (op->sent == op->cmd.len)
 		ep->current = URN_AM_NIL;
 	if (unlikely(!write_message(tp, o))) {
@@ -372,6 +405,8 @@ urn_am_out_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 	}
 	if (likely(code == URN_MSG_DONE)) {
 		ep->oper[o->op].at = tp->now;
+		if (ep->oper[o->op].tag) /* its operation has one answer for all */
+			finish(tp, o, URN_AM_DONE);
 		return;
 	}
 	if (code != URN_MSG_BUSY) {
@@ -398,7 +433,7 @@ answered_by(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct ur
 	    m->len != o->len)
 		return NULL;
 	c = &ep->oper[o->op].cmd;
-	if (from->qid != c->qid || memcmp(from->node, c->node, 16) != 0)
+	if (ep->oper[o->op].tag || from->qid != c->qid || memcmp(from->node, c->node, 16) != 0)
 		return NULL;
 	if (m->kind != URN_AM_K_ERROR && m->kind != kind_of(c->op, true))
 		return NULL;
@@ -483,6 +518,7 @@ urn_am_due(struct urn_tp *tp, struct urn_source *src)
 	if (tp->now >= ep->look_at) {
 		ep->look_at = tp->now + URN_AM_LOOK_NS;
 		look(tp, ep);
+		urn_am_tag_look(tp, ep);
 	}
 	if (ep->under)
 		urn_wheel_start(&tp->wheel, &ep->timer.timer,

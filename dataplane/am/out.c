@@ -59,21 +59,28 @@ urn_am_out_get(struct urn_am *am, struct urn_am_ep *ep)
 	return o;
 }
 
+uint8_t
+urn_am_bucket(const struct urn_am *am, const uint8_t node[16])
+{
+	uint32_t words[4];
+
+	memcpy(words, node, sizeof(words));
+	return (uint8_t)(rte_jhash_32b(words, 4, (uint32_t)am->seed) % URN_AM_NODES);
+}
+
 struct urn_am_out *
 urn_am_reply_get(struct urn_am *am, const uint8_t node[16])
 {
-	uint32_t words[4], bucket;
+	uint8_t bucket = urn_am_bucket(am, node);
 	struct urn_am_out *o;
 
-	memcpy(words, node, sizeof(words));
-	bucket = rte_jhash_32b(words, 4, (uint32_t)am->seed) % URN_AM_NODES;
 	if (am->replies == URN_AM_REPLIES || am->node[bucket] == URN_AM_NODE_REPLIES)
 		return NULL;
 	o = get(am);
 	if (!o)
 		return NULL;
 	memcpy(o->node, node, sizeof(o->node));
-	o->bucket = (uint8_t)bucket;
+	o->bucket = bucket;
 	o->msg.owner = am;
 	am->node[bucket]++;
 	am->replies++;

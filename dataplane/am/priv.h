@@ -52,6 +52,7 @@ enum urn_am_out_flag {
 	URN_AM_OUT_QUEUED = 1 << 0, /* to be given to a flow */
 	URN_AM_OUT_FLOW = 1 << 1,   /* a flow has it */
 	URN_AM_OUT_REPLY = 1 << 2,  /* its reply is waited for */
+	URN_AM_OUT_BACK = 1 << 6,   /* data of a peer's tagged read (tagged.h) */
 };
 
 /* A packet that this engine sends: of an operation, or a reply to a peer's. */
@@ -65,8 +66,9 @@ struct urn_am_out {
 	uint32_t slot;	      /* constant */
 	uint32_t next;	      /* the pool's */
 	uint32_t len;	      /* bytes of memory */
-	uint32_t off;	      /* bytes of the operation before this packet's; valid with ep */
-	uint16_t op;	      /* index of the operation; valid with ep */
+	uint32_t off; /* bytes of the operation before this packet's; valid with ep; else the
+			 serial number of a BACK's transfer */
+	uint16_t op;  /* index of the operation; valid with ep; else of a BACK's transfer */
 	uint8_t flags;	      /* enum urn_am_out_flag */
 	uint8_t bucket;	      /* bucket of a reply's node */
 	uint8_t node[16];     /* GID it goes to */
@@ -84,10 +86,16 @@ struct urn_am_oper {
 		       */
 	uint64_t at;		   /* ns: when one of its packets made progress last */
 	uint32_t sent, done; /* bytes that packets were made of; bytes that replies confirmed */
+	uint64_t tag;	     /* one answer for many packets: index in the low 16 bits below a number
+				that was never used; 0: each packet has its reply */
 	uint32_t next;	     /* the pool's */
 	uint16_t outs;	     /* packets that are not finished */
 	uint8_t code;	     /* enum urn_am_code of the first error */
+	uint8_t way;	     /* enum urn_am_way, never AUTO */
 	bool used;	     /* under way */
+	bool open;	     /* the tag is in use: an answer is waited for, or data */
+	bool asked;	     /* tagged: the request was made */
+	bool taken;	     /* tagged: the target took data */
 	bool silent;	     /* given up: `at` stays, so that all its packets are found */
 };
 
@@ -107,6 +115,7 @@ struct urn_am_ep {
 	uint32_t taken, events;	  /* commands taken, events written; wrap */
 	uint32_t under;		  /* operations under way */
 	uint32_t queued;	  /* packets with URN_AM_OUT_QUEUED */
+	uint32_t open;		  /* operations that are open */
 	uint16_t outs;		  /* packets in `out` */
 	uint16_t current;	  /* operation that packets are made of; URN_AM_NIL: none */
 	uint64_t retry_at;	  /* ns: queued packets wait until then; valid with some */
@@ -123,6 +132,7 @@ struct urn_am_ep {
 	uint64_t cookie;	     /* the same for its life */
 	uint8_t told;		     /* enum urn_am_told */
 	TAILQ_ENTRY(urn_am_ep) tell; /* in a list of struct urn_am; valid unless told is NO */
+	LIST_HEAD(, urn_am_transfer) transfers; /* transfers of peers (tagged.h) */
 };
 
 TAILQ_HEAD(urn_am_eps, urn_am_ep);
@@ -143,6 +153,8 @@ struct urn_am {
 	uint32_t generation;	/* start of the generations, from the seed */
 	uint32_t engine;	/* index */
 	bool unregistered;	/* memory may be reached without a key */
+	uint32_t tagged_from;	/* bytes from which AUTO is tagged, unless one packet holds them */
+	struct urn_am_tagged *tagged; /* transfers of peers; owner */
 	uint64_t seed;		/* seed of the hash of nodes */
 	uint64_t tags;		/* number of the next packet */
 	struct urn_am_out *
@@ -188,12 +200,18 @@ uint8_t *urn_am_mapped(const struct urn_tp *tp, uint32_t pd, uint32_t lkey, uint
 uint8_t urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key,
 		     uint64_t addr, uint32_t len, uint32_t access,
 		     struct urn_am_piece piece[URN_AM_PIECES], unsigned int *n);
+/* Check that every byte lies within the ranges of a key, with this right. returns: enum urn_am_code
+ */
+uint8_t urn_am_covers(const struct urn_am_ep *ep, uint64_t key, uint64_t addr, uint32_t len,
+		      uint32_t access);
 /* Forget all regions of an endpoint. */
 void urn_am_regions_free(struct urn_am_ep *ep);
 
 /* Take a packet for an operation; NULL: the endpoint, its client or the engine has too many.
  * (out.c) */
 struct urn_am_out *urn_am_out_get(struct urn_am *am, struct urn_am_ep *ep);
+/* The bucket of a node, for the bounds of its replies and transfers. */
+uint8_t urn_am_bucket(const struct urn_am *am, const uint8_t node[16]);
 /* Take a packet for a reply to a node; NULL: the node or the engine has too many. */
 struct urn_am_out *urn_am_reply_get(struct urn_am *am, const uint8_t node[16]);
 /* A packet is free, and no flow has it. */
@@ -228,8 +246,34 @@ void urn_am_atomic_write(const struct urn_am_oper *op, uint8_t *data);
 uint8_t urn_am_atomic_take(struct urn_tp *tp, const struct urn_am_ep *ep,
 			   const struct urn_am_msg *m, uint64_t *old);
 
-/* A peer's write, read or atomic operation came. returns: enum urn_msg_code for the flow (target.c)
- */
+/* End an operation if nothing of it is under way any more; else let its endpoint have a turn. */
+void urn_am_oper_check(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i);
+/* An operation failed: no more packets of it are made. code: enum urn_am_code */
+void urn_am_oper_fail(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i, uint8_t code);
+/* A packet of an operation is finished. code: enum urn_am_code */
+void urn_am_out_finish(struct urn_tp *tp, struct urn_am_out *o, uint8_t code);
+
+/* The way and the tag of an operation, whose command was checked. (tag_initiator.c) */
+void urn_am_way_choose(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i);
+/* Bytes of the operation's next packet. */
+uint32_t urn_am_next_len(const struct urn_tp *tp, struct urn_am_oper *op);
+/* Make the message of a packet that of an operation with a tag. */
+void urn_am_tag_message(const struct urn_am_oper *op, const struct urn_am_out *o,
+			struct urn_am_msg *m);
+/* The tag of an operation that failed is retired, and its target is told. */
+void urn_am_tag_give_up(struct urn_tp *tp, struct urn_am_ep *ep, struct urn_am_oper *op);
+/* Give up open operations that have no packet, and made no progress. */
+void urn_am_tag_look(struct urn_tp *tp, struct urn_am_ep *ep);
+/* An answer or data for an operation with a tag came. returns: enum urn_msg_code for the flow */
+uint8_t urn_am_take_back(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
+			 const struct urn_am_msg *m);
+/* A packet for a transfer came. returns: enum urn_msg_code for the flow (tag_target.c) */
+uint8_t urn_am_take_tagged(struct urn_tp *tp, struct urn_am_ep *ep,
+			   const struct urn_flow_from *from, const struct urn_am_msg *m);
+
+/* Give a reply to a flow, or let it wait, or drop it. (target.c) */
+void urn_am_reply_send(struct urn_tp *tp, struct urn_am_out *o);
+/* A peer's write, read or atomic operation came. returns: enum urn_msg_code for the flow */
 uint8_t urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep,
 			    const struct urn_flow_from *from, const struct urn_am_msg *m);
 /* A reply of ours was answered by its flow. */

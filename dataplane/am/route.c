@@ -39,6 +39,9 @@ deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, const
 		URN_COUNT(tp, DROP_AM_FORMAT);
 		return URN_MSG_NOT_PERMITTED;
 	}
+	if (m.kind >= URN_AM_K_TAG_WRITE)
+		return urn_am_kind_is_reply(m.kind) ? urn_am_take_back(tp, ep, from, &m)
+						    : urn_am_take_tagged(tp, ep, from, &m);
 	return urn_am_kind_is_reply(m.kind) ? urn_am_take_reply(tp, ep, from, &m)
 					    : urn_am_take_request(tp, ep, from, &m);
 }

@@ -107,6 +107,28 @@ urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, 
 	return URN_AM_DONE;
 }
 
+uint8_t
+urn_am_covers(const struct urn_am_ep *ep, uint64_t key, uint64_t addr, uint32_t len,
+	      uint32_t access)
+{
+	const struct urn_am_region *r = find_region(ep, key);
+
+	if (!r)
+		return key ? URN_AM_BAD_KEY : URN_AM_UNREGISTERED;
+	if (access & ~r->access)
+		return URN_AM_RIGHTS;
+	for (uint32_t i = find_range(r, addr); len; i++) {
+		uint64_t here;
+
+		if (i == r->n || !urn_range_in(r->range[i].addr, r->range[i].len, addr, 1))
+			return URN_AM_RANGE;
+		here = RTE_MIN(r->range[i].len - (addr - r->range[i].addr), (uint64_t)len);
+		addr += here;
+		len -= (uint32_t)here;
+	}
+	return URN_AM_DONE;
+}
+
 /* ---- regions come and go */
 
 /* Check range i of a list. returns: 0, or an errno value as of urn_am_region_add() */

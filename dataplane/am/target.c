@@ -5,7 +5,7 @@
  * packet and mapped memory, at most URN_AM_CHUNK_MAX. The reply is taken first: a packet for whose
  * reply there is no room is refused, and its initiator sends it again later.
  */
-#include "am/priv.h"
+#include "am/tagged.h"
 #include "transport/sched.h"
 
 #include <string.h>
@@ -74,9 +74,18 @@ sched_late(struct urn_tp *tp, struct urn_am *am)
 	urn_sched_add(&tp->sched, &am->user.source);
 }
 
-/* Give a reply to a flow, or let it wait, or drop it. */
+/* A reply can't be delivered. */
 static void
-send_reply(struct urn_tp *tp, struct urn_am_out *o)
+lose(struct urn_tp *tp, struct urn_am_out *o)
+{
+	URN_COUNT(tp, AM_REPLY_LOST);
+	if (o->flags & URN_AM_OUT_BACK)
+		(void)urn_am_back_answered(tp, o, URN_MSG_UNREACHABLE);
+	urn_am_out_put(urn_am_of(tp), o);
+}
+
+void
+urn_am_reply_send(struct urn_tp *tp, struct urn_am_out *o)
 {
 	struct urn_am *am = urn_am_of(tp);
 	uint8_t code = urn_am_out_send(tp, o);
@@ -89,8 +98,7 @@ send_reply(struct urn_tp *tp, struct urn_am_out *o)
 		sched_late(tp, am);
 		return;
 	}
-	URN_COUNT(tp, AM_REPLY_LOST);
-	urn_am_out_put(am, o);
+	lose(tp, o);
 }
 
 uint8_t
@@ -110,7 +118,7 @@ urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_fl
 	o->msg.qid = from->qid;
 	o->msg.src_qid = urn_am_number(am, ep->slot);
 	o->at = tp->now;
-	send_reply(tp, o);
+	urn_am_reply_send(tp, o);
 	return URN_MSG_DONE;
 }
 
@@ -131,17 +139,21 @@ is_tried_again(const struct urn_tp *tp, const struct urn_am_out *o, uint8_t code
 void
 urn_am_reply_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 {
+	struct urn_am *am = urn_am_of(tp);
+
 	o->flags &= (uint8_t)~URN_AM_OUT_FLOW;
-	if (likely(code == URN_MSG_DONE)) {
-		urn_am_out_put(urn_am_of(tp), o);
-		return;
+	if (is_tried_again(tp, o, code) &&
+	    (!(o->flags & URN_AM_OUT_BACK) || urn_am_back_answered(tp, o, URN_MSG_BUSY))) {
+		urn_am_reply_send(tp, o);
+	} else if (likely(code == URN_MSG_DONE)) {
+		if (o->flags & URN_AM_OUT_BACK)
+			(void)urn_am_back_answered(tp, o, code);
+		urn_am_out_put(am, o);
+	} else {
+		lose(tp, o);
 	}
-	if (is_tried_again(tp, o, code)) {
-		send_reply(tp, o);
-		return;
-	}
-	URN_COUNT(tp, AM_REPLY_LOST);
-	urn_am_out_put(urn_am_of(tp), o);
+	if (am->tagged->turns) /* transfers may wait for room for a reply */
+		urn_am_progress_sched(tp);
 }
 
 /* ---- replies that wait for room in a flow */
@@ -155,7 +167,7 @@ serve_late(struct urn_tp *tp, struct urn_source *src)
 	while ((o = TAILQ_FIRST(&am->late))) {
 		TAILQ_REMOVE(&am->late, o, link);
 		o->flags &= (uint8_t)~URN_AM_OUT_QUEUED;
-		send_reply(tp, o);
+		urn_am_reply_send(tp, o);
 		if (o == last)
 			break;
 	}

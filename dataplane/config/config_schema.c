@@ -296,6 +296,8 @@ static const struct urn_config_key adapter_keys[] = {
 	 .help = "look whether a peer is urnic, and answer when asked; no: plain RoCEv2"},
 	{"am_unregistered", .type = URN_CT_BOOL, A(am_unregistered), .preset = "no",
 	 .help = "endpoints may offer memory that peers reach without an access key"},
+	{"am_tagged_from", .type = URN_CT_SIZE, A(am_tagged_from), .min = 1, .max = 2 * G,
+	 .preset = "32k", .help = "bytes from which remote memory is written and read under a tag"},
 	{"icrc", .type = URN_CT_BOOL, A(no_icrc), .invert = true, .preset = "yes",
 	 .help = "send and check ICRCs; no is for measurements, at both ends"},
 	{"path_mtu", .type = URN_CT_NUMBER, R(roce_mtu), .words = mtu_words, .preset = "4096",

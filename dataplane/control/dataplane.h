@@ -32,6 +32,8 @@ struct urn_adapter_config {
 	uint32_t features_off;  /* URN_LINK_F_ bits (wire/link.h) not offered to peers; 0: all are */
 	bool am_unregistered; /* endpoints may declare memory that peers reach without a key (AM-9)
 			       */
+	uint64_t am_tagged_from; /* bytes from which operations on remote memory go under a tag,
+				  * unless their program says how (AM-8); 0: 32 KiB */
 	bool no_learn;		/* neither send nor answer link requests: a plain RoCEv2 adapter */
 	bool no_cm;             /* no connection management: programs exchange queue pairs by hand */
 	bool no_icrc;           /* neither send nor check the ICRC; both sides, benchmarks only */

@@ -28,7 +28,66 @@ urn_am_kind_is_reply(uint8_t kind)
 static bool
 code_ok(uint8_t kind, uint8_t code)
 {
-	return kind == URN_AM_K_ERROR ? code != URN_AM_DONE && code < URN_AM_CODES : code == 0;
+	if (kind == URN_AM_K_ERROR || kind == URN_AM_K_TAG_ERROR || kind == URN_AM_K_TAG_CANCEL)
+		return code != URN_AM_DONE && code < URN_AM_CODES;
+	return code == 0;
+}
+
+/* Bytes between the header and the data. */
+static uint32_t
+more(uint8_t kind)
+{
+	return kind == URN_AM_K_PART ? (uint32_t)sizeof(struct urn_am_part_hdr) : 0;
+}
+
+/* Most bytes of memory in a message of the kind, or of its operation. */
+static uint32_t
+most(uint8_t kind)
+{
+	switch (kind) {
+	case URN_AM_K_TAG_WRITE:
+	case URN_AM_K_TAG_READ:
+	case URN_AM_K_TAG_DONE:
+	case URN_AM_K_TAG_ERROR:
+	case URN_AM_K_TAG_CANCEL:
+		return URN_AM_TOTAL_MAX;
+	default:
+		return URN_AM_CHUNK_MAX - more(kind);
+	}
+}
+
+/* True when address and key fit the kind, and the length, which is right. */
+static bool
+place_ok(const struct urn_am_msg *m)
+{
+	switch (m->kind) {
+	case URN_AM_K_TAG_DATA:
+	case URN_AM_K_TAG_BACK:
+		return m->addr <= URN_AM_TOTAL_MAX - m->len;
+	case URN_AM_K_TAG_DONE:
+		return m->addr && m->addr <= m->len && m->key == 0;
+	case URN_AM_K_TAG_ERROR:
+		return m->addr <= m->len && m->key == 0;
+	case URN_AM_K_TAG_CANCEL:
+		return m->addr == 0 && m->key == 0;
+	default:
+		if (kinds[m->kind].reply)
+			return m->addr == 0 && m->key == 0;
+		return m->addr + (m->len - 1) >= m->addr;
+	}
+}
+
+/* Read what follows the header of a PART. returns: false: malformed */
+static bool
+parse_part(const uint8_t *at, struct urn_am_msg *m)
+{
+	struct urn_am_part_hdr p;
+
+	memcpy(&p, at, sizeof(p));
+	m->total = rte_be_to_cpu_32(p.total);
+	m->every = p.every;
+	return m->every && m->len <= m->total && m->total <= URN_AM_TOTAL_MAX &&
+	       !(p.rsvd[0] | p.rsvd[1] | p.rsvd[2]);
 }
 
 /* True when a word of an atomic operation has 4 or 8 bytes, and the value fits. */
@@ -55,7 +114,7 @@ data_ok(const struct urn_am_msg *m, const uint8_t *data)
 static uint32_t
 data_bytes(uint8_t kind, uint32_t len)
 {
-	return kinds[kind].data == LEN_BYTES ? len : kinds[kind].data;
+	return kinds[kind].data == LEN_BYTES ? more(kind) + len : kinds[kind].data;
 }
 
 bool
@@ -70,19 +129,19 @@ urn_am_parse(const uint8_t *data, uint32_t len, struct urn_am_msg *m)
 		return false;
 	m->kind = h.kind;
 	m->code = h.code;
+	m->every = 0;
 	m->len = rte_be_to_cpu_32(h.len);
+	m->total = 0;
 	m->tag = rte_be_to_cpu_64(h.tag);
 	m->addr = rte_be_to_cpu_64(h.addr);
 	m->key = rte_be_to_cpu_64(h.key);
-	m->data = kinds[h.kind].data ? data + sizeof(h) : NULL;
+	m->data = kinds[h.kind].data ? data + sizeof(h) + more(h.kind) : NULL;
 	if (!code_ok(h.kind, h.code) || h.flags != 0)
 		return false;
-	if (m->len == 0 || m->len > URN_AM_CHUNK_MAX ||
+	if (m->len == 0 || m->len > most(h.kind) ||
 	    len - sizeof(h) != data_bytes(h.kind, m->len) || !data_ok(m, data + sizeof(h)))
 		return false;
-	if (kinds[h.kind].reply)
-		return m->addr == 0 && m->key == 0;
-	return m->addr + (m->len - 1) >= m->addr;
+	return place_ok(m) && (h.kind != URN_AM_K_PART || parse_part(data + sizeof(h), m));
 }
 
 uint32_t
@@ -98,6 +157,11 @@ urn_am_build(uint8_t *at, const struct urn_am_msg *m)
 	};
 
 	memcpy(at, &h, sizeof(h));
+	if (m->kind == URN_AM_K_PART) {
+		struct urn_am_part_hdr p = {.total = rte_cpu_to_be_32(m->total), .every = m->every};
+
+		memcpy(at + sizeof(h), &p, sizeof(p));
+	}
 	return (uint32_t)sizeof(h) + data_bytes(m->kind, m->len);
 }
 

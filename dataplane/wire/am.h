@@ -8,9 +8,13 @@
  *   READ         nothing                      ─► READ_REPLY with the bytes, or ERROR
  *   ATOMIC       operation and operands       ─► ATOMIC_REPLY with the word's value before, or
  * ERROR
+ *   PART         bytes of a transfer of many packets ─► TAG_DONE for several, or TAG_ERROR
+ *   TAG_WRITE    nothing; TAG_DATA with bytes ─► TAG_DONE when all are placed, or TAG_ERROR
+ *   TAG_READ     nothing                      ─► TAG_BACK with bytes, or TAG_ERROR
+ *   TAG_CANCEL   nothing: the initiator gave the operation up
  *
- * The tag is the initiator's number of the packet; a reply carries it back. The segment names the
- * two endpoints.
+ * The tag is the initiator's number of the packet, or of the operation (kinds from 8 on); a reply
+ * carries it back. The segment names the two endpoints.
  */
 #ifndef URN_WIRE_AM_H
 #define URN_WIRE_AM_H
@@ -20,7 +24,8 @@
 #include <stdbool.h>
 
 enum {
-	URN_AM_CHUNK_MAX = 4096, /* bytes of memory that one message moves */
+	URN_AM_CHUNK_MAX = 4096,    /* bytes of memory that one message moves */
+	URN_AM_TOTAL_MAX = 1 << 30, /* bytes of memory that one operation moves */
 };
 
 /*
@@ -36,7 +41,15 @@ enum {
 	X(READ_REPLY, 4, 1, 1) \
 	X(ERROR, 5, 1, 0) \
 	X(ATOMIC, 6, 0, 24) \
-	X(ATOMIC_REPLY, 7, 1, 8)
+	X(ATOMIC_REPLY, 7, 1, 8) \
+	X(TAG_WRITE, 8, 0, 0) \
+	X(TAG_READ, 9, 0, 0) \
+	X(TAG_DATA, 10, 0, 1) \
+	X(TAG_BACK, 11, 1, 1) \
+	X(TAG_DONE, 12, 1, 0) \
+	X(TAG_ERROR, 13, 1, 0) \
+	X(TAG_CANCEL, 14, 0, 0) \
+	X(PART, 15, 0, 1)
 
 enum urn_am_kind {
 #define X(name, number, reply, data) URN_AM_K_##name = (number),
@@ -48,13 +61,18 @@ enum urn_am_kind {
 
 struct urn_am_hdr {
 	uint8_t kind;	/* enum urn_am_kind */
-	uint8_t code;	/* ERROR: enum urn_am_code, not DONE; else 0 */
+	uint8_t code;	/* ERROR, TAG_ERROR, TAG_CANCEL: enum urn_am_code, not DONE; else 0 */
 	uint16_t flags; /* 0; none is known */
-	uint32_t len;	/* bytes of memory, 1 to URN_AM_CHUNK_MAX, ATOMIC: 4 or 8; replies: as in
-			   the message that they answer */
-	uint64_t tag;	/* number of the message; replies: number of the message that they answer */
-	uint64_t addr;	/* WRITE, READ, ATOMIC: first byte in the target's memory; replies: 0 */
-	uint64_t key;	/* WRITE, READ, ATOMIC: access key; 0: none; replies: 0 */
+	uint32_t len;	/* bytes of memory, 1 to URN_AM_CHUNK_MAX, ATOMIC: 4 or 8; replies: as in the message that
+			   they answer; TAG_WRITE, TAG_READ, TAG_DONE, TAG_ERROR, TAG_CANCEL: bytes of
+			   the operation, 1 to URN_AM_TOTAL_MAX */
+	uint64_t tag;	/* number of the message, or of the operation; replies: likewise, of what
+			   they answer */
+	uint64_t addr; /* WRITE, READ, ATOMIC, PART, TAG_WRITE, TAG_READ: first byte in the target's memory;
+			  TAG_DATA, TAG_BACK: bytes of the operation before these; TAG_DONE,
+			  TAG_ERROR: bytes placed; else 0 */
+	uint64_t key;  /* likewise: access key, 0: none; TAG_DATA, TAG_BACK: number of the endpoint
+			  that it is for (AM-10); else 0 */
 } __attribute__((packed));
 _Static_assert(sizeof(struct urn_am_hdr) == 32, "header of remote memory access");
 _Static_assert(offsetof(struct urn_am_hdr, tag) == 8, "header of remote memory access");
@@ -75,11 +93,20 @@ struct urn_am_atomic {
 	uint8_t op;		 /* enum urn_am_atomic_op */
 	uint64_t value, compare; /* those of struct urn_am_atomic_hdr */
 };
+/* Behind the header of a PART. */
+struct urn_am_part_hdr {
+	uint32_t total;	 /* bytes of the transfer, up to URN_AM_TOTAL_MAX */
+	uint8_t every;	 /* packets for one reply; URN_AM_EVERY_TRANSFER: one when all are placed */
+	uint8_t rsvd[3]; /* 0 */
+} __attribute__((packed));
+_Static_assert(sizeof(struct urn_am_part_hdr) == 8, "header of a part");
 
 /* A message, its numbers in host order. */
 struct urn_am_msg {
 	uint8_t kind, code; /* those of struct urn_am_hdr */
+	uint8_t every;	    /* that of struct urn_am_part_hdr; valid for PART, else 0 */
 	uint32_t len;	    /* bytes of memory */
+	uint32_t total;	    /* that of struct urn_am_part_hdr; valid for PART, else 0 */
 	uint64_t tag, addr, key;
 	const uint8_t *data; /* in the message: len bytes, or those of an atomic; NULL: a kind
 				without */
@@ -90,7 +117,7 @@ enum {
 			 URN_AM_CHUNK_MAX, /* bytes of the longest message */
 };
 
-/* True when messages of the kind answer others. kind: of a message that was parsed */
+/* True when messages of the kind go to the initiator. kind: of a message that was parsed */
 bool urn_am_kind_is_reply(uint8_t kind);
 /*
  * Read a message. Everything about it is checked that can be checked without the endpoint: kind,
@@ -102,7 +129,7 @@ bool urn_am_kind_is_reply(uint8_t kind);
  */
 bool urn_am_parse(const uint8_t *data, uint32_t len, struct urn_am_msg *m);
 /* Write the header of a message. returns: bytes of the whole message; its data, if the kind has
- * any, goes behind the header */
+ * any, goes to its end */
 uint32_t urn_am_build(uint8_t *at, const struct urn_am_msg *m);
 
 /* Write the data of ATOMIC. */

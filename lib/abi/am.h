@@ -76,8 +76,8 @@ enum urn_am_cmd_flag {
 /* A command. Client's. */
 struct urn_abi_am_cmd {
 	uint8_t op;	  /* enum urn_am_op, or enum urn_am_atomic_op */
-	uint8_t way;	  /* enum urn_am_way; atomics: not PIPELINED */
-	uint8_t rsvd;	  /* 0 */
+	uint8_t way;	  /* enum urn_am_way; atomics: AUTO or DIRECT */
+	uint8_t every;	  /* pipelined write: enum urn_am_every, or packets for one reply; else 0 */
 	uint8_t flags;	  /* enum urn_am_cmd_flag */
 	uint32_t len;	  /* bytes, 1 to URN_AM_LEN_MAX; atomics: 4 or 8 */
 	uint64_t qid;	  /* target endpoint */

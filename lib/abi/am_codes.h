@@ -10,9 +10,10 @@
 
 /* Ways of an operation (AM-8). */
 enum urn_am_way {
-	URN_AM_AUTO = 0,      /* direct if one packet holds all bytes, else pipelined */
+	URN_AM_AUTO = 0,      /* by length: direct, pipelined, or tagged (am_tagged_from) */
 	URN_AM_DIRECT = 1,    /* one packet; BAD_COMMAND if that does not hold all bytes */
 	URN_AM_PIPELINED = 2, /* packets with an address each */
+	URN_AM_TAGGED = 3,    /* one request, and packets that name its tag */
 	URN_AM_WAYS,
 };
 
@@ -28,6 +29,12 @@ urn_am_op_is_atomic(uint8_t op)
 {
 	return op >= URN_AM_FETCH_ADD && op <= URN_AM_COMPARE_SWAP;
 }
+
+/* Replies to a pipelined write (AM-4); other numbers: one reply for so many packets. */
+enum urn_am_every {
+	URN_AM_EVERY_PACKET = 0,     /* one for each packet */
+	URN_AM_EVERY_TRANSFER = 255, /* one for the transfer, when every byte is placed */
+};
 
 /* Access rights of a region. */
 enum urn_am_access {
@@ -54,7 +61,10 @@ enum urn_am_access {
 	X(BUSY,        11, "busy",         "a dataplane had no room for the operation for too long") \
 	X(NO_REPLY,    12, "no-reply",     "the target node took a packet, and sent no reply to it") \
 	X(BAD_PACKET,  13, "bad-packet",   "the target node found a packet malformed") \
-	X(ALIGN,       14, "align",        "the address of an atomic operation is not a multiple of its 4 or 8 bytes")
+	X(ADDRESSEE,   14, "addressee",    "a tagged message names another endpoint than the one that it came to") \
+	X(TAG_USED,    15, "tag-used",     "the tag of a request is that of another operation under way") \
+	X(TAG_RETIRED, 16, "tag-retired",  "the tag of a request is that of an operation that failed") \
+	X(ALIGN,       17, "align",        "the address of an atomic operation is not a multiple of its 4 or 8 bytes")
 /* clang-format on */
 
 enum urn_am_code {

@@ -104,6 +104,7 @@ urn_rma_do_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t k
 	struct urn_am_batch b = {.to = op->to, .key = op->key};
 	struct urn_abi_am_cmd c = {.op = kind,
 				   .way = op->way,
+				   .every = op->every,
 				   .len = op->len,
 				   .remote = op->remote,
 				   .local = (uintptr_t)op->local};

@@ -8,7 +8,7 @@
  */
 #include "fuzz.h"
 
-#include "am/priv.h"
+#include "am/tagged.h"
 #include "transport/sched.h"
 
 #include <stdlib.h>
@@ -214,6 +214,7 @@ command(struct fuzz_in *in)
 				     .way = how >> 1 & 3,
 				     .len = how >> 6 & 1 ? 4u << (how >> 2 & 1)
 							 : fuzz_u16(in) % MEM,
+				     .every = how & 128 ? fuzz_u8(in) : 0,
 				     .id = e->posted};
 	c->qid = qid_of(fuzz_u8(in));
 	c->node[15] = how >> 3 & 1;
@@ -316,6 +317,65 @@ arrive(struct fuzz_in *in)
 	free(exact);
 }
 
+/* Fill in a message of a kind with a tag: for a request, for data, or for an operation of ours. */
+static void
+tagged(struct fuzz_in *in, struct urn_am_msg *m, struct urn_flow_from *from, const struct end *e)
+{
+	uint8_t how = fuzz_u8(in);
+
+	m->tag = how & 15;
+	if (urn_am_kind_is_reply(m->kind) && w.held_n) {
+		const struct urn_flow_msg *ours = w.held[fuzz_u8(in) % w.held_n];
+		struct urn_am_msg asked;
+
+		fuzz_check(urn_am_parse(ours->data, ours->len, &asked));
+		m->tag = asked.tag;
+		m->len = how & 16 ? asked.len : m->len;
+		from->qid = how & 32 ? from->qid : ours->qid;
+	}
+	if (m->kind == URN_AM_K_TAG_DATA || m->kind == URN_AM_K_TAG_BACK) {
+		m->len = m->len < 255 ? m->len : 255;
+		m->addr = fuzz_u16(in) % (how & 64 ? 600 : 20000);
+		m->key = how & 128 ? fuzz_u8(in) : urn_am_number(w.am, e->ep->slot);
+	} else if (m->kind == URN_AM_K_TAG_DONE) {
+		m->addr = how & 64 ? m->len : 1;
+	} else if (m->kind == URN_AM_K_TAG_ERROR || m->kind == URN_AM_K_TAG_CANCEL) {
+		m->code = 1 + how % (URN_AM_CODES - 1);
+	} else {
+		m->len = m->kind == URN_AM_K_PART ? m->len : 1u + fuzz_u16(in) % 4000;
+		m->addr = (uintptr_t)e->mem + fuzz_u16(in) % (MEM + 64);
+		m->key = e->key;
+		m->total = m->kind == URN_AM_K_PART ? m->len * (1u + how / 64) : 0;
+		m->every = m->kind == URN_AM_K_PART ? (uint8_t)(1 + (how >> 4 & 3)) : 0;
+	}
+}
+
+/* A message with a tag comes, some of its bytes changed or not. */
+static void
+arrive_tagged(struct fuzz_in *in)
+{
+	uint8_t buf[sizeof(struct urn_am_hdr) + 8 + 255], *exact, how = fuzz_u8(in),
+								  to = fuzz_u8(in);
+	struct urn_flow_from from = {.qid = qid_of(fuzz_u8(in)), .node = {[15] = how >> 3 & 1}};
+	struct urn_am_msg m = {.kind = URN_AM_K_TAG_WRITE + (how & 7),
+			       .len = 1 + fuzz_u8(in) % 255};
+	uint32_t len;
+
+	tagged(in, &m, &from, &w.end[to % ENDS]);
+	memset(buf, how, sizeof(buf));
+	len = urn_am_build(buf, &m);
+	for (unsigned int n = how & 128 ? fuzz_u8(in) % 5 : 0; n; n--) {
+		uint8_t at = fuzz_u8(in);
+
+		buf[at % len] = fuzz_u8(in);
+	}
+	exact = malloc(len);
+	fuzz_check(exact);
+	memcpy(exact, buf, len);
+	(void)urn_am_flow_user.deliver(w.tp, &from, qid_of(to), exact, len);
+	free(exact);
+}
+
 /* A flow delivers a message of ours to its target here, or does not, and answers. */
 static void
 answer(struct fuzz_in *in)
@@ -346,8 +406,11 @@ step(struct fuzz_in *in)
 	switch (what & 15) {
 	case 0:
 	case 1:
-	case 2:
 		arrive(in);
+		break;
+	case 2:
+	case 14:
+		arrive_tagged(in);
 		break;
 	case 3:
 	case 4:
@@ -413,6 +476,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		close_end(i);
 	while (w.held_n)
 		urn_am_flow_user.answered(w.tp, take(0), URN_MSG_UNREACHABLE);
+	fuzz_check(!w.am->tagged->n && !w.am->tagged->early_n && !w.am->tagged->turns);
 	fuzz_check(!w.am->outs && !w.am->replies && !w.share.am && !w.tp->wheel.count);
 	urn_am_destroy(w.am);
 	urn_mem_destroy(w.mem);

@@ -339,14 +339,15 @@ test_memory(void **state)
 		op.remote = (uintptr_t)b->buf + (MEM - len) / 2;
 		op.len = len;
 		op.counter = &counter;
-		op.way = URN_AM_AUTO;
-		for (unsigned int i = 0; i < 2; i++) {
-			assert_int_equal(operate(n, a, i == 0, op), URN_AM_DONE);
+		for (uint8_t i = 0; i < 8; i++) {
+			/* A write and a read back by each way; the pipelined write has one reply.
+			 */
+			op.way = i / 2 == URN_AM_DIRECT ? URN_AM_PIPELINED : i / 2;
+			op.every = i == 2 ? URN_AM_EVERY_TRANSFER : 0;
+			memset(i % 2 ? a->buf : b->buf + (MEM - len) / 2, 0, len);
+			assert_int_equal(operate(n, a, i % 2 == 0, op), URN_AM_DONE);
 			assert_int_equal(a->bytes, len);
 			assert_memory_equal(b->buf + (MEM - len) / 2, a->buf, len);
-			if (i == 0)
-				memset(a->buf, 0, len);
-			op.way = URN_AM_PIPELINED;
 		}
 		if (len == MEM)
 			break;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Active messages, and remote memory access, from node to node without a connection (AM-1 to AM-4,
- * AM-8, AM-9).
+ * Active messages, and remote memory access, from node to node without a connection (AM-1 to AM-9).
  *
  *   dev = urn_msg_dev_connect(NULL, NULL)          dev = urn_msg_dev_connect(NULL, NULL)
  *   ep = urn_am_endpoint_create(dev, NULL)         ep = urn_am_endpoint_create(dev, NULL)
@@ -203,7 +202,7 @@ int urn_am_space_declare(struct urn_am_endpoint *ep, const struct urn_am_part *p
  * returns: 0; EINVAL */
 int urn_am_region_destroy(struct urn_am_endpoint *ep, uint64_t key);
 
-/* ---- operations on remote memory (AM-2 to AM-4, AM-8) */
+/* ---- operations on remote memory (AM-2 to AM-8) */
 
 /* An operation ended. code: enum urn_am_code, perhaps with URN_AM_MAY_BE_THERE; bytes: those that
  * the target confirmed */
@@ -217,6 +216,8 @@ struct urn_rma {
 	void *local;  /* first local byte; the bytes stay as they are until the operation ended */
 	uint32_t len; /* bytes, 1 to 2^30 */
 	uint8_t way;  /* enum urn_am_way */
+	uint8_t every; /* pipelined write: packets for one reply of the target, or enum
+			  urn_am_every; 0: a reply for each packet; other operations and ways: 0 */
 	urn_rma_done_fn
 		*done; /* called by urn_am_progress() when the operation ended; NULL: not wanted */
 	void *arg;     /* for done */

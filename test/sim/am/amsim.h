@@ -129,7 +129,7 @@ struct as_op {
 	uint32_t from;	  /* end */
 	int32_t to, zone; /* end and its zone; AS_NONE: none */
 	int32_t node;	  /* target node; AS_NONE: none */
-	uint8_t op, way;  /* those of the command */
+	uint8_t op, way, every; /* those of the command */
 	uint8_t reach;	  /* enum as_reach */
 	uint8_t code;	  /* code of the event; valid with ended */
 	uint32_t len;

@@ -153,7 +153,8 @@ judge_target(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c
 	if (holds)
 		return;
 	o->can |= BIT(URN_AM_RANGE);
-	o->reach = o->reach == AS_REACH_NONE ? AS_REACH_NONE : AS_REACH_SOME;
+	/* The request of a tagged transfer is for all bytes, or is refused (AM-7). */
+	o->reach = o->reach == AS_REACH_NONE || o->way == URN_AM_TAGGED ? AS_REACH_NONE : AS_REACH_SOME;
 }
 
 /* True when the command makes no sense (abi/am.h). */
@@ -163,6 +164,8 @@ is_nonsense(const struct ms_world *w, const struct urn_abi_am_cmd *c)
 	static const uint8_t none[16];
 
 	return (c->op != URN_AM_WRITE && c->op != URN_AM_READ) || c->way >= URN_AM_WAYS ||
+	       (c->every && (c->op != URN_AM_WRITE ||
+			     (c->way != URN_AM_AUTO && c->way != URN_AM_PIPELINED))) ||
 	       !c->len || c->len > URN_AM_LEN_MAX || c->qid >> 62 != 3 ||
 	       memcmp(c->node, none, 16) == 0 || c->remote > UINT64_MAX - (c->len - 1) ||
 	       (c->way == URN_AM_DIRECT && c->len > ((w->plan.mtu - 64) & ~7u));
@@ -178,6 +181,8 @@ as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *
 	o->reach = AS_REACH_NONE;
 	o->can = 0;
 	o->chunk = RTE_MIN((w->plan.mtu - 64) & ~7u, 4096u); /* AM-4: MTU less the headers */
+	if (o->every > 1)
+		o->chunk -= 8; /* the number of the transfer's bytes */
 	if (is_nonsense(w, c))
 		o->can = BIT(URN_AM_BAD_COMMAND);
 	else if (c->lkey != z->lkey[0] || c->local < first || c->local + c->len > last)

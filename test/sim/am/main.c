@@ -2,7 +2,7 @@
 /* urnic-am-sim: ends and talkers as the load of nodes. */
 #include "amsim.h"
 
-#include "am/priv.h"
+#include "am/tagged.h"
 
 #include <stdlib.h>
 
@@ -173,6 +173,10 @@ left(struct ms_node *n)
 	if (am->outs || am->replies || !TAILQ_EMPTY(&am->late))
 		ms_fail(n->w, "node %u: %u packets and %u replies of remote memory are left", n->id,
 			am->outs, am->replies);
+	if (am->tagged->n || am->tagged->early_n || am->tagged->turns || am->tagged->queue.writes_n ||
+	    am->tagged->queue.reads_n)
+		ms_fail(n->w, "node %u: %u transfers and %u early packets are left", n->id, am->tagged->n,
+			am->tagged->early_n);
 	for (unsigned int i = 0; i < URN_AM_NODES; i++)
 		if (am->node[i])
 			ms_fail(n->w, "node %u: %u replies to a node are left", n->id, am->node[i]);

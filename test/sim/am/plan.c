@@ -26,6 +26,7 @@ usual(struct ms_plan *p, struct sim_rng *r)
 				.ends = sim_between(r, 1, 3),
 				.entries = 1u << sim_rnd(r, 7),
 				.zone = sim_between(r, 500, 30000),
+				.tagged_from = sim_between(r, 1, 40000),
 				.answer_ms = 10000,
 			},
 	};

@@ -54,8 +54,13 @@ choose_way(struct ms_world *w, struct as_op *o)
 	o->way = URN_AM_AUTO;
 	if (ms_one_in(w, 3))
 		o->way = URN_AM_PIPELINED;
+	else if (ms_one_in(w, 2))
+		o->way = URN_AM_TAGGED;
 	else if (o->len <= chunk && ms_one_in(w, 2))
 		o->way = URN_AM_DIRECT;
+	o->every = 0;
+	if (o->way == URN_AM_PIPELINED && o->op == URN_AM_WRITE && ms_one_in(w, 2))
+		o->every = ms_one_in(w, 2) ? URN_AM_EVERY_TRANSFER : (uint8_t)ms_upto(w, 12);
 }
 
 /* Choose local bytes. returns: false: there are not as many */
@@ -88,7 +93,11 @@ reach_out(struct ms_world *w, const struct as_end *to, struct as_op *o)
 static void
 spoil_command(struct ms_world *w, struct urn_abi_am_cmd *c)
 {
-	switch (ms_upto(w, 8)) {
+	switch (ms_upto(w, 9)) {
+	case 8:
+		c->op = URN_AM_READ;
+		c->every = 2;
+		break;
 	case 0:
 		c->op = 100;
 		break;
@@ -208,6 +217,7 @@ make(struct ms_world *w, const struct as_end *e, struct as_op *o, struct urn_abi
 	*c = (struct urn_abi_am_cmd){
 		.op = o->op,
 		.way = o->way,
+		.every = o->every,
 		.len = o->len,
 		.qid = to->qid,
 		.remote = as_address(to, o->remote),
@@ -259,9 +269,9 @@ as_post(struct ms_node *n, struct as_end *e)
 	w->stats.more[o->op == URN_AM_READ ? AS_READS : AS_WRITES]++;
 	w->stats.more[AS_WRONG] += o->reach != AS_REACH_ALL;
 	ms_trace(w,
-		 "operation %u: end %u %s %u bytes, way %u, end %d zone %d offset %u, key %llx, "
+		 "operation %u: end %u %s %u bytes, way %u, every %u, end %d zone %d offset %u, key %llx, "
 		 "local %u%s",
-		 o->id, e->id, o->op == URN_AM_READ ? "reads" : "writes", o->len, o->way, o->to,
+		 o->id, e->id, o->op == URN_AM_READ ? "reads" : "writes", o->len, o->way, o->every, o->to,
 		 o->zone, o->remote, (unsigned long long)c.key, o->local,
 		 o->reach == AS_REACH_ALL ? "" : " (wrong)");
 	return true;

@@ -84,6 +84,8 @@ ms_node_start(struct ms_node *n)
 	n->am = w->load->am ? urn_am_create(0, sim_rng_next(&w->rng), true) : NULL;
 	if (!n->mem || !n->memx || !n->regs || (w->load->am && !n->am))
 		ms_fail(w, "no memory");
+	if (n->am)
+		urn_am_tagged_from(n->am, w->plan.am.tagged_from);
 	make_config(n, &c);
 	n->tp = urn_tp_create(&c, w->now);
 	if (!n->tp)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rig.h"
+#include "am/tagged.h"
 #include "transport/sched.h"
 
 #include <stdlib.h>
@@ -85,6 +86,7 @@ rig_setup(void **state)
 	memset(&rig, 0, sizeof(rig));
 	rig.tp = calloc(1, sizeof(*rig.tp));
 	rig.am = urn_am_create(3, 4711, true);
+	urn_am_tagged_from(rig.am, UINT32_MAX); /* tests that want a tag say so */
 	rig.urn_mem = urn_mem_create(64, 4);
 	assert_true(rig.tp && rig.am && rig.urn_mem);
 	assert_int_equal(urn_mem_alloc_pd(rig.urn_mem, &rig.pd), 0);
@@ -122,6 +124,9 @@ rig_teardown(void **state)
 		rig_answer(0, URN_MSG_UNREACHABLE);
 	assert_int_equal(rig.am->outs, 0);
 	assert_int_equal(rig.am->replies, 0);
+	assert_int_equal(rig.am->tagged->n, 0);
+	assert_int_equal(rig.am->tagged->early_n, 0);
+	assert_int_equal(rig.am->tagged->turns, 0);
 	for (unsigned int i = 0; i < URN_AM_NODES; i++)
 		assert_int_equal(rig.am->node[i], 0);
 	assert_int_equal(rig.client[0]->am + rig.client[1]->am, 0);
@@ -193,6 +198,14 @@ rig_command(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64
 }
 
 void
+rig_tagged(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64_t local,
+	   uint32_t len)
+{
+	rig_next(i, op, to, remote, local, len)->way = URN_AM_TAGGED;
+	rig_post(i);
+}
+
+void
 rig_turn(uint64_t now)
 {
 	struct urn_timer *t;
@@ -256,9 +269,10 @@ rig_forge(const struct urn_am_msg *m, uint64_t from_qid, uint8_t node, uint64_t 
 {
 	static uint8_t buf[URN_AM_MSG_MAX];
 	struct urn_flow_from from = {.qid = from_qid};
-	uint32_t len = urn_am_build(buf, m);
+	uint32_t len;
 
-	memset(buf + sizeof(struct urn_am_hdr), 0xee, URN_AM_CHUNK_MAX);
+	memset(buf, 0xee, sizeof(buf));
+	len = urn_am_build(buf, m);
 	rig_gid(from.node, node);
 	return urn_am_flow_user.deliver(rig.tp, &from, to, buf, len);
 }

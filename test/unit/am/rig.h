@@ -62,6 +62,9 @@ struct urn_abi_am_cmd *rig_next(unsigned int i, uint8_t op, unsigned int to, uin
 void rig_post(unsigned int i);
 void rig_command(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64_t local,
 		 uint32_t len);
+/* The same, by the way TAGGED. */
+void rig_tagged(unsigned int i, uint8_t op, unsigned int to, uint64_t remote, uint64_t local,
+		uint32_t len);
 void rig_turn(uint64_t now);
 /* Take message n from those that flows hold, and answer it. */
 void rig_answer(unsigned int n, uint8_t code);

@@ -117,8 +117,11 @@ fields_are_strict(void **state)
 	for (unsigned int k = 0; k < 256; k++) { /* kinds */
 		v = (uint8_t)k;
 		assert_int_equal(parses_with(1, 0, &v, 1),
-				 k == URN_AM_K_WRITE_REPLY || k == URN_AM_K_READ);
-		assert_int_equal(parses_with(0, 0, &v, 1), k == URN_AM_K_WRITE);
+				 k == URN_AM_K_WRITE_REPLY || k == URN_AM_K_READ ||
+					 k == URN_AM_K_TAG_WRITE || k == URN_AM_K_TAG_READ);
+		assert_int_equal(parses_with(0, 0, &v, 1), k == URN_AM_K_WRITE ||
+								   k == URN_AM_K_TAG_DATA ||
+								   k == URN_AM_K_TAG_BACK);
 	}
 	for (unsigned int c = 0; c < 256; c++) { /* codes */
 		v = (uint8_t)c;
