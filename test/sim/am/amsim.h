@@ -17,6 +17,7 @@
  *   dev.c       a dataplane for the library: control calls and doorbells of a node
  *   talk.c      a talker is one life of an endpoint of the library with its program
  *   hear.c      the oracle of active messages
+ *   word.c      the oracle of atomic operations and fences
  *   sabotage.c  bugs that are imitated, so that the oracles are seen to notice
  *
  * The oracle knows the rules of doc/inside/active-messages.md and the numbers that programs see. No
@@ -33,6 +34,8 @@ enum {
 	AS_ENDS = 8,		 /* endpoints of a node at a time */
 	AS_ZONES = 4,		 /* zones of an end; zone 0 has the local bytes of its operations */
 	AS_SPACE = AS_ZONES - 1, /* zone that is reached without a key */
+	AS_WORD_ZONE = AS_ZONES, /* zone of the words of atomic operations; stays as long as its end */
+	AS_WORDS = 8,		 /* words of 8 or 4 bytes in slots of 8 */
 	AS_PARTS = 6,		 /* ranges of a region */
 	AS_GUARD = 192,		 /* bytes between zones that nobody writes */
 	AS_RANGES = 64,		 /* room for ranges of an endpoint */
@@ -57,6 +60,8 @@ enum {
 	X(BUSY, "busy") \
 	X(NO_REPLY, "no-reply") \
 	X(RETRIES, "retries for room") \
+	X(TAGGED, "tagged") \
+	X(ATOMICS, "atomics") \
 	X(REQUESTS, "requests") \
 	X(REPLIES, "replies") \
 	X(FAILURES, "failures") \
@@ -111,7 +116,9 @@ struct as_end {
 	uint32_t pd, entries;
 	uint64_t iova; /* address of the first byte of its memory */
 	struct as_mem mem;
-	struct as_zone zone[AS_ZONES];
+	struct as_zone zone[AS_ZONES + 1];
+	uint64_t first[AS_WORDS], last[AS_WORDS]; /* values of words at its start and end */
+	uint32_t fence; /* operation with the last fence; 0: none */
 	uint32_t commands, events; /* written; read */
 	uint32_t under;		   /* operations without an event */
 	uint64_t post_at, read_at; /* ns: next actions */
@@ -141,6 +148,11 @@ struct as_op {
 	uint8_t *want;		/* read: bytes that are to come; owner */
 	uint32_t sure, perhaps; /* bytes that were new when the memory was looked at last; bytes
 				   that cannot be told */
+	uint32_t word;		/* atomic operation: index of the word */
+	uint64_t value, compare; /* operands, likewise */
+	bool unknown;		/* likewise: nobody knows whether it was carried out */
+	uint32_t fence;		/* operations of its end before this one end before it starts */
+	bool sane;		/* the initiator has nothing against it */
 	bool has_remote, has_local; /* its ranges are reserved */
 	bool ended, orphan;	    /* it has its event; its end was closed before */
 	bool frozen;		    /* the target's memory cannot change by it any more */
@@ -315,6 +327,25 @@ void as_hear_close(struct ms_world *w, struct as_talker *t);
 /* Fail when a request stands still. */
 void as_hear_look(struct ms_world *w);
 void as_hear_end(struct ms_world *w);
+
+/* ---- word.c */
+
+static inline bool
+as_is_atomic(const struct as_op *o)
+{
+	return o->op == URN_AM_FETCH_ADD || o->op == URN_AM_SWAP || o->op == URN_AM_COMPARE_SWAP;
+}
+/* Note the values of an end's words. */
+void as_words_open(struct ms_world *w, struct as_end *e);
+void as_words_close(struct ms_world *w, struct as_end *e);
+/* Choose an atomic operation on a word. */
+void as_word_choose(struct ms_world *w, const struct as_end *to, struct as_op *o);
+/* An atomic operation ended. */
+void as_word_event(struct ms_world *w, struct as_op *o, const struct urn_abi_am_event *ev);
+/* All operations have ended: look at all words. */
+void as_words_judge(struct ms_world *w);
+/* An operation ended: those that it waits for have ended. */
+void as_fence_event(struct ms_world *w, const struct as_op *o);
 
 /* ---- sabotage.c */
 

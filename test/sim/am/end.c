@@ -21,8 +21,10 @@ lay_out(struct ms_world *w, struct as_end *e)
 		z->split = i && ms_one_in(w, 2) ? 1 + (uint32_t)ms_upto(w, z->len - 1) : z->len;
 		at += z->len + AS_GUARD + (uint32_t)ms_upto(w, 64);
 	}
-	as_mem_make(w, &e->mem, at, 0x40000000u + e->id);
-	e->iova = (1 + ms_upto(w, 1000)) << 32 | ms_upto(w, 4096);
+	at = RTE_ALIGN_CEIL(at, 8u);
+	e->zone[AS_WORD_ZONE] = (struct as_zone){.at = at, .len = 8 * AS_WORDS, .split = 8 * AS_WORDS};
+	as_mem_make(w, &e->mem, at + 8 * AS_WORDS + AS_GUARD, 0x40000000u + e->id);
+	e->iova = (1 + ms_upto(w, 1000)) << 32 | 8 * ms_upto(w, 512);
 }
 
 static void
@@ -73,8 +75,9 @@ as_end_open(struct ms_node *n, unsigned int place)
 	e->read_at = w->now;
 	lay_out(w, e);
 	open_endpoint(n, e);
-	for (unsigned int z = 0; z < AS_ZONES; z++)
+	for (unsigned int z = 0; z <= AS_ZONES; z++)
 		as_zone_make(n, e, z);
+	as_words_open(w, e);
 	s->at[n->id][place] = (int32_t)e->id;
 	ms_trace(w, "end %u opens on node %u, endpoint %llx, %u entries, memory at %llx", e->id,
 		 n->id, (unsigned long long)e->qid, e->entries, (unsigned long long)e->iova);
@@ -92,8 +95,9 @@ as_end_close(struct ms_node *n, unsigned int place)
 		ms_fail(w, "end %u does not end", e->id);
 	e->ep = NULL;
 	e->closed = w->now;
+	as_words_close(w, e);
 	as_judge_close(w, e);
-	for (unsigned int z = 0; z < AS_ZONES; z++) {
+	for (unsigned int z = 0; z <= AS_ZONES; z++) {
 		as_zone_unmap(n, e, z);
 		e->zone[z].there = false;
 	}

@@ -117,6 +117,14 @@ let_late(struct ms_world *w, struct as_op *o)
 
 /* ---- posting */
 
+static uint32_t
+right_of(const struct as_op *o)
+{
+	if (as_is_atomic(o))
+		return URN_AM_ACCESS_ATOMIC;
+	return o->op == URN_AM_WRITE ? URN_AM_ACCESS_WRITE : URN_AM_ACCESS_READ;
+}
+
 /* Codes of an operation whose command makes sense, by its target. */
 static void
 judge_target(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c)
@@ -135,7 +143,7 @@ judge_target(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c
 		o->can |= BIT(c->key ? URN_AM_BAD_KEY : URN_AM_UNREGISTERED);
 		return;
 	}
-	if (!(z->access & (c->op == URN_AM_WRITE ? URN_AM_ACCESS_WRITE : URN_AM_ACCESS_READ))) {
+	if (!(z->access & right_of(o))) {
 		o->can |= BIT(URN_AM_RIGHTS);
 		return;
 	}
@@ -163,12 +171,21 @@ is_nonsense(const struct ms_world *w, const struct urn_abi_am_cmd *c)
 {
 	static const uint8_t none[16];
 
-	return (c->op != URN_AM_WRITE && c->op != URN_AM_READ) || c->way >= URN_AM_WAYS ||
+	return c->op < URN_AM_WRITE || c->op > URN_AM_COMPARE_SWAP || c->way >= URN_AM_WAYS ||
+	       (c->flags & ~URN_AM_FENCE) ||
 	       (c->every && (c->op != URN_AM_WRITE ||
 			     (c->way != URN_AM_AUTO && c->way != URN_AM_PIPELINED))) ||
 	       !c->len || c->len > URN_AM_LEN_MAX || c->qid >> 62 != 3 ||
 	       memcmp(c->node, none, 16) == 0 || c->remote > UINT64_MAX - (c->len - 1) ||
 	       (c->way == URN_AM_DIRECT && c->len > ((w->plan.mtu - 64) & ~7u));
+}
+
+/* True when an atomic operation makes no sense. */
+static bool
+is_atomic_nonsense(const struct as_op *o, const struct urn_abi_am_cmd *c)
+{
+	return (c->len != 4 && c->len != 8) || (c->way != URN_AM_AUTO && c->way != URN_AM_DIRECT) ||
+	       (c->len == 4 && (o->value >> 32 || o->compare >> 32));
 }
 
 void
@@ -183,12 +200,16 @@ as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *
 	o->chunk = RTE_MIN((w->plan.mtu - 64) & ~7u, 4096u); /* AM-4: MTU less the headers */
 	if (o->every > 1)
 		o->chunk -= 8; /* the number of the transfer's bytes */
-	if (is_nonsense(w, c))
+	if (is_nonsense(w, c) || (as_is_atomic(o) && is_atomic_nonsense(o, c)))
 		o->can = BIT(URN_AM_BAD_COMMAND);
-	else if (c->lkey != z->lkey[0] || c->local < first || c->local + c->len > last)
+	else if (as_is_atomic(o) && c->remote % c->len)
+		o->can = BIT(URN_AM_ALIGN);
+	else if (!as_is_atomic(o) &&
+		 (c->lkey != z->lkey[0] || c->local < first || c->local + c->len > last))
 		o->can = BIT(URN_AM_LOCAL);
 	else
 		judge_target(w, o, c);
+	o->sane = !(o->can & (BIT(URN_AM_BAD_COMMAND) | BIT(URN_AM_ALIGN) | BIT(URN_AM_LOCAL)));
 }
 
 /* ---- events */
@@ -215,7 +236,7 @@ is_true(const struct ms_world *w, const struct as_op *o, uint8_t code)
 {
 	if (o->can & BIT(code))
 		return true;
-	if (o->node == AS_NONE || !o->has_local)
+	if (o->node == AS_NONE || !o->sane)
 		return false;
 	switch (code) {
 	case URN_AM_DONE:
@@ -307,26 +328,29 @@ as_judge_event(struct ms_world *w, struct as_op *o, const struct urn_abi_am_even
 	uint8_t code = ev->code & (uint8_t)~URN_AM_MAY_BE_THERE;
 	bool may_be = ev->code & URN_AM_MAY_BE_THERE;
 
-	if (ev->rsvd[0] || ev->rsvd[1] || ev->rsvd[2] || code >= URN_AM_CODES || ev->bytes > o->len)
+	if (ev->rsvd[0] || ev->rsvd[1] || ev->rsvd[2] || code >= URN_AM_CODES || (ev->bytes > o->len && !as_is_atomic(o)))
 		ms_fail(w, "operation %u: the event makes no sense: code %u, %llu bytes", o->id,
 			ev->code, (unsigned long long)ev->bytes);
 	if (o->ended)
 		ms_fail(w, "operation %u has a second event", o->id);
 	o->code = code;
 	o->bytes = ev->bytes;
-	if (!is_true(w, o, code) || (may_be && (code == URN_AM_DONE || o->op != URN_AM_WRITE)))
+	if (!is_true(w, o, code) || (may_be && (code == URN_AM_DONE || o->op == URN_AM_READ)))
 		ms_fail(w, "operation %u ended with %s%s, which is not so", o->id,
 			urn_am_code_word(code), may_be ? ", may be there" : "");
-	if (code == URN_AM_DONE && ev->bytes != o->len)
+	if (code == URN_AM_DONE && ev->bytes != o->len && !as_is_atomic(o))
 		ms_fail(w, "operation %u is done with %llu bytes of %u", o->id,
 			(unsigned long long)ev->bytes, o->len);
-	if (o->op == URN_AM_WRITE)
+	if (as_is_atomic(o))
+		as_word_event(w, o, ev);
+	else if (o->op == URN_AM_WRITE)
 		judge_write(w, o, may_be);
 	else
 		judge_read(w, o);
 	settle(w, o);
+	as_fence_event(w, o);
 	o->ended = true;
-	w->stats.bytes += ev->bytes;
+	w->stats.bytes += o->op == URN_AM_WRITE || o->op == URN_AM_READ ? ev->bytes : 0;
 	w->stats.may_be += may_be;
 	count(w, code);
 }
@@ -358,7 +382,7 @@ as_judge_revoke(struct ms_world *w, struct as_end *e, unsigned int zone, uint8_t
 			}
 			o->can |= BIT(code);
 		}
-		if (!zone && o->from == e->id && !o->ended && !o->orphan) {
+		if (!zone && o->from == e->id && o->has_local && !o->ended && !o->orphan) {
 			settle(w, o);
 			o->can |= BIT(code);
 		}

@@ -152,8 +152,15 @@ look(struct ms_world *w)
 static void
 settle(struct ms_world *w)
 {
-	for (unsigned int i = 0; i < w->plan.nodes; i++)
-		w->stats.more[AS_RETRIES] += w->node[i].tp->c.v[URN_C_AM_RETRIES];
+	for (unsigned int i = 0; i < w->plan.nodes; i++) {
+		const uint64_t *c = w->node[i].tp->c.v;
+
+		w->stats.more[AS_RETRIES] += c[URN_C_AM_RETRIES];
+		if (c[URN_C_DROP_AM_FORMAT] || c[URN_C_AM_BAD_RING])
+			ms_fail(w, "node %u: %llu packets were malformed, %llu rings made no sense", i,
+				(unsigned long long)c[URN_C_DROP_AM_FORMAT],
+				(unsigned long long)c[URN_C_AM_BAD_RING]);
+	}
 }
 
 static void
@@ -162,6 +169,7 @@ finish(struct ms_world *w)
 	for (unsigned int i = 0; i < w->plan.nodes; i++)
 		down(&w->node[i]);
 	as_judge_end(w);
+	as_words_judge(w);
 	as_hear_end(w);
 }
 

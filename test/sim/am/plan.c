@@ -27,6 +27,8 @@ usual(struct ms_plan *p, struct sim_rng *r)
 				.entries = 1u << sim_rnd(r, 7),
 				.zone = sim_between(r, 500, 30000),
 				.tagged_from = sim_between(r, 1, 40000),
+				.atomic_in = 5,
+				.fence_in = sim_one_in(r, 2) ? 0 : sim_between(r, 2, 50),
 				.answer_ms = 10000,
 			},
 	};

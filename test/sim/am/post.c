@@ -93,7 +93,10 @@ reach_out(struct ms_world *w, const struct as_end *to, struct as_op *o)
 static void
 spoil_command(struct ms_world *w, struct urn_abi_am_cmd *c)
 {
-	switch (ms_upto(w, 9)) {
+	switch (ms_upto(w, 10)) {
+	case 9:
+		c->flags = 2;
+		break;
 	case 8:
 		c->op = URN_AM_READ;
 		c->every = 2;
@@ -159,7 +162,9 @@ reserve(struct ms_world *w, struct as_op *o)
 	struct as_end *e = &w->as->end[o->from];
 	bool write = o->op == URN_AM_WRITE;
 
-	o->has_local = !(o->can & (1u << URN_AM_BAD_COMMAND | 1u << URN_AM_LOCAL));
+	if (as_is_atomic(o))
+		return true;
+	o->has_local = o->sane;
 	o->has_remote = o->reach != AS_REACH_NONE;
 	if (o->has_local && !as_mem_take(&e->mem, o->local, o->len, true))
 		return false;
@@ -193,6 +198,38 @@ prepare(struct ms_world *w, struct as_op *o)
 		memcpy(o->want, w->as->end[o->to].mem.was + o->remote, o->len);
 }
 
+/* Choose a write or a read. */
+static void
+choose_move(struct ms_world *w, const struct as_end *to, struct as_op *o)
+{
+	o->zone = 1 + (int32_t)ms_upto(w, AS_ZONES - 1);
+	o->op = choose_op(w, &to->zone[o->zone]);
+	choose_range(w, &to->zone[o->zone], o);
+	choose_way(w, o);
+	if (ms_one_in(w, w->plan.bad_in))
+		reach_out(w, to, o);
+}
+
+/* Spoil an atomic operation: a word that is not aligned, an operand that is too large, or a region without the right. */
+static void
+spoil_word(struct ms_world *w, const struct as_end *to, struct as_op *o, struct urn_abi_am_cmd *c)
+{
+	switch (ms_upto(w, 3)) {
+	case 0:
+		c->remote += 1 + ms_upto(w, o->len - 1);
+		break;
+	case 1:
+		o->value |= 1ull << 40;
+		break;
+	default:
+		if (o->to == AS_NONE || to->zone[1].access & URN_AM_ACCESS_ATOMIC)
+			break;
+		o->zone = 1;
+		c->key = to->zone[1].key;
+		break;
+	}
+}
+
 /* Make an operation and its command. returns: false: there is no target, or no room for the local
  * bytes */
 static bool
@@ -206,18 +243,17 @@ make(struct ms_world *w, const struct as_end *e, struct as_op *o, struct urn_abi
 		return false;
 	to = &w->as->end[o->to];
 	o->node = (int32_t)to->node;
-	o->zone = 1 + (int32_t)ms_upto(w, AS_ZONES - 1);
-	o->op = choose_op(w, &to->zone[o->zone]);
-	choose_range(w, &to->zone[o->zone], o);
-	choose_way(w, o);
+	if (ms_one_in(w, w->plan.am.atomic_in) && to->ep)
+		as_word_choose(w, to, o);
+	else
+		choose_move(w, to, o);
 	if (!choose_local(w, e, o))
 		return false;
-	if (ms_one_in(w, w->plan.bad_in))
-		reach_out(w, to, o);
 	*c = (struct urn_abi_am_cmd){
 		.op = o->op,
 		.way = o->way,
 		.every = o->every,
+		.flags = ms_one_in(w, w->plan.am.fence_in) ? URN_AM_FENCE : 0,
 		.len = o->len,
 		.qid = to->qid,
 		.remote = as_address(to, o->remote),
@@ -229,6 +265,8 @@ make(struct ms_world *w, const struct as_end *e, struct as_op *o, struct urn_abi
 	memcpy(c->node, w->node[o->node].gid, 16);
 	if (!to->ep) /* closed: its number names nobody */
 		o->to = o->zone = AS_NONE;
+	if (as_is_atomic(o) && o->len == 4 && ms_one_in(w, w->plan.bad_in))
+		spoil_word(w, to, o, c);
 	if (ms_one_in(w, w->plan.bad_in))
 		spoil_target(w, o, c);
 	if (ms_one_in(w, w->plan.bad_in))
@@ -237,11 +275,16 @@ make(struct ms_world *w, const struct as_end *e, struct as_op *o, struct urn_abi
 }
 
 static void
-send(struct ms_node *n, struct as_end *e, const struct urn_abi_am_cmd *c)
+send(struct ms_node *n, struct as_end *e, struct as_op *o, const struct urn_abi_am_cmd *c)
 {
 	struct ms_world *w = n->w;
 
+	o->fence = e->fence;
+	if (c->flags & URN_AM_FENCE)
+		o->fence = e->fence = o->id;
 	urn_am_cmds(e->regs)[e->commands & (e->entries - 1)] = *c;
+	urn_am_operands(e->regs, e->entries)[e->commands & (e->entries - 1)] =
+		(struct urn_abi_am_operand){.value = o->value, .compare = o->compare};
 	atomic_store(&e->regs->client.commands, ++e->commands);
 	n->rung[e->place] = 1;
 	if (!e->under++)
@@ -265,13 +308,17 @@ as_post(struct ms_node *n, struct as_end *e)
 	if (!reserve(w, o))
 		return false;
 	prepare(w, o);
-	send(n, e, &c);
-	w->stats.more[o->op == URN_AM_READ ? AS_READS : AS_WRITES]++;
+	send(n, e, o, &c);
+	w->stats.more[AS_READS] += o->op == URN_AM_READ;
+	w->stats.more[AS_WRITES] += o->op == URN_AM_WRITE;
+	w->stats.more[AS_TAGGED] += o->way == URN_AM_TAGGED;
 	w->stats.more[AS_WRONG] += o->reach != AS_REACH_ALL;
 	ms_trace(w,
 		 "operation %u: end %u %s %u bytes, way %u, every %u, end %d zone %d offset %u, key %llx, "
 		 "local %u%s",
-		 o->id, e->id, o->op == URN_AM_READ ? "reads" : "writes", o->len, o->way, o->every, o->to,
+		 o->id, e->id, o->op == URN_AM_READ	 ? "reads"
+				 : o->op == URN_AM_WRITE ? "writes"
+							 : "changes", o->len, o->way, o->every, o->to,
 		 o->zone, o->remote, (unsigned long long)c.key, o->local,
 		 o->reach == AS_REACH_ALL ? "" : " (wrong)");
 	return true;

@@ -101,9 +101,15 @@ make_region(struct ms_node *n, struct as_end *e, unsigned int zone)
 	int rc;
 
 	choose_parts(w, z);
+	if (zone == AS_WORD_ZONE) {
+		z->parts = 1;
+		z->part[0] = (struct as_part){z->at, z->len};
+	}
 	z->access = ms_one_in(w, 4)   ? URN_AM_ACCESS_READ
 		    : ms_one_in(w, 4) ? URN_AM_ACCESS_WRITE
 				      : URN_AM_ACCESS_ALL;
+	if (zone == AS_WORD_ZONE)
+		z->access = URN_AM_ACCESS_ATOMIC;
 	c.access = z->access;
 	c.n = z->parts;
 	write_list(e, z);

@@ -25,6 +25,9 @@ enum { AFTER = 10 }; /* operations that are well before */
 	X(STALL, "stall", "the doorbells of an endpoint are lost") \
 	X(PACKET, "packet", "a packet of an operation is lost to the pool") \
 	X(REPLY, "reply", "a reply is lost to the pool") \
+	X(ONCE_MORE, "once", "an atomic operation is carried out twice") \
+	X(OLD, "old", "an atomic operation has another old value") \
+	X(FENCE, "fence", "an operation does not wait at a fence") \
 	X(MBUF, "mbuf", "a frame is lost to the pool") \
 	X(UNHEARD, "unheard", "a request is answered, and its handler does not run") \
 	X(HEARD, "heard", "a request's handler runs twice") \
@@ -103,10 +106,27 @@ spoil_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *ev)
 		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_BUSY};
 		o->can |= 1u << URN_AM_BUSY; /* the code alone is no lie */
 	}
-	if (now(w, GRANTED, !done && o->reach != AS_REACH_ALL))
+	if (now(w, GRANTED, !done && o->reach != AS_REACH_ALL && !as_is_atomic(o)))
 		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_DONE, .bytes = o->len};
-	if (now(w, COUNT, ev->bytes != 0))
+	if (now(w, COUNT, ev->bytes != 0 && !as_is_atomic(o)))
 		ev->bytes--;
+	if (now(w, OLD, done && as_is_atomic(o)))
+		ev->bytes += 0x10001;
+}
+
+/* Imitate bugs of atomic operations and fences. */
+static void
+spoil_order(struct ms_world *w, struct as_op *o, bool done)
+{
+	const struct as_end *to = o->to == AS_NONE ? NULL : &w->as->end[o->to];
+	uint32_t open = w->as->first_op;
+
+	if (now(w, ONCE_MORE, done && o->op == URN_AM_FETCH_ADD && to && to->ep))
+		to->mem.at[o->remote] ^= 0x80;
+	while (open < o->id && (w->as->op[open].ended || w->as->op[open].from != o->from))
+		open++;
+	if (now(w, FENCE, open < o->id))
+		o->fence = o->id;
 }
 
 bool
@@ -118,6 +138,7 @@ as_sabotage_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *
 	if (now(w, LOST, true))
 		return false;
 	spoil_memory(w, o, ev->code == URN_AM_DONE);
+	spoil_order(w, o, ev->code == URN_AM_DONE);
 	spoil_event(w, o, ev);
 	return true;
 }
