@@ -182,7 +182,8 @@ take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 	op = &ep->oper[i]; /* there is one: room() counts those in use */
 	memcpy(&op->cmd, urn_am_cmds(ep->regs) + (ep->taken & (ep->entries - 1)),
 	       sizeof(op->cmd)); /* once */
-	op->word = urn_am_operands(ep->regs, ep->entries)[ep->taken & (ep->entries - 1)];
+	if (urn_am_op_is_atomic(op->cmd.op))
+		op->word = urn_am_operands(ep->regs, ep->entries)[ep->taken & (ep->entries - 1)];
 	ep->taken++;
 	/* The client may write the slot anew: release. */
 	atomic_store_explicit(&ep->regs->dp.commands, ep->taken, memory_order_release);

@@ -206,14 +206,14 @@ command(struct fuzz_in *in)
 	struct end *e = &w.end[0];
 	struct urn_abi_am_cmd *c = urn_am_cmds(e->regs) + e->posted % ENTRIES;
 	uint8_t how = fuzz_u8(in);
+	bool atomic = how >> 6 & 1;
 
 	if (e->posted - e->read == ENTRIES)
 		return;
-	*c = (struct urn_abi_am_cmd){.op = 1 + ((how & 1) | (how >> 5 & 2)),
-				     .flags = how >> 6 & (how >> 1) & 1,
+	*c = (struct urn_abi_am_cmd){.op = atomic ? URN_AM_FETCH_ADD + how % 3 : 1 + (how & 1),
 				     .way = how >> 1 & 3,
-				     .len = how >> 6 & 1 ? 4u << (how >> 2 & 1)
-							 : fuzz_u16(in) % MEM,
+				     .flags = how >> 5 & 1,
+				     .len = atomic ? 4u << (how & 1) : fuzz_u16(in) % MEM,
 				     .every = how & 128 ? fuzz_u8(in) : 0,
 				     .id = e->posted};
 	c->qid = qid_of(fuzz_u8(in));

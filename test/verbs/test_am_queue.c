@@ -2,6 +2,8 @@
 /* Queues of events: operations that end while their program sleeps (AM-2, AM-3, AM-11). */
 #include "am_net.h"
 
+#include "am/endpoint.h"
+
 #include "abi/clock.h"
 
 #include <errno.h>
@@ -287,6 +289,25 @@ test_messages_wake(void **state)
 	assert_int_equal(urn_am_queue_destroy(server.q), 0);
 }
 
+/* The dataplane refuses a channel that is not there, and keeps one that an endpoint uses. */
+static void
+test_channels(void **state)
+{
+	struct net *n = *state;
+	struct urn_am_endpoint *ep = n->side[0].ep;
+	struct urn_abi_req open = {.op = URN_CTL_AM_OPEN},
+			   end = {.op = URN_CTL_DESTROY_CHANNEL, .handle = (uint32_t)ep->channel};
+	struct urn_abi_rep rep;
+
+	open.am_open.entries = 4;
+	open.am_open.ranges = 1;
+	open.am_open.pd = ep->pd;
+	open.am_open.channel_fd = 9999;
+	assert_int_equal(urn_msg_dev_call(ep->dev, &open, &rep), EINVAL);
+	assert_non_null(strstr(urn_attach_error(), "channel 9999"));
+	assert_int_equal(urn_msg_dev_call(ep->dev, &end, &rep), EBUSY);
+}
+
 int
 main(void)
 {
@@ -297,7 +318,7 @@ main(void)
 #define BOTH(f) OVER(f, NULL), OVER(f, "socket")
 	const struct CMUnitTest tests[] = {
 		BOTH(test_events),     BOTH(test_queue_bounds),	 BOTH(test_shared),
-		BOTH(test_descriptor), BOTH(test_messages_wake),
+		BOTH(test_descriptor), BOTH(test_messages_wake), OVER(test_channels, "socket"),
 	};
 
 	net_attr.wakes = 1;

@@ -125,7 +125,7 @@ spoil_order(struct ms_world *w, struct as_op *o, bool done)
 		to->mem.at[o->remote] ^= 0x80;
 	while (open < o->id && (w->as->op[open].ended || w->as->op[open].from != o->from))
 		open++;
-	if (now(w, FENCE, open < o->id))
+	if (now(w, FENCE, done && open < o->id))
 		o->fence = o->id;
 }
 
