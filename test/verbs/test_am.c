@@ -340,8 +340,7 @@ test_memory(void **state)
 		op.len = len;
 		op.counter = &counter;
 		for (uint8_t i = 0; i < 8; i++) {
-			/* A write and a read back by each way; the pipelined write has one reply.
-			 */
+			/* A write and a read back by each way; one reply to the pipelined write. */
 			op.way = i / 2 == URN_AM_DIRECT ? URN_AM_PIPELINED : i / 2;
 			op.every = i == 2 ? URN_AM_EVERY_TRANSFER : 0;
 			memset(i % 2 ? a->buf : b->buf + (MEM - len) / 2, 0, len);

@@ -343,6 +343,34 @@ a_silent_reader_delays_no_other(void **state)
 	assert_int_equal(rig.am->tagged->n, 0);
 }
 
+/* An answer without room for its packet waits until a reply of that node is delivered, and nothing
+ * spins meanwhile. */
+static void
+answers_wait_for_room(void **state)
+{
+	struct urn_am_msg r = {.kind = URN_AM_K_READ,
+			       .len = 10,
+			       .addr = (uintptr_t)rig.end[1].mem,
+			       .key = rig.end[1].key},
+			  q = r;
+
+	(void)state;
+	q.kind = URN_AM_K_TAG_WRITE;
+	q.tag = 1;
+	assert_int_equal(rig_forge(&q, rig_qid(2), 77, rig_qid(1)), URN_MSG_DONE);
+	while (rig_forge(&r, rig_qid(2), 77, rig_qid(1)) == URN_MSG_DONE)
+		;
+	q = (struct urn_am_msg){.kind = URN_AM_K_TAG_DATA, .len = 10, .tag = 1, .key = rig_qid(1)};
+	assert_int_equal(rig_forge(&q, rig_qid(2), 77, rig_qid(1)), URN_MSG_DONE);
+	rig_turn(rig.tp->now);
+	assert_int_equal(rig.tp->sched.n, 0);
+	assert_int_equal(rig.held_n, URN_AM_NODE_REPLIES);
+	rig_answer(0, URN_MSG_DONE);
+	rig_turn(rig.tp->now);
+	assert_int_equal(rig.held_n, URN_AM_NODE_REPLIES);
+	assert_int_equal(rig_parsed(rig.held_n - 1).kind, URN_AM_K_TAG_DONE);
+}
+
 /* A target that never answers, and an initiator that goes: both sides end in 10 s. */
 static void
 silence_ends_both_sides(void **state)
@@ -386,6 +414,7 @@ main(void)
 		T(the_rma_queue_has_a_bound),
 		T(writes_and_reads_alternate),
 		T(a_silent_reader_delays_no_other),
+		T(answers_wait_for_room),
 		T(silence_ends_both_sides),
 	};
 
