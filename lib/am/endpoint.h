@@ -98,10 +98,10 @@ struct urn_am_completion {
 	uint64_t serial; /* number of its issue */
 	uint64_t memory; /* target: number and node */
 	uint8_t node[16];
-	uint32_t left;	/* commands that have not ended; 0: free */
-	uint32_t next;	/* next free one; valid when free */
-	uint8_t code;	/* enum urn_am_code of the first error */
-	bool event;	/* the end is an event of the endpoint's queue */
+	uint32_t left; /* commands that have not ended; 0: free */
+	uint32_t next; /* next free one; valid when free */
+	uint8_t code;  /* enum urn_am_code of the first error */
+	bool event;    /* the end is an event of the endpoint's queue */
 };
 
 /* A program that waits for operations; its call is the owner. */

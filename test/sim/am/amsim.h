@@ -34,14 +34,15 @@ enum {
 	AS_ENDS = 8,		 /* endpoints of a node at a time */
 	AS_ZONES = 4,		 /* zones of an end; zone 0 has the local bytes of its operations */
 	AS_SPACE = AS_ZONES - 1, /* zone that is reached without a key */
-	AS_WORD_ZONE = AS_ZONES, /* zone of the words of atomic operations; stays as long as its end */
-	AS_WORDS = 8,		 /* words of 8 or 4 bytes in slots of 8 */
-	AS_PARTS = 6,		 /* ranges of a region */
-	AS_GUARD = 192,		 /* bytes between zones that nobody writes */
-	AS_RANGES = 64,		 /* room for ranges of an endpoint */
-	AS_TALKERS = 3,		 /* programs of a node that send active messages at a time */
-	AS_TALKER_PLACES = 16,	 /* sources of each */
-	AS_NONE = -1,		 /* no end, no zone */
+	AS_WORD_ZONE =
+		AS_ZONES, /* zone of the words of atomic operations; stays as long as its end */
+	AS_WORDS = 8,	  /* words of 8 or 4 bytes in slots of 8 */
+	AS_PARTS = 6,	  /* ranges of a region */
+	AS_GUARD = 192,	  /* bytes between zones that nobody writes */
+	AS_RANGES = 64,	  /* room for ranges of an endpoint */
+	AS_TALKERS = 3,	  /* programs of a node that send active messages at a time */
+	AS_TALKER_PLACES = 16, /* sources of each */
+	AS_NONE = -1,	       /* no end, no zone */
 };
 
 /* X(id, name): figures of a run */
@@ -118,10 +119,10 @@ struct as_end {
 	struct as_mem mem;
 	struct as_zone zone[AS_ZONES + 1];
 	uint64_t first[AS_WORDS], last[AS_WORDS]; /* values of words at its start and end */
-	uint32_t fence; /* operation with the last fence; 0: none */
-	uint32_t commands, events; /* written; read */
-	uint32_t under;		   /* operations without an event */
-	uint64_t post_at, read_at; /* ns: next actions */
+	uint32_t fence;				  /* operation with the last fence; 0: none */
+	uint32_t commands, events;		  /* written; read */
+	uint32_t under;				  /* operations without an event */
+	uint64_t post_at, read_at;		  /* ns: next actions */
 	uint64_t progress;	 /* ns: when an event was read last, or the first command posted */
 	uint64_t opened, closed; /* ns; MS_NEVER: not yet */
 	bool unread;		 /* the program leaves its events alone for long */
@@ -133,26 +134,26 @@ enum as_reach { AS_REACH_NONE, AS_REACH_SOME, AS_REACH_ALL };
 /* An operation. */
 struct as_op {
 	uint32_t id;
-	uint32_t from;	  /* end */
-	int32_t to, zone; /* end and its zone; AS_NONE: none */
-	int32_t node;	  /* target node; AS_NONE: none */
+	uint32_t from;		/* end */
+	int32_t to, zone;	/* end and its zone; AS_NONE: none */
+	int32_t node;		/* target node; AS_NONE: none */
 	uint8_t op, way, every; /* those of the command */
-	uint8_t reach;	  /* enum as_reach */
-	uint8_t code;	  /* code of the event; valid with ended */
+	uint8_t reach;		/* enum as_reach */
+	uint8_t code;		/* code of the event; valid with ended */
 	uint32_t len;
-	uint32_t remote, local; /* offsets in the memories of `to` and `from`; valid with has_* */
-	uint32_t can;		/* bits by enum urn_am_code: these codes would be true */
-	uint32_t chunk;		/* bytes that are moved or not, as a whole */
-	uint64_t posted;	/* ns */
-	uint64_t bytes;		/* bytes by the event */
-	uint8_t *want;		/* read: bytes that are to come; owner */
-	uint32_t sure, perhaps; /* bytes that were new when the memory was looked at last; bytes
-				   that cannot be told */
-	uint32_t word;		/* atomic operation: index of the word */
+	uint32_t remote, local;	 /* offsets in the memories of `to` and `from`; valid with has_* */
+	uint32_t can;		 /* bits by enum urn_am_code: these codes would be true */
+	uint32_t chunk;		 /* bytes that are moved or not, as a whole */
+	uint64_t posted;	 /* ns */
+	uint64_t bytes;		 /* bytes by the event */
+	uint8_t *want;		 /* read: bytes that are to come; owner */
+	uint32_t sure, perhaps;	 /* bytes that were new when the memory was looked at last; bytes
+				    that cannot be told */
+	uint32_t word;		 /* atomic operation: index of the word */
 	uint64_t value, compare; /* operands, likewise */
-	bool unknown;		/* likewise: nobody knows whether it was carried out */
-	uint32_t fence;		/* operations of its end before this one end before it starts */
-	bool sane;		/* the initiator has nothing against it */
+	bool unknown;		 /* likewise: nobody knows whether it was carried out */
+	uint32_t fence;		 /* operations of its end before this one end before it starts */
+	bool sane;		 /* the initiator has nothing against it */
 	bool has_remote, has_local; /* its ranges are reserved */
 	bool ended, orphan;	    /* it has its event; its end was closed before */
 	bool frozen;		    /* the target's memory cannot change by it any more */

@@ -22,7 +22,8 @@ lay_out(struct ms_world *w, struct as_end *e)
 		at += z->len + AS_GUARD + (uint32_t)ms_upto(w, 64);
 	}
 	at = RTE_ALIGN_CEIL(at, 8u);
-	e->zone[AS_WORD_ZONE] = (struct as_zone){.at = at, .len = 8 * AS_WORDS, .split = 8 * AS_WORDS};
+	e->zone[AS_WORD_ZONE] =
+		(struct as_zone){.at = at, .len = 8 * AS_WORDS, .split = 8 * AS_WORDS};
 	as_mem_make(w, &e->mem, at + 8 * AS_WORDS + AS_GUARD, 0x40000000u + e->id);
 	e->iova = (1 + ms_upto(w, 1000)) << 32 | 8 * ms_upto(w, 512);
 }

@@ -162,7 +162,8 @@ judge_target(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c
 		return;
 	o->can |= BIT(URN_AM_RANGE);
 	/* The request of a tagged transfer is for all bytes, or is refused (AM-7). */
-	o->reach = o->reach == AS_REACH_NONE || o->way == URN_AM_TAGGED ? AS_REACH_NONE : AS_REACH_SOME;
+	o->reach = o->reach == AS_REACH_NONE || o->way == URN_AM_TAGGED ? AS_REACH_NONE
+									: AS_REACH_SOME;
 }
 
 /* True when the command makes no sense (abi/am.h). */
@@ -173,8 +174,8 @@ is_nonsense(const struct ms_world *w, const struct urn_abi_am_cmd *c)
 
 	return c->op < URN_AM_WRITE || c->op > URN_AM_COMPARE_SWAP || c->way >= URN_AM_WAYS ||
 	       (c->flags & ~URN_AM_FENCE) ||
-	       (c->every && (c->op != URN_AM_WRITE ||
-			     (c->way != URN_AM_AUTO && c->way != URN_AM_PIPELINED))) ||
+	       (c->every &&
+		(c->op != URN_AM_WRITE || (c->way != URN_AM_AUTO && c->way != URN_AM_PIPELINED))) ||
 	       !c->len || c->len > URN_AM_LEN_MAX || c->qid >> 62 != 3 ||
 	       memcmp(c->node, none, 16) == 0 || c->remote > UINT64_MAX - (c->len - 1) ||
 	       (c->way == URN_AM_DIRECT && c->len > ((w->plan.mtu - 64) & ~7u));
@@ -328,7 +329,8 @@ as_judge_event(struct ms_world *w, struct as_op *o, const struct urn_abi_am_even
 	uint8_t code = ev->code & (uint8_t)~URN_AM_MAY_BE_THERE;
 	bool may_be = ev->code & URN_AM_MAY_BE_THERE;
 
-	if (ev->rsvd[0] || ev->rsvd[1] || ev->rsvd[2] || code >= URN_AM_CODES || (ev->bytes > o->len && !as_is_atomic(o)))
+	if (ev->rsvd[0] || ev->rsvd[1] || ev->rsvd[2] || code >= URN_AM_CODES ||
+	    (ev->bytes > o->len && !as_is_atomic(o)))
 		ms_fail(w, "operation %u: the event makes no sense: code %u, %llu bytes", o->id,
 			ev->code, (unsigned long long)ev->bytes);
 	if (o->ended)

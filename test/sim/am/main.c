@@ -157,8 +157,8 @@ settle(struct ms_world *w)
 
 		w->stats.more[AS_RETRIES] += c[URN_C_AM_RETRIES];
 		if (c[URN_C_DROP_AM_FORMAT] || c[URN_C_AM_BAD_RING])
-			ms_fail(w, "node %u: %llu packets were malformed, %llu rings made no sense", i,
-				(unsigned long long)c[URN_C_DROP_AM_FORMAT],
+			ms_fail(w, "node %u: %llu packets were malformed, %llu rings made no sense",
+				i, (unsigned long long)c[URN_C_DROP_AM_FORMAT],
 				(unsigned long long)c[URN_C_AM_BAD_RING]);
 	}
 }
@@ -181,10 +181,10 @@ left(struct ms_node *n)
 	if (am->outs || am->replies || !TAILQ_EMPTY(&am->late))
 		ms_fail(n->w, "node %u: %u packets and %u replies of remote memory are left", n->id,
 			am->outs, am->replies);
-	if (am->tagged->n || am->tagged->early_n || am->tagged->turns || am->tagged->queue.writes_n ||
-	    am->tagged->queue.reads_n)
-		ms_fail(n->w, "node %u: %u transfers and %u early packets are left", n->id, am->tagged->n,
-			am->tagged->early_n);
+	if (am->tagged->n || am->tagged->early_n || am->tagged->turns ||
+	    am->tagged->queue.writes_n || am->tagged->queue.reads_n)
+		ms_fail(n->w, "node %u: %u transfers and %u early packets are left", n->id,
+			am->tagged->n, am->tagged->early_n);
 	for (unsigned int i = 0; i < URN_AM_NODES; i++)
 		if (am->node[i])
 			ms_fail(n->w, "node %u: %u replies to a node are left", n->id, am->node[i]);

@@ -210,7 +210,8 @@ choose_move(struct ms_world *w, const struct as_end *to, struct as_op *o)
 		reach_out(w, to, o);
 }
 
-/* Spoil an atomic operation: a word that is not aligned, an operand that is too large, or a region without the right. */
+/* Spoil an atomic operation: a word that is not aligned, an operand that is too large, or a region
+ * without the right. */
 static void
 spoil_word(struct ms_world *w, const struct as_end *to, struct as_op *o, struct urn_abi_am_cmd *c)
 {
@@ -314,12 +315,14 @@ as_post(struct ms_node *n, struct as_end *e)
 	w->stats.more[AS_TAGGED] += o->way == URN_AM_TAGGED;
 	w->stats.more[AS_WRONG] += o->reach != AS_REACH_ALL;
 	ms_trace(w,
-		 "operation %u: end %u %s %u bytes, way %u, every %u, end %d zone %d offset %u, key %llx, "
+		 "operation %u: end %u %s %u bytes, way %u, every %u, end %d zone %d offset %u, "
+		 "key %llx, "
 		 "local %u%s",
-		 o->id, e->id, o->op == URN_AM_READ	 ? "reads"
-				 : o->op == URN_AM_WRITE ? "writes"
-							 : "changes", o->len, o->way, o->every, o->to,
-		 o->zone, o->remote, (unsigned long long)c.key, o->local,
-		 o->reach == AS_REACH_ALL ? "" : " (wrong)");
+		 o->id, e->id,
+		 o->op == URN_AM_READ	 ? "reads"
+		 : o->op == URN_AM_WRITE ? "writes"
+					 : "changes",
+		 o->len, o->way, o->every, o->to, o->zone, o->remote, (unsigned long long)c.key,
+		 o->local, o->reach == AS_REACH_ALL ? "" : " (wrong)");
 	return true;
 }

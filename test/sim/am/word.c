@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The oracle of atomic operations and fences. Each end has some words in a region of their own. Words
- * of one half are only added to, by 1; in the others each operation stores a value that no other
- * stores. Operations that ended with "may be there", and those whose end was closed, were carried out
- * or not:
+ * The oracle of atomic operations and fences. Each end has some words in a region of their own.
+ * Words of one half are only added to, by 1; in the others each operation stores a value that no
+ * other stores. Operations that ended with "may be there", and those whose end was closed, were
+ * carried out or not:
  *
- *   add    old values differ; the sum is the number of operations that were done, or up to that of all
- *   swap   an old value is the first one, or was stored by an operation that may have been carried
- *          out; no value is taken twice; the last value was not taken
+ *   add    old values differ; the sum is the number of operations that were done, or up to that of
+ * all swap   an old value is the first one, or was stored by an operation that may have been
+ * carried out; no value is taken twice; the last value was not taken
  */
 #include "amsim.h"
 
@@ -84,7 +84,8 @@ void
 as_word_event(struct ms_world *w, struct as_op *o, const struct urn_abi_am_event *ev)
 {
 	if (o->code != URN_AM_DONE && ev->bytes)
-		ms_fail(w, "operation %u failed, and has the old value %llx", o->id, (unsigned long long)ev->bytes);
+		ms_fail(w, "operation %u failed, and has the old value %llx", o->id,
+			(unsigned long long)ev->bytes);
 	if (o->len == 4 && ev->bytes >> 32)
 		ms_fail(w, "operation %u has an old value of more than 4 bytes", o->id);
 	o->bytes = ev->bytes;
@@ -112,14 +113,16 @@ may_have_stored(const struct as_op *o)
 static bool
 is_of(const struct as_op *o, const struct as_end *e, uint32_t word)
 {
-	return o->to == (int32_t)e->id && o->zone == AS_WORD_ZONE && o->reach == AS_REACH_ALL && o->word == word;
+	return o->to == (int32_t)e->id && o->zone == AS_WORD_ZONE && o->reach == AS_REACH_ALL &&
+	       o->word == word;
 }
 
 static void
 judge_sum(struct ms_world *w, const struct as_end *e, uint32_t word)
 {
 	const struct as_sim *s = w->as;
-	uint64_t mask = is_short(word) ? UINT32_MAX : UINT64_MAX, sum = (e->last[word] - e->first[word]) & mask;
+	uint64_t mask = is_short(word) ? UINT32_MAX : UINT64_MAX,
+		 sum = (e->last[word] - e->first[word]) & mask;
 	uint32_t done = 0, maybe = 0;
 
 	for (uint32_t i = 0; i < s->ops; i++) {
@@ -133,12 +136,14 @@ judge_sum(struct ms_world *w, const struct as_end *e, uint32_t word)
 			ms_fail(w, "operation %u: word %u of end %u never was %llx", i, word, e->id,
 				(unsigned long long)o->bytes);
 		for (uint32_t k = 0; k < i && is_done(o); k++)
-			if (is_of(&s->op[k], e, word) && is_done(&s->op[k]) && s->op[k].bytes == o->bytes)
+			if (is_of(&s->op[k], e, word) && is_done(&s->op[k]) &&
+			    s->op[k].bytes == o->bytes)
 				ms_fail(w, "operations %u and %u have the same old value", k, i);
 	}
 	if (sum < done || sum > (uint64_t)done + maybe)
-		ms_fail(w, "word %u of end %u: the sum is %llu of %u operations, %u of them unknown", word, e->id,
-			(unsigned long long)sum, done + maybe, maybe);
+		ms_fail(w,
+			"word %u of end %u: the sum is %llu of %u operations, %u of them unknown",
+			word, e->id, (unsigned long long)sum, done + maybe, maybe);
 }
 
 /* An old value must have been there; nobody else may have taken it. */
@@ -154,14 +159,16 @@ judge_old(struct ms_world *w, const struct as_end *e, const struct as_op *o)
 		if (by == o || !is_of(by, e, o->word))
 			continue;
 		there |= by->value == o->bytes && may_have_stored(by);
-		if (is_done(by) && may_have_stored(by) && may_have_stored(o) && by->bytes == o->bytes)
+		if (is_done(by) && may_have_stored(by) && may_have_stored(o) &&
+		    by->bytes == o->bytes)
 			ms_fail(w, "operations %u and %u took the same value", o->id, i);
 	}
 	if (!there)
 		ms_fail(w, "operation %u: word %u of end %u never was %llx", o->id, o->word, e->id,
 			(unsigned long long)o->bytes);
 	if (may_have_stored(o) && o->bytes == e->last[o->word])
-		ms_fail(w, "operation %u: word %u of end %u has again the value before", o->id, o->word, e->id);
+		ms_fail(w, "operation %u: word %u of end %u has again the value before", o->id,
+			o->word, e->id);
 }
 
 static void
@@ -180,7 +187,8 @@ judge_swaps(struct ms_world *w, const struct as_end *e, uint32_t word)
 			judge_old(w, e, o);
 	}
 	if (!there)
-		ms_fail(w, "word %u of end %u: nobody stored %llx", word, e->id, (unsigned long long)e->last[word]);
+		ms_fail(w, "word %u of end %u: nobody stored %llx", word, e->id,
+			(unsigned long long)e->last[word]);
 }
 
 void
@@ -207,6 +215,8 @@ as_fence_event(struct ms_world *w, const struct as_op *o)
 		return;
 	for (uint32_t i = s->first_op; i < o->fence; i++)
 		if (s->op[i].from == o->from && !s->op[i].ended)
-			ms_fail(w, "operation %u ended before operation %u, which a fence before %u waits for", o->id, i,
-				o->fence);
+			ms_fail(w,
+				"operation %u ended before operation %u, which a fence before %u "
+				"waits for",
+				o->id, i, o->fence);
 }

@@ -60,7 +60,7 @@ struct ms_am_plan {
 	uint32_t answer_ms;	/* ms that a request waits for its answer */
 	uint32_t atomic_in;	/* operations that are atomic */
 	uint32_t fence_in;	/* operations with a fence */
-	uint32_t tagged_from;   /* bytes from which AUTO is tagged */
+	uint32_t tagged_from;	/* bytes from which AUTO is tagged */
 	bool reads;		/* reads alone, many at a time */
 };
 
