@@ -161,15 +161,28 @@ refuse_late(struct urn_tp *tp, struct urn_am_out *o)
 	urn_am_reply_send(tp, o);
 }
 
+/*
+ * True when the reply is to be sent once more: the initiator has no room to put the parts of a long
+ * reply together, or the flow was made for an earlier life of the initiator's node. A reply that
+ * comes twice is refused there. code: enum urn_msg_code
+ */
+static bool
+is_tried_again(const struct urn_tp *tp, const struct urn_am_out *o, uint8_t code)
+{
+	uint8_t kind = code & (uint8_t)~URN_MSG_MAY_BE_THERE;
+
+	return (kind == URN_MSG_BUSY || kind == URN_MSG_RESTARTED) &&
+	       tp->now - o->at < URN_AM_REPLY_NS;
+}
+
 void
 urn_am_reply_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 {
 	struct urn_am *am = urn_am_of(tp);
 
 	o->flags &= (uint8_t)~URN_AM_OUT_FLOW;
-	/* BUSY: the initiator has no room to put the parts of a long reply together. */
-	if (code == URN_MSG_BUSY &&
-	    (!(o->flags & URN_AM_OUT_BACK) || urn_am_back_answered(tp, o, code))) {
+	if (is_tried_again(tp, o, code) &&
+	    (!(o->flags & URN_AM_OUT_BACK) || urn_am_back_answered(tp, o, URN_MSG_BUSY))) {
 		urn_am_reply_send(tp, o);
 	} else if (likely(code == URN_MSG_DONE)) {
 		if (o->flags & URN_AM_OUT_BACK)

@@ -63,13 +63,13 @@ struct urn_am_hdr {
 	uint8_t kind;	/* enum urn_am_kind */
 	uint8_t code;	/* ERROR, TAG_ERROR, TAG_CANCEL: enum urn_am_code, not DONE; else 0 */
 	uint16_t flags; /* 0; none is known */
-	uint32_t len;	/* bytes of memory, 1 to URN_AM_CHUNK_MAX, ATOMIC: 4 or 8; replies: as in the
-			   message that they answer; TAG_WRITE, TAG_READ, TAG_DONE, TAG_ERROR, TAG_CANCEL: bytes of
-			   the operation, 1 to URN_AM_TOTAL_MAX */
-	uint64_t tag;	/* number of the message, or of the operation; replies: likewise, of what
-			   they answer */
-	uint64_t addr; /* WRITE, READ, ATOMIC, PART, TAG_WRITE, TAG_READ: first byte in the target's memory;
-			  TAG_DATA, TAG_BACK: bytes of the operation before these; TAG_DONE,
+	uint32_t len;  /* bytes of memory, 1 to URN_AM_CHUNK_MAX, ATOMIC: 4 or 8; replies: as in the
+			  message that they answer; TAG_WRITE, TAG_READ, TAG_DONE, TAG_ERROR,
+			  TAG_CANCEL: bytes of the operation, 1 to URN_AM_TOTAL_MAX */
+	uint64_t tag;  /* number of the message, or of the operation; replies: likewise, of what
+			  they answer */
+	uint64_t addr; /* WRITE, READ, ATOMIC, PART, TAG_WRITE, TAG_READ: first byte in the target's
+			  memory; TAG_DATA, TAG_BACK: bytes of the operation before these; TAG_DONE,
 			  TAG_ERROR: bytes placed; else 0 */
 	uint64_t key;  /* likewise: access key, 0: none; TAG_DATA, TAG_BACK: number of the endpoint
 			  that it is for (AM-10); else 0 */

@@ -35,6 +35,10 @@ enum {
 	URN_AM_RETRY_US = 1000,
 	URN_AM_REQUEST_TRIES = 10000, /* while the target's queue is full: 10 s */
 	URN_AM_REPLY_TRIES = 100,     /* an honest requester has room */
+	/* Errors after which the dataplane sends a message again. RESTARTED: the flow led to an
+	 * earlier life of the node. */
+	URN_AM_RETRY_KINDS =
+		URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
 };
 _Static_assert(1 << URN_AM_SLOT_BITS == URN_AM_REQUESTS_MAX, "number of a request");
 
@@ -71,8 +75,11 @@ struct urn_am_asked {
 /* A set that sends. */
 struct urn_am_lane {
 	struct urn_register_set set;
-	uint64_t number; /* number of the request that is on its way; 0: a reply, or none */
-	bool busy;	 /* a message's answer was not looked at yet */
+	struct urn_msg_to to; /* where the last message went */
+	uint32_t len;	      /* bytes of the last message, which the buffer of the set still has */
+	uint64_t number;      /* number of the request that is on its way; 0: a reply, or none */
+	bool busy;	      /* a message's answer was not looked at yet */
+	bool again;	      /* the last message was sent twice */
 };
 
 /* A command under way. */
@@ -93,10 +100,10 @@ struct urn_am_completion {
 	uint64_t serial; /* number of its issue */
 	uint64_t memory; /* target: number and node */
 	uint8_t node[16];
-	uint32_t left;	/* commands that have not ended; 0: free */
-	uint32_t next;	/* next free one; valid when free */
-	uint8_t code;	/* enum urn_am_code of the first error */
-	bool event;	/* the end is an event of the endpoint's queue */
+	uint32_t left; /* commands that have not ended; 0: free */
+	uint32_t next; /* next free one; valid when free */
+	uint8_t code;  /* enum urn_am_code of the first error */
+	bool event;    /* the end is an event of the endpoint's queue */
 };
 
 /* A program that waits for operations; its call is the owner. */

@@ -40,9 +40,13 @@ urn_am_send(struct urn_am_lane *lane, const struct urn_msg_to *to, const struct 
 	if (len > 0)
 		memcpy(at + size, data, len);
 	err = urn_msg_set_send(&lane->set, to, at, size + len);
-	if (err == 0)
-		lane->busy = true;
-	return err;
+	if (err != 0)
+		return err;
+	lane->to = *to;
+	lane->len = size + len;
+	lane->busy = true;
+	lane->again = false;
+	return 0;
 }
 
 /* Check what a message is to be made of. returns: 0, or an errno value with its text */
@@ -108,7 +112,7 @@ urn_am_do_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, u
 	struct urn_msg_to target = {.qid = to->requests,
 				    .retry_us = URN_AM_RETRY_US,
 				    .retries = URN_AM_REQUEST_TRIES,
-				    .retry_kinds = URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY};
+				    .retry_kinds = URN_AM_RETRY_KINDS};
 	struct urn_am_lane *lane = urn_am_idle_lane(ep->out);
 	struct urn_am_asked *a;
 	int err;

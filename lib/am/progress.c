@@ -112,6 +112,19 @@ urn_am_look_out(struct urn_am_endpoint *ep)
 	return n;
 }
 
+/*
+ * Send a reply once more, whose flow led to an earlier life of the requester's node. A requester
+ * takes one reply, so the reply may have come after all. returns: true: the reply is on its way
+ */
+static bool
+urn_am_reply_again(struct urn_am_lane *l, uint8_t code)
+{
+	if ((code & ~URN_MSG_MAY_BE_THERE) != URN_MSG_RESTARTED || l->again)
+		return false;
+	l->again = true;
+	return urn_msg_set_send(&l->set, &l->to, urn_msg_set_buffer(&l->set), l->len) == 0;
+}
+
 /* Look at the lanes of replies. */
 static void
 urn_am_look_back(struct urn_am_endpoint *ep)
@@ -122,7 +135,7 @@ urn_am_look_back(struct urn_am_endpoint *ep)
 		struct urn_am_lane *l = &ep->back[i];
 		uint8_t code = l->busy ? urn_msg_set_status(&l->set) : (uint8_t)URN_MSG_PENDING;
 
-		if (code == URN_MSG_PENDING)
+		if (code == URN_MSG_PENDING || urn_am_reply_again(l, code))
 			continue;
 		l->busy = false;
 		if (code != URN_MSG_DONE)
@@ -249,11 +262,10 @@ urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg, struc
 		return 0;
 	}
 	ep->lane = lane;
-	ep->asker =
-		(struct urn_msg_to){.qid = p.head.reply_to,
-				    .retry_us = URN_AM_RETRY_US,
-				    .retries = URN_AM_REPLY_TRIES,
-				    .retry_kinds = URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY};
+	ep->asker = (struct urn_msg_to){.qid = p.head.reply_to,
+					.retry_us = URN_AM_RETRY_US,
+					.retries = URN_AM_REPLY_TRIES,
+					.retry_kinds = URN_AM_RETRY_KINDS};
 	memcpy(ep->asker.node, msg->node, sizeof(ep->asker.node));
 	ep->asker_number = p.head.number;
 	h = urn_am_handler_of(ep, p.head.handler);

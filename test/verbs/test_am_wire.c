@@ -22,7 +22,7 @@
 enum { BLOCK = 128 * 1024, BLOCKS = 16, MEM = 2 * BLOCK * BLOCKS, WAIT_MS = 60000 };
 
 /* A program on a node: blocks to send or to be read, and behind them those that are filled. */
-struct side {
+struct wire_side {
 	struct urn_msg_dev *dev;
 	struct urn_am_endpoint *ep;
 	struct urn_am_address address;
@@ -32,7 +32,7 @@ struct side {
 };
 
 static void
-open_side(struct rig *r, unsigned int node, struct side *s)
+open_side(struct rig *r, unsigned int node, struct wire_side *s)
 {
 	struct urn_err err;
 	struct urn_am_part part;
@@ -50,7 +50,7 @@ open_side(struct rig *r, unsigned int node, struct side *s)
 }
 
 static void
-close_side(struct side *s)
+close_side(struct wire_side *s)
 {
 	(void)urn_am_memory_remove(s->ep, &s->memory);
 	urn_am_endpoint_destroy(s->ep);
@@ -60,7 +60,7 @@ close_side(struct side *s)
 
 /* Every second block is written by its owner, the others are read by the other side. */
 static void
-move(struct side *me, struct side *other, unsigned int block, uint8_t way, uint8_t every)
+move(struct wire_side *me, struct wire_side *other, unsigned int block, uint8_t way, uint8_t every)
 {
 	bool write = block % 2 == 0;
 	uint64_t from = (uint64_t)block * BLOCK, to = from + (uint64_t)BLOCKS * BLOCK;
@@ -78,7 +78,7 @@ move(struct side *me, struct side *other, unsigned int block, uint8_t way, uint8
 }
 
 static void
-check(const struct side *at, const struct side *of)
+check(const struct wire_side *at, const struct wire_side *of)
 {
 	for (unsigned int b = 0; b < BLOCKS; b++)
 		assert_memory_equal(at->buf + (BLOCKS + b) * (size_t)BLOCK,
@@ -88,7 +88,7 @@ check(const struct side *at, const struct side *of)
 static void
 move_all(const struct rig_config *cfg, uint8_t way, uint8_t every)
 {
-	struct side side[2] = {{.done = 0}, {.done = 0}};
+	struct wire_side side[2] = {{.done = 0}, {.done = 0}};
 	uint64_t end = urn_clock_ms() + WAIT_MS;
 	struct rig rig;
 

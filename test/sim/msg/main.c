@@ -1,30 +1,93 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* urnic-msg-sim: run seeds of simulated messages, in one process or several that share the seeds. */
+/* urnic-msg-sim: boxes as the load of nodes. */
 #include "msgsim.h"
 
-#include "seeds.h"
-
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { MOST_FAILED = 10, EXIT_USAGE = 2, RUN = 0, DONE, WRONG };
+static void
+open_load(struct ms_world *w)
+{
+	w->boxes = 0;
+	w->box_room = w->plan.nodes * w->plan.sets * 4 + 1000;
+	w->mail = calloc(w->plan.messages, sizeof(*w->mail));
+	w->box = calloc(w->box_room, sizeof(*w->box));
+	if (!w->mail || !w->box)
+		ms_fail(w, "no memory");
+}
 
-struct options {
-	struct seeds seeds;
-	const struct ms_scenario *sc; /* NULL: all */
-	uint32_t jobs;
-	bool trace, list, keep_going;
-};
+static void
+close_load(struct ms_world *w)
+{
+	free(w->mail);
+	free(w->box);
+	w->mail = NULL;
+	w->box = NULL;
+}
 
-/* Totals of a worker, written to a pipe in one piece. */
-struct ms_totals {
-	uint64_t seeds, failed;
-	struct ms_stats stats;
-};
+static void
+up(struct ms_node *n)
+{
+	for (unsigned int i = 0; i < n->w->plan.sets; i++)
+		ms_box_open(n, i);
+}
+
+static void
+down(struct ms_node *n)
+{
+	for (unsigned int i = 0; i < MS_SETS; i++)
+		if (n->box[i] != UINT32_MAX)
+			ms_box_close(n, i);
+}
+
+static struct urn_source *
+source(struct ms_node *n, unsigned int place)
+{
+	struct ms_box *b = ms_box_at(n, place);
+
+	return b ? urn_msg_source(b->set) : NULL;
+}
+
+static void
+close_one(struct ms_world *w)
+{
+	struct ms_node *n = ms_any_node(w);
+	unsigned int place = (unsigned int)ms_upto(w, w->plan.sets);
+
+	if (!n->tp || n->box[place] == UINT32_MAX)
+		return;
+	ms_box_close(n, place);
+	w->stats.closes++;
+	if (!ms_one_in(w, 8))
+		ms_box_open(n, place);
+}
+
+/* A reader that sleeps while messages wait was not woken. */
+static void
+check_sleepers(struct ms_world *w)
+{
+	for (uint32_t i = 0; i < w->boxes; i++) {
+		const struct ms_box *b = &w->box[i];
+
+		if (b->set && b->armed && !b->scribbles &&
+		    atomic_load(&b->regs->rstat.tail) != b->head)
+			ms_fail(w, "box %u sleeps, and was not woken", i);
+	}
+}
+
+static void
+finish(struct ms_world *w)
+{
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		down(&w->node[i]);
+	ms_judge_end(w);
+}
+
+/* Flows and their packets are looked at for every load. */
+static void
+left(struct ms_node *n)
+{
+	(void)n;
+}
 
 static const char help[] =
 	"usage: urnic-msg-sim [option...]\n"
@@ -34,194 +97,27 @@ static const char help[] =
 	"its answer, and the answer must be true.\n"
 	"\n";
 
-static const char help_end[] = "\nExits 0 when every seed passed, 1 when one failed, 2 when the command line is wrong.\n";
-
-static const struct ms_scenario *
-find(const char *name)
-{
-	for (unsigned int i = 0; i < ms_scenario_count; i++)
-		if (strcmp(ms_scenarios[i].name, name) == 0)
-			return &ms_scenarios[i];
-	return NULL;
-}
-
-static int
-take_scenario(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
-{
-	struct options *o = to;
-
-	(void)row;
-	o->sc = find(arg);
-	return seeds_scenario(o->sc, arg, err);
-}
-
-#define O(field) offsetof(struct options, field)
-static const struct urn_option rows[] = {
-	SEEDS_OPTION(struct options, seeds),
-	{"scenario", "NAME", "scenario to run, or all (all); --list has the names", take_scenario},
-	{"trace", NULL, "print all that happens", urn_take_flag, O(trace)},
-	SEEDS_OPTION_KEEP_GOING(struct options, keep_going),
-	SEEDS_OPTION_JOBS(struct options, jobs),
-	{"list", NULL, "print the scenarios", urn_take_flag, O(list)},
-};
-
-static const struct urn_options table = {rows, RTE_DIM(rows), 20, "--help"};
-
-static int
-parse(int argc, char **argv, struct options *o)
-{
-	struct urn_err err;
-	uint64_t given;
-
-	*o = (struct options){.seeds = {1, 100}, .jobs = 1};
-	switch (urn_options_parse(&table, argc, argv, o, &given, &err)) {
-	case URN_OPTIONS_HELP:
-		fputs(help, stdout);
-		urn_options_help(&table, stdout);
-		fputs(help_end, stdout);
-		return DONE;
-	case URN_OPTIONS_VERSION:
-		puts("urnic-msg-sim " URN_VERSION);
-		return DONE;
-	case URN_OPTIONS_BAD:
-		seeds_refuse("urnic-msg-sim", &err);
-		return WRONG;
-	case URN_OPTIONS_RUN:
-		break;
-	}
-	if (optind < argc) {
-		fprintf(stderr, "urnic-msg-sim: '%s' is not an option; see --help\n", argv[optind]);
-		return WRONG;
-	}
-	if (!o->list)
-		return RUN;
-	puts("scenarios:");
-	for (unsigned int i = 0; i < ms_scenario_count; i++)
-		printf("  %-10s %s\n", ms_scenarios[i].name, ms_scenarios[i].text);
-	return DONE;
-}
-
-/* Hashes are added up, so that the order of the seeds does not matter. */
-static void
-add(struct ms_totals *t, const struct ms_totals *more)
-{
-	uint64_t *to = (uint64_t *)t;
-	const uint64_t *from = (const uint64_t *)more;
-
-	uint64_t p99 = RTE_MAX(t->stats.p99_ppm, more->stats.p99_ppm);
-
-	for (size_t i = 0; i < sizeof(*t) / sizeof(uint64_t); i++)
-		to[i] += from[i];
-	t->stats.p99_ppm = p99;
-}
-
-static void
-run_seed(struct ms_world *w, const struct options *o, const struct ms_scenario *sc, uint64_t seed, struct ms_totals *t)
-{
-	bool ok = ms_run(w, sc, seed, o->trace ? stdout : NULL);
-	struct ms_totals one = {.seeds = 1, .failed = !ok, .stats = w->stats};
-
-	add(t, &one);
-	if (ok)
-		return;
-	fflush(stdout);
-	fprintf(stderr,
-		"urnic-msg-sim: %s, seed %llu failed: %s\n  again: urnic-msg-sim --scenario %s --seeds %llu --trace\n",
-		sc->name, (unsigned long long)seed, w->why, sc->name, (unsigned long long)seed);
-}
-
-/* Run the seeds of one worker. */
-static int
-work(const struct options *o, unsigned int worker, struct ms_totals *t)
-{
-	struct ms_world *w = ms_world_new("urnic-msg-sim");
-
-	if (!w)
-		return EXIT_FAILURE;
-	for (uint64_t seed = o->seeds.first + worker; seed <= o->seeds.last; seed += o->jobs)
-		for (unsigned int i = 0; i < ms_scenario_count; i++) {
-			if (o->sc && o->sc != &ms_scenarios[i])
-				continue;
-			run_seed(w, o, &ms_scenarios[i], seed, t);
-			/* Packets of a run that failed are not given back. */
-			if (t->failed && (!o->keep_going || t->failed >= MOST_FAILED))
-				goto out;
-		}
-out:
-	ms_world_free(w);
-	return EXIT_SUCCESS;
-}
-
-static int
-run_jobs(const struct options *o, struct ms_totals *t)
-{
-	struct ms_totals one;
-	int fd[2], bad = 0, status;
-
-	if (o->jobs == 1)
-		return work(o, 0, t);
-	if (pipe(fd) != 0)
-		return EXIT_FAILURE;
-	for (unsigned int i = 0; i < o->jobs; i++) {
-		pid_t pid = fork();
-
-		if (pid < 0)
-			return EXIT_FAILURE;
-		if (pid)
-			continue;
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		memset(&one, 0, sizeof(one));
-		status = work(o, i, &one);
-		if (write(fd[1], &one, sizeof(one)) != sizeof(one))
-			status = EXIT_FAILURE;
-		exit(status);
-	}
-	close(fd[1]);
-	while (read(fd[0], &one, sizeof(one)) == sizeof(one))
-		add(t, &one);
-	while (wait(&status) > 0)
-		bad |= status;
-	close(fd[0]);
-	return bad ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
-static void
-print(const struct options *o, const struct ms_totals *t, double seconds)
-{
-	const struct ms_stats *s = &t->stats;
-
-	printf("%s: %llu runs in %.1f s, %llu messages, %llu done, %llu errors (%llu may be "
-	       "there), %llu frames (%llu lost, %llu marked), "
-	       "%llu stops, %llu closes, %llu restarts (%llu frames held);",
-	       o->sc ? o->sc->name : "all", (unsigned long long)t->seeds, seconds,
-	       (unsigned long long)s->messages, (unsigned long long)s->done,
-	       (unsigned long long)s->errors, (unsigned long long)s->may_be,
-	       (unsigned long long)s->frames, (unsigned long long)s->lost,
-	       (unsigned long long)s->marked, (unsigned long long)s->pauses,
-	       (unsigned long long)s->closes, (unsigned long long)s->restarts,
-	       (unsigned long long)s->held);
-	for (uint8_t c = URN_MSG_DONE + 1; c < URN_MSG_CODES; c++)
-		printf(" %s %llu", urn_msg_code_word(c), (unsigned long long)s->code[c]);
-	if (s->p99_ppm)
-		printf("; p99 %.2f of the wire's time at most", (double)s->p99_ppm / 1e6);
-	printf(", hash %016llx\n%llu passed, %llu failed\n", (unsigned long long)s->hash,
-	       (unsigned long long)(t->seeds - t->failed), (unsigned long long)t->failed);
-}
-
 int
 main(int argc, char **argv)
 {
-	struct ms_totals t = {0};
-	struct timespec from, to;
-	struct options o;
-	int rc = parse(argc, argv, &o);
+	const struct ms_load load = {
+		.program = "urnic-msg-sim",
+		.help = help,
+		.scenarios = ms_scenarios,
+		.scenario_count = ms_scenario_count,
+		.open = open_load,
+		.close = close_load,
+		.up = up,
+		.down = down,
+		.source = source,
+		.step = ms_boxes_step,
+		.woken = ms_box_woken,
+		.close_one = close_one,
+		.look = ms_judge_stalls,
+		.settle = check_sleepers,
+		.finish = finish,
+		.left = left,
+	};
 
-	if (rc != RUN)
-		return rc == DONE ? EXIT_SUCCESS : EXIT_USAGE;
-	clock_gettime(CLOCK_MONOTONIC, &from);
-	rc = run_jobs(&o, &t);
-	clock_gettime(CLOCK_MONOTONIC, &to);
-	if (rc == EXIT_SUCCESS)
-		print(&o, &t, (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9);
-	return rc == EXIT_SUCCESS && !t.failed ? EXIT_SUCCESS : EXIT_FAILURE;
+	return ms_main(&load, argc, argv);
 }

@@ -231,6 +231,31 @@ replies_wait_for_room(void **state)
 	assert_int_equal(rig.am->replies, 3);
 }
 
+/* A flow to an earlier life of the initiator's node loses no reply to the new life; a reply is
+ * tried for at most 10 s (AM-2). */
+static void
+replies_outlive_a_restart(void **state)
+{
+	struct urn_am_msg w = request(URN_AM_K_WRITE, 0, 8);
+
+	(void)state;
+	assert_int_equal(rig_forge(&w, rig_qid(0), 5, rig_qid(1)), URN_MSG_DONE);
+	rig_answer(0, URN_MSG_RESTARTED);
+	assert_int_equal(rig.held_n, 1);
+	assert_true(rig_parsed(0).tag == w.tag && rig_parsed(0).kind == URN_AM_K_WRITE_REPLY);
+	rig_answer(0, URN_MSG_RESTARTED | URN_MSG_MAY_BE_THERE);
+	assert_int_equal(rig.held_n, 1);
+	assert_int_equal(rig_count(URN_C_AM_REPLY_LOST), 0);
+	rig_turn(rig.tp->now + URN_AM_REPLY_NS);
+	rig_answer(0, URN_MSG_RESTARTED);
+	assert_int_equal(rig.held_n, 0);
+	assert_int_equal(rig_forge(&w, rig_qid(0), 5, rig_qid(1)), URN_MSG_DONE);
+	rig_turn(rig.tp->now + URN_AM_REPLY_NS);
+	rig_answer(0, URN_MSG_BUSY); /* an initiator that never has room holds no reply */
+	assert_int_equal(rig_count(URN_C_AM_REPLY_LOST), 2);
+	assert_int_equal(rig.am->replies, 0);
+}
+
 /* A message whose sender is no endpoint has nowhere to reply to; one for no endpoint, and a long
  * one, have no target. */
 static void
@@ -320,6 +345,7 @@ main(void)
 		T(packets_may_touch_several_regions),
 		T(replies_have_bounds),
 		T(replies_wait_for_room),
+		T(replies_outlive_a_restart),
 		T(strange_senders_and_targets),
 		T(a_peer_sends_anything),
 	};

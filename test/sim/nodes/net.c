@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wires and switches. A node's NIC holds some frames and sends them at the rate of its wire; a lossless switch
- * asks it to wait by credits or by frames of flow control. Switches hang in a tree or in a ring:
+ * Wires and switches. A node's NIC holds some frames and sends them at the rate of its wire; a
+ * lossless switch asks it to wait by credits or by frames of flow control. Switches hang in a tree
+ * or in a ring:
  *
  *     n0  n2     n1                n0 ── s0 ──► s1 ── n1
  *      \  /       |                      ▲       │
  *       s0 ────── s1 ── n3                └── s2 ◄┘
  */
-#include "msgsim.h"
+#include "nodes.h"
 
 #include "switch/pfc.h"
 
@@ -38,13 +39,15 @@ set_impairments(const struct ms_world *w, struct urn_switch_port_config *c, uint
 static uint16_t
 add_port(struct ms_world *w, struct urn_switch *sw, bool node)
 {
-	struct urn_switch_port_config c = {.speed = w->plan.rate, .credits = node && w->plan.credits};
+	struct urn_switch_port_config c = {.speed = w->plan.rate,
+					   .credits = node && w->plan.credits};
 	int port;
 
 	if (node)
 		set_impairments(w, &c, sim_rng_next(&w->rng));
 	else
-		c.impair[URN_SWITCH_IN].delay_ns = c.impair[URN_SWITCH_OUT].delay_ns = w->plan.delay;
+		c.impair[URN_SWITCH_IN].delay_ns = c.impair[URN_SWITCH_OUT].delay_ns =
+			w->plan.delay;
 	c.impair[URN_SWITCH_OUT].rate_bps = w->plan.rate;
 	c.impair[URN_SWITCH_OUT].queue = w->plan.lossless ? MS_MBUFS : w->plan.queue;
 	port = urn_switch_add_port(sw, &c);
@@ -64,11 +67,13 @@ fix(struct ms_world *w, struct urn_switch *sw, unsigned int node, uint16_t port)
 static struct urn_switch *
 make_switch(struct ms_world *w)
 {
-	struct urn_switch_config c = {.name = "switch", .copies = w->pool, .fdb.max = 256, .no_learning = true};
+	struct urn_switch_config c = {
+		.name = "switch", .copies = w->pool, .fdb.max = 256, .no_learning = true};
 	struct urn_switch *sw;
 
 	if (w->plan.dcqcn)
-		c.mark = (struct urn_mark_config){.kmin = MARK_SOME, .kmax = MARK_ALL, .pmax = 0.1, .seed = w->seed};
+		c.mark = (struct urn_mark_config){
+			.kmin = MARK_SOME, .kmax = MARK_ALL, .pmax = 0.1, .seed = w->seed};
 	if (w->plan.lossless) {
 		c.lossless.priorities = 1;
 		urn_lossless_preset(&c.lossless);
@@ -150,21 +155,25 @@ count_port(struct ms_world *w, struct urn_switch *sw, uint16_t port)
 
 	for (unsigned int k = URN_SWITCH_DROP_RUNT; k <= URN_SWITCH_DROP_COPY; k++)
 		w->stats.lost += c[k];
-	w->stats.lost += q[URN_SWQ_C_DROP_FRAMES] + q[URN_SWQ_C_DROP_BYTES] + q[URN_SWQ_C_DROP_MEMORY] +
-			 q[URN_SWQ_C_DROP_HEADROOM] + q[URN_SWQ_C_DROP_WATCHDOG];
+	w->stats.lost += q[URN_SWQ_C_DROP_FRAMES] + q[URN_SWQ_C_DROP_BYTES] +
+			 q[URN_SWQ_C_DROP_MEMORY] + q[URN_SWQ_C_DROP_HEADROOM] +
+			 q[URN_SWQ_C_DROP_WATCHDOG];
 	for (unsigned int k = URN_SWITCH_DROP_RUNT; k <= URN_SWITCH_DROP_COPY; k++)
 		if (c[k])
-			ms_trace(w, "%s port %u: %s %llu", urn_switch_name(sw), port, urn_switch_counter_name(k), (unsigned long long)c[k]);
+			ms_trace(w, "%s port %u: %s %llu", urn_switch_name(sw), port,
+				 urn_switch_counter_name(k), (unsigned long long)c[k]);
 	for (unsigned int k = 0; k < URN_SWQ_COUNTER_COUNT; k++)
 		if (q[k])
-			ms_trace(w, "%s port %u: %s %llu", urn_switch_name(sw), port, urn_swq_counter_name(k), (unsigned long long)q[k]);
+			ms_trace(w, "%s port %u: %s %llu", urn_switch_name(sw), port,
+				 urn_swq_counter_name(k), (unsigned long long)q[k]);
 	w->stats.pauses += q[URN_SWQ_C_XOFFS];
 	w->stats.marked += urn_switch_marks(sw, port)->c.v[URN_MARK_C_MARKED];
 	w->stats.watchdogs += q[URN_SWQ_C_WATCHDOG];
 	for (unsigned int d = 0; d < 2; d++) {
 		const uint64_t *i = urn_impair_counters(urn_switch_impair(sw, port, d))->v;
 
-		w->stats.lost += i[URN_IMPAIR_DROPPED] + i[URN_IMPAIR_QUEUE] + i[URN_IMPAIR_NO_MBUF];
+		w->stats.lost +=
+			i[URN_IMPAIR_DROPPED] + i[URN_IMPAIR_QUEUE] + i[URN_IMPAIR_NO_MBUF];
 	}
 }
 
@@ -182,7 +191,8 @@ ms_net_count(struct ms_world *w)
 static bool
 may_send(const struct ms_node *n)
 {
-	return n->nic_free <= n->w->now && n->paused <= n->w->now && urn_switch_takes(n->sw, n->port);
+	return n->nic_free <= n->w->now && n->paused <= n->w->now &&
+	       urn_switch_takes(n->sw, n->port);
 }
 
 static bool

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A run: the plan is made of the seed, nodes and net get their turns by a virtual clock, and all is looked at. */
-#include "msgsim.h"
+/* A run: the plan is made of the seed, nodes and net get their turns by a virtual clock, and all is
+ * looked at. */
+#include "nodes.h"
 
 #include "pmd_glue/eal.h"
 
@@ -8,33 +9,34 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#define QUANTUM 200ull           /* ns: the clock moves at least so far */
-#define LOOK_NS (50 * MS_MS)     /* between two looks for stalled messages */
-#define AGE_NS (100 * MS_S)      /* after which flows have gone */
+#define QUANTUM 200ull	     /* ns: the clock moves at least so far */
+#define LOOK_NS (50 * MS_MS) /* between two looks for stalled messages */
+#define AGE_NS (100 * MS_S)  /* after which flows have gone */
 
 struct ms_world *
-ms_world_new(const char *program)
+ms_world_new(const struct ms_load *load)
 {
-	struct urn_eal_config c = {.program = program, .memory_mb = 160, .lcores = 1};
+	struct urn_eal_config c = {.program = load->program, .memory_mb = 160, .lcores = 1};
 	struct urn_err err = {{0}};
 	struct ms_world *w;
 
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	if (urn_eal_start(&c, &err) != 0) {
-		fprintf(stderr, "%s: %s\n", program, err.text);
+		fprintf(stderr, "%s: %s\n", load->program, err.text);
 		return NULL;
 	}
 	atexit(urn_eal_stop);
 	w = calloc(1, sizeof(*w));
 	if (w)
-		w->pool = rte_pktmbuf_pool_create("msgsim", MS_MBUFS, 256, URN_PKT_PRIV, RTE_PKTMBUF_HEADROOM + 2304,
-						  SOCKET_ID_ANY);
+		w->pool = rte_pktmbuf_pool_create("msgsim", MS_MBUFS, 256, URN_PKT_PRIV,
+						  RTE_PKTMBUF_HEADROOM + 2304, SOCKET_ID_ANY);
 	if (!w || !w->pool) {
-		fprintf(stderr, "%s: no memory\n", program);
+		fprintf(stderr, "%s: no memory\n", load->program);
 		free(w);
 		return NULL;
 	}
+	w->load = load;
 	return w;
 }
 
@@ -105,13 +107,9 @@ open_world(struct ms_world *w)
 	w->start = w->now = 1000 * MS_S;
 	w->starts = 0; /* epochs of a run are not those of the run before: a seed alone makes all
 			  frames */
-	w->mails = w->boxes = w->pending = w->oldest = 0;
+	w->mails = w->pending = 0;
 	w->quiet = w->idle = false;
-	w->box_room = w->plan.nodes * w->plan.sets * 4 + 1000;
-	w->mail = calloc(w->plan.messages, sizeof(*w->mail));
-	w->box = calloc(w->box_room, sizeof(*w->box));
-	if (!w->mail || !w->box)
-		ms_fail(w, "no memory");
+	w->load->open(w);
 	for (unsigned int i = 0; i < w->plan.nodes; i++)
 		name_node(w, i);
 	ms_net_open(w);
@@ -124,30 +122,16 @@ open_world(struct ms_world *w)
 
 /* ---- chaos */
 
-static struct ms_node *
-any_node(struct ms_world *w)
+struct ms_node *
+ms_any_node(struct ms_world *w)
 {
 	return &w->node[ms_upto(w, w->plan.nodes)];
 }
 
 static void
-close_one(struct ms_world *w)
-{
-	struct ms_node *n = any_node(w);
-	unsigned int place = (unsigned int)ms_upto(w, w->plan.sets);
-
-	if (!n->tp || n->box[place] == UINT32_MAX)
-		return;
-	ms_box_close(n, place);
-	w->stats.closes++;
-	if (!ms_one_in(w, 8))
-		ms_box_open(n, place);
-}
-
-static void
 restart_one(struct ms_world *w)
 {
-	struct ms_node *n = any_node(w);
+	struct ms_node *n = ms_any_node(w);
 
 	if (!n->tp)
 		return;
@@ -159,17 +143,18 @@ restart_one(struct ms_world *w)
 static void
 cut_one(struct ms_world *w)
 {
-	struct ms_node *n = any_node(w);
+	struct ms_node *n = ms_any_node(w);
 
 	n->cut_until = w->now + ms_upto(w, ms_one_in(w, 4) ? 4 * MS_S : 100 * MS_MS);
-	ms_trace(w, "the wire of node %u is cut for %.3f ms", n->id, (double)(n->cut_until - w->now) / 1e6);
+	ms_trace(w, "the wire of node %u is cut for %.3f ms", n->id,
+		 (double)(n->cut_until - w->now) / 1e6);
 }
 
 static void
 chaos(struct ms_world *w)
 {
 	if (w->close_at <= w->now) {
-		close_one(w);
+		w->load->close_one(w);
 		w->close_at = soon(w, w->plan.close_gap);
 	}
 	if (w->restart_at <= w->now) {
@@ -217,7 +202,7 @@ run_until(struct ms_world *w, uint64_t end, bool (*over)(const struct ms_world *
 		}
 		if (w->now < look)
 			continue;
-		ms_judge_stalls(w);
+		w->load->look(w);
 		look = w->now + LOOK_NS;
 	}
 }
@@ -225,7 +210,8 @@ run_until(struct ms_world *w, uint64_t end, bool (*over)(const struct ms_world *
 static bool
 is_sent(const struct ms_world *w)
 {
-	return w->mails == w->plan.messages && (w->pending == 0 || w->plan.restart_gap || w->plan.close_gap);
+	return w->mails == w->plan.messages &&
+	       (w->pending == 0 || w->plan.restart_gap || w->plan.close_gap);
 }
 
 static bool
@@ -243,20 +229,8 @@ never(const struct ms_world *w)
 
 /* ---- the end */
 
-/* A reader that sleeps while messages wait was not woken. */
 static void
-check_sleepers(struct ms_world *w)
-{
-	for (uint32_t i = 0; i < w->boxes; i++) {
-		const struct ms_box *b = &w->box[i];
-
-		if (b->set && b->armed && !b->scribbles && atomic_load(&b->regs->rstat.tail) != b->head)
-			ms_fail(w, "box %u sleeps, and was not woken", i);
-	}
-}
-
-static void
-check_node(struct ms_world *w, const struct ms_node *n)
+check_node(struct ms_world *w, struct ms_node *n)
 {
 	if (urn_flow_count(n->tp))
 		ms_fail(w, "node %u: %u flows did not age out", n->id, urn_flow_count(n->tp));
@@ -267,6 +241,7 @@ check_node(struct ms_world *w, const struct ms_node *n)
 		if (n->share[i].work)
 			ms_fail(w, "node %u: client %u has %u packets left", n->id, i,
 				n->share[i].work);
+	w->load->left(n);
 }
 
 /* A message of which parts came, but not all, though its sender has its answer. */
@@ -295,21 +270,18 @@ end_run(struct ms_world *w)
 	}
 	run_until(w, MS_NEVER, is_answered);
 	run_until(w, w->now + 20 * MS_MS, never);
-	check_sleepers(w);
+	w->load->settle(w);
 	check_halves(w);
 	w->stats.ns += w->now - w->start;
-	for (unsigned int i = 0; i < w->plan.nodes; i++)
-		for (unsigned int k = 0; k < MS_SETS; k++)
-			if (w->node[i].box[k] != UINT32_MAX)
-				ms_box_close(&w->node[i], k);
-	ms_judge_end(w);
+	w->load->finish(w);
 	w->idle = true;
 	run_until(w, w->now + AGE_NS, never);
 	for (unsigned int i = 0; i < w->plan.nodes; i++)
 		check_node(w, &w->node[i]);
 	ms_net_count(w);
 	if (w->plan.lossless && !w->plan.ring && w->stats.lost)
-		ms_fail(w, "switches that lose nothing lost %llu frames", (unsigned long long)w->stats.lost);
+		ms_fail(w, "switches that lose nothing lost %llu frames",
+			(unsigned long long)w->stats.lost);
 }
 
 static void
@@ -320,10 +292,7 @@ close_world(struct ms_world *w)
 		ms_net_drop_held(&w->node[i]);
 	}
 	ms_net_close(w);
-	free(w->mail);
-	free(w->box);
-	w->mail = NULL;
-	w->box = NULL;
+	w->load->close(w);
 }
 
 /* Print the counters of all nodes, for whoever looks for a fault. */
@@ -344,6 +313,7 @@ ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FILE *tr
 	w->seed = seed;
 	w->trace = trace;
 	w->why[0] = '\0';
+	w->mbufs = rte_mempool_avail_count(w->pool); /* a run that failed keeps some */
 	memset(&w->stats, 0, sizeof(w->stats));
 	w->stats.hash = 0xcbf29ce484222325u;
 	if (setjmp(w->failed)) {
@@ -354,7 +324,7 @@ ms_run(struct ms_world *w, const struct ms_scenario *sc, uint64_t seed, FILE *tr
 	run_until(w, w->start + w->plan.span, is_sent);
 	end_run(w);
 	close_world(w);
-	if (rte_mempool_avail_count(w->pool) != MS_MBUFS)
-		ms_fail(w, "%u packets are lost", MS_MBUFS - rte_mempool_avail_count(w->pool));
+	if (rte_mempool_avail_count(w->pool) != w->mbufs)
+		ms_fail(w, "%u packets are lost", w->mbufs - rte_mempool_avail_count(w->pool));
 	return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node: transport and register sets of one adapter on one engine, given turns like an engine gives them. */
-#include "msgsim.h"
+/* A node: transport, register sets and endpoints of remote memory of one adapter on one engine,
+ * given turns like an engine gives them. */
+#include "nodes.h"
 
 #include <stdlib.h>
 
@@ -61,7 +62,8 @@ make_config(struct ms_node *n, struct urn_tp_config *c)
 		.ah = no_ah,
 		.ring_again = ring_again,
 		.give_ctx = n,
-		.flow_user = &urn_msg_flow_user,
+		.flow_user = n->am ? &urn_am_flow_user : &urn_msg_flow_user,
+		.am = n->am,
 		.flow_ctx = n->regs,
 		.flow_epoch = 1700000000 + ++w->starts,
 	};
@@ -76,11 +78,14 @@ ms_node_start(struct ms_node *n)
 	struct urn_memx_config x = {.pending = 64};
 	struct urn_tp_config c;
 
-	n->mem = urn_mem_create(10, 2);
+	n->mem = urn_mem_create(4096, 64);
 	n->memx = urn_memx_create(&x);
 	n->regs = urn_msg_regs_create(0, 0, sim_rng_next(&w->rng));
-	if (!n->mem || !n->memx || !n->regs)
+	n->am = w->load->am ? urn_am_create(0, sim_rng_next(&w->rng), true) : NULL;
+	if (!n->mem || !n->memx || !n->regs || (w->load->am && !n->am))
 		ms_fail(w, "no memory");
+	if (n->am)
+		urn_am_tagged_from(n->am, w->plan.am.tagged_from);
 	make_config(n, &c);
 	n->tp = urn_tp_create(&c, w->now);
 	if (!n->tp)
@@ -93,22 +98,20 @@ ms_node_start(struct ms_node *n)
 	n->up_at = MS_NEVER;
 	n->gone_at = n->gone_at ? w->now : 0;
 	n->wake = w->now;
-	for (unsigned int i = 0; i < w->plan.sets; i++)
-		ms_box_open(n, i);
+	w->load->up(n);
 	ms_trace(w, "node %u is up", n->id);
 }
 
 void
 ms_node_stop(struct ms_node *n)
 {
-	for (unsigned int i = 0; i < MS_SETS; i++)
-		if (n->box[i] != UINT32_MAX)
-			ms_box_close(n, i);
+	n->w->load->down(n);
 	if (n->tp) {
-		if (urn_msg_count(n->regs))
-			ms_fail(n->w, "node %u: %u register sets are left", n->id, urn_msg_count(n->regs));
+		if (urn_msg_count(n->regs) || (n->am && urn_am_count(n->am)))
+			ms_fail(n->w, "node %u: register sets or endpoints are left", n->id);
 		urn_tp_destroy(n->tp);
 		urn_msg_regs_destroy(n->regs);
+		urn_am_destroy(n->am);
 		urn_memx_destroy(n->memx);
 		urn_mem_destroy(n->mem);
 	}
@@ -154,7 +157,8 @@ receive(struct ms_node *n)
 	bool some = n->rx_n != 0;
 
 	for (unsigned int i = 0; i < n->rx_n; i += URN_TP_BURST)
-		urn_tp_rx(n->tp, &n->rx[i], RTE_MIN(n->rx_n - i, (unsigned int)URN_TP_BURST), false);
+		urn_tp_rx(n->tp, &n->rx[i], RTE_MIN(n->rx_n - i, (unsigned int)URN_TP_BURST),
+			  false);
 	n->rx_n = 0;
 	return some;
 }
@@ -167,14 +171,15 @@ doorbells(struct ms_node *n)
 
 	for (unsigned int i = 0; i < n->w->plan.sets && taken < RUNG; i++) {
 		unsigned int at = n->hand++ % n->w->plan.sets;
-		struct ms_box *b = ms_box_at(n, at);
+		struct urn_source *src;
 
 		if (!n->rung[at])
 			continue;
 		taken++;
 		n->rung[at] = 0;
-		if (b)
-			urn_source_rung(n->tp, urn_msg_source(b->set));
+		src = n->w->load->source(n, at);
+		if (src)
+			urn_source_rung(n->tp, src);
 	}
 }
 
@@ -187,7 +192,7 @@ tell(void *ctx, int fd, const struct urn_abi_event *ev)
 	(void)fd;
 	if (ms_one_in(n->w, 8))
 		return false;
-	ms_box_woken(n, ev->cookie);
+	n->w->load->woken(n, ev->cookie);
 	return true;
 }
 
@@ -243,6 +248,6 @@ ms_node_turn(struct ms_node *n)
 		rte_pktmbuf_free(tp->other[--tp->other_n]);
 	if (urn_msg_untold(n->regs))
 		urn_msg_tell(n->regs, w->now, tell, n);
-	ms_boxes_step(n);
+	w->load->step(n);
 	plan_turn(n);
 }
