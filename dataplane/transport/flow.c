@@ -465,6 +465,9 @@ urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 	l->msgs--;
 	urn_flow_strand_settle(tp, l);
 	urn_flow_wake(tp, f); /* another strand may have waited for the turn of this one */
+	/* A flow with messages that could not be sent was due, and was kept for them alone. */
+	if (urn_psn_tx_idle(&f->tx) && !urn_flow_has_work(f) && !urn_timer_started(&f->tx.timer))
+		urn_flow_age(tp, f);
 }
 
 /* ---- a flow fails */

@@ -344,6 +344,7 @@ send_data(struct urn_tp *tp, struct urn_flow_strand *l)
 			if (l->lost)
 				return true;
 			URN_COUNT(tp, FLOW_DRY);
+			urn_flow_strand_leave(tp, l); /* an answer may have put it into a list */
 			urn_flow_dry(tp, l);
 			urn_flow_wake(
 				tp,
@@ -377,7 +378,8 @@ urn_flow_gather(struct urn_tp *tp, struct urn_flow_strand *l)
 static void
 step_back(struct urn_flow_strand *l)
 {
-	if (likely(!TAILQ_NEXT(l, ready)) || l->lost)
+	if (!(l->user.source.flags & URN_STRAND_READY) || l->lost ||
+	    likely(!TAILQ_NEXT(l, ready)))
 		return;
 	TAILQ_REMOVE(&l->flow->ready, l, ready);
 	TAILQ_INSERT_TAIL(&l->flow->ready, l, ready);
@@ -394,13 +396,15 @@ serve(struct urn_tp *tp, struct urn_flow_strand *l)
 	if (unlikely(
 		    !reachable(tp, l->flow))) /* the flow may have failed, and the strand be gone */
 		return false;
+	l->msgs++; /* the turn holds the strand: messages that are answered meanwhile do not free it */
 	more = send_data(tp, l);
+	l->msgs--;
 	if (l->flow->sent_no != sent_no)
 		step_back(l);
 	if (more) /* the next turn comes in its order: the strand need not wait for messages, nor
 		     for frames of others */
 		l->gathered_n = URN_FLOW_SEGMENTS;
-	else if (!(l->user.source.flags & URN_STRAND_DRY))
+	if (unlikely(!l->msgs) || (!more && !(l->user.source.flags & URN_STRAND_DRY)))
 		urn_flow_strand_settle(tp, l);
 	return more;
 }

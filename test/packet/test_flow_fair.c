@@ -417,6 +417,12 @@ client_goes(void **state)
 			send_one(&d, 900, 1 + i, MS);
 		flow_net_run(d.n, 4000 * MS);
 		assert_int_equal(tp->nobodys.work + d.second->work, 0);
+		/* Flows of messages that were never sent are forgotten, too. */
+		for (unsigned int i = 0; i < 3; i++) {
+			d.n->now += 50000 * MS;
+			flow_net_run(d.n, 20 * MS);
+		}
+		assert_int_equal(urn_flow_count(tp), 0);
 		close_duel(&d);
 	}
 }

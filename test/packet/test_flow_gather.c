@@ -282,10 +282,87 @@ another_out_of_the_answer(void **state)
 	flow_net_end(net);
 }
 
+/* A message for node 1 or 2 of node 0's client, gathered but for its head. */
+static void
+send_for(struct flow_net *n, unsigned int to, struct urn_tp_share *owner, bool gone,
+	 struct flow_sent *s)
+{
+	assert_int_equal(flow_send_as(n, 0, n->node[to].gid, owner, 900, 1, s), URN_MSG_PENDING);
+	s->head = malloc(HEAD);
+	assert_non_null(s->head);
+	memcpy(s->head, s->data, HEAD);
+	s->m.data = s->head;
+	s->m.head = HEAD;
+	s->gone = gone;
+}
+
+/* The last message of a client is gone in the client's turn, while another client's wait in the same
+ * flow: these go out, also later ones. */
+static void
+another_client_waits(void **state)
+{
+	struct urn_tp_share client[2];
+	struct flow_net *n = flow_net_new(2, 1);
+	struct flow_sent s[MANY];
+	const struct urn_flow *f;
+
+	(void)state;
+	memset(client, 0, sizeof(client));
+	for (unsigned int round = 0; round < 3; round++) {
+		for (unsigned int i = 0; i < MANY; i++)
+			send_for(n, 1, &client[i > 0], i == 0, &s[i]);
+		f = n->node[0].tp->flows->last;
+		flow_net_run(n, 100 * MS);
+		assert_int_equal(s[0].code, URN_FLOW_GONE);
+		assert_true(TAILQ_EMPTY(&f->ready));
+		assert_int_equal(client[0].work + client[1].work, 0);
+		for (unsigned int i = 0; i < MANY; i++) {
+			assert_int_equal(s[i].answers, 1);
+			assert_true(i == 0 || s[i].code == URN_MSG_DONE);
+			flow_sent_free(&s[i]);
+		}
+	}
+	flow_net_end(n);
+}
+
+/* Messages are gone while packets in flight take all entries of the pool. */
+static void
+without_room_for_packets(void **state)
+{
+	enum { ALL = 200 };
+	static struct flow_sent s[ALL];
+	struct urn_tp_share client;
+	struct flow_net *n = calloc(1, sizeof(*n));
+
+	(void)state;
+	assert_non_null(n);
+	memset(&client, 0, sizeof(client));
+	n->work = 40;
+	flow_net_open(n, 3, 1);
+	for (unsigned int to = 1; to < 3; to++) { /* both nodes are known */
+		send_for(n, to, &client, false, &s[0]);
+		flow_net_until(n, &s[0], 10 * MS);
+		flow_sent_free(&s[0]);
+	}
+	n->delay = MS / 2;
+	for (unsigned int i = 0; i < ALL; i++)
+		send_for(n, 1 + i % 2, &client, i >= 20 && i % 3 == 0, &s[i]);
+	flow_net_run(n, 3000 * MS);
+	assert_true(flow_net_count(n, 0, URN_C_FLOW_DRY) > 0);
+	for (unsigned int i = 0; i < ALL; i++) {
+		assert_int_equal(s[i].answers, 1);
+		flow_sent_free(&s[i]);
+	}
+	assert_int_equal(client.work, 0);
+	flow_net_end(n);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(another_client_waits),
+		cmocka_unit_test(without_room_for_packets),
 		cmocka_unit_test(bytes_of_all_lengths),
 		cmocka_unit_test(among_others_on_a_bad_wire),
 		cmocka_unit_test(repeats_gather_again),
