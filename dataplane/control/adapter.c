@@ -99,7 +99,7 @@ start_number(void)
 		now = (uint32_t)(((uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec) >> 22);
 		if (before && (int32_t)(now - before) <= 0)
 			now = before + 1;
-		now = now < 1u << 16 ? 1u << 16 : now; /* peers take lower numbers for ages */
+		now += now < 1u << 16 ? 1u << 16 : 0; /* peers take lower numbers for ages */
 	} while (!atomic_compare_exchange_weak(&last, &before, now));
 	return now;
 }

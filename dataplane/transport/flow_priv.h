@@ -125,6 +125,8 @@ enum urn_flow_strand_flag {
 	URN_STRAND_READY = 1 << 16,   /* in urn_flow.ready */
 	URN_STRAND_GATHERS = 1 << 17, /* in the list urn_tp.gathered; with URN_SOURCE_AWAY */
 	URN_STRAND_DRY = 1 << 18,     /* in the list urn_tp_share.dry; with URN_SOURCE_AWAY */
+	URN_STRAND_SHARED = 1 << 20,  /* a packet with messages of other owners was lost: its turn
+					 comes before those of the owner's other strands */
 	URN_STRAND_ORPHAN =
 		1 << 19, /* its owner has no message in it, and may be gone: in no bucket */
 };

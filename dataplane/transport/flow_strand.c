@@ -87,7 +87,10 @@ urn_flow_wake(struct urn_tp *tp, struct urn_flow *f)
 			continue;
 		if (likely(!l->lost) && !room--)
 			return;
-		urn_sched_add(&tp->sched, &l->user.source);
+		if (unlikely(l->lost && (l->user.source.flags & URN_STRAND_SHARED)))
+			urn_sched_add_first(&tp->sched, &l->user.source);
+		else
+			urn_sched_add(&tp->sched, &l->user.source);
 	}
 }
 

@@ -75,6 +75,7 @@ fill_up(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w, uint32
 		if (other == l || !other->shorts.head)
 			continue;
 		room = fill(other, w, room, &tail);
+		w->flow.shared = true;
 		urn_flow_strand_settle(tp, other);
 	}
 	return room;
@@ -227,6 +228,8 @@ urn_flow_lose(struct urn_flow *f, struct urn_work *w)
 	f->out--;
 	f->lost++;
 	l->lost++;
+	if (unlikely(w->flow.shared))
+		l->user.source.flags |= URN_STRAND_SHARED;
 	urn_flow_strand_ready(l, true);
 }
 
@@ -247,6 +250,8 @@ send_lost(struct urn_tp *tp, struct urn_flow_strand *l, unsigned int *budget)
 		urn_peer_untime(tp, &f->tx);
 		URN_COUNT(tp, FLOW_RETRANSMITS);
 	}
+	if (!l->lost)
+		l->user.source.flags &= ~(uint32_t)URN_STRAND_SHARED;
 	return true;
 }
 
@@ -414,7 +419,8 @@ urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 {
 	struct urn_flow_strand *l = urn_flow_strand_of(src);
 
-	if (tp->gathers && l->gathered_n < URN_FLOW_SEGMENTS) {
+	/* Repeats wait for no messages that could share their packets. */
+	if (tp->gathers && l->gathered_n < URN_FLOW_SEGMENTS && likely(!l->lost)) {
 		urn_flow_gather(tp, l);
 		return false;
 	}

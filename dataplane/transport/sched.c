@@ -43,6 +43,26 @@ urn_sched_remove(struct urn_sched *s, struct urn_source *src)
 }
 
 void
+urn_sched_add_first(struct urn_sched *s, struct urn_source *src)
+{
+	struct urn_tp_share *share = src->share;
+
+	urn_sched_remove(s, src);
+	if (src->flags & URN_SOURCE_HELD)
+		return;
+	if (!share->head) {
+		urn_sched_add(s, src);
+		return;
+	}
+	src->flags |= URN_SOURCE_SCHED;
+	src->next = share->head;
+	src->prev = NULL;
+	share->head->prev = src;
+	share->head = src;
+	s->n++;
+}
+
+void
 urn_sched_park(struct urn_tp *tp, struct urn_pace *pace, uint64_t not_before)
 {
 	struct urn_source *src = pace->source;

@@ -68,6 +68,9 @@ urn_sched_take(struct urn_sched *s)
 	return src;
 }
 
+/* Let the source have its turn before the others of its client, unless it is in another list than
+ * the schedule, parked, or closed. (sched.c) */
+void urn_sched_add_first(struct urn_sched *s, struct urn_source *src);
 /* Take a source out of the schedule, if it is there, in constant time. (sched.c) */
 void urn_sched_remove(struct urn_sched *s, struct urn_source *src);
 /*

@@ -427,6 +427,77 @@ client_goes(void **state)
 	}
 }
 
+/* A step of 1 us in which the port of node 0 takes two frames. Frames to node 1 arrive unless the wire
+ * is cut, and others have no target. */
+static void
+slow_step(struct flow_net *n)
+{
+	struct urn_tp *from = n->node[0].tp, *to = n->node[1].tp;
+	unsigned int k;
+
+	n->now += US;
+	urn_tp_turn(from, n->now);
+	urn_tp_tx(from);
+	k = RTE_MIN(from->tx_n, 2u);
+	for (unsigned int i = 0; i < k; i++) {
+		if (rte_pktmbuf_mtod(from->tx[i], uint8_t *)[5] == 2 && !n->cut)
+			urn_tp_rx(to, &from->tx[i], 1, false);
+		else
+			rte_pktmbuf_free(from->tx[i]);
+	}
+	from->tx_n -= (uint16_t)k;
+	memmove(from->tx, from->tx + k, from->tx_n * sizeof(from->tx[0]));
+	urn_tp_turn(to, n->now);
+	urn_tp_tx(to);
+	for (unsigned int i = 0; i < to->tx_n; i++)
+		urn_tp_rx(from, &to->tx[i], 1, false);
+	to->tx_n = 0;
+}
+
+/* Lose a packet with a message of the second client, while the first one has strands to many nodes.
+ * shared: a message of the first is in the packet, too. returns: ns until the message's answer */
+static uint64_t
+lose_one(bool shared)
+{
+	struct flow_sent s;
+	uint64_t at;
+	struct duel d;
+
+	open_duel(&d, 400000, CROWD * EACH + 2);
+	send_much(&d, 1, 1, 64);
+	send_one(&d, 64, 1, MS);
+	d.n->cut = true;
+	if (shared)
+		send_much(&d, 1, 1, 64);
+	assert_int_equal(flow_send_as(d.n, 0, d.n->node[1].gid, d.second, 64, 7, &s),
+			 URN_MSG_PENDING);
+	for (unsigned int i = 0; i < 4; i++)
+		slow_step(d.n);
+	d.n->cut = false;
+	for (unsigned int i = 0; i < CROWD; i++)
+		send_much(&d, 3 + i, EACH, 900);
+	at = d.n->now;
+	while (!s.answers && d.n->now - at < 1000 * MS)
+		slow_step(d.n);
+	at = d.n->now - at;
+	assert_int_equal(s.code, URN_MSG_DONE);
+	flow_sent_free(&s);
+	close_duel(&d);
+	return at;
+}
+
+/* The repeat of a packet with another client's message comes in its client's next turn. */
+static void
+lost_in_a_packet_of_others(void **state)
+{
+	uint64_t own = lose_one(false), shared = lose_one(true);
+
+	(void)state;
+	printf("%.3f ms in a packet of its own, %.3f ms in another client's\n", (double)own / 1e6,
+	       (double)shared / 1e6);
+	assert_true(shared < own + MS);
+}
+
 /* Acknowledgements go out while a client has more to send than the port takes. */
 static void
 acknowledgements(void **state)
@@ -456,7 +527,7 @@ main(void)
 		cmocka_unit_test(long_messages),    cmocka_unit_test(no_place),
 		cmocka_unit_test(places_go_round),  cmocka_unit_test(silent_nodes),
 		cmocka_unit_test(last_entries),	    cmocka_unit_test(client_goes),
-		cmocka_unit_test(acknowledgements),
+		cmocka_unit_test(acknowledgements), cmocka_unit_test(lost_in_a_packet_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
