@@ -7,7 +7,7 @@
  *
  * The heap of each PE is a region of its endpoint: put and get name a place of the own heap, and
  * reach the same place of another PE's. The target's dataplane serves them, whatever its program
- * does meanwhile. Atomics and barriers are active messages, served by a PE that waits.
+ * does meanwhile, and so are atomics. A barrier is active messages, served by a PE that waits.
  *
  * PEs learn addresses and keys from a table that their parent shares with them. On several hosts a
  * launcher (PMI) would hand these around.
@@ -34,8 +34,7 @@ enum {
 	ANSWER_MS = 60000, /* a PE that is not run for so long is taken for dead */
 };
 
-enum { DO_ATOMIC = 1, TOLD = 2 }; /* handlers of active messages */
-enum atomic_op { FETCH_ADD, COMPARE_SWAP, SWAP };
+enum { TOLD = 1 }; /* handler of active messages */
 
 /* The symmetric heap: the same variables in each PE. */
 struct heap {
@@ -61,8 +60,7 @@ static struct {
 	struct urn_am_endpoint *ep;
 	struct heap *heap;
 	struct urn_am_memory memory; /* the heap */
-	uint64_t told[1 + ROUNDS];   /* answers to atomics; messages of each round of barriers */
-	uint64_t answer;	     /* value that an atomic returned */
+	uint64_t told[ROUNDS];	     /* messages of each round of barriers, all barriers together */
 	uint64_t barriers;	     /* barriers of this PE so far */
 } me;
 
@@ -87,28 +85,12 @@ turn(void)
 
 /* ---- handlers */
 
-/* Arguments: operation, number of the word, value, expected value. Reply: the value before. */
-static void
-do_atomic(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
-{
-	uint64_t *word = &me.heap->counter[m->arg[1] % 4], old = *word, args[2] = {0, old};
-
-	(void)arg;
-	if (m->arg[0] == FETCH_ADD)
-		*word = old + m->arg[2];
-	else if (m->arg[0] == SWAP || old == m->arg[3])
-		*word = m->arg[2];
-	check(urn_am_reply(ep, m->token, TOLD, args, 2, NULL, 0) == 0, "a reply");
-}
-
-/* Arguments: 0 and the answer to an atomic; or 1 and up, the round of a barrier. */
+/* Argument: the round of a barrier. */
 static void
 told(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
 {
 	(void)ep, (void)arg;
-	me.told[m->arg[0] % (1 + ROUNDS)]++;
-	if (m->arg[0] == 0)
-		me.answer = m->arg[1];
+	me.told[m->arg[0] % ROUNDS]++;
 }
 
 static void
@@ -119,11 +101,11 @@ failed(struct urn_am_endpoint *ep, const struct urn_am_failure *f, void *arg)
 }
 
 static void
-ask(int pe, uint32_t handler, const uint64_t *args, uint32_t n)
+ask(int pe, const uint64_t *round)
 {
 	int rc;
 
-	while ((rc = urn_am_request(me.ep, &me.world->pe[pe].address, handler, args, n, NULL, 0,
+	while ((rc = urn_am_request(me.ep, &me.world->pe[pe].address, TOLD, round, 1, NULL, 0,
 				    NULL)) == EAGAIN)
 		turn();
 	check(rc == 0, "a request");
@@ -135,7 +117,7 @@ static void
 moved(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg)
 {
 	(void)ep, (void)bytes, (void)arg;
-	check_or(code == URN_AM_DONE, "a put or get", urn_am_code_text(code));
+	check_or(code == URN_AM_DONE, "a put, get or atomic", urn_am_code_text(code));
 }
 
 /* Begin to write or read n bytes. there: place of the own heap; the same of another PE's is meant.
@@ -171,15 +153,27 @@ shmem_quiet(void)
 #define shmem_getmem(dst, src, n, pe) (move(false, dst, src, n, pe), shmem_quiet())
 
 static uint64_t
-shmem_atomic(enum atomic_op op, uint64_t *word, uint64_t value, uint64_t expected, int pe)
+shmem_atomic(uint8_t kind, uint64_t *word, uint64_t value, uint64_t compare, int pe)
 {
-	uint64_t args[] = {op, (uint64_t)(word - me.heap->counter), value, expected};
-	uint64_t before = me.told[0];
+	uint64_t old = 0;
+	struct urn_rma_atomic op = {
+		.to = &me.world->pe[pe].address,
+		.remote = me.world->pe[pe].heap + (uint64_t)((char *)word - (char *)me.heap),
+		.key = me.world->pe[pe].key,
+		.value = value,
+		.compare = compare,
+		.old = &old,
+		.op = kind,
+		.size = sizeof(*word),
+		.done = moved,
+	};
+	int rc;
 
-	ask(pe, DO_ATOMIC, args, 4);
-	while (me.told[0] == before)
+	while ((rc = urn_rma_atomic(me.ep, &op)) == EAGAIN)
 		turn();
-	return me.answer;
+	check(rc == 0, "an atomic");
+	shmem_quiet();
+	return old;
 }
 
 /* Wait until all PEs are here, by dissemination: each tells the PE 1 ahead, 2 ahead, 4 ... */
@@ -188,8 +182,8 @@ shmem_barrier_all(void)
 {
 	shmem_quiet();
 	me.barriers++;
-	for (uint64_t k = 1; 1 << (k - 1) < me.pes; k++) {
-		ask((me.me + (1 << (k - 1))) % me.pes, TOLD, &k, 1);
+	for (uint64_t k = 0; 1 << k < me.pes; k++) {
+		ask((me.me + (1 << k)) % me.pes, &k);
 		while (me.told[k] < me.barriers)
 			turn();
 	}
@@ -212,7 +206,6 @@ shmem_init(const char *socket)
 	check(urn_am_region_create(me.ep, &part, 1, URN_AM_ACCESS_ALL, key) == 0,
 	      "making a region");
 	memset(me.heap, 0, part.len);
-	(void)urn_am_handle(me.ep, DO_ATOMIC, do_atomic, NULL);
 	(void)urn_am_handle(me.ep, TOLD, told, NULL);
 	urn_am_on_failure(me.ep, failed, NULL);
 	me.world->pe[me.me].heap = (uintptr_t)me.heap;
@@ -258,10 +251,10 @@ program(void)
 
 	/* Additions to the counter of PE 0 return each number once; one PE becomes the owner. */
 	for (int i = 0; i < ADDS; i++)
-		sum += shmem_atomic(FETCH_ADD, &h->counter[0], 1, 0, 0);
-	if (shmem_atomic(COMPARE_SWAP, &h->owner[0], own, 0, 0) == 0)
-		(void)shmem_atomic(SWAP, &h->owner[1], own, 0, 0);
-	(void)shmem_atomic(FETCH_ADD, &h->counter[1], sum, 0, 0);
+		sum += shmem_atomic(URN_AM_FETCH_ADD, &h->counter[0], 1, 0, 0);
+	if (shmem_atomic(URN_AM_COMPARE_SWAP, &h->owner[0], own, 0, 0) == 0)
+		(void)shmem_atomic(URN_AM_SWAP, &h->owner[1], own, 0, 0);
+	(void)shmem_atomic(URN_AM_FETCH_ADD, &h->counter[1], sum, 0, 0);
 	shmem_barrier_all();
 	if (me.me != 0)
 		return;

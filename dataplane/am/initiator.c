@@ -168,7 +168,8 @@ check(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_o
 	return URN_AM_DONE;
 }
 
-/* Take the next command. returns: false: there is none, or no room for its event */
+/* Take the next command as the current operation. A refused one has a code, and its fence holds all
+ * the same. returns: false: there is none, or no room for its event */
 static bool
 take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 {
@@ -204,11 +205,9 @@ take_command(struct urn_tp *tp, struct urn_am_ep *ep)
 	op->tag = 0;
 	ep->under++;
 	op->code = check(tp, ep, op);
-	if (unlikely(op->code)) {
-		end_operation(tp, ep, (uint16_t)i);
-		return true;
-	}
 	ep->current = (uint16_t)i;
+	if (unlikely(op->code))
+		return true;
 	urn_am_way_choose(tp, ep, (uint16_t)i);
 	if (!urn_timer_started(&ep->timer.timer)) {
 		ep->look_at = tp->now + URN_AM_LOOK_NS;
@@ -378,10 +377,12 @@ urn_am_serve(struct urn_tp *tp, struct urn_source *src)
 
 		if (ep->current == URN_AM_NIL && !take_command(tp, ep))
 			return false;
-		if (ep->current == URN_AM_NIL)
-			continue; /* the command ended at once */
 		if (is_fenced(tp, ep))
 			return false; /* until those before have ended */
+		if (unlikely(ep->oper[ep->current].code)) { /* refused: nothing was sent */
+			end_operation(tp, ep, ep->current);
+			continue;
+		}
 		if (ep->outs == URN_AM_EP_OUTS)
 			return false; /* until packets of the endpoint are finished */
 		o = urn_am_out_get(urn_am_of(tp), ep);

@@ -379,12 +379,14 @@ urn_flow_gather(struct urn_tp *tp, struct urn_flow_strand *l)
 	tp->gathered_last = src;
 }
 
-/* A strand that sent something has its next turn in the flow's window behind the others. */
+/* A strand that sent something has its next turn in the flow's window behind the others. A strand
+ * whose messages have gone meanwhile, with their bytes, is not ready any more. */
 static void
 step_back(struct urn_flow_strand *l)
 {
-	if (!(l->user.source.flags & URN_STRAND_READY) || l->lost ||
-	    likely(!TAILQ_NEXT(l, ready)))
+	if (unlikely(!(l->user.source.flags & URN_STRAND_READY)))
+		return;
+	if (likely(!TAILQ_NEXT(l, ready)) || l->lost)
 		return;
 	TAILQ_REMOVE(&l->flow->ready, l, ready);
 	TAILQ_INSERT_TAIL(&l->flow->ready, l, ready);

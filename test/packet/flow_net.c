@@ -392,6 +392,7 @@ flow_send_head(struct flow_net *n, unsigned int from, unsigned int to, uint64_t 
 		memcpy(s->head, s->data, head);
 		s->m.data = s->head;
 	}
+	s->m.owner = n->owner;
 	s->m.head = head;
 	s->m.len = len;
 	s->m.qid = qid;

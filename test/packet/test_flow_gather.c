@@ -357,6 +357,40 @@ without_room_for_packets(void **state)
 	flow_net_end(n);
 }
 
+/* A client's messages go with their bytes in its own turn, among other clients' in the flow: the
+ * list of strands that are ready stays whole, and all is given back. */
+static void
+gone_among_other_clients(void **state)
+{
+	struct urn_tp_share owner[3] = {0};
+	struct flow_sent s[12];
+	struct flow_net *n = flow_net_new(2, 1);
+
+	(void)state;
+	for (unsigned int round = 0; round < 20; round++) {
+		uint32_t got = n->node[1].got_n;
+
+		for (unsigned int i = 0; i < RTE_DIM(s); i++) {
+			n->owner = &owner[i % 3];
+			flow_send_head(n, 0, 1, flow_qid(0), 900, i, HEAD, &s[i]);
+			s[i].gone = i % 3 == round % 3;
+		}
+		for (unsigned int i = 0; i < RTE_DIM(s); i++)
+			flow_net_until(n, &s[i], 1000 * MS);
+		flow_net_run(n, MS);
+		for (unsigned int i = 0; i < RTE_DIM(s); i++) {
+			assert_int_equal(s[i].answers, 1);
+			assert_int_equal(s[i].code, s[i].gone ? URN_FLOW_GONE : URN_MSG_DONE);
+			flow_sent_free(&s[i]);
+		}
+		assert_int_equal(n->node[1].got_n - got, 8);
+		assert_true(TAILQ_EMPTY(&n->node[0].tp->flows->last->ready));
+	}
+	assert_int_equal(
+		n->node[0].tp->nobodys.work + owner[0].work + owner[1].work + owner[2].work, 0);
+	flow_net_end(n);
+}
+
 int
 main(void)
 {
@@ -371,6 +405,7 @@ main(void)
 		cmocka_unit_test(long_ones_that_are_gone),
 		cmocka_unit_test(messages_that_grow),
 		cmocka_unit_test(another_out_of_the_answer),
+		cmocka_unit_test(gone_among_other_clients),
 	};
 
 	return cmocka_run_group_tests_name("packet_flow_gather", tests, NULL, NULL);

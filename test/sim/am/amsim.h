@@ -154,6 +154,7 @@ struct as_op {
 	bool unknown;		 /* likewise: nobody knows whether it was carried out */
 	uint32_t fence;		 /* operations of its end before this one end before it starts */
 	bool sane;		 /* the initiator has nothing against it */
+	bool tried;		 /* ... or finds out when bytes are sent, maybe after the target */
 	bool has_remote, has_local; /* its ranges are reserved */
 	bool ended, orphan;	    /* it has its event; its end was closed before */
 	bool frozen;		    /* the target's memory cannot change by it any more */

@@ -189,12 +189,21 @@ is_atomic_nonsense(const struct as_op *o, const struct urn_abi_am_cmd *c)
 	       (c->len == 4 && (o->value >> 32 || o->compare >> 32));
 }
 
-void
-as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c)
+/* True when the command names local bytes that its end does not have. */
+static bool
+is_astray(const struct ms_world *w, const struct as_op *o, const struct urn_abi_am_cmd *c)
 {
 	const struct as_end *e = &w->as->end[o->from];
 	const struct as_zone *z = &e->zone[0];
 	uint64_t first = as_address(e, z->at), last = first + z->len;
+
+	return c->lkey != z->lkey[0] || c->local < first || c->local + c->len > last;
+}
+
+void
+as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c)
+{
+	bool fits = c->len <= RTE_MIN((w->plan.mtu - 64) & ~7u, 4096u);
 
 	o->reach = AS_REACH_NONE;
 	o->can = 0;
@@ -205,11 +214,17 @@ as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *
 		o->can = BIT(URN_AM_BAD_COMMAND);
 	else if (as_is_atomic(o) && c->remote % c->len)
 		o->can = BIT(URN_AM_ALIGN);
-	else if (!as_is_atomic(o) &&
-		 (c->lkey != z->lkey[0] || c->local < first || c->local + c->len > last))
-		o->can = BIT(URN_AM_LOCAL);
-	else
+	else if (as_is_atomic(o) || !is_astray(w, o, c))
 		judge_target(w, o, c);
+	else {
+		/* The bytes of a short write are looked for when they are sent: the target may have
+		 * refused it before, or the network. */
+		o->tried = c->op == URN_AM_WRITE && fits;
+		if (o->tried)
+			judge_target(w, o, c);
+		o->reach = AS_REACH_NONE;
+		o->can |= BIT(URN_AM_LOCAL);
+	}
 	o->sane = !(o->can & (BIT(URN_AM_BAD_COMMAND) | BIT(URN_AM_ALIGN) | BIT(URN_AM_LOCAL)));
 }
 
@@ -237,7 +252,7 @@ is_true(const struct ms_world *w, const struct as_op *o, uint8_t code)
 {
 	if (o->can & BIT(code))
 		return true;
-	if (o->node == AS_NONE || !o->sane)
+	if (o->node == AS_NONE || (!o->sane && !o->tried))
 		return false;
 	switch (code) {
 	case URN_AM_DONE:

@@ -208,11 +208,7 @@ void
 as_fence_event(struct ms_world *w, const struct as_op *o)
 {
 	const struct as_sim *s = w->as;
-	const struct as_op *f = &s->op[o->fence];
 
-	/* A command that the initiator refuses ends at once, and its fence with it. */
-	if (!f->sane || (f->ended && f->code == URN_AM_LOCAL) || o->code == URN_AM_LOCAL)
-		return;
 	for (uint32_t i = s->first_op; i < o->fence; i++)
 		if (s->op[i].from == o->from && !s->op[i].ended)
 			ms_fail(w,

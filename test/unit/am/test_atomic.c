@@ -306,6 +306,43 @@ a_fence_may_wait_long(void **state)
 	rig_expect(0, URN_AM_DONE, 8);
 }
 
+/* A command that is refused keeps its fence: its event waits for the operations before, and
+ * commands behind it wait, too. c: written by rig_next(), not posted */
+static void
+expect_fence(struct urn_abi_am_cmd *c, uint8_t code)
+{
+	c->flags = URN_AM_FENCE;
+	rig_post(0);
+	rig_command(0, URN_AM_WRITE, 3, 8, 0, 8);
+	assert_int_equal(rig.held_n, 1); /* the write before */
+	rig_no_event(0);
+	rig_run();
+	rig_expect(0, URN_AM_DONE, 16);
+	rig_expect(0, code, 0);
+	rig_expect(0, URN_AM_DONE, 8);
+}
+
+static void
+a_refused_command_keeps_its_fence(void **state)
+{
+	struct urn_abi_am_cmd *c;
+
+	(void)state;
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 16);
+	c = rig_next(0, URN_AM_WRITE, 2, 0, 0, 8);
+	c->way = URN_AM_WAYS;
+	expect_fence(c, URN_AM_BAD_COMMAND);
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 16);
+	c = rig_next(0, URN_AM_READ, 2, 0, 0, 8);
+	c->lkey ^= 1;
+	expect_fence(c, URN_AM_LOCAL);
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 16);
+	expect_fence(rig_next(0, URN_AM_FETCH_ADD, 2, 4, 0, 8), URN_AM_ALIGN);
+	rig_next(0, URN_AM_WRITE, 2, 0, 0, 0)->flags = URN_AM_FENCE; /* with nothing before */
+	rig_post(0);
+	rig_expect(0, URN_AM_BAD_COMMAND, 0);
+}
+
 int
 main(void)
 {
@@ -321,6 +358,7 @@ main(void)
 		T(forged_replies_are_refused),
 		T(a_fence_waits_for_all_before),
 		T(a_fence_may_wait_long),
+		T(a_refused_command_keeps_its_fence),
 	};
 
 	return cmocka_run_group_tests_name("am_atomic", tests, NULL, NULL);
