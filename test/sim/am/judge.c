@@ -189,6 +189,16 @@ is_atomic_nonsense(const struct as_op *o, const struct urn_abi_am_cmd *c)
 	       (c->len == 4 && (o->value >> 32 || o->compare >> 32));
 }
 
+/*
+ * True when the dataplane may find no node before it finds that the local bytes are wrong: the only
+ * packet of a write is checked when its flow makes the frame.
+ */
+static bool
+is_checked_late(const struct as_op *o, const struct urn_abi_am_cmd *c)
+{
+	return o->node == AS_NONE && c->op == URN_AM_WRITE && c->len <= o->chunk;
+}
+
 void
 as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c)
 {
@@ -207,7 +217,7 @@ as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *
 		o->can = BIT(URN_AM_ALIGN);
 	else if (!as_is_atomic(o) &&
 		 (c->lkey != z->lkey[0] || c->local < first || c->local + c->len > last))
-		o->can = BIT(URN_AM_LOCAL);
+		o->can = BIT(URN_AM_LOCAL) | (is_checked_late(o, c) ? BIT(URN_AM_NO_NODE) : 0);
 	else
 		judge_target(w, o, c);
 	o->sane = !(o->can & (BIT(URN_AM_BAD_COMMAND) | BIT(URN_AM_ALIGN) | BIT(URN_AM_LOCAL)));
