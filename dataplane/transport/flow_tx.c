@@ -374,11 +374,14 @@ urn_flow_gather(struct urn_tp *tp, struct urn_flow_strand *l)
 	tp->gathered_last = src;
 }
 
-/* A strand that sent something has its next turn in the flow's window behind the others. */
+/*
+ * A strand that sent something has its next turn in the flow's window behind the others. A strand
+ * whose last message was found without its bytes is not among them any more.
+ */
 static void
 step_back(struct urn_flow_strand *l)
 {
-	if (likely(!TAILQ_NEXT(l, ready)) || l->lost)
+	if (likely(!TAILQ_NEXT(l, ready)) || l->lost || !(l->user.source.flags & URN_STRAND_READY))
 		return;
 	TAILQ_REMOVE(&l->flow->ready, l, ready);
 	TAILQ_INSERT_TAIL(&l->flow->ready, l, ready);
