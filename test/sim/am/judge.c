@@ -189,14 +189,21 @@ is_atomic_nonsense(const struct as_op *o, const struct urn_abi_am_cmd *c)
 	       (c->len == 4 && (o->value >> 32 || o->compare >> 32));
 }
 
+/* Bytes of memory that a packet has room for: the path MTU less the headers (AM-4). */
+static uint32_t
+packet_bytes(const struct ms_world *w)
+{
+	return RTE_MIN((w->plan.mtu - 64) & ~7u, 4096u);
+}
+
 /*
- * True when the dataplane may find no node before it finds that the local bytes are wrong: the only
- * packet of a write is checked when its flow makes the frame.
+ * True when the dataplane may find no node before it finds that the local bytes are wrong: those of
+ * a write that fits a packet are looked at when its flow makes the frame.
  */
 static bool
-is_checked_late(const struct as_op *o, const struct urn_abi_am_cmd *c)
+is_checked_late(const struct ms_world *w, const struct as_op *o, const struct urn_abi_am_cmd *c)
 {
-	return o->node == AS_NONE && c->op == URN_AM_WRITE && c->len <= o->chunk;
+	return o->node == AS_NONE && c->op == URN_AM_WRITE && c->len <= packet_bytes(w);
 }
 
 void
@@ -208,7 +215,7 @@ as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *
 
 	o->reach = AS_REACH_NONE;
 	o->can = 0;
-	o->chunk = RTE_MIN((w->plan.mtu - 64) & ~7u, 4096u); /* AM-4: MTU less the headers */
+	o->chunk = packet_bytes(w);
 	if (o->every > 1)
 		o->chunk -= 8; /* the number of the transfer's bytes */
 	if (is_nonsense(w, c) || (as_is_atomic(o) && is_atomic_nonsense(o, c)))
@@ -217,7 +224,7 @@ as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *
 		o->can = BIT(URN_AM_ALIGN);
 	else if (!as_is_atomic(o) &&
 		 (c->lkey != z->lkey[0] || c->local < first || c->local + c->len > last))
-		o->can = BIT(URN_AM_LOCAL) | (is_checked_late(o, c) ? BIT(URN_AM_NO_NODE) : 0);
+		o->can = BIT(URN_AM_LOCAL) | (is_checked_late(w, o, c) ? BIT(URN_AM_NO_NODE) : 0);
 	else
 		judge_target(w, o, c);
 	o->sane = !(o->can & (BIT(URN_AM_BAD_COMMAND) | BIT(URN_AM_ALIGN) | BIT(URN_AM_LOCAL)));
