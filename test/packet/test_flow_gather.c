@@ -282,6 +282,33 @@ another_out_of_the_answer(void **state)
 	flow_net_end(net);
 }
 
+/* DB-6: the only message of a client has no bytes any more, and another client waits behind it in
+ * the flow. */
+static void
+gone_before_the_turn_of_another(void **state)
+{
+	struct flow_net *n = flow_net_new(2, 1);
+	struct urn_tp_share other = {0};
+
+	(void)state;
+	for (unsigned int i = 0; i < 100; i++) {
+		struct flow_sent gone, behind;
+
+		flow_send_head(n, 0, 1, flow_qid(0), 900, 2 * i, HEAD, &gone);
+		gone.gone = true;
+		flow_send_as(n, 0, n->node[1].gid, &other, 900, 2 * i + 1, &behind);
+		flow_net_until(n, &behind, 100 * MS);
+		assert_int_equal(gone.code, URN_FLOW_GONE);
+		assert_int_equal(behind.code, URN_MSG_DONE);
+		assert_true(TAILQ_EMPTY(&n->node[0].tp->flows->last->ready));
+		arrived(n, 1, i, 900);
+		flow_sent_free(&gone);
+		flow_sent_free(&behind);
+	}
+	assert_int_equal(other.work, 0);
+	flow_net_end(n);
+}
+
 int
 main(void)
 {
@@ -294,6 +321,7 @@ main(void)
 		cmocka_unit_test(long_ones_that_are_gone),
 		cmocka_unit_test(messages_that_grow),
 		cmocka_unit_test(another_out_of_the_answer),
+		cmocka_unit_test(gone_before_the_turn_of_another),
 	};
 
 	return cmocka_run_group_tests_name("packet_flow_gather", tests, NULL, NULL);
