@@ -18,9 +18,9 @@ enum {
 	URN_AM_OUTS = 16384,   /* ... of all endpoints of the engine */
 	URN_AM_REPLIES = 4096, /* replies of the engine that were not delivered yet */
 	URN_AM_NODES = 64,     /* buckets of nodes, for the bound of their replies */
-	URN_AM_NODE_REPLIES = 512, /* replies to the nodes of a bucket */
-	URN_AM_FRAMES = 16,	   /* packets of an endpoint in a turn */
-	URN_AM_PIECES = 4,	   /* pieces of memory that one packet may touch */
+	URN_AM_NODE_REPLIES = 512,	     /* replies to the nodes of a bucket */
+	URN_AM_FRAMES = 16,		     /* packets of an endpoint in a turn */
+	URN_AM_PIECES = 4,		     /* pieces of memory that one packet may touch */
 	URN_AM_HEAD_MAX = URN_AM_MORE_BYTES, /* bytes of a message that need not lie in memory */
 };
 
@@ -147,11 +147,11 @@ struct urn_am_ep {
 		*region; /* URN_AM_REGIONS_MAX, those with a key; owner; NULL: none yet */
 	struct urn_am_region *space; /* memory that is reached without a key; NULL: none; owner */
 	uint32_t regions_n, ranges_n; /* regions with a key or without; ranges of all of them */
-	int channel_fd;		     /* -1: none; the same for its life */
-	uint32_t channel;	     /* control's; the same for its life */
-	uint64_t cookie;	     /* the same for its life */
-	uint8_t told;		     /* enum urn_am_told */
-	TAILQ_ENTRY(urn_am_ep) tell; /* in a list of struct urn_am; valid unless told is NO */
+	int channel_fd;		      /* -1: none; the same for its life */
+	uint32_t channel;	      /* control's; the same for its life */
+	uint64_t cookie;	      /* the same for its life */
+	uint8_t told;		      /* enum urn_am_told */
+	TAILQ_ENTRY(urn_am_ep) tell;  /* in a list of struct urn_am; valid unless told is NO */
 	LIST_HEAD(, urn_am_transfer) transfers; /* transfers of peers (tagged.h) */
 };
 
@@ -187,7 +187,8 @@ struct urn_am {
 	uint16_t node[URN_AM_NODES]; /* replies by bucket of nodes */
 	uint8_t last[16], bucket;    /* node that a bucket was asked for last, and its bucket */
 	struct urn_am_outs late;     /* replies that no flow had room for, the oldest first */
-	struct urn_am_out *open;     /* reply to a write that was made last; NULL: none, or it is free */
+	struct urn_am_out
+		*open; /* reply to a write that was made last; NULL: none, or it is free */
 	struct urn_am_eps touched, untold; /* endpoints to look at, and those whose event is late */
 	uint64_t untold_due; /* ns: when late events are tried again; valid with some */
 };
@@ -327,8 +328,8 @@ bool urn_am_reply_joins(const struct urn_am *am, const struct urn_am_ep *ep,
 			const struct urn_flow_from *from, const struct urn_am_msg *m);
 /* Let the reply to a write with that tag join, in the same turn. */
 void urn_am_reply_join(struct urn_am *am, uint64_t tag);
-/* A message with replies to several writes came. data, len: any bytes. returns: enum urn_msg_code for
- * the flow */
+/* A message with replies to several writes came. data, len: any bytes. returns: enum urn_msg_code
+ * for the flow */
 uint8_t urn_am_take_replies(struct urn_tp *tp, struct urn_am_ep *ep,
 			    const struct urn_flow_from *from, const uint8_t *data, uint32_t len);
 /* A reply of ours was answered by its flow. (target.c) */

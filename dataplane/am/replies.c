@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Replies to writes that share a message (wire/am_more.h). The message of a reply grows as long as
- * no packet holds it: its flow sends at the end of the turn, or when the window opens. So replies to
- * writes of one burst, from one endpoint to another, cost one message and no wait.
+ * no packet holds it: its flow sends at the end of the turn, or when the window opens. So replies
+ * to writes of one burst, from one endpoint to another, cost one message and no wait.
  */
 #include "am/priv.h"
 

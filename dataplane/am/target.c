@@ -40,8 +40,9 @@ is_short(uint32_t len)
 	return len <= URN_AM_HEAD_MAX - sizeof(struct urn_am_hdr);
 }
 
-/* Carry a packet out, or not. reply: kind and code are set; data: room for bytes of a short read, or of an
- * atomic operation's reply; the flow gathers those of other reads, which are checked again then */
+/* Carry a packet out, or not. reply: kind and code are set; data: room for bytes of a short read,
+ * or of an atomic operation's reply; the flow gathers those of other reads, which are checked again
+ * then */
 static void
 carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg *m,
 	  struct urn_am_msg *reply, uint8_t *data)

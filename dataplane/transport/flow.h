@@ -108,8 +108,8 @@ struct urn_flow_user {
  */
 uint8_t urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m);
 /*
- * True when the user may put `bytes` bytes behind those of a message, at data, and add them to len: no packet holds the
- * message yet, and it stays a short one.
+ * True when the user may put `bytes` bytes behind those of a message, at data, and add them to len:
+ * no packet holds the message yet, and it stays a short one.
  */
 bool urn_flow_may_grow(const struct urn_flow_msg *m, uint32_t bytes);
 /*

@@ -37,7 +37,8 @@ put_segment(uint8_t *at, const struct urn_flow_msg *m, uint32_t off, uint32_t by
 	return at + sizeof(*s);
 }
 
-/* Write a void segment. id: of the long message whose part it was; 0: a whole message. returns: the place behind */
+/* Write a void segment. id: of the long message whose part it was; 0: a whole message. returns: the
+ * place behind */
 static uint8_t *
 put_void(uint8_t *at, uint32_t id)
 {
@@ -166,7 +167,8 @@ start_or_age(const struct urn_tp *tp, struct urn_flow *f)
 		f->tx_born = born ? born : UINT32_MAX;
 	}
 	age = (int32_t)((uint32_t)(tp->now >> URN_FLOW_AGE_SHIFT) - f->tx_born);
-	ms = age > 0 ? ((age - 1ull) << URN_FLOW_AGE_SHIFT) / 1000000 : 0; /* both times were rounded down */
+	ms = age > 0 ? ((age - 1ull) << URN_FLOW_AGE_SHIFT) / 1000000
+		     : 0; /* both times were rounded down */
 	return (uint32_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX);
 }
 

@@ -4,9 +4,9 @@
  * a node.
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
- *   flow_strand.c   strands: an owner's messages and packets in a flow, and their turns
+ *   flow_strand.c strands: an owner's messages and packets in a flow, and their turns
  *   flow_dry.c    strands that wait for room in the pool of packets
- *   flow_tx.c     packets of messages: what they hold; first and repeated
+ *   flow_tx.c     packets of messages, first and repeated, and the parts that they hold
  *   flow_frame.c  frames of packets
  *   flow_rx.c     data that came: order, messages
  *   flow_refuse.c refused messages that the sender does not know of yet
@@ -46,7 +46,8 @@ enum {
 	URN_FLOW_DRY = 16,  /* owners without room that a turn looks at, and strands of each */
 	URN_FLOW_FIRST =
 		16, /* packets under way until the node acknowledges the first one of an epoch */
-	URN_FLOW_ASKS = 32, /* packets repeated at once in an epoch because a node's answer told too little of its age */
+	URN_FLOW_ASKS = 32, /* packets repeated at once in an epoch because a node's answer told too
+			       little of its age */
 	URN_FLOW_ACTIVE = 8,  /* long messages of a flow that are being sent at the same time; the
 				 last place is for an owner that has no other */
 	URN_FLOW_WHOLES = 64, /* messages of an engine that are being put together */
@@ -61,7 +62,7 @@ enum {
 	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
 					   at the same time */
-	URN_FLOW_AGE_SHIFT = 20, /* ns to units of urn_flow.tx_born */
+	URN_FLOW_AGE_SHIFT = 20,	/* ns to units of urn_flow.tx_born */
 	URN_FLOW_TIMEOUT = 16,		/* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
 	URN_FLOW_RETRIES = 7,
 	/* The key of a flow besides the node's address: 8 bits. */
@@ -228,7 +229,7 @@ struct urn_flow {
 	struct urn_flow_strand
 		*strand; /* the strand that was found last; NULL: none, or it has gone */
 	struct urn_flow_queue
-		active; /* long messages that are being sent, of all strands, the oldest first */
+		active;	   /* long messages that are being sent, of all strands, the oldest first */
 	uint32_t tx_start; /* start of the node, which was before the epoch's first packet; 0: not
 			      known yet */
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */

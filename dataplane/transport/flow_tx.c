@@ -48,7 +48,8 @@ fill(struct urn_flow_strand *l, struct urn_work *w, uint32_t room, struct urn_fl
 {
 	struct urn_flow_msg *m;
 
-	while ((m = l->shorts.head) && urn_flow_seg_bytes(m) <= room && w->flow.segs < URN_FLOW_SEGMENTS) {
+	while ((m = l->shorts.head) && urn_flow_seg_bytes(m) <= room &&
+	       w->flow.segs < URN_FLOW_SEGMENTS) {
 		room -= urn_flow_seg_bytes(m);
 		urn_flow_take(&l->shorts, m);
 		m->state = URN_FLOW_MSG_SENT;

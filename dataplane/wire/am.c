@@ -138,8 +138,8 @@ urn_am_parse(const uint8_t *data, uint32_t len, struct urn_am_msg *m)
 	m->data = kinds[h.kind].data ? data + sizeof(h) + more(h.kind) : NULL;
 	if (!code_ok(h.kind, h.code) || h.flags != 0)
 		return false;
-	if (m->len == 0 || m->len > most(h.kind) ||
-	    len - sizeof(h) != data_bytes(h.kind, m->len) || !data_ok(m, data + sizeof(h)))
+	if (m->len == 0 || m->len > most(h.kind) || len - sizeof(h) != data_bytes(h.kind, m->len) ||
+	    !data_ok(m, data + sizeof(h)))
 		return false;
 	return place_ok(m) && (h.kind != URN_AM_K_PART || parse_part(data + sizeof(h), m));
 }

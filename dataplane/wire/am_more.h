@@ -58,8 +58,8 @@ urn_am_more_tag(const uint8_t *data, unsigned int i)
 	return rte_be_to_cpu_64(tag);
 }
 
-/* Let a message answer one more write. data: a reply to a write and to n more, with room for another
- * tag behind */
+/* Let a message answer one more write. data: a reply to a write and to n more, with room for
+ * another tag behind */
 static inline void
 urn_am_put_more(uint8_t *data, unsigned int n, uint64_t tag)
 {

@@ -87,11 +87,13 @@ rig_connect_to(struct rig *r, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn
 		.max_rd_atomic = (uint8_t)or_default(o->rd_atomic, 4),
 		.min_rnr_timer = 1,
 		/*
-		 * Workers of foreign memory need a core of a busy machine, too: beside 16 busy threads on 2 cores
-		 * they began up to 264 ms late. All tries of a request together last 4 s.
+		 * Workers of foreign memory need a core of a busy machine, too: beside 16 busy
+		 * threads on 2 cores they began up to 264 ms late. All tries of a request together
+		 * last 4 s.
 		 */
-		.timeout = (uint8_t)or_default(o->timeout, getenv("URNIC_TEST_FOREIGN") || r->cfg.remote ||
-								   r->cfg.foreign ? 17 : 8),
+		.timeout = (uint8_t)or_default(
+			o->timeout,
+			getenv("URNIC_TEST_FOREIGN") || r->cfg.remote || r->cfg.foreign ? 17 : 8),
 		.retry_cnt = (uint8_t)or_default(o->retry_cnt, 7),
 		.rnr_retry = (uint8_t)or_default(o->rnr_retry, 7),
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},

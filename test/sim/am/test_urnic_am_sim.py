@@ -60,7 +60,7 @@ class Seeds(unittest.TestCase):
 
 class Oracle(unittest.TestCase):
     def test_each_rule(self):
-        """Whatever is broken is noticed, and by the rule that it breaks."""
+        """Each sabotage is noticed, and by the rule that it breaks."""
         names = listed("sabotages")
         self.assertEqual(set(names), set(SAYS))
         for name in names:

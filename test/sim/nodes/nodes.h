@@ -175,7 +175,7 @@ struct ms_node {
 	uint64_t paused;   /* ns: end of the pause that the switch asked for */
 	struct urn_switch *sw;
 	uint16_t port;
-	uint64_t cut_until;  /* ns: the wire carries nothing until then */
+	uint64_t cut_until; /* ns: the wire carries nothing until then */
 	/* Frames to the node that wait in the network, as in a switch whose port is paused. */
 	struct rte_mbuf *held[MS_HELD];
 	unsigned int held_n, held_room;

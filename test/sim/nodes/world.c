@@ -235,8 +235,8 @@ check_node(struct ms_world *w, struct ms_node *n)
 	if (urn_flow_count(n->tp))
 		ms_fail(w, "node %u: %u flows did not age out", n->id, urn_flow_count(n->tp));
 	if (n->tp->nobodys.work || n->tp->sched.n || n->tp->wheel.count || n->tp->dry)
-		ms_fail(w, "node %u: %u packets, %u sources, %u timers are left", n->id, n->tp->nobodys.work,
-			n->tp->sched.n, n->tp->wheel.count);
+		ms_fail(w, "node %u: %u packets, %u sources, %u timers are left", n->id,
+			n->tp->nobodys.work, n->tp->sched.n, n->tp->wheel.count);
 	for (unsigned int i = 0; i < RTE_DIM(n->share); i++)
 		if (n->share[i].work)
 			ms_fail(w, "node %u: client %u has %u packets left", n->id, i,
