@@ -64,6 +64,9 @@ end_operation(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 	struct urn_am_oper *op = &ep->oper[i];
 	uint64_t old = op->code == URN_AM_DONE ? op->old : 0;
 
+	/* Packets that the target took after the failure may have been placed. */
+	if (unlikely(op->given_up && op->taken && op->cmd.op == URN_AM_WRITE))
+		op->code |= URN_AM_MAY_BE_THERE;
 	op->used = false;
 	if (ep->current == i)
 		ep->current = URN_AM_NIL;
@@ -91,7 +94,7 @@ urn_am_oper_fail(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i, uint8_t co
 {
 	struct urn_am_oper *op = &ep->oper[i];
 
-	op->code = op->code ? op->code : code;
+	op->code = op->code ? op->code | (code & URN_AM_MAY_BE_THERE) : code;
 	op->sent = op->cmd.len;
 	if (ep->current == i)
 		ep->current = URN_AM_NIL;
@@ -378,7 +381,7 @@ urn_am_serve(struct urn_tp *tp, struct urn_source *src)
 		if (ep->current == URN_AM_NIL && !take_command(tp, ep))
 			return false;
 		if (is_fenced(tp, ep))
-			return false; /* until those before have ended */
+			return false;			    /* until those before have ended */
 		if (unlikely(ep->oper[ep->current].code)) { /* refused: nothing was sent */
 			end_operation(tp, ep, ep->current);
 			continue;

@@ -113,6 +113,7 @@ struct urn_am_oper {
 	bool open;	     /* the tag is in use: an answer is waited for, or data */
 	bool asked;	     /* tagged: the request was made */
 	bool taken;	     /* tagged: the target took data */
+	bool given_up; /* failed without the answer of the target, which may have placed bytes */
 	bool silent;	     /* given up: `at` stays, so that all its packets are found */
 };
 

@@ -33,7 +33,7 @@ urn_am_way_choose(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 	struct urn_am_oper *op = &ep->oper[i];
 
 	op->way = way_of(tp, &op->cmd);
-	op->asked = op->taken = false;
+	op->asked = op->taken = op->given_up = false;
 	if (op->way == URN_AM_TAGGED || (op->way == URN_AM_PIPELINED && op->cmd.every > 1)) {
 		op->tag = ++urn_am_of(tp)->tags << 16 | i;
 		op->open = true;
@@ -116,8 +116,7 @@ void
 urn_am_tag_give_up(struct urn_tp *tp, struct urn_am_ep *ep, struct urn_am_oper *op)
 {
 	close_tag(tp, ep, op, true);
-	if (op->cmd.op == URN_AM_WRITE && op->taken)
-		op->code |= URN_AM_MAY_BE_THERE;
+	op->given_up = true;
 	switch (op->code & ~URN_AM_MAY_BE_THERE) {
 	case URN_AM_NO_NODE:
 	case URN_AM_NO_ENDPOINT:

@@ -165,7 +165,9 @@ refuse_late(struct urn_tp *tp, struct urn_am_out *o)
 /*
  * True when the reply is to be sent once more: the initiator has no room to put the parts of a long
  * reply together, or the flow was made for an earlier life of the initiator's node. A reply that
- * comes twice is refused there. code: enum urn_msg_code
+ * comes twice is refused there. Data of a tagged read, which is counted, can't come twice: packets
+ * of that flow named the start of the earlier life, or none, which a young node does not take.
+ * code: enum urn_msg_code
  */
 static bool
 is_tried_again(const struct urn_tp *tp, const struct urn_am_out *o, uint8_t code)

@@ -404,7 +404,8 @@ serve(struct urn_tp *tp, struct urn_flow_strand *l)
 	if (unlikely(
 		    !reachable(tp, l->flow))) /* the flow may have failed, and the strand be gone */
 		return false;
-	l->msgs++; /* the turn holds the strand: messages that are answered meanwhile do not free it */
+	l->msgs++; /* the turn holds the strand: messages that are answered meanwhile do not free it
+		    */
 	more = send_data(tp, l);
 	l->msgs--;
 	if (l->flow->sent_no != sent_no)

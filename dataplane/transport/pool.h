@@ -8,7 +8,8 @@
 /*
  * True when a client that holds `held` entries of a pool may take one more. left: entries in the
  * pool. With this rule a client that is alone gets at most 8 of 9 entries. n clients that take all
- * they can at the same time leave one part of 8 n + 1; one after another, one in 9 to the power of n.
+ * they can at the same time leave one part of 8 n + 1; one after another, one in 9 to the power of
+ * n.
  */
 static inline bool
 urn_pool_has(uint32_t left, uint32_t held)

@@ -75,7 +75,7 @@ struct urn_flow_packet {
 	uint8_t segs;          /* segments */
 	uint8_t part;          /* 1: a part of a long message */
 	uint8_t state;         /* enum urn_flow_packet_state */
-	bool shared;           /* messages of other strands are in it, too */
+	bool shared;	       /* messages of other strands are in it, too */
 };
 
 struct urn_work {

@@ -427,8 +427,8 @@ client_goes(void **state)
 	}
 }
 
-/* A step of 1 us in which the port of node 0 takes two frames. Frames to node 1 arrive unless the wire
- * is cut, and others have no target. */
+/* A step of 1 us in which the port of node 0 takes two frames. Frames to node 1 arrive unless the
+ * wire is cut, and others have no target. */
 static void
 slow_step(struct flow_net *n)
 {

@@ -296,8 +296,8 @@ send_for(struct flow_net *n, unsigned int to, struct urn_tp_share *owner, bool g
 	s->gone = gone;
 }
 
-/* The last message of a client is gone in the client's turn, while another client's wait in the same
- * flow: these go out, also later ones. */
+/* The last message of a client is gone in the client's turn, while another client's wait in the
+ * same flow: these go out, also later ones. */
 static void
 another_client_waits(void **state)
 {

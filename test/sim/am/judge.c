@@ -207,7 +207,7 @@ as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *
 
 	o->reach = AS_REACH_NONE;
 	o->can = 0;
-	o->chunk = packet_bytes(w);
+	o->chunk = RTE_MIN((w->plan.mtu - 64) & ~7u, 4096u); /* AM-4: MTU less the headers */
 	if (o->every > 1)
 		o->chunk -= 8; /* the number of the transfer's bytes */
 	if (is_nonsense(w, c) || (as_is_atomic(o) && is_atomic_nonsense(o, c)))

@@ -291,6 +291,21 @@ a_revoked_key_ends_a_read(void **state)
 	assert_int_equal(rig.am->tagged->n, 0);
 }
 
+/* Bytes that the target placed after the operation had failed here: the code says so. */
+static void
+placed_after_a_failure(void **state)
+{
+	(void)state;
+	rig_tagged(0, URN_AM_WRITE, 1, 0, 0, 20 * CHUNK);
+	assert_int_equal(rig_deliver(0, 9), URN_MSG_DONE);
+	rig_turn(rig.tp->now);
+	for (unsigned int i = 1; i <= 5; i++)
+		assert_int_equal(rig_deliver(i, 9), URN_MSG_DONE);
+	rig_answer(8, URN_FLOW_GONE); /* local bytes are gone */
+	rig_run();
+	rig_expect(0, URN_AM_LOCAL | URN_AM_MAY_BE_THERE, 0);
+}
+
 /* Local memory that is taken away in mid-transfer ends the operation, and the target is told: it
  * sends no more, and forgets its receive. */
 static void
@@ -455,6 +470,7 @@ main(void)
 		T(retired_tags_have_a_bound),
 		T(a_revoked_key_ends_a_write),
 		T(a_revoked_key_ends_a_read),
+		T(placed_after_a_failure),
 		T(local_memory_that_goes_cancels),
 		T(forged_answers),
 		T(an_endpoint_that_goes),
