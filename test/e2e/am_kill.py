@@ -94,7 +94,7 @@ class Kill(urnicd_common.Nicd):
         self.assertGreater(a["commands"], 100)
         self.assertGreater(a["done"], 100)
         self.assertEqual((a["failed"], a["last_error"], a["regions"], a["ranges"]), (0, "", 1, 1))
-        self.assertLessEqual(a["packets"], 64)
+        self.assertLessEqual(a["packets"], 256)
         self.assertEqual(self.show("am", "client", str(a["client"])) and
                          [r["client"] for r in self.show("am", "client", str(a["client"]))], [a["client"]])
         client = next(r for r in self.show("client") if r["client"] == a["client"])
