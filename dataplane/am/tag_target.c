@@ -63,6 +63,8 @@ request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *fro
 	code = urn_am_covers(ep, m->key, m->addr, m->len,
 			     m->kind == URN_AM_K_TAG_READ ? URN_AM_ACCESS_READ
 							  : URN_AM_ACCESS_WRITE);
+	if (code == URN_AM_DONE && t->early && m->kind == URN_AM_K_TAG_READ)
+		code = URN_AM_BAD_PACKET; /* data came early for a read */
 	if (code != URN_AM_DONE) {
 		urn_am_transfer_fail(tp, t, code);
 		return URN_MSG_DONE;

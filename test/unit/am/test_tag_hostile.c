@@ -291,6 +291,34 @@ a_revoked_key_ends_a_read(void **state)
 	assert_int_equal(rig.am->tagged->n, 0);
 }
 
+/* AM-7: data under the tag of a read, which came before the read's request, is not placed. */
+static void
+early_data_for_a_read(void **state)
+{
+	struct urn_am_msg m = {.kind = URN_AM_K_TAG_DATA,
+			       .len = 1,
+			       .tag = 77,
+			       .key = rig_qid(1),
+			       .data = (const uint8_t *)"x"};
+
+	(void)state;
+	assert_int_equal(rig_forge(&m, rig_qid(0), 9, rig_qid(1)), URN_MSG_DONE);
+	assert_int_equal(rig.am->tagged->early_n, 1);
+	m = (struct urn_am_msg){.kind = URN_AM_K_TAG_READ,
+				.len = 1,
+				.tag = 77,
+				.addr = (uintptr_t)rig.end[1].mem,
+				.key = rig.end[1].key};
+	assert_int_equal(rig_forge(&m, rig_qid(0), 9, rig_qid(1)), URN_MSG_DONE);
+	rig_turn(rig.tp->now);
+	assert_int_equal(rig.held_n, 1);
+	m = rig_parsed(0);
+	assert_true(m.kind == URN_AM_K_TAG_ERROR && m.code == URN_AM_BAD_PACKET);
+	assert_int_equal(rig.am->tagged->early_n, 0);
+	assert_int_equal(rig.end[1].mem[0], GUARD_BYTE);
+	rig_answer(0, URN_MSG_DONE);
+}
+
 /* Bytes that the target placed after the operation had failed here: the code says so. */
 static void
 placed_after_a_failure(void **state)
@@ -471,6 +499,7 @@ main(void)
 		T(a_revoked_key_ends_a_write),
 		T(a_revoked_key_ends_a_read),
 		T(placed_after_a_failure),
+		T(early_data_for_a_read),
 		T(local_memory_that_goes_cancels),
 		T(forged_answers),
 		T(an_endpoint_that_goes),
