@@ -36,6 +36,7 @@ urn_am_create(unsigned int engine, uint64_t seed, bool unregistered)
 		urn_am_destroy(am);
 		return NULL;
 	}
+	urn_fair_init(&am->fair_outs, URN_AM_OUTS);
 	return am;
 }
 

@@ -8,7 +8,6 @@
  * is not read any more.
  */
 #include "am/priv.h"
-#include "transport/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +49,8 @@ urn_am_out_get(struct urn_am *am, struct urn_am_ep *ep)
 	struct urn_tp_share *share = ep->user.source.share;
 	struct urn_am_out *o;
 
-	if (ep->outs == URN_AM_EP_OUTS || !urn_pool_has(URN_AM_OUTS - am->outs, share->am))
+	if (ep->outs == URN_AM_EP_OUTS ||
+	    !urn_fair_has(&am->fair_outs, URN_AM_OUTS - am->outs, share->am))
 		return NULL;
 	o = get(am);
 	if (!o)

@@ -4,6 +4,7 @@
 #define URN_AM_PRIV_H
 
 #include "am/am.h"
+#include "base/fair.h"
 #include "base/pool.h"
 #include "counters.h"
 #include "transport/tp.h"
@@ -185,6 +186,7 @@ struct urn_am {
 	uint32_t outs_made; /* entries of out that were made */
 	struct urn_am_out *out_free; /* free packets, linked by link.tqe_next */
 	uint32_t outs, replies;	     /* packets of operations, and replies, that are not free */
+	struct urn_fair fair_outs;   /* how many of the former a client may have */
 	uint16_t node[URN_AM_NODES]; /* replies by bucket of nodes */
 	uint8_t last[16], bucket;    /* node that a bucket was asked for last, and its bucket */
 	struct urn_am_outs late;     /* replies that no flow had room for, the oldest first */

@@ -57,7 +57,7 @@ ext_get(struct urn_tp *tp, const struct urn_qp *qp)
 {
 	struct urn_work_ext *x = tp->ext_free;
 
-	if (!urn_pool_has(tp->left.ext, qp->share->ext))
+	if (!urn_fair_has(&tp->fair_others, tp->left.ext, qp->share->ext))
 		return NULL;
 	tp->ext_free = x->next;
 	if (unlikely(!tp->ext_free))

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Flows: strands that wait for work. A packet in flight takes an entry of the pool of work until it
- * is acknowledged, and nodes may be silent. The pool leaves a client with many entries without
- * another one while there are some for others (pool.h). A node that is silent may have only half as
- * many as are left, so that silent nodes of a client do not take what its other nodes need. Strands
- * without work leave the schedule: they may be thousands, and each turn would try them all.
+ * is acknowledged, and nodes may be silent. The pool keeps entries for clients that hold few
+ * (base/fair.h). A packet to a node that is silent asks for more: the client gets an entry only if
+ * it could have one with many times as much as it holds, so that silent nodes of a client do not
+ * take what its other nodes need. A node that has acknowledged nothing may be silent, too: the
+ * first packet to such a node, which shows that, asks for less than the others, and so silent nodes
+ * do not take what nodes need that are new. Strands without work leave the schedule: they may be
+ * thousands, and each turn would try them all.
  *
  *   tp->dry ─► client ─► client ─► ...      a turn looks at URN_FLOW_DRY of them
  *                │          └─ dry: strand
@@ -13,22 +16,30 @@
 #include "transport/flow_priv.h"
 #include "transport/pool.h"
 
-/* True when packets are in flight to a node that has acknowledged nothing yet, or is late with it.
- */
-static bool
-is_silent(const struct urn_flow *f)
+/* How often the entries of a client count when it wants one more for a packet of a flow. */
+enum {
+	TIMES_HEARD = 1,  /* the node acknowledged something, and is not late */
+	TIMES_FIRST = 2,  /* it acknowledged nothing yet, and nothing is in flight to it */
+	TIMES_SILENT = 8, /* packets are in flight to it, and it acknowledged nothing or is late */
+};
+_Static_assert(
+	TIMES_SILENT <= 8,
+	"urn_fair_has() asks for an eighth of what counts, and work_get() for all that is held");
+
+static uint32_t
+times(const struct urn_flow *f)
 {
 	if (urn_psn_tx_idle(&f->tx))
-		return false;
-	return !f->tx_start || f->tx.early || f->tx.retries < f->tx.retry_cnt;
+		return f->tx_start ? TIMES_HEARD : TIMES_FIRST;
+	if (!f->tx_start || f->tx.early || f->tx.retries < f->tx.retry_cnt)
+		return TIMES_SILENT;
+	return TIMES_HEARD;
 }
 
 bool
 urn_flow_may_take(const struct urn_tp *tp, const struct urn_flow_strand *l)
 {
-	uint32_t held = l->user.source.share->work;
-
-	return is_silent(l->flow) ? tp->left.work > held : urn_pool_has(tp->left.work, held);
+	return urn_work_has(tp, l->user.source.share, times(l->flow));
 }
 
 /* Put a client, which has a strand that waits, behind the others. */
@@ -93,7 +104,7 @@ refill(struct urn_tp *tp, struct urn_tp_share *share)
 {
 	struct urn_flow_strand *l;
 
-	if (!urn_pool_has(tp->left.work, share->work))
+	if (!urn_work_has(tp, share, TIMES_HEARD))
 		return;
 	for (unsigned int i = 0; i < URN_FLOW_DRY && share->dry; i++) {
 		l = urn_flow_strand_of(share->dry);

@@ -209,6 +209,7 @@ orphan(struct urn_tp *tp, struct urn_flow_strand *l)
 	urn_flow_strand_leave(tp, l);
 	unhash(tp->flows, l);
 	src->share->work -= l->packets;
+	src->share->orphans = RTE_MIN(src->share->orphans, tp->nobodys.work) + l->packets;
 	tp->nobodys.work += l->packets;
 	src->share = &tp->nobodys;
 	src->flags |= URN_STRAND_ORPHAN;

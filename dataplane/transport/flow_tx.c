@@ -16,7 +16,9 @@ work_get(struct urn_tp *tp, struct urn_flow_strand *l)
 	struct urn_tp_share *share = l->user.source.share;
 	struct urn_work *w = tp->work_free;
 
-	if (unlikely(tp->left.work <= share->work) && !urn_flow_may_take(tp, l))
+	/* So many entries are enough for a packet to any node (urn_flow_may_take()). */
+	if (unlikely(tp->left.work <= tp->fair_work.kept + share->work + share->orphans) &&
+	    !urn_flow_may_take(tp, l))
 		return NULL;
 	tp->work_free = w->next;
 	if (unlikely(!tp->work_free))

@@ -5,18 +5,6 @@
 
 #include "transport/tp.h"
 
-/*
- * True when a client that holds `held` entries of a pool may take one more. left: entries in the
- * pool. With this rule a client that is alone gets at most 8 of 9 entries. n clients that take all
- * they can at the same time leave one part of 8 n + 1; one after another, one in 9 to the power of
- * n.
- */
-static inline bool
-urn_pool_has(uint32_t left, uint32_t held)
-{
-	return likely(left > held / 8);
-}
-
 /* Put the next entries of a pool that were never used on its list, which is empty. (tp.c) */
 void urn_work_more(struct urn_tp *tp);
 void urn_ext_more(struct urn_tp *tp);
@@ -27,7 +15,7 @@ urn_recv_get(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct urn_recv *r = tp->recv_free;
 
-	if (unlikely(!urn_pool_has(tp->left.recv, qp->share->recv)))
+	if (unlikely(!urn_fair_has(&tp->fair_others, tp->left.recv, qp->share->recv)))
 		return NULL;
 	tp->recv_free = r->next;
 	if (unlikely(!tp->recv_free))
@@ -46,11 +34,20 @@ urn_recv_put(struct urn_tp *tp, struct urn_qp *qp, struct urn_recv *r)
 	qp->share->recv--;
 }
 
+/*
+ * True when a client may take one more entry of work, if what it has counts so many times. The
+ * packets in flight that it left to nobody count as its own, while nobody has so many. (tp.c)
+ */
+bool urn_work_has(const struct urn_tp *tp, const struct urn_tp_share *share, uint32_t times);
+
 /* True when the QP has room for one more request. */
 static inline bool
 urn_work_room(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	return urn_pool_has(tp->left.work, qp->share->work);
+	const struct urn_tp_share *share = qp->share;
+
+	return likely(tp->left.work > tp->fair_work.kept + (share->work + share->orphans) / 8) ||
+	       urn_work_has(tp, share, 1);
 }
 
 static inline void

@@ -49,12 +49,15 @@ _Static_assert(URN_ABI_MAX_QP_ENGINE <= 1 << 18, "urn_source.db");
  * A client's share of an engine: entries that its QPs hold of the pools, and its place in the
  * schedule. All clients share the pools, and work that waits for a silent peer may wait for
  * ever: so the less is left, the less one client may hold, and something is always left for others
- * (pool.h).
+ * (base/fair.h).
  */
 struct urn_tp_share {
 	/* The client's shares by engine, this one too, the same for its life; NULL: no client. */
 	struct urn_tp_share *const *sibling;
 	uint32_t work, ext, recv; /* entries held; engine's thread only */
+	/* Packets in flight that the client left to nobody; some have come back if nobody has
+	 * fewer (flow_strand.c). Engine's thread only. */
+	uint32_t orphans;
 	uint32_t trace;           /* QPs with fingerprints; engine's thread only */
 	uint32_t am; /* packets of operations on remote memory (am/out.c); engine's thread only */
 	uint16_t trace_oldest, trace_newest; /* ordered by when they got them, index in the pool; 0: none (kept.h) */

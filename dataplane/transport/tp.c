@@ -69,6 +69,14 @@ urn_recv_more(struct urn_tp *tp)
 	tp->made.recv = to;
 }
 
+bool
+urn_work_has(const struct urn_tp *tp, const struct urn_tp_share *share, uint32_t times)
+{
+	uint32_t held = share->work + RTE_MIN(share->orphans, tp->nobodys.work);
+
+	return urn_fair_has(&tp->fair_work, tp->left.work, times * held);
+}
+
 static int
 make_pools(struct urn_tp *tp)
 {
@@ -80,6 +88,8 @@ make_pools(struct urn_tp *tp)
 	if (!tp->work_mem || !tp->ext_mem || !tp->recv_mem)
 		return -1;
 	tp->left = (struct urn_tp_share){.work = n, .ext = more, .recv = more};
+	urn_fair_init(&tp->fair_work, n);
+	urn_fair_init(&tp->fair_others, more);
 	urn_work_more(tp);
 	urn_ext_more(tp);
 	urn_recv_more(tp);

@@ -19,6 +19,7 @@
 #ifndef URN_TRANSPORT_TP_H
 #define URN_TRANSPORT_TP_H
 
+#include "base/fair.h"
 #include "base/pool.h"
 #include "counters.h"
 #include "memory/mem.h"
@@ -254,6 +255,8 @@ struct urn_tp {
 	struct urn_work_ext *ext_free;
 	struct urn_recv *recv_free;
 	struct urn_tp_share left;      /* entries left in the pools */
+	struct urn_fair fair_work,
+		fair_others; /* how much of it a client may take: of work; of ext, and of recv */
 	struct urn_tp_share made;      /* entries that were put on the lists so far; memory of others is untouched */
 	struct urn_tp_share nobodys;   /* share of QPs without a client */
 	void *work_mem, *ext_mem, *recv_mem; /* owner of the entries in the lists */

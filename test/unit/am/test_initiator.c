@@ -361,6 +361,29 @@ nonsense_of_a_client_is_its_own(void **state)
 	}
 }
 
+/* AM-4: a client that has all the packets it can get leaves some to others, and goes on later. */
+static void
+packets_are_left_to_others(void **state)
+{
+	enum { HOARD = URN_AM_OUTS / 8 * 7 };
+
+	(void)state;
+	rig.am->outs += HOARD;
+	rig.client[0]->am += HOARD;
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 100);
+	assert_int_equal(rig.held_n, 0);
+	rig_command(1, URN_AM_WRITE, 0, 0, 0, 100);
+	assert_int_equal(rig.held_n, 1);
+	rig_run();
+	rig_expect(1, URN_AM_DONE, 100);
+	rig_no_event(0);
+	rig.am->outs -= HOARD;
+	rig.client[0]->am -= HOARD;
+	rig_turn(rig.tp->now + 1000000);
+	rig_run();
+	rig_expect(0, URN_AM_DONE, 100);
+}
+
 int
 main(void)
 {
@@ -378,6 +401,7 @@ main(void)
 		T(local_memory_goes),
 		T(bytes_are_those_of_the_frame),
 		T(packets_wait_for_room_in_a_flow),
+		T(packets_are_left_to_others),
 		T(nonsense_of_a_client_is_its_own),
 	};
 
