@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flows: making, finding, forgetting; messages in and out of a flow. */
-#include "transport/flow_priv.h"
+#include "transport/flow_rest.h"
 
 #include "wire/ecn.h"
 

@@ -13,7 +13,7 @@
  *   flow_whole.c  parts of long messages that came, and the buffers that they are put together in
  *   flow_ack.c    acknowledgements and resets, both ways
  *   flow_timer.c  repeats, giving up, ageing
- *   flow_rest.c   flows at rest: the little that is kept of an idle flow whose client needs room
+ *   flow_rest.c   flows at rest: the little that is kept of an idle flow whose client needs room (flow_rest.h)
  *
  * Sending uses the sequence of PSNs that queue pairs use (psn_tx.h, psn_timer.h): one work a
  * packet. A receiver needs no packet in order, because messages have no order among each other: it
@@ -277,29 +277,6 @@ struct urn_flow {
 _Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
 _Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_msg.out");
 
-/*
- * A flow at rest: what two nodes must know of each other's packets when no packet is under way, so
- * that the flow goes on as if it had not been away (flow_rest.c).
- */
-struct urn_flow_rest {
-	struct urn_flow_rest *hash_next;  /* in its bucket */
-	TAILQ_ENTRY(urn_flow_rest) queue; /* in urn_flows.resting */
-	struct urn_flow_refusals *refusals; /* as of a flow, and so are the fields below; owner */
-	uint64_t *refused_ids;		  /* owner */
-	uint64_t tx_epoch, rx_epoch;
-	uint64_t bitmap[URN_FLOW_WINDOW / 64];
-	uint8_t gid[16];
-	uint32_t tx_at, rx_at;	/* units of 2^20 ns, wrap */
-	uint32_t since;		/* the same: when the flow went to rest */
-	uint32_t tx_start, tx_born, next_id;
-	uint32_t next; /* first PSN never sent: none is under way */
-	uint32_t expected, last_id, stalled_id;
-	uint16_t flags; /* those that are kept: URN_FLOWF_DOUBTED counts in urn_flows.doubted */
-	uint16_t maker;
-	uint8_t key, asks;
-};
-_Static_assert(sizeof(struct urn_flow_rest) <= 152, "memory of a flow at rest");
-
 /* A bucket of owners: flows that their messages made. */
 struct urn_flow_maker {
 	TAILQ_HEAD(, urn_flow) flows; /* valid after the first one; in the order in which they were
@@ -430,24 +407,6 @@ void urn_flow_renew(struct urn_tp *tp, struct urn_flow *f);
  * flow begins a new epoch.
  */
 void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all);
-
-/* ---- flow_rest.c */
-
-/* Prepare flows at rest. returns: 0 or -1: no memory */
-int urn_flows_init_rests(struct urn_flows *fl);
-void urn_flows_free_rests(struct urn_tp *tp);
-/* Make a flow for a message of a maker, a bucket of owners. NULL: no room, none of the maker's flows
- * that were looked at may rest, or no memory (counted) */
-struct urn_flow *urn_flow_make_for(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, unsigned int maker);
-/* A flow ends: its maker has it no more. */
-void urn_flow_unmake(struct urn_flows *fl, struct urn_flow *f);
-/*
- * Make the flow with this key, which is not there, anew if it is at rest. *f: the flow; NULL: it was
- * not at rest. returns: false: it is at rest, and there is no room for it now (counted)
- */
-bool urn_flow_restore(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, struct urn_flow **f);
-/* A flow of a maker goes to rest, and is no more, if nothing is under way. returns: false: it stays */
-bool urn_flow_rest(struct urn_tp *tp, struct urn_flow *f);
 
 /* ---- flow_strand.c */
 

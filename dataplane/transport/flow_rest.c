@@ -1,20 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Flows at rest. A client may name 64 Ki nodes one after the other, and has urn_flows.owner_max flows
- * at a time. At that bound the oldest idle flow of the client makes room: it is cut down to what the
- * two ends must know of each other's packets, epochs and PSNs. From that the flow is made anew when
- * a packet comes, or a message goes; the other end does not notice. Messages are delivered once,
- * also when copies of packets come late: a flow at rest is forgotten as late as an idle one.
- *
- *                  the client needs room, or has many
- *   flow, idle ───────────────────────────────────────► at rest ─── 40 s ──► forgotten
- *        ▲                                                 │
- *        └──────────── a packet came, a message goes ──────┘
- *
- * The places are shared: a client may have as many as are left. So one that takes all it can takes
- * half, the next one half of the others. A client without places has the flows of its bound.
- */
-#include "transport/flow_priv.h"
+/* Flows at rest (flow_rest.h). */
+#include "transport/flow_rest.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * flow notes the packet's PSN, and the codes of refused messages. A packet for whose refusals there
  * is no room is not accepted: its sender repeats the packet.
  */
-#include "transport/flow_priv.h"
+#include "transport/flow_rest.h"
 
 #include "wire/ecn.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flows: repeats, giving up, ageing. */
-#include "transport/flow_priv.h"
+#include "transport/flow_rest.h"
 
 /* Fill in when a flow probes and repeats early (struct urn_psn_clock: first, step). */
 static void

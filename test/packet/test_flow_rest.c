@@ -2,6 +2,8 @@
 /* Flows at rest (doorbell.md DB-6, DB-7; doc/inside/messages.md "Flows at rest"). */
 #include "flow_net.h"
 
+#include "transport/flow_rest.h"
+
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,8 @@
 /* Sabotage: imitates bugs of a broken product, to test that the oracle notices. */
 #include "msgsim.h"
 
+#include "transport/flow_rest.h"
+
 /* X(id, name, text) */
 /* clang-format off */
 #define MS_SABOTAGES(X) \
