@@ -13,7 +13,8 @@
  *   flow_whole.c  parts of long messages that came, and the buffers that they are put together in
  *   flow_ack.c    acknowledgements and resets, both ways
  *   flow_timer.c  repeats, giving up, ageing
- *   flow_rest.c   flows at rest: the little that is kept of an idle flow whose client needs room (flow_rest.h)
+ *   flow_rest.c   flows at rest: the little that is kept of an idle flow whose client needs room
+ * (flow_rest.h)
  *
  * Sending uses the sequence of PSNs that queue pairs use (psn_tx.h, psn_timer.h): one work a
  * packet. A receiver needs no packet in order, because messages have no order among each other: it
@@ -82,7 +83,9 @@ enum {
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
 #define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
-#define URN_FLOW_CROWD_NS 250000000ull   /* ns without a packet either way after which a flow goes to rest if its maker has many */
+#define URN_FLOW_CROWD_NS                                                                     \
+	250000000ull /* ns without a packet either way after which a flow goes to rest if its \
+			maker has many */
 #define URN_FLOW_ASK_NS 2500000000ull    /* ns without a MAC address after which there is no such node: longer than all tries for it take */
 #define URN_FLOW_YOUNG_NS (URN_FLOW_YOUNG_MS * 1000000ull)
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
@@ -171,8 +174,10 @@ struct urn_flow_node {
 struct urn_flow_refusal {
 	uint64_t codes; /* by segment, four bits each from the lowest on: enum urn_msg_code; 0: there is no such segment */
 	uint32_t psn : 24;
-	uint32_t told : 1; /* an acknowledgement with the codes was sent since the packet came last */
-	uint32_t in : 1;   /* ... the one that is being made has them; valid from urn_flow_say() to urn_flow_put_said() */
+	uint32_t told : 1; /* an acknowledgement with the codes was sent since the packet came last
+			    */
+	uint32_t in : 1;   /* ... the one that is being made has them; valid from urn_flow_say() to
+			      urn_flow_put_said() */
 } __attribute__((packed, aligned(4)));
 _Static_assert(sizeof(struct urn_flow_refusal) == 12, "memory of refusals");
 
@@ -229,8 +234,9 @@ struct urn_flow {
 	/* ---- sending */
 	struct urn_psn_tx tx;      /* packets under way, one work each */
 	struct urn_tmpl tmpl;      /* headers to the node; valid with URN_FLOWF_TX */
-	uint32_t strands;          /* strands of the flow */
-	uint64_t tx_epoch;         /* valid with URN_FLOWF_TX; 0: none yet; else the epoch before the flow was at rest */
+	uint32_t strands;	   /* strands of the flow */
+	uint64_t tx_epoch; /* valid with URN_FLOWF_TX; 0: none yet; else the epoch before the flow
+			      was at rest */
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
 	struct urn_flow_strands ready; /* strands with something to send: those with lost packets
 					* first, then the one that sent longest ago */
@@ -279,10 +285,11 @@ _Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_msg.out");
 
 /* A bucket of owners: flows that their messages made. */
 struct urn_flow_maker {
-	TAILQ_HEAD(, urn_flow) flows; /* valid after the first one; in the order in which they were
-					 made, or last looked at for room */
-	uint32_t made;		      /* number of flows, at most urn_flows.owner_max */
-	uint32_t rests;		      /* flows at rest */
+	TAILQ_HEAD(, urn_flow)
+	flows;		/* valid after the first one; in the order in which they were
+			   made, or last looked at for room */
+	uint32_t made;	/* number of flows, at most urn_flows.owner_max */
+	uint32_t rests; /* flows at rest */
 };
 
 /* All flows of a transport. */
@@ -293,15 +300,18 @@ struct urn_flows {
 	uint64_t born;             /* ns: start of this transport */
 	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
 	uint32_t doubted;          /* flows with URN_FLOWF_DOUBTED */
-	uint32_t owner_max;        /* flows of a maker: URN_FLOWS_OWNER, less in tests */
+	uint32_t owner_max;	   /* flows of a maker: URN_FLOWS_OWNER, less in tests */
 	struct urn_flow_maker maker[URN_FLOW_MAKERS]; /* by bucket of the owner */
-	TAILQ_HEAD(, urn_flow_rest) resting; /* flows at rest, the one that has rested longest first; owner */
+	TAILQ_HEAD(, urn_flow_rest)
+	resting; /* flows at rest, the one that has rested longest first; owner */
 	struct urn_flow_rest **rest_bucket; /* URN_FLOW_BUCKETS; owner */
-	uint32_t rests;            /* flows at rest */
-	uint32_t rests_max;        /* ... at most: URN_FLOWS_RESTS, less in tests */
-	struct urn_source_timer rest_timer; /* when the first of these is forgotten; started with resting */
+	uint32_t rests;			    /* flows at rest */
+	uint32_t rests_max;		    /* ... at most: URN_FLOWS_RESTS, less in tests */
+	struct urn_source_timer
+		rest_timer; /* when the first of these is forgotten; started with resting */
 	struct urn_source_ops_user rester; /* the source of that timer; has no turns */
-	struct urn_flow *taking;   /* flow whose packet is being taken: it does not go to rest meanwhile; NULL: none */
+	struct urn_flow *taking;   /* flow whose packet is being taken: it does not go to rest
+				      meanwhile; NULL: none */
 	uint32_t wholes;           /* messages that are put together */
 	TAILQ_HEAD(, urn_flow_whole) whole; /* ... those, the one that began first in front */
 	struct urn_flow_node

@@ -23,12 +23,13 @@ _Static_assert(URN_MSG_CODES <= 1 << CODE_BITS && URN_FLOW_SEGMENTS * CODE_BITS 
 
 /* Bytes of the heap that malloc() takes for an object. */
 #define HEAP(bytes) (((bytes) + 8 + 15) / 16 * 16)
-_Static_assert(HEAP(sizeof(struct urn_flow)) + HEAP(sizeof(struct urn_flow_strand)) +
-			       HEAP(sizeof(struct urn_peer)) +
-			       HEAP(sizeof(struct urn_flow_refusals) +
-				    URN_FLOW_REFUSALS * sizeof(struct urn_flow_refusal)) <=
-		       1024,
-	       "memory of an active flow of one owner, with refusals, and what is known of the way");
+_Static_assert(
+	HEAP(sizeof(struct urn_flow)) + HEAP(sizeof(struct urn_flow_strand)) +
+			HEAP(sizeof(struct urn_peer)) +
+			HEAP(sizeof(struct urn_flow_refusals) +
+			     URN_FLOW_REFUSALS * sizeof(struct urn_flow_refusal)) <=
+		1024,
+	"memory of an active flow of one owner, with refusals, and what is known of the way");
 
 /* ---- memory */
 

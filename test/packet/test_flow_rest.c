@@ -15,12 +15,12 @@
 
 enum {
 	NODES = 65536,
-	HEADERS = 42,		     /* bytes of a frame before its BTH */
+	HEADERS = 42,			/* bytes of a frame before its BTH */
 	FAR_START = URN_FLOW_START_MIN, /* start of each far node */
 	FAR_EPOCH = 1000,
-	AHEAD_IN = 16,		     /* far nodes whose second packet comes before the first */
-	KNOWN_FROM = 1000,	     /* far nodes from this one on know our start */
-	KEPT = 65536,		     /* bytes that the C library keeps */
+	AHEAD_IN = 16,	   /* far nodes whose second packet comes before the first */
+	KNOWN_FROM = 1000, /* far nodes from this one on know our start */
+	KEPT = 65536,	   /* bytes that the C library keeps */
 };
 
 /* ---- far nodes: the test answers for them */
@@ -191,7 +191,8 @@ repeat_all(struct far *far)
 
 /*
  * DB-6, DB-7: one owner sends to 64 Ki nodes, one after the other, each of which answers with data.
- * No message is BUSY, copies of packets are not delivered, epochs go on, and at last nothing is left.
+ * No message is BUSY, copies of packets are not delivered, epochs go on, and at last nothing is
+ * left.
  */
 static void
 all_nodes_of_one_owner(void **state)
@@ -237,8 +238,8 @@ send_until_busy(struct far *far, uint32_t first, uint32_t most, struct urn_tp_sh
 	return i;
 }
 
-/* A client, of those from `client` on, whose flows are counted apart from those of the makers so far,
- * with a flow to a node from i on. */
+/* A client, of those from `client` on, whose flows are counted apart from those of the makers so
+ * far, with a flow to a node from i on. */
 static struct urn_tp_share *
 other_client(struct far *far, struct urn_tp_share *client, uint32_t i)
 {
@@ -353,8 +354,8 @@ send_done(struct flow_net *n, unsigned int from, unsigned int to)
 	return n->now - began;
 }
 
-/* The node does not notice the rest: same epoch, no question. After 20 s a new epoch begins, and a node
- * that was started meanwhile is no error. */
+/* The node does not notice the rest: same epoch, no question. After 20 s a new epoch begins, and a
+ * node that was started meanwhile is no error. */
 static void
 epoch_goes_on(void **state)
 {
@@ -385,8 +386,8 @@ epoch_goes_on(void **state)
 	flow_net_end(n);
 }
 
-/* DB-5: refusals that the sender does not know of yet are told after the rest, too; a long message that was
- * refused is not begun anew. */
+/* DB-5: refusals that the sender does not know of yet are told after the rest, too; a long message
+ * that was refused is not begun anew. */
 static void
 refusals_stay(void **state)
 {
@@ -418,7 +419,8 @@ refusals_stay(void **state)
 	flow_net_end(n);
 }
 
-/* DB-7: messages between four nodes, of which one has room for one flow, on wires that lose and double. */
+/* DB-7: messages between four nodes, of which one has room for one flow, on wires that lose and
+ * double. */
 static void
 once_each(void **state)
 {
@@ -436,8 +438,8 @@ once_each(void **state)
 		for (unsigned int i = 0; i < EACH; i++) {
 			unsigned int far = 1 + i / 2 % 3;
 
-			while ((code = i % 2 ? flow_send(n, far, 0, flow_qid(0), i % 20 ? 300 : 9000,
-							 i + 1, &s[i])
+			while ((code = i % 2 ? flow_send(n, far, 0, flow_qid(0),
+							 i % 20 ? 300 : 9000, i + 1, &s[i])
 					     : flow_send_as(n, 0, n->node[far].gid, &client, 300,
 							    i + 1, &s[i])) != URN_MSG_PENDING) {
 				assert_int_equal(code, URN_MSG_BUSY);
@@ -461,7 +463,8 @@ once_each(void **state)
 
 /* ---- memory */
 
-/* DB-6: memory of a flow with one owner, with refusals, and of one at rest, as malloc() counts it. */
+/* DB-6: memory of a flow with one owner, with refusals, and of one at rest, as malloc() counts it.
+ */
 static void
 memory(void **state)
 {
@@ -481,7 +484,8 @@ memory(void **state)
 	flow_net_run(n, 10 * FLOW_NET_STEP);
 	f = urn_flow_find(tp, n->node[1].gid, 0);
 	assert_true(f && f->strand && f->refusals && f->refused_ids);
-	sum = malloc_usable_size(f) + malloc_usable_size(f->strand) + malloc_usable_size(f->refusals);
+	sum = malloc_usable_size(f) + malloc_usable_size(f->strand) +
+	      malloc_usable_size(f->refusals);
 	print_message("flow %zu, with its strand and refusals %zu, with refused long messages %zu, "
 		      "with its peer %zu bytes\n",
 		      malloc_usable_size(f), sum, sum + malloc_usable_size(f->refused_ids),
@@ -503,9 +507,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_nodes_of_one_owner), cmocka_unit_test(places_are_shared),
-		cmocka_unit_test(busy_flows_stay),	  cmocka_unit_test(epoch_goes_on),
-		cmocka_unit_test(refusals_stay),	  cmocka_unit_test(once_each),
+		cmocka_unit_test(all_nodes_of_one_owner),
+		cmocka_unit_test(places_are_shared),
+		cmocka_unit_test(busy_flows_stay),
+		cmocka_unit_test(epoch_goes_on),
+		cmocka_unit_test(refusals_stay),
+		cmocka_unit_test(once_each),
 		cmocka_unit_test(memory),
 	};
 

@@ -189,7 +189,7 @@ struct ms_node {
 struct ms_stats {
 	uint64_t messages, done, errors, may_be, bytes, frames, lost, marked, pauses, watchdogs;
 	uint64_t code[URN_MSG_CODES]; /* answers */
-	uint64_t rests; /* flows that went to rest */
+	uint64_t rests;		      /* flows that went to rest */
 	uint64_t closes, restarts, held,
 		ns;		/* held: frames that came to a later life of their node */
 	uint64_t p99_ppm;	/* largest ratio of plan.most_p99 that was found, in millionths */
