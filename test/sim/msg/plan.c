@@ -110,7 +110,7 @@ make_rest(struct ms_plan *p, struct sim_rng *r)
 	if (sim_one_in(r, 4))
 		p->close_gap = sim_between(r, 100000, 5000000);
 	if (sim_one_in(r, 4))
-		p->restart_gap = sim_between(r, 1, 30) * MS_MS;
+		p->restart_gap = sim_between(r, 5, 50) * MS_MS;
 	p->bound = 20 * MS_S;
 }
 
