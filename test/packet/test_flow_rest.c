@@ -326,6 +326,68 @@ busy_flows_stay(void **state)
 	far_end(far);
 }
 
+/* User of flows: answers the second message that came with one to another node. */
+static struct flow_sent reply;
+static uint8_t reply_code;
+static struct urn_tp_share replier;
+
+static uint8_t
+deliver_and_send(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid,
+		 const uint8_t *data, uint32_t len)
+{
+	struct flow_node *node = tp->cfg.flow_ctx;
+	uint8_t gid[16];
+
+	(void)from;
+	(void)qid;
+	(void)data;
+	(void)len;
+	if (++node->got_n != 2)
+		return URN_MSG_DONE;
+	gid_of(node->net, 500, gid);
+	reply_code = flow_send_as(node->net, 0, gid, &replier, 64, 1, &reply);
+	return URN_MSG_DONE;
+}
+
+/* A flow whose message is being delivered does not rest, nor does one that owes an acknowledgement, nor one
+ * with a message that was not sent yet. */
+static void
+flows_in_hand_stay(void **state)
+{
+	struct far *far = far_new(1);
+	struct flow_net *n = far->n;
+	struct urn_flow_user user = *n->node[0].tp->cfg.flow_user;
+	struct flow_sent s[3];
+	uint8_t gid[16];
+
+	(void)state;
+	n->node[0].tp->flows->owner_max = 2;
+	far->answers = false;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(far_send(far, i, &replier), URN_MSG_PENDING);
+	user.deliver = deliver_and_send;
+	n->node[0].tp->cfg.flow_user = &user;
+	for (uint32_t i = 0; i < 4; i++) { /* each comes twice */
+		far_data(n, i % 2, 0);
+		if (i % 2)
+			flow_net_run(n, 5 * FLOW_NET_STEP);
+	}
+	assert_int_equal(reply_code, URN_MSG_BUSY);
+	flow_sent_free(&reply);
+	assert_int_equal(n->node[0].got_n, 2);
+	for (uint32_t i = 0; i < 3; i++) {
+		gid_of(n, 2 + i, gid);
+		assert_int_equal(flow_send_as(n, 0, gid, &replier, 64, i, &s[i]),
+				 i == 2 ? URN_MSG_BUSY : URN_MSG_PENDING);
+	}
+	for (uint32_t i = 0; i < 3; i++) {
+		flow_net_until(n, &s[i], MS);
+		assert_int_equal(s[i].code, i == 2 ? 0 : URN_MSG_DONE);
+		flow_sent_free(&s[i]);
+	}
+	far_end(far);
+}
+
 /* ---- between nodes of the net */
 
 /* The flow of node 0 to a node, which was made by a message, goes to rest. */
@@ -336,7 +398,6 @@ let_rest(struct flow_net *n, unsigned int node)
 
 	assert_non_null(f);
 	assert_true(urn_flow_rest(n->node[0].tp, f));
-	assert_int_equal(n->node[0].tp->flows->rests, 1);
 	assert_null(urn_flow_find(n->node[0].tp, n->node[node].gid, 0));
 }
 
@@ -402,11 +463,13 @@ refusals_stay(void **state)
 		n->node[0].refuse[1] = URN_MSG_NOT_PERMITTED;
 		n->lose_opcode = URN_FLOW_ACK;
 		flow_send(n, 1, 0, flow_qid(1), 100, 7, &s[0]);
-		flow_send(n, 1, 0, flow_qid(1), 900000, 8, &s[1]);
+		flow_net_run(n, 10 * FLOW_NET_STEP);
+		n->lose = 30;
+		flow_send(n, 1, 0, flow_qid(1), 100000, 8, &s[1]);
 		flow_net_run(n, MS / 2);
 		let_rest(n, 1);
 		n->node[0].refuse[1] = 0;
-		n->lose_opcode = 0;
+		n->lose_opcode = n->lose = 0;
 		for (unsigned int k = 0; k < 2; k++) {
 			flow_net_until(n, &s[k], 3000 * MS);
 			assert_int_equal(s[k].code, URN_MSG_NOT_PERMITTED);
@@ -416,6 +479,27 @@ refusals_stay(void **state)
 		assert_int_equal(n->node[0].tp->flows->wholes, 0);
 	}
 	age(n);
+	flow_net_end(n);
+}
+
+/* Numbers of long messages go on: one is not taken for another that was refused before the rest. */
+static void
+numbers_go_on(void **state)
+{
+	struct flow_net *n = flow_net_new(2, 1);
+	struct flow_sent s;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		n->node[1].refuse[1] = i ? 0 : URN_MSG_QUEUE_FULL;
+		flow_send(n, 0, 1, flow_qid(1), 9000, 1, &s);
+		flow_net_until(n, &s, 10 * MS);
+		assert_int_equal(s.code, i ? URN_MSG_DONE : URN_MSG_QUEUE_FULL);
+		assert_int_equal(n->node[1].got_n, i);
+		flow_sent_free(&s);
+		flow_net_run(n, 5 * FLOW_NET_STEP);
+		let_rest(n, 1);
+	}
 	flow_net_end(n);
 }
 
@@ -509,9 +593,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_nodes_of_one_owner),
 		cmocka_unit_test(places_are_shared),
-		cmocka_unit_test(busy_flows_stay),
+		cmocka_unit_test(busy_flows_stay),	  cmocka_unit_test(flows_in_hand_stay),
 		cmocka_unit_test(epoch_goes_on),
-		cmocka_unit_test(refusals_stay),
+		cmocka_unit_test(refusals_stay),	  cmocka_unit_test(numbers_go_on),
 		cmocka_unit_test(once_each),
 		cmocka_unit_test(memory),
 	};
