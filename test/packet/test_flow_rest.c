@@ -349,8 +349,8 @@ deliver_and_send(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t q
 	return URN_MSG_DONE;
 }
 
-/* A flow whose message is being delivered does not rest, nor does one that owes an acknowledgement, nor one
- * with a message that was not sent yet. */
+/* A flow whose message is being delivered does not rest, nor does one that owes an acknowledgement,
+ * nor one with a message that was not sent yet. */
 static void
 flows_in_hand_stay(void **state)
 {
@@ -593,9 +593,11 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_nodes_of_one_owner),
 		cmocka_unit_test(places_are_shared),
-		cmocka_unit_test(busy_flows_stay),	  cmocka_unit_test(flows_in_hand_stay),
+		cmocka_unit_test(busy_flows_stay),
+		cmocka_unit_test(flows_in_hand_stay),
 		cmocka_unit_test(epoch_goes_on),
-		cmocka_unit_test(refusals_stay),	  cmocka_unit_test(numbers_go_on),
+		cmocka_unit_test(refusals_stay),
+		cmocka_unit_test(numbers_go_on),
 		cmocka_unit_test(once_each),
 		cmocka_unit_test(memory),
 	};
