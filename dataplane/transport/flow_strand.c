@@ -59,6 +59,8 @@ urn_flow_strand_ready(struct urn_flow_strand *l, bool first)
 {
 	struct urn_flow *f = l->flow;
 
+	if (unlikely(urn_flow_strand_fails(l)))
+		return; /* until its turns of answers are over */
 	if (l->user.source.flags & URN_STRAND_READY) {
 		if (!first)
 			return;
@@ -212,8 +214,21 @@ orphan(struct urn_tp *tp, struct urn_flow_strand *l)
 	tp->nobodys.work += l->packets;
 	src->share = &tp->nobodys;
 	src->flags |= URN_STRAND_ORPHAN;
-	if (src->flags & URN_STRAND_READY)
+	if (src->flags & (URN_STRAND_READY | URN_STRAND_FAILS))
 		urn_sched_add(&tp->sched, src);
+}
+
+/* All messages of a failure were answered, or let go of: the strand sends what came meanwhile. */
+static __attribute__((cold, noinline)) void
+end_failure(struct urn_tp *tp, struct urn_flow_strand *l)
+{
+	TAILQ_REMOVE(&l->flow->failing, l, ready);
+	l->user.source.flags &= ~(uint32_t)URN_STRAND_FAILS;
+	urn_flow_strand_leave(tp, l);
+	if (!urn_flow_strand_has_new(l))
+		return;
+	urn_flow_strand_ready(l, false);
+	urn_sched_add(&tp->sched, &l->user.source);
 }
 
 void
@@ -226,6 +241,8 @@ urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l)
 		l->user.source.flags &= ~(uint32_t)URN_STRAND_READY;
 		urn_flow_strand_leave(tp, l);
 	}
+	if (unlikely((flags & URN_STRAND_FAILS) && !l->failing && !l->failed))
+		end_failure(tp, l);
 	if (likely(l->msgs))
 		return;
 	if (!l->packets && !(l->user.source.flags & URN_STRAND_READY))
@@ -277,13 +294,19 @@ urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m)
 {
 	struct urn_flow_strand *l = m->strand;
 
+	struct urn_flow_queue *q;
+
 	if (m->state == URN_FLOW_MSG_ACTIVE) {
 		urn_flow_take(&l->flow->active, m);
 		l->flow->active_n--;
 		l->active--;
 		return;
 	}
-	urn_flow_take(is_long(tp, m) ? &l->longs : &l->shorts, m);
+	q = is_long(tp, m) ? &l->longs : &l->shorts;
+	if (unlikely(!m->next && q->tail != &m->next))
+		*m->pprev = NULL; /* the last one of those that fail: the list has no tail */
+	else
+		urn_flow_take(q, m);
 }
 
 /* ---- the schedule */
