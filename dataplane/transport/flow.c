@@ -147,6 +147,7 @@ static void
 destroy(struct urn_tp *tp, struct urn_flow *f)
 {
 	drop_rest(tp, f);
+	urn_flow_strand_drop_empty(tp, f);
 	urn_flow_forget_rx(tp, f);
 	urn_congestion_end_source(tp, &f->congestion);
 	urn_wheel_stop(&tp->wheel, &f->tx.timer);

@@ -40,7 +40,8 @@ enum {
 	URN_FLOW_MAKERS = 4096,	  /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_STRAND_BUCKETS = 16384,
-	URN_FLOW_SPARE_STRANDS = 64, /* strands that are kept for reuse, besides one a flow */
+	URN_FLOW_SPARE_STRANDS = 64, /* strands that are kept for reuse */
+	URN_FLOW_SPARE_FLOWS = 4,    /* ... and one more for so many flows */
 	URN_FLOW_FRAMES = 16,	     /* packets of a strand in a turn */
 	URN_FLOW_LOOK = 16, /* strands that are looked at for messages that share a packet */
 	URN_FLOW_ACKS = 64, /* acknowledgements in a turn of theirs */
@@ -193,10 +194,12 @@ struct urn_flow_said {
 /*
  * A strand: the messages and packets of one owner in a flow. The strand is the source of the turns
  * in which the owner's messages are sent, in the owner's share; so a client gets the same turns
- * with one flow as with thousands. A strand lives while messages or packets are in it.
+ * with one flow as with thousands. A strand lives while messages or packets are in it, and an empty one as
+ * long as it is urn_flow.strand.
  */
 struct urn_flow_strand {
-	struct urn_source_ops_user user; /* first: the place in the schedule; share: the owner's */
+	struct urn_source_ops_user user; /* first: the place in the schedule; share: the owner's,
+					    an address that is not followed in an empty strand */
 	struct urn_flow *flow;		 /* the flow; the same for the strand's life */
 	struct urn_flow_strand
 		*hash_next; /* in its bucket, or among spare ones; not valid for an orphan */
@@ -238,7 +241,8 @@ struct urn_flow {
 					* first, then the one that sent longest ago */
 	struct urn_flow_strands failing; /* strands with messages of a failure to answer */
 	struct urn_flow_strand
-		*strand; /* the strand that was found last; NULL: none, or it has gone */
+		*strand; /* the strand that was found last, perhaps an empty one; NULL: none, or it
+			    has gone */
 	struct urn_flow_queue
 		active;	   /* long messages that are being sent, of all strands, the oldest first */
 	uint32_t tx_start; /* start of the node, which was before the epoch's first packet; 0: not
@@ -421,7 +425,7 @@ void urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m);
 void urn_flow_strand_ready(struct urn_flow_strand *l, bool first);
 /*
  * A strand lost a message, a packet, or something to send: it leaves the lists that it has no
- * business in, and goes when it is empty. Without messages it belongs to nobody, for its client may
+ * business in, and may go when it is empty. Without messages it belongs to nobody, for its client may
  * go.
  */
 void urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l);
@@ -432,6 +436,8 @@ void urn_flow_strand_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work
 /* Let strands of the flow have a turn: those with lost packets, and as many as the window has room
  * for. */
 void urn_flow_wake(struct urn_tp *tp, struct urn_flow *f);
+/* Free the empty strand that a flow keeps, if there is one. */
+void urn_flow_strand_drop_empty(struct urn_tp *tp, struct urn_flow *f);
 /* Free all strands that have an owner, and the spare ones. */
 void urn_flows_free_strands(struct urn_flows *fl);
 /* There are fewer flows: keep fewer spare strands. */

@@ -98,6 +98,26 @@ urn_flow_wake(struct urn_tp *tp, struct urn_flow *f)
 
 /* ---- strands come and go */
 
+/*
+ * True when nothing is in a strand. An empty one stays while it is the one that its flow found last:
+ * a client with one message at a time would have a strand made for each. The address of its share is
+ * compared, and not followed: the client may have gone. A client whose share has the same address
+ * gets the strand, and finds it empty.
+ */
+static bool
+is_empty(const struct urn_flow_strand *l)
+{
+	return !l->msgs && !l->packets &&
+	       !(l->user.source.flags & (URN_STRAND_READY | URN_STRAND_FAILS));
+}
+
+void
+urn_flow_strand_drop_empty(struct urn_tp *tp, struct urn_flow *f)
+{
+	if (f->strand && is_empty(f->strand))
+		urn_flow_strand_free(tp, f->strand);
+}
+
 static struct urn_flow_strand *
 make(struct urn_flows *fl, struct urn_flow *f, struct urn_tp_share *share)
 {
@@ -131,6 +151,7 @@ urn_flow_strand_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *
 
 	if (likely(l && l->user.source.share == share))
 		return l;
+	urn_flow_strand_drop_empty(tp, f);
 	l = *bucket_of(tp->flows, f, share);
 	while (l && (l->flow != f || l->user.source.share != share))
 		l = l->hash_next;
@@ -153,6 +174,13 @@ unhash(const struct urn_flows *fl, struct urn_flow_strand *l)
 		l->flow->strand = NULL;
 }
 
+/* Spare strands that are kept. */
+static uint32_t
+spare_most(const struct urn_flows *fl)
+{
+	return fl->n / URN_FLOW_SPARE_FLOWS + URN_FLOW_SPARE_STRANDS;
+}
+
 void
 urn_flow_strand_free(struct urn_tp *tp, struct urn_flow_strand *l)
 {
@@ -160,7 +188,7 @@ urn_flow_strand_free(struct urn_tp *tp, struct urn_flow_strand *l)
 
 	if (!(l->user.source.flags & URN_STRAND_ORPHAN))
 		unhash(fl, l);
-	if (fl->spare_strands_n >= fl->n + URN_FLOW_SPARE_STRANDS) {
+	if (fl->spare_strands_n >= spare_most(fl)) {
 		free(l);
 		return;
 	}
@@ -174,7 +202,7 @@ urn_flows_trim_strands(struct urn_flows *fl)
 {
 	struct urn_flow_strand *l;
 
-	while (fl->spare_strands_n > fl->n + URN_FLOW_SPARE_STRANDS) {
+	while (fl->spare_strands_n > spare_most(fl)) {
 		l = fl->spare_strands;
 		fl->spare_strands = l->hash_next;
 		fl->spare_strands_n--;
@@ -245,10 +273,15 @@ urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l)
 		end_failure(tp, l);
 	if (likely(l->msgs))
 		return;
-	if (!l->packets && !(l->user.source.flags & URN_STRAND_READY))
+	if (l->packets || (l->user.source.flags & URN_STRAND_READY)) {
+		if (!(flags & URN_STRAND_ORPHAN))
+			orphan(tp, l);
+	} else if (likely(l->flow->strand == l)) {
+		l->gathered_n = 0;
+		l->gone = 0;
+	} else {
 		urn_flow_strand_free(tp, l);
-	else if (!(flags & URN_STRAND_ORPHAN))
-		orphan(tp, l);
+	}
 }
 
 void
