@@ -233,7 +233,7 @@ urn_flow_fail_turn(struct urn_tp *tp, struct urn_flow_strand *l)
 		else
 			answer_message(tp, l, code);
 	}
-	tp->spent += n;
+	tp->fails += n;
 	l->msgs--;
 	more = l->failed || l->failing;
 	urn_flow_strand_settle(tp, l);

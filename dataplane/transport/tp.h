@@ -38,8 +38,8 @@ enum {
 	URN_TP_OPS = 160,        /* memory operations gathered before they are executed */
 	URN_TP_OPS_BYTES = 8192, /* ... or bytes: those that were read for the ICRC are in L1 still */
 	URN_TP_BURST = 32,       /* received packets handled together */
-	URN_TP_SHARES = 256,     /* shares of a turn of the schedule: sources served, and messages
-				    answered because their flow failed */
+	URN_TP_SHARES = 256,     /* sources that a turn serves, each with its share */
+	URN_TP_FAILS = 192,      /* messages of flows that failed: when a turn has answered so many, it ends */
 	URN_TP_TX = 256,         /* frames that wait for the port */
 	URN_TP_LOOP = 256,       /* frames to ourselves that wait for the next turn */
 	URN_TP_OUT = 64,         /* events, handed-over packets, others */
@@ -246,8 +246,8 @@ struct urn_tp {
 				   last valid with the first */
 	struct urn_flow *acks;	/* flows that owe an acknowledgement; NULL: none */
 	bool gathers;                  /* sources are being served: flows wait for further messages until the turn's have been */
-	uint32_t spent; /* sources served in the turn of the schedule in hand, and messages answered
-			   because their flow failed; URN_TP_SHARES end the turn */
+	uint32_t fails; /* messages that the turn in hand answered because their flow failed;
+			   URN_TP_FAILS of them end it */
 	struct urn_tp_share *dry, *dry_last; /* clients whose strands of flows wait for work
 						(flow_dry.c); the last valid with the first */
 	uint64_t built;                /* bytes of frames begun so far, from the BTH on */
