@@ -10,9 +10,11 @@
 
 enum {
 	HOT_KEPT = 8,	   /* clients that stay hot, however quiet they are */
-	COLD_AFTER = 4096, /* quiet turns after which a client cools down when more than HOT_KEPT are hot */
+	COLD_AFTER = 4096, /* quiet turns after which a client cools down when more than HOT_KEPT
+			      are hot */
 	HOT_MANY = 256,	   /* hot clients: with more of them COLD_SOON counts */
-	COLD_SOON = 256, /* quiet turns: many clients that ring seldom must not be walked each turn */
+	COLD_SOON =
+		256, /* quiet turns: many clients that ring seldom must not be walked each turn */
 	RUNG = 1024, /* doorbells that a turn takes of all clients, or one of each */
 };
 

@@ -446,7 +446,8 @@ bool
 urn_flow_may_grow(const struct urn_flow_msg *m, uint32_t bytes)
 {
 	return m->strand && m->state == URN_FLOW_MSG_QUEUED && !m->head &&
-	       !urn_flow_strand_fails(m->strand) && m->len + bytes <= URN_FLOW_MTU_MIN - sizeof(struct urn_flow_seg);
+	       !urn_flow_strand_fails(m->strand) &&
+	       m->len + bytes <= URN_FLOW_MTU_MIN - sizeof(struct urn_flow_seg);
 }
 
 void

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Flows: failures. A flow may have a message of each register set of its clients when it fails, and
- * each answer is a store to the memory of a client: all of them in one turn would hold up everybody.
- * So the failure itself moves packets and queues alone, and the strands answer their messages in
- * turns of the schedule, URN_FLOW_FAILS in each.
+ * each answer is a store to the memory of a client: all of them in one turn would hold up
+ * everybody. So the failure itself moves packets and queues alone, and the strands answer their
+ * messages in turns of the schedule, URN_FLOW_FAILS in each.
  *
  *   urn_flow_fail()  packets in flight ─► failed of the strand that sent them
  *                    shorts, longs     ─► failing of the strand, in one step
@@ -17,8 +17,8 @@
  * message stays: nothing of it was sent. Other strands of the flow send at once.
  *
  * A strand that fails has no packet in flight: all packets of the flow were moved, and its turns
- * send nothing. So one code, that of the failure, holds for all its packets and queues; long messages
- * of which parts were sent in turns of other strands have codes of their own.
+ * send nothing. So one code, that of the failure, holds for all its packets and queues; long
+ * messages of which parts were sent in turns of other strands have codes of their own.
  */
 #include "transport/flow_priv.h"
 
@@ -185,7 +185,8 @@ urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all)
 
 /* ---- answers */
 
-/* Answer a message of the first packet of a strand; a packet without messages goes back to the pool. */
+/* Answer a message of the first packet of a strand; a packet without messages goes back to the
+ * pool. */
 static void
 answer_packet(struct urn_tp *tp, struct urn_flow_strand *l, uint8_t code)
 {

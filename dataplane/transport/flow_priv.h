@@ -43,10 +43,10 @@ enum {
 	URN_FLOW_SPARE_STRANDS = 64, /* strands that are kept for reuse */
 	URN_FLOW_SPARE_FLOWS = 4,    /* ... and one more for so many flows */
 	URN_FLOW_FRAMES = 16,	     /* packets of a strand in a turn */
-	URN_FLOW_LOOK = 16, /* strands that are looked at for messages that share a packet */
-	URN_FLOW_ACKS = 64, /* acknowledgements in a turn of theirs */
+	URN_FLOW_LOOK = 16,  /* strands that are looked at for messages that share a packet */
+	URN_FLOW_ACKS = 64,  /* acknowledgements in a turn of theirs */
 	URN_FLOW_FAILS = 64, /* messages of a flow that failed, answered in a turn of a strand */
-	URN_FLOW_DRY = 16,  /* owners without room that a turn looks at, and strands of each */
+	URN_FLOW_DRY = 16,   /* owners without room that a turn looks at, and strands of each */
 	URN_FLOW_FIRST =
 		16, /* packets under way until the node acknowledges the first one of an epoch */
 	URN_FLOW_ASKS = 32, /* packets repeated at once in an epoch because a node's answer told too
@@ -194,8 +194,8 @@ struct urn_flow_said {
 /*
  * A strand: the messages and packets of one owner in a flow. The strand is the source of the turns
  * in which the owner's messages are sent, in the owner's share; so a client gets the same turns
- * with one flow as with thousands. A strand lives while messages or packets are in it, and an empty one as
- * long as it is urn_flow.strand.
+ * with one flow as with thousands. A strand lives while messages or packets are in it, and an empty
+ * one as long as it is urn_flow.strand.
  */
 struct urn_flow_strand {
 	struct urn_source_ops_user user; /* first: the place in the schedule; share: the owner's,
@@ -205,8 +205,9 @@ struct urn_flow_strand {
 		*hash_next; /* in its bucket, or among spare ones; not valid for an orphan */
 	struct urn_flow_queue shorts,
 		longs; /* messages not sent yet; long ones wait until few are active */
-	TAILQ_ENTRY(urn_flow_strand) ready; /* in urn_flow.ready, with URN_STRAND_READY, or in
-					     * urn_flow.failing, with URN_STRAND_FAILS */
+	TAILQ_ENTRY(urn_flow_strand)
+	ready; /* in urn_flow.ready, with URN_STRAND_READY, or in
+		* urn_flow.failing, with URN_STRAND_FAILS */
 	/* Valid with URN_STRAND_FAILS; user.source.rest is the code of the failure then. */
 	struct urn_flow_msg *failing; /* messages in no packet that are to be answered, the first of
 					 a list; NULL: none */
@@ -240,9 +241,8 @@ struct urn_flow {
 	struct urn_flow_strands ready; /* strands with something to send: those with lost packets
 					* first, then the one that sent longest ago */
 	struct urn_flow_strands failing; /* strands with messages of a failure to answer */
-	struct urn_flow_strand
-		*strand; /* the strand that was found last, perhaps an empty one; NULL: none, or it
-			    has gone */
+	struct urn_flow_strand *strand;	 /* the strand that was found last, perhaps an empty one;
+					    NULL: none, or it  has gone */
 	struct urn_flow_queue
 		active;	   /* long messages that are being sent, of all strands, the oldest first */
 	uint32_t tx_start; /* start of the node, which was before the epoch's first packet; 0: not
@@ -404,11 +404,12 @@ void urn_flow_renew(struct urn_tp *tp, struct urn_flow *f);
 /* ---- flow_fail.c */
 
 /*
- * The packets under way are void: their messages fail. all: messages that were not sent fail, too. The
- * flow begins a new epoch, and messages are answered in turns of their strands.
+ * The packets under way are void: their messages fail. all: messages that were not sent fail, too.
+ * The flow begins a new epoch, and messages are answered in turns of their strands.
  */
 void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all);
-/* Answer some messages of a strand that fails; the strand may go. returns: true when more are left */
+/* Answer some messages of a strand that fails; the strand may go. returns: true when more are left
+ */
 bool urn_flow_fail_turn(struct urn_tp *tp, struct urn_flow_strand *l);
 
 /* ---- flow_strand.c */
@@ -425,8 +426,8 @@ void urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m);
 void urn_flow_strand_ready(struct urn_flow_strand *l, bool first);
 /*
  * A strand lost a message, a packet, or something to send: it leaves the lists that it has no
- * business in, and may go when it is empty. Without messages it belongs to nobody, for its client may
- * go.
+ * business in, and may go when it is empty. Without messages it belongs to nobody, for its client
+ * may go.
  */
 void urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l);
 /* A strand leaves the schedule, and each list of those that wait for a turn. */

@@ -99,10 +99,10 @@ urn_flow_wake(struct urn_tp *tp, struct urn_flow *f)
 /* ---- strands come and go */
 
 /*
- * True when nothing is in a strand. An empty one stays while it is the one that its flow found last:
- * a client with one message at a time would have a strand made for each. The address of its share is
- * compared, and not followed: the client may have gone. A client whose share has the same address
- * gets the strand, and finds it empty.
+ * True when nothing is in a strand. An empty one stays while it is the one that its flow found
+ * last: a client with one message at a time would have a strand made for each. The address of its
+ * share is compared, and not followed: the client may have gone. A client whose share has the same
+ * address gets the strand, and finds it empty.
  */
 static bool
 is_empty(const struct urn_flow_strand *l)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows that fail (doorbell.md DB-5, DB-6; doc/inside/messages.md "Failures"): a turn answers a bounded
- * number of messages, each message once, while others go on.
+ * Flows that fail (doorbell.md DB-5, DB-6; doc/inside/messages.md "Failures"): a turn answers a
+ * bounded number of messages, each message once, while others go on.
  */
 #include "flow_net.h"
 
@@ -167,8 +167,7 @@ many_flows(void **state)
 	lose_addresses();
 	for (unsigned int i = 0; i < ALL; i++)
 		send_to(NOWHERE + i % FLOWS, 0, 64, i, &many[i]);
-	assert_in_range(answers(ALL), URN_TP_FAILS,
-			URN_TP_FAILS + URN_FLOW_FAILS - 1);
+	assert_in_range(answers(ALL), URN_TP_FAILS, URN_TP_FAILS + URN_FLOW_FAILS - 1);
 	all_failed(ALL, URN_MSG_NO_NODE);
 	other_goes_on();
 	/* Flows of nobody go once their messages were answered. */
@@ -349,8 +348,8 @@ some_chaos(void)
 		let_go(pick(sent_n));
 }
 
-/* Nodes come and go, addresses are found and lost, clients let go of messages and send others out of
- * answers: each message is answered once, and nothing stays behind. */
+/* Nodes come and go, addresses are found and lost, clients let go of messages and send others out
+ * of answers: each message is answered once, and nothing stays behind. */
 static void
 chaos(void **state)
 {

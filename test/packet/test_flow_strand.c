@@ -91,7 +91,8 @@ client_goes(void **state)
 	flow_net_end(n);
 }
 
-/* DB-6: flows that two clients used in turn cost at most 1 KiB each with the strands that are kept. */
+/* DB-6: flows that two clients used in turn cost at most 1 KiB each with the strands that are kept.
+ */
 static void
 memory_of_strands(void **state)
 {

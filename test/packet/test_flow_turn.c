@@ -106,8 +106,8 @@ tries_hold_nobody(void **state)
 }
 
 /*
- * DB-6: a turn serves a bounded number of sources before their messages go out: thousands that ring at
- * once do not hold up what was gathered.
+ * DB-6: a turn serves a bounded number of sources before their messages go out: thousands that ring
+ * at once do not hold up what was gathered.
  */
 static void
 a_turn_serves_few(void **state)
@@ -129,7 +129,8 @@ a_turn_serves_few(void **state)
 		for (unsigned int i = 0; i < ALL; i++)
 			served += t[i].s.data != NULL;
 		assert_true(served - before <= URN_TP_SHARES);
-		assert_null(n->node[0].tp->gathered); /* what was gathered was sent, or waits for room */
+		/* What was gathered was sent, or waits for room. */
+		assert_null(n->node[0].tp->gathered);
 		before = served;
 		if (!turns++) { /* the other client's turn comes after one of each */
 			assert_int_equal(other.s.m.state, URN_FLOW_MSG_SENT);

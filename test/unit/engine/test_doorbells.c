@@ -222,7 +222,8 @@ crowds_cool_down_soon(void **state)
 	assert_int_equal(sound(), CLIENTS);
 }
 
-/* Clients of a crowd ring all at once: a turn takes a bounded number of doorbells, and some of each. */
+/* Clients of a crowd ring all at once: a turn takes a bounded number of doorbells, and some of
+ * each. */
 static void
 crowds_ring_at_once(void **state)
 {
@@ -328,12 +329,9 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(leaves_without_a_walk),
-		TEST(cold_ones_warm_up),
-		TEST(cold_ones_cost_nothing),
-		TEST(crowds_cool_down_soon),
-		TEST(crowds_ring_at_once),
-		TEST(rings_again),
+		TEST(leaves_without_a_walk),  TEST(cold_ones_warm_up),
+		TEST(cold_ones_cost_nothing), TEST(crowds_cool_down_soon),
+		TEST(crowds_ring_at_once),    TEST(rings_again),
 		TEST(rings_any_source),
 	};
 
