@@ -125,6 +125,7 @@ one_flow(void **state)
 	for (unsigned int i = 0; i < MANY; i++)
 		send_to(NOWHERE, 0, 64, i, &many[i]);
 	assert_int_equal(answers(MANY), URN_FLOW_FAILS);
+	assert_in_range(URN_FLOW_FAILS, 1, 256);
 	all_failed(MANY, URN_MSG_NO_NODE);
 	close_net();
 }

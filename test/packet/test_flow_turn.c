@@ -129,7 +129,7 @@ a_turn_serves_few(void **state)
 		for (unsigned int i = 0; i < ALL; i++)
 			served += t[i].s.data != NULL;
 		assert_true(served - before <= URN_TP_SHARES);
-		/* What was gathered was sent, or waits for room. */
+		/* Strands that gathered have sent, or wait for room. */
 		assert_null(n->node[0].tp->gathered);
 		before = served;
 		if (!turns++) { /* the other client's turn comes after one of each */
