@@ -10,9 +10,12 @@
 
 enum {
 	HOT_KEPT = 8,	   /* clients that stay hot, however quiet they are */
-	COLD_AFTER = 4096, /* quiet turns after which a client cools down when more than HOT_KEPT are hot */
+	COLD_AFTER = 4096, /* quiet turns after which a client cools down when more than HOT_KEPT
+			      are hot */
 	HOT_MANY = 256,	   /* hot clients: with more of them COLD_SOON counts */
-	COLD_SOON = 256, /* quiet turns: many clients that ring seldom must not be walked each turn */
+	COLD_SOON =
+		256, /* quiet turns: many clients that ring seldom must not be walked each turn */
+	RUNG = 1024, /* doorbells that a turn takes of all clients, or one of each */
 };
 
 static void
@@ -65,12 +68,21 @@ urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 		s->cold_n--;
 }
 
-/* Take the doorbells that one client rang. */
+/* Doorbells that a turn takes of one client while so many are hot. */
 static unsigned int
-take(struct urn_shard *s, struct urn_client_shard *c)
+most_of(uint32_t hot_n)
+{
+	if (likely(hot_n <= RUNG / URN_TP_BURST))
+		return URN_TP_BURST;
+	return hot_n < RUNG ? RUNG / hot_n : 1;
+}
+
+/* Take doorbells that one client rang, at most so many. */
+static unsigned int
+take(struct urn_shard *s, struct urn_client_shard *c, unsigned int most)
 {
 	uint32_t id[URN_TP_BURST];
-	unsigned int n = urn_db_take(&c->scan, id, URN_TP_BURST);
+	unsigned int n = urn_db_take(&c->scan, id, most);
 
 	for (unsigned int i = 0; i < n; i++)
 		if (id[i] < c->used && c->source[id[i]])
@@ -130,14 +142,14 @@ urn_client_shard_heard(struct urn_client_shard *c)
 unsigned int
 urn_shard_doorbells(struct urn_shard *s)
 {
+	unsigned int total = 0, most = most_of(s->hot_n);
 	struct urn_client_shard *next;
-	unsigned int total = 0;
 
 	for (struct urn_client_shard *c = LIST_FIRST(&s->hot); c; c = next) {
 		next = LIST_NEXT(c, hot_link);
 		if (urn_db_any(&c->scan)) {
 			c->quiet = 0;
-			total += take(s, c);
+			total += take(s, c, most);
 		} else if (unlikely(s->hot_n > HOT_KEPT && ++c->quiet >= cold_after(s->hot_n))) {
 			cool(s, c);
 		}

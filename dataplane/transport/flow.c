@@ -98,6 +98,7 @@ urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t fl
 	f->tx.timeout = URN_FLOW_TIMEOUT;
 	f->tx.retry_cnt = URN_FLOW_RETRIES;
 	TAILQ_INIT(&f->ready);
+	TAILQ_INIT(&f->failing);
 	urn_flow_queue_init(&f->active);
 	SLIST_INIT(&f->wholes);
 	f->hash_next = *bucket;
@@ -133,6 +134,7 @@ drop_rest(struct urn_tp *tp, struct urn_flow *f)
 			urn_flow_strand_done(tp, f, w);
 		urn_flow_work_put(tp, w);
 	}
+	TAILQ_CONCAT(&f->ready, &f->failing, ready);
 	for (l = TAILQ_FIRST(&f->ready); l; l = next) {
 		next = TAILQ_NEXT(l, ready);
 		if (l->user.source.flags & URN_STRAND_ORPHAN)
@@ -145,6 +147,7 @@ static void
 destroy(struct urn_tp *tp, struct urn_flow *f)
 {
 	drop_rest(tp, f);
+	urn_flow_strand_drop_empty(tp, f);
 	urn_flow_forget_rx(tp, f);
 	urn_congestion_end_source(tp, &f->congestion);
 	urn_wheel_stop(&tp->wheel, &f->tx.timer);
@@ -422,6 +425,7 @@ bool
 urn_flow_may_grow(const struct urn_flow_msg *m, uint32_t bytes)
 {
 	return m->strand && m->state == URN_FLOW_MSG_QUEUED && !m->head &&
+	       !urn_flow_strand_fails(m->strand) &&
 	       m->len + bytes <= URN_FLOW_MTU_MIN - sizeof(struct urn_flow_seg);
 }
 
@@ -447,101 +451,6 @@ urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 	/* A flow with messages that could not be sent was due, and was kept for them alone. */
 	if (urn_psn_tx_idle(&f->tx) && !urn_flow_has_work(f) && !urn_timer_started(&f->tx.timer))
 		urn_flow_age(tp, f);
-}
-
-/* ---- a flow fails */
-
-/* The answer to a message whose flow fails. */
-static uint8_t
-code_of(const struct urn_flow_msg *m, uint8_t code)
-{
-	/* A long message without its last part can't be in its queue. */
-	bool maybe = m->state == URN_FLOW_MSG_SENT || m->state == URN_FLOW_MSG_PARTS;
-
-	if (m->code)
-		return m->code;
-	return maybe ? code | URN_MSG_MAY_BE_THERE : code;
-}
-
-/* Move a message, which is in no queue any more, to the list of those to be answered. */
-static void
-doom(struct urn_flow_msg **doomed, struct urn_flow_msg *m)
-{
-	m->next = *doomed;
-	*doomed = m;
-}
-
-/* Give back the packets under way. */
-static void
-drop_packets(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg **doomed)
-{
-	struct urn_flow_msg *m, *next;
-	struct urn_work *w;
-
-	while ((w = f->tx.head)) {
-		urn_psn_tx_pop(&f->tx);
-		for (m = w->flow.state == URN_FLOW_ACKED ? NULL : w->flow.msg; m; m = next) {
-			next = w->flow.part ? NULL : m->next;
-			if (w->flow.part && (--m->out || m->state == URN_FLOW_MSG_ACTIVE))
-				continue;
-			doom(doomed, m);
-		}
-		if (w->flow.state != URN_FLOW_ACKED)
-			urn_flow_strand_done(tp, f, w);
-		urn_flow_work_put(tp, w);
-	}
-}
-
-/* Take messages off a queue; those of which nothing was sent stay unless all go. */
-static void
-drop_queue(struct urn_tp *tp, struct urn_flow_queue *q, bool all, struct urn_flow_msg **doomed)
-{
-	struct urn_flow_msg *m, *next;
-
-	for (m = q->head; m; m = next) {
-		next = m->next;
-		if (!all && !m->sent)
-			continue;
-		urn_flow_unqueue(tp, m);
-		doom(doomed, m);
-	}
-}
-
-/* Take messages that wait off their queues, and let strands settle. all: messages of which nothing
- * was sent, too */
-static void
-drop_waiting(struct urn_tp *tp, struct urn_flow *f, bool all, struct urn_flow_msg **doomed)
-{
-	struct urn_flow_strand *l, *next;
-
-	f->gone_n = 0; /* the node forgets messages of the epoch before */
-	drop_queue(tp, &f->active, all, doomed);
-	for (l = TAILQ_FIRST(&f->ready); l; l = next) {
-		next = TAILQ_NEXT(l, ready);
-		if (all) {
-			drop_queue(tp, &l->shorts, all, doomed);
-			drop_queue(tp, &l->longs, all, doomed);
-		}
-		urn_flow_strand_settle(tp, l);
-	}
-}
-
-void
-urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all)
-{
-	struct urn_flow_msg *doomed = NULL, *m;
-
-	drop_packets(tp, f, &doomed);
-	drop_waiting(tp, f, all, &doomed);
-	urn_peer_untime(tp, &f->tx);
-	urn_congestion_end_source(tp, &f->congestion);
-	urn_flow_renew(tp, f);
-	urn_flow_age(tp, f);
-	urn_flow_wake(tp, f); /* messages that stay are sent in the new epoch */
-	while ((m = doomed)) {
-		doomed = m->next;
-		urn_flow_answer(tp, m, code_of(m, code));
-	}
 }
 
 /* ---- the schedule */

@@ -5,6 +5,7 @@
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
  *   flow_strand.c strands: an owner's messages and packets in a flow, and their turns
+ *   flow_fail.c   failures, and the turns in which their messages are answered
  *   flow_dry.c    strands that wait for room in the pool of packets
  *   flow_tx.c     packets of messages, first and repeated, and the parts that they hold
  *   flow_frame.c  frames of packets
@@ -45,11 +46,13 @@ enum {
 	URN_FLOW_MAKERS = 4096,	  /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_STRAND_BUCKETS = 16384,
-	URN_FLOW_SPARE_STRANDS = 64, /* strands that are kept for reuse, besides one a flow */
+	URN_FLOW_SPARE_STRANDS = 64, /* strands that are kept for reuse */
+	URN_FLOW_SPARE_FLOWS = 4,    /* ... and one more for so many flows */
 	URN_FLOW_FRAMES = 16,	     /* packets of a strand in a turn */
-	URN_FLOW_LOOK = 16, /* strands that are looked at for messages that share a packet */
-	URN_FLOW_ACKS = 64, /* acknowledgements in a turn of theirs */
-	URN_FLOW_DRY = 16,  /* owners without room that a turn looks at, and strands of each */
+	URN_FLOW_LOOK = 16,  /* strands that are looked at for messages that share a packet */
+	URN_FLOW_ACKS = 64,  /* acknowledgements in a turn of theirs */
+	URN_FLOW_FAILS = 64, /* messages of a flow that failed, answered in a turn of a strand */
+	URN_FLOW_DRY = 16,   /* owners without room that a turn looks at, and strands of each */
 	URN_FLOW_FIRST =
 		16, /* packets under way until the node acknowledges the first one of an epoch */
 	URN_FLOW_ASKS = 32, /* packets repeated at once in an epoch because a node's answer told too
@@ -138,6 +141,8 @@ enum urn_flow_strand_flag {
 					 comes before those of the owner's other strands */
 	URN_STRAND_ORPHAN =
 		1 << 19, /* its owner has no message in it, and may be gone: in no bucket */
+	URN_STRAND_FAILS = 1 << 21, /* in urn_flow.failing, and in the schedule or being served:
+				       its turns answer messages of a failure, and send nothing */
 };
 
 /* A queue of messages. */
@@ -200,19 +205,28 @@ struct urn_flow_said {
 /*
  * A strand: the messages and packets of one owner in a flow. The strand is the source of the turns
  * in which the owner's messages are sent, in the owner's share; so a client gets the same turns
- * with one flow as with thousands. A strand lives while messages or packets are in it.
+ * with one flow as with thousands. A strand lives while messages or packets are in it, and an empty
+ * one as long as it is urn_flow.strand.
  */
 struct urn_flow_strand {
-	struct urn_source_ops_user user; /* first: the place in the schedule; share: the owner's */
+	struct urn_source_ops_user user; /* first: the place in the schedule; share: the owner's,
+					    an address that is not followed in an empty strand */
 	struct urn_flow *flow;		 /* the flow; the same for the strand's life */
 	struct urn_flow_strand
 		*hash_next; /* in its bucket, or among spare ones; not valid for an orphan */
 	struct urn_flow_queue shorts,
 		longs; /* messages not sent yet; long ones wait until few are active */
-	TAILQ_ENTRY(urn_flow_strand) ready; /* in urn_flow.ready; valid with URN_STRAND_READY */
+	TAILQ_ENTRY(urn_flow_strand)
+	ready; /* in urn_flow.ready, with URN_STRAND_READY, or in
+		* urn_flow.failing, with URN_STRAND_FAILS */
+	/* Valid with URN_STRAND_FAILS; user.source.rest is the code of the failure then. */
+	struct urn_flow_msg *failing; /* messages in no packet that are to be answered, the first of
+					 a list; NULL: none */
+	struct urn_work *failed;      /* packets whose messages are to be answered, the last of a
+					 ring by next; NULL: none */
 	uint32_t msgs;	 /* messages of the owner that the flow has, in any position */
-	uint8_t packets; /* packets sent in its turns, and not acknowledged: counted in the share's
-			    work */
+	uint8_t packets; /* packets sent in its turns that are neither acknowledged nor answered:
+			    counted in the share's work */
 	uint8_t lost;	 /* ... those of them that are to be sent again */
 	uint8_t active;	 /* messages of it in urn_flow.active */
 	uint8_t gathered_n : 7; /* messages since its last turn, at most URN_FLOW_SEGMENTS */
@@ -240,8 +254,9 @@ struct urn_flow {
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
 	struct urn_flow_strands ready; /* strands with something to send: those with lost packets
 					* first, then the one that sent longest ago */
-	struct urn_flow_strand
-		*strand; /* the strand that was found last; NULL: none, or it has gone */
+	struct urn_flow_strands failing; /* strands with messages of a failure to answer */
+	struct urn_flow_strand *strand;	 /* the strand that was found last, perhaps an empty one;
+					    NULL: none, or it  has gone */
 	struct urn_flow_queue
 		active;	   /* long messages that are being sent, of all strands, the oldest first */
 	uint32_t tx_start; /* start of the node, which was before the epoch's first packet; 0: not
@@ -372,11 +387,18 @@ urn_flow_strand_has_new(const struct urn_flow_strand *l)
 	       (unlikely(l->gone) && l->flow->gone_n);
 }
 
-/* True when something is to be sent, new or again. */
+/* True when messages of a failure are to be answered in the turns of a strand. */
+static inline bool
+urn_flow_strand_fails(const struct urn_flow_strand *l)
+{
+	return l->user.source.flags & URN_STRAND_FAILS;
+}
+
+/* True when something is to be sent, new or again, or to be answered after a failure. */
 static inline bool
 urn_flow_has_work(const struct urn_flow *f)
 {
-	return !TAILQ_EMPTY(&f->ready);
+	return !TAILQ_EMPTY(&f->ready) || !TAILQ_EMPTY(&f->failing);
 }
 
 /* ---- flow.c */
@@ -412,11 +434,17 @@ void urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m);
 void urn_flow_answer(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code);
 /* Begin a new epoch; no packet is under way. */
 void urn_flow_renew(struct urn_tp *tp, struct urn_flow *f);
+
+/* ---- flow_fail.c */
+
 /*
- * The packets under way are void: their messages fail. all: messages that were not sent fail, too. The
- * flow begins a new epoch.
+ * The packets under way are void: their messages fail. all: messages that were not sent fail, too.
+ * The flow begins a new epoch, and messages are answered in turns of their strands.
  */
 void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all);
+/* Answer some messages of a strand that fails; the strand may go. returns: true when more are left
+ */
+bool urn_flow_fail_turn(struct urn_tp *tp, struct urn_flow_strand *l);
 
 /* ---- flow_strand.c */
 
@@ -432,8 +460,8 @@ void urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m);
 void urn_flow_strand_ready(struct urn_flow_strand *l, bool first);
 /*
  * A strand lost a message, a packet, or something to send: it leaves the lists that it has no
- * business in, and goes when it is empty. Without messages it belongs to nobody, for its client may
- * go.
+ * business in, and may go when it is empty. Without messages it belongs to nobody, for its client
+ * may go.
  */
 void urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l);
 /* A strand leaves the schedule, and each list of those that wait for a turn. */
@@ -443,6 +471,8 @@ void urn_flow_strand_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work
 /* Let strands of the flow have a turn: those with lost packets, and as many as the window has room
  * for. */
 void urn_flow_wake(struct urn_tp *tp, struct urn_flow *f);
+/* Free the empty strand that a flow keeps, if there is one. */
+void urn_flow_strand_drop_empty(struct urn_tp *tp, struct urn_flow *f);
 /* Free all strands that have an owner, and the spare ones. */
 void urn_flows_free_strands(struct urn_flows *fl);
 /* There are fewer flows: keep fewer spare strands. */

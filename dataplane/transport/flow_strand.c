@@ -59,6 +59,8 @@ urn_flow_strand_ready(struct urn_flow_strand *l, bool first)
 {
 	struct urn_flow *f = l->flow;
 
+	if (unlikely(urn_flow_strand_fails(l)))
+		return; /* until its turns of answers are over */
 	if (l->user.source.flags & URN_STRAND_READY) {
 		if (!first)
 			return;
@@ -96,6 +98,26 @@ urn_flow_wake(struct urn_tp *tp, struct urn_flow *f)
 
 /* ---- strands come and go */
 
+/*
+ * True when nothing is in a strand. An empty one stays while it is the one that its flow found
+ * last: a client with one message at a time would have a strand made for each. The address of its
+ * share is compared, and not followed: the client may have gone. A client whose share has the same
+ * address gets the strand, and finds it empty.
+ */
+static bool
+is_empty(const struct urn_flow_strand *l)
+{
+	return !l->msgs && !l->packets &&
+	       !(l->user.source.flags & (URN_STRAND_READY | URN_STRAND_FAILS));
+}
+
+void
+urn_flow_strand_drop_empty(struct urn_tp *tp, struct urn_flow *f)
+{
+	if (f->strand && is_empty(f->strand))
+		urn_flow_strand_free(tp, f->strand);
+}
+
 static struct urn_flow_strand *
 make(struct urn_flows *fl, struct urn_flow *f, struct urn_tp_share *share)
 {
@@ -130,6 +152,7 @@ urn_flow_strand_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *
 
 	if (likely(l && l->user.source.share == share))
 		return l;
+	urn_flow_strand_drop_empty(tp, f);
 	l = *bucket_of(tp->flows, f, share);
 	while (l && (l->flow != f || l->user.source.share != share))
 		l = l->hash_next;
@@ -152,6 +175,13 @@ unhash(const struct urn_flows *fl, struct urn_flow_strand *l)
 		l->flow->strand = NULL;
 }
 
+/* Spare strands that are kept. */
+static uint32_t
+spare_most(const struct urn_flows *fl)
+{
+	return fl->n / URN_FLOW_SPARE_FLOWS + URN_FLOW_SPARE_STRANDS;
+}
+
 void
 urn_flow_strand_free(struct urn_tp *tp, struct urn_flow_strand *l)
 {
@@ -160,7 +190,7 @@ urn_flow_strand_free(struct urn_tp *tp, struct urn_flow_strand *l)
 	if (!(l->user.source.flags & URN_STRAND_ORPHAN))
 		unhash(fl, l);
 	l->flow->strands--;
-	if (fl->spare_strands_n >= fl->n + URN_FLOW_SPARE_STRANDS) {
+	if (fl->spare_strands_n >= spare_most(fl)) {
 		free(l);
 		return;
 	}
@@ -174,7 +204,7 @@ urn_flows_trim_strands(struct urn_flows *fl)
 {
 	struct urn_flow_strand *l;
 
-	while (fl->spare_strands_n > fl->n + URN_FLOW_SPARE_STRANDS) {
+	while (fl->spare_strands_n > spare_most(fl)) {
 		l = fl->spare_strands;
 		fl->spare_strands = l->hash_next;
 		fl->spare_strands_n--;
@@ -215,8 +245,21 @@ orphan(struct urn_tp *tp, struct urn_flow_strand *l)
 	tp->nobodys.work += l->packets;
 	src->share = &tp->nobodys;
 	src->flags |= URN_STRAND_ORPHAN;
-	if (src->flags & URN_STRAND_READY)
+	if (src->flags & (URN_STRAND_READY | URN_STRAND_FAILS))
 		urn_sched_add(&tp->sched, src);
+}
+
+/* All messages of a failure were answered, or let go of: the strand sends what came meanwhile. */
+static __attribute__((cold, noinline)) void
+end_failure(struct urn_tp *tp, struct urn_flow_strand *l)
+{
+	TAILQ_REMOVE(&l->flow->failing, l, ready);
+	l->user.source.flags &= ~(uint32_t)URN_STRAND_FAILS;
+	urn_flow_strand_leave(tp, l);
+	if (!urn_flow_strand_has_new(l))
+		return;
+	urn_flow_strand_ready(l, false);
+	urn_sched_add(&tp->sched, &l->user.source);
 }
 
 void
@@ -229,12 +272,19 @@ urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l)
 		l->user.source.flags &= ~(uint32_t)URN_STRAND_READY;
 		urn_flow_strand_leave(tp, l);
 	}
+	if (unlikely((flags & URN_STRAND_FAILS) && !l->failing && !l->failed))
+		end_failure(tp, l);
 	if (likely(l->msgs))
 		return;
-	if (!l->packets && !(l->user.source.flags & URN_STRAND_READY))
+	if (l->packets || (l->user.source.flags & URN_STRAND_READY)) {
+		if (!(flags & URN_STRAND_ORPHAN))
+			orphan(tp, l);
+	} else if (likely(l->flow->strand == l)) {
+		l->gathered_n = 0;
+		l->gone = 0;
+	} else {
 		urn_flow_strand_free(tp, l);
-	else if (!(flags & URN_STRAND_ORPHAN))
-		orphan(tp, l);
+	}
 }
 
 void
@@ -280,13 +330,19 @@ urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m)
 {
 	struct urn_flow_strand *l = m->strand;
 
+	struct urn_flow_queue *q;
+
 	if (m->state == URN_FLOW_MSG_ACTIVE) {
 		urn_flow_take(&l->flow->active, m);
 		l->flow->active_n--;
 		l->active--;
 		return;
 	}
-	urn_flow_take(is_long(tp, m) ? &l->longs : &l->shorts, m);
+	q = is_long(tp, m) ? &l->longs : &l->shorts;
+	if (unlikely(!m->next && q->tail != &m->next))
+		*m->pprev = NULL; /* the last one of those that fail: the list has no tail */
+	else
+		urn_flow_take(q, m);
 }
 
 /* ---- the schedule */

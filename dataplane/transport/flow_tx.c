@@ -425,6 +425,8 @@ urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 {
 	struct urn_flow_strand *l = urn_flow_strand_of(src);
 
+	if (unlikely(urn_flow_strand_fails(l)))
+		return urn_flow_fail_turn(tp, l);
 	/* Repeats wait for no messages that could share their packets. */
 	if (tp->gathers && l->gathered_n < URN_FLOW_SEGMENTS && likely(!l->lost)) {
 		urn_flow_gather(tp, l);
@@ -441,7 +443,8 @@ urn_flows_send(struct urn_tp *tp)
 	while ((src = tp->gathered)) {
 		tp->gathered = src->next;
 		src->flags &= ~(uint32_t)(URN_STRAND_GATHERS | URN_SOURCE_AWAY);
-		if (serve(tp, urn_flow_strand_of(src)))
+		/* A strand whose messages fail has turns of the schedule alone. */
+		if (unlikely(src->flags & URN_STRAND_FAILS) || serve(tp, urn_flow_strand_of(src)))
 			urn_sched_add(&tp->sched, src);
 	}
 }

@@ -413,8 +413,10 @@ urn_tp_tx(struct urn_tp *tp)
 	struct urn_source *src;
 
 	tp->gathers = true;
+	tp->fails = 0;
 	/* The shares are as many as sources were in the schedule; a client with few may get several for each. */
-	for (uint32_t turns = tp->sched.n; turns && tp->sched.head; turns--) {
+	for (uint32_t turns = RTE_MIN(tp->sched.n, (uint32_t)URN_TP_SHARES);
+	     turns && tp->sched.head && tp->fails < URN_TP_FAILS; turns--) {
 		if (!urn_tp_tx_room(tp)) {
 			urn_tp_execute(tp);
 			if (!urn_tp_tx_room(tp))

@@ -36,14 +36,18 @@
 #include <rte_mempool.h>
 
 enum {
-	URN_TP_OPS = 160,        /* memory operations gathered before they are executed */
-	URN_TP_OPS_BYTES = 8192, /* ... or bytes: those that were read for the ICRC are in L1 still */
-	URN_TP_BURST = 32,       /* received packets handled together */
-	URN_TP_TX = 256,         /* frames that wait for the port */
-	URN_TP_LOOP = 256,       /* frames to ourselves that wait for the next turn */
-	URN_TP_OUT = 64,         /* events, handed-over packets, others */
-	URN_TP_SERVICES = 8,     /* types of QPs that there may be */
-	URN_TP_QP_CHUNK = 1024,  /* QP table entries made at a time */
+	URN_TP_OPS = 160, /* memory operations gathered before they are executed */
+	URN_TP_OPS_BYTES =
+		8192,	     /* ... or bytes: those that were read for the ICRC are in L1 still */
+	URN_TP_BURST = 32,   /* received packets handled together */
+	URN_TP_SHARES = 256, /* sources that a turn serves, each with its share */
+	URN_TP_FAILS =
+		192, /* messages of flows that failed: when a turn has answered so many, it ends */
+	URN_TP_TX = 256,	  /* frames that wait for the port */
+	URN_TP_LOOP = 256,	  /* frames to ourselves that wait for the next turn */
+	URN_TP_OUT = 64,	  /* events, handed-over packets, others */
+	URN_TP_SERVICES = 8,	  /* types of QPs that there may be */
+	URN_TP_QP_CHUNK = 1024,	  /* QP table entries made at a time */
 	URN_TP_ENGINE_SHIFT = 20, /* QPN: engine above, slot below */
 	/*
 	 * Requests that a QP keeps ahead of their turn, and how many PSNs ahead of the one that is
@@ -244,7 +248,10 @@ struct urn_tp {
 		*gathered_last; /* strands of flows that got messages in this turn, in order; the
 				   last valid with the first */
 	struct urn_flow *acks;	/* flows that owe an acknowledgement; NULL: none */
-	bool gathers;                  /* sources are being served: flows wait for further messages until all have been */
+	bool gathers; /* sources are being served: flows wait for further messages until the turn's
+			 have been */
+	uint32_t fails; /* messages that the turn in hand answered because their flow failed;
+			   URN_TP_FAILS of them end it */
 	struct urn_tp_share *dry, *dry_last; /* clients whose strands of flows wait for work
 						(flow_dry.c); the last valid with the first */
 	uint64_t built;                /* bytes of frames begun so far, from the BTH on */

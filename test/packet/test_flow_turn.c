@@ -105,6 +105,47 @@ tries_hold_nobody(void **state)
 	free(n);
 }
 
+/*
+ * DB-6: a turn serves a bounded number of sources before their messages go out: thousands that ring
+ * at once do not hold up what was gathered.
+ */
+static void
+a_turn_serves_few(void **state)
+{
+	enum { ALL = 4000, OWNERS = 100 };
+	struct flow_net *n = flow_net_new(2, 1);
+	static struct urn_tp_share share[OWNERS + 1];
+	static struct talker t[ALL], other;
+	unsigned int turns = 0, before = 0, served;
+
+	(void)state;
+	memset(share, 0, sizeof(share));
+	for (unsigned int i = 0; i < ALL; i++)
+		schedule(&t[i], n, 0, 1, &share[i % OWNERS]);
+	schedule(&other, n, 0, 1, &share[OWNERS]);
+	do {
+		flow_net_run(n, FLOW_NET_STEP);
+		served = other.s.data != NULL;
+		for (unsigned int i = 0; i < ALL; i++)
+			served += t[i].s.data != NULL;
+		assert_true(served - before <= URN_TP_SHARES);
+		/* Strands that gathered have sent, or wait for room. */
+		assert_null(n->node[0].tp->gathered);
+		before = served;
+		if (!turns++) { /* the other client's turn comes after one of each */
+			assert_int_equal(other.s.m.state, URN_FLOW_MSG_SENT);
+			assert_true(flow_net_count(n, 0, URN_C_FLOW_TX) > 0);
+		}
+	} while (served <= ALL);
+	assert_true(turns >= ALL / URN_TP_SHARES);
+	flow_net_run(n, 20 * MS);
+	assert_int_equal(n->node[1].got_n, ALL + 1);
+	for (unsigned int i = 0; i < ALL; i++)
+		flow_sent_free(&t[i].s);
+	flow_sent_free(&other.s);
+	flow_net_end(n);
+}
+
 /* An acknowledgement lets data go first, for one turn at most; without data it goes at once. */
 static void
 data_goes_first(void **state)
@@ -147,6 +188,7 @@ main(void)
 		cmocka_unit_test(sources_share_packets),
 		cmocka_unit_test(tries_hold_nobody),
 		cmocka_unit_test(data_goes_first),
+		cmocka_unit_test(a_turn_serves_few),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,38 @@ crowds_cool_down_soon(void **state)
 	assert_int_equal(sound(), CLIENTS);
 }
 
+/* Clients of a crowd ring all at once: a turn takes a bounded number of doorbells, and some of
+ * each. */
+static void
+crowds_ring_at_once(void **state)
+{
+	enum { ALL = 1024, EACH = 64 };
+	static struct urn_client_shard crowd[CROWD];
+	static struct urn_abi_db many[CROWD];
+	unsigned int n, most = ALL / (CROWD + CLIENTS), total = 0;
+
+	(void)state;
+	memset(crowd, 0, sizeof(crowd));
+	for (unsigned int i = 0; i < CROWD; i++) {
+		crowd[i].scan.db = &many[i];
+		crowd[i].scan.tops = 1;
+		crowd[i].scan.top = UINT32_MAX;
+		crowd[i].shard = &shard;
+		urn_shard_add_client(&shard, &crowd[i]);
+		for (uint32_t k = 0; k < EACH; k++)
+			(void)urn_abi_db_ring(&many[i], k);
+	}
+	for (unsigned int turns = 1; (n = urn_shard_doorbells(&shard)); turns++) {
+		assert_true(n <= ALL);
+		total += n;
+		assert_true(turns > EACH / most || n == most * CROWD);
+	}
+	assert_int_equal(total, CROWD * EACH);
+	for (unsigned int i = 0; i < CROWD; i++)
+		urn_shard_remove_client(&shard, &crowd[i]);
+	assert_int_equal(sound(), CLIENTS);
+}
+
 /* A QP that has to be looked at again is, in the next turn, whether its client was cold or not. */
 static void
 rings_again(void **state)
@@ -297,11 +329,9 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(leaves_without_a_walk),
-		TEST(cold_ones_warm_up),
-		TEST(cold_ones_cost_nothing),
-		TEST(crowds_cool_down_soon),
-		TEST(rings_again),
+		TEST(leaves_without_a_walk),  TEST(cold_ones_warm_up),
+		TEST(cold_ones_cost_nothing), TEST(crowds_cool_down_soon),
+		TEST(crowds_ring_at_once),    TEST(rings_again),
 		TEST(rings_any_source),
 	};
 
