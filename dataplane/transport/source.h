@@ -27,10 +27,13 @@ enum urn_source_kind {
 enum urn_source_flag {
 	URN_SOURCE_SCHED = 1 << 0,  /* in the schedule */
 	URN_SOURCE_PARKED = 1 << 1, /* waits for its time (struct urn_pace) */
+	URN_SOURCE_STOPPED = 1 << 2, /* waits until its priority may go on (urn_sched_stop()) */
 	URN_SOURCE_AWAY = 1 << 7,   /* in another list of its owner's, by the same links */
 	URN_SOURCE_CLOSED = 1 << 9, /* enters no list: its owner ends */
-	/* May not enter the schedule. */
-	URN_SOURCE_HELD = URN_SOURCE_SCHED | URN_SOURCE_PARKED | URN_SOURCE_AWAY | URN_SOURCE_CLOSED,
+	/* May not enter the schedule. A source that is stopped is among them, and urn_sched_add()
+	 * lets it enter all the same. */
+	URN_SOURCE_HELD = URN_SOURCE_SCHED | URN_SOURCE_PARKED | URN_SOURCE_STOPPED |
+			  URN_SOURCE_AWAY | URN_SOURCE_CLOSED,
 };
 
 struct urn_source {
@@ -40,7 +43,8 @@ struct urn_source {
 	uint32_t flags;             /* enum urn_source_flag, and bits of the owner */
 	uint32_t db : 18;           /* doorbell id, an index of its client's sources; the same for its life */
 	uint32_t kind : 2;          /* enum urn_source_kind; the same for its life */
-	uint32_t rest : 12;         /* the owner's */
+	uint32_t priority : 3;      /* of the frames that it waits to send; valid with URN_SOURCE_STOPPED */
+	uint32_t rest : 9;          /* the owner's */
 };
 _Static_assert(sizeof(struct urn_source) == 32, "half a line of a queue pair");
 _Static_assert(URN_ABI_MAX_QP_ENGINE <= 1 << 18, "urn_source.db");
@@ -109,13 +113,20 @@ struct urn_source_ops_user {
 	const struct urn_source_ops *ops; /* operations of the source; never NULL */
 };
 
+#define URN_SCHED_PRIORITIES 8u
+
 /*
  * Sources with work to do. The round goes over clients first and then over the sources of a client:
- * a client gets the same turns with one busy source as with thousands.
+ * a client gets the same turns with one busy source as with thousands. Sources of a priority that
+ * the port's peer has paused for long are in a list beside the round, and cost nothing there.
  */
 struct urn_sched {
 	struct urn_tp_share *head, *tail; /* clients, in the order of their turns; tail valid with head */
 	uint32_t n;                       /* sources in the schedule, of all clients */
+	uint8_t stopped; /* bit p: no more frames of priority p are to be made; set by the engine */
+	uint8_t waiting; /* bit p: sources wait in stop[p] */
+	/* Sources that wait, in their order, by priority; each pair valid with its bit in `waiting`. */
+	struct urn_source *stop[URN_SCHED_PRIORITIES], *stop_last[URN_SCHED_PRIORITIES];
 };
 
 /* A source's "not before". Only paced sources have one, in memory of their owner. */
