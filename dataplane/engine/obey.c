@@ -29,6 +29,8 @@ enum {
 	 * connection management, refusals, other engines) have what is left.
 	 */
 	MOST = 512,
+	KEPT = 64, /* places of the list of frames to send that are for frames that have waited */
+	BURST = 16, /* frames of a priority that have waited, and go before those of the next one */
 	GO = 256, /* sources that have turns again in one turn: the list of frames to send is full then */
 };
 _Static_assert(SHARE + URN_TP_TX <= MOST, "sources lose no frame");
@@ -56,7 +58,10 @@ struct urn_obey {
 	uint8_t held;	  /* bit p: frames of it have waited since level[p].storm.stop_at */
 	uint8_t ignore;	  /* bit p: pauses are ignored, as the watchdog has ended one */
 	uint8_t listed;	  /* bit p: frames are in list[p] */
-	uint8_t stopped;  /* bit p: list[p] has its share; engines that this one sends for read it */
+	uint8_t turn;	  /* the priority whose list was first in the last turn */
+	uint8_t stopped;  /* bit p: sources of p wait; engines that this one sends for read it */
+	uint16_t first;	  /* frames of lists at the begin of the list of frames to send, unsent */
+	uint16_t given;	  /* frames that the port was given last; valid while `first` is not 0 */
 	struct urn_obey_level level[URN_PFC_PRIORITIES];
 	struct urn_obey_list list[URN_PFC_PRIORITIES];
 };
@@ -266,7 +271,7 @@ take_out(struct urn_shard *s)
 {
 	struct urn_obey *o = s->obey;
 	struct urn_tp *tp = s->tp;
-	unsigned int n = 0, old = tp->tx_old;
+	unsigned int n = 0, old = tp->tx_old, first = o->first;
 
 	for (unsigned int i = old; i-- > 0;) {
 		unsigned int p = urn_classify(&o->cfg.map, tp->tx[i]);
@@ -275,6 +280,7 @@ take_out(struct urn_shard *s)
 			continue;
 		put_aside(s, p, tp->tx[i], true);
 		tp->tx[i] = NULL;
+		o->first -= i < first;
 	}
 	for (unsigned int i = 0; i < tp->tx_n; i++) {
 		struct rte_mbuf *m = tp->tx[i];
@@ -290,25 +296,59 @@ take_out(struct urn_shard *s)
 	tp->tx_n = n;
 }
 
-/* Send frames of a list, whose priority is not paused, as far as there is room. */
-static void
-send_list(struct urn_shard *s, unsigned int priority)
+/*
+ * Take a burst of a list, whose priority is not paused, into frame[], which has n and room for
+ * `most`. returns: frames there now
+ */
+static unsigned int
+take_burst(struct urn_shard *s, unsigned int priority, struct rte_mbuf **frame, unsigned int n,
+	   unsigned int most)
 {
 	struct urn_obey *o = s->obey;
 	struct urn_obey_list *l = &o->list[priority];
-	struct urn_tp *tp = s->tp;
 
-	while (l->head != l->tail && tp->tx_n < URN_TP_TX) {
+	for (unsigned int i = 0; i < BURST && l->head != l->tail && n < most; i++) {
 		struct rte_mbuf *m = l->m[l->head++ % MOST];
 
 		/* A quantum is the time of 64 bytes. */
 		if (o->held & 1u << priority)
 			o->level[priority].went += m->pkt_len * o->quantum >> 22;
-		tp->tx[tp->tx_n++] = m;
-		tp->held--;
+		frame[n++] = m;
+		s->tp->held--;
 	}
 	if (l->head == l->tail)
 		o->listed &= (uint8_t) ~(1u << priority);
+	return n;
+}
+
+/*
+ * Send frames of the lists whose priority is not paused, by turns, as far as there is room. They go
+ * before frames of other priorities, which may be many if the wire is slow: the peer may pause
+ * again soon.
+ */
+static void
+send_lists(struct urn_shard *s)
+{
+	struct urn_obey *o = s->obey;
+	struct urn_tp *tp = s->tp;
+	struct rte_mbuf *frame[URN_TP_TX], **at;
+	unsigned int n = 0, most = URN_TP_TX - tp->tx_n, p = o->turn;
+
+	while (o->listed & ~o->paused && n < most) {
+		p = (p + 1) % URN_PFC_PRIORITIES;
+		if (!(o->listed & ~o->paused & 1u << p))
+			continue;
+		if (n == 0)
+			o->turn = (uint8_t)p;
+		n = take_burst(s, p, frame, n, most);
+	}
+	at = tp->tx + o->first;
+	memmove(at + n, at, (tp->tx_n - o->first) * sizeof(*at));
+	memcpy(at, frame, n * sizeof(*at));
+	tp->tx_n += n;
+	o->first += n;
+	o->given = (uint16_t)tp->tx_n;
+	tp->tx_kept = o->listed ? KEPT : 0;
 }
 
 /* Stop the sources of the priorities `stopped`, and let others have turns again. */
@@ -326,14 +366,17 @@ stop_sources(struct urn_shard *s, uint8_t stopped)
 			urn_sched_go(sched, i, GO);
 }
 
-/* Priorities whose lists have their share. */
+/*
+ * Priorities whose sources wait: the list has its share, or is to get empty first as the priority
+ * is not paused any more.
+ */
 static uint8_t
-full_lists(const struct urn_obey *o)
+to_stop(const struct urn_obey *o)
 {
-	unsigned int set = 0;
+	unsigned int set = o->listed & ~(unsigned int)o->paused;
 
 	for (unsigned int i = 0; i < URN_PFC_PRIORITIES; i++)
-		set |= (o->list[i].tail - o->list[i].head >= SHARE) << i;
+		set |= (unsigned int)(o->list[i].tail - o->list[i].head >= SHARE) << i;
 	return (uint8_t)set;
 }
 
@@ -342,6 +385,7 @@ urn_shard_hold(struct urn_shard *s)
 {
 	struct urn_obey *o = s->obey;
 	struct urn_tp *tp = s->tp;
+	unsigned int sent;
 	uint8_t stopped;
 
 	if (unlikely(s->queue < 0)) {
@@ -350,17 +394,19 @@ urn_shard_hold(struct urn_shard *s)
 			stop_sources(s, stopped);
 		return;
 	}
-	if (likely(!(o->paused | o->held | o->listed | tp->sched.waiting)))
+	if (likely(!(o->paused | o->held | o->listed | tp->sched.waiting))) {
+		o->first = 0;
 		return;
+	}
+	sent = o->given - RTE_MIN(o->given, tp->tx_old);
+	o->first -= RTE_MIN(o->first, sent);
 	end_pauses(s);
 	take_out(s);
-	for (unsigned int i = URN_PFC_PRIORITIES; i-- > 0 && o->listed & ~o->paused;)
-		if (!(o->paused & 1u << i))
-			send_list(s, i);
+	send_lists(s);
 	note_held(o, o->paused & o->listed, tp->now);
 	if (o->held)
 		URN_COUNT(tp, TX_PAUSED);
-	stopped = full_lists(o);
+	stopped = to_stop(o);
 	__atomic_store_n(&o->stopped, stopped, __ATOMIC_RELAXED);
 	stop_sources(s, stopped);
 }

@@ -47,7 +47,7 @@ urn_sched_remove(struct urn_sched *s, struct urn_source *src)
 void
 urn_sched_unstop(struct urn_sched *s, struct urn_source *src)
 {
-	unsigned int p = src->priority;
+	unsigned int p = (src->flags & URN_SOURCE_PRIORITY) >> URN_SOURCE_PRIORITY_SHIFT;
 
 	urn_source_unlink(&s->stop[p], &s->stop_last[p], src);
 	src->flags &= ~(uint32_t)URN_SOURCE_STOPPED;
@@ -64,8 +64,8 @@ urn_sched_stops(struct urn_tp *tp, struct urn_source *src, const struct urn_tmpl
 	if (!urn_tmpl_stopped(tp, t))
 		return false;
 	p = urn_tmpl_priority(tp, t);
-	src->priority = p & (URN_SCHED_PRIORITIES - 1);
-	src->flags |= URN_SOURCE_STOPPED;
+	src->flags &= ~(uint32_t)URN_SOURCE_PRIORITY;
+	src->flags |= URN_SOURCE_STOPPED | p << URN_SOURCE_PRIORITY_SHIFT;
 	src->next = NULL;
 	src->prev = s->stop_last[p];
 	if (s->waiting & 1u << p)

@@ -136,8 +136,9 @@ static inline unsigned int
 urn_tp_tx_frames(const struct urn_tp *tp)
 {
 	unsigned int used = tp->tx_n > tp->loop_n ? tp->tx_n : tp->loop_n;
+	unsigned int room = URN_TP_TX - used - tp->txd_n;
 
-	return URN_TP_TX - used - tp->txd_n;
+	return room > tp->tx_kept ? room - tp->tx_kept : 0;
 }
 _Static_assert((int)URN_TP_TX == (int)URN_TP_LOOP, "one number for both arrays");
 

@@ -28,6 +28,9 @@ enum urn_source_flag {
 	URN_SOURCE_SCHED = 1 << 0,  /* in the schedule */
 	URN_SOURCE_PARKED = 1 << 1, /* waits for its time (struct urn_pace) */
 	URN_SOURCE_STOPPED = 1 << 2, /* waits until its priority may go on (urn_sched_stop()) */
+	/* Three bits: the priority of the frames that the source waits to send; valid with
+	 * URN_SOURCE_STOPPED. */
+	URN_SOURCE_PRIORITY = 7 << 3,
 	URN_SOURCE_AWAY = 1 << 7,   /* in another list of its owner's, by the same links */
 	URN_SOURCE_CLOSED = 1 << 9, /* enters no list: its owner ends */
 	/* May not enter the schedule. A source that is stopped is among them, and urn_sched_add()
@@ -43,8 +46,7 @@ struct urn_source {
 	uint32_t flags;             /* enum urn_source_flag, and bits of the owner */
 	uint32_t db : 18;           /* doorbell id, an index of its client's sources; the same for its life */
 	uint32_t kind : 2;          /* enum urn_source_kind; the same for its life */
-	uint32_t priority : 3;      /* of the frames that it waits to send; valid with URN_SOURCE_STOPPED */
-	uint32_t rest : 9;          /* the owner's */
+	uint32_t rest : 12;         /* the owner's */
 };
 _Static_assert(sizeof(struct urn_source) == 32, "half a line of a queue pair");
 _Static_assert(URN_ABI_MAX_QP_ENGINE <= 1 << 18, "urn_source.db");
@@ -114,6 +116,7 @@ struct urn_source_ops_user {
 };
 
 #define URN_SCHED_PRIORITIES 8u
+#define URN_SOURCE_PRIORITY_SHIFT 3
 
 /*
  * Sources with work to do. The round goes over clients first and then over the sources of a client:

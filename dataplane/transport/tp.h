@@ -279,6 +279,7 @@ struct urn_tp {
 	struct rte_mbuf *tx[URN_TP_TX];
 	unsigned int tx_n;
 	unsigned int tx_old; /* frames at the begin of tx that an earlier turn has left; the engine's */
+	unsigned int tx_kept; /* places in tx that the transport leaves to frames that wait; the engine's */
 	unsigned int held; /* frames that the engine keeps until a pause of its port ends; the engine's */
 	const struct urn_classify_map *map; /* priorities of frames; the engine's; valid while
 					       sched.stopped is not 0 */

@@ -131,7 +131,7 @@ feed(struct port *o, unsigned int q)
 
 	probe_use(&o->p, q);
 	while (atomic_load(&sq->prod) - atomic_load(&sq->cons) < 32) {
-		probe_prepare(&o->p, URN_WR_WRITE, 0, 0, LEN, 0, 0);
+		probe_prepare(&o->p, URN_WR_RDMA_WRITE, 0, 0, LEN, 0, 0);
 		probe_ring(&o->p);
 	}
 }
@@ -237,7 +237,8 @@ storm_of_messages(void **state)
 		turn(o);
 	}
 	print_message("%u and %u frames\n", (unsigned int)o->sent[0], (unsigned int)o->sent[1]);
-	assert_true(o->sent[0] + o->sent[1] >= TURNS(100 * MS) * (uint64_t)WIRE * 45 / 100);
+	for (unsigned int q = 0; q < 2; q++)
+		assert_true(o->sent[q] >= TURNS(100 * MS) * (uint64_t)WIRE * 20 / 100);
 	assert_true(o->most <= 2 * MOST);
 	expect_count(&o->p, DROP_PAUSED, 0);
 	expect_count(&o->p, RETRANSMITS, 0);
@@ -278,7 +279,6 @@ datagrams(void **state)
 		pause(o, 1u << PAUSED, 0xffff);
 		while (posted < PROBE_SLOTS) {
 			probe_prepare(&o->p, URN_WR_SEND, 0, 0, 64, 0, 0);
-			probe_slot(&o->p)->ud.ah = 1;
 			posted++;
 		}
 		probe_ring(&o->p);

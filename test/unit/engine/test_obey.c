@@ -133,8 +133,8 @@ by_priority(void **state)
 	assert_int_equal(may_send(0), 2);
 	t.tp[0]->now++;
 	assert_int_equal(may_send(0), 4);
-	assert_int_equal(dscp(0, 2), 24);
-	assert_int_equal(dscp(0, 3), 26);
+	assert_int_equal(dscp(0, 0), 24);
+	assert_int_equal(dscp(0, 1), 26);
 	assert_int_equal(t.tp[0]->held, 0);
 	/* A resume ends a pause at once; each is counted. */
 	receive(0, 0, 0xffff);
