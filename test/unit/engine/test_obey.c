@@ -345,6 +345,106 @@ storm_again(void **state)
 	assert_true(held < turns / 20);
 }
 
+/* The port takes n frames of an engine's list; others are left. */
+static void
+port_takes(unsigned int engine, unsigned int n)
+{
+	struct urn_tp *tp = t.tp[engine];
+
+	rte_pktmbuf_free_bulk(tp->tx, n);
+	tp->tx_n -= n;
+	memmove(tp->tx, tp->tx + n, tp->tx_n * sizeof(tp->tx[0]));
+	tp->tx_old = tp->tx_n;
+}
+
+/* Give frame i of an engine's list a number. */
+static uint8_t *
+number(unsigned int engine, unsigned int i)
+{
+	return rte_pktmbuf_mtod(t.tp[engine]->tx[i], uint8_t *) + 59;
+}
+
+/*
+ * Frames of a priority keep their order, though the port takes some only, and pauses come and go
+ * between; other priorities go on meanwhile.
+ */
+static void
+order(void **state)
+{
+	uint8_t put = 0, seen = 0;
+
+	(void)state;
+	for (unsigned int i = 0; seen < 200; i++) {
+		for (unsigned int k = 0; k < 7 && put < 200; k++) {
+			add(0, 26);
+			*number(0, t.tp[0]->tx_n - 1) = put++;
+			add(0, 0);
+		}
+		receive(0, 3, i % 5 < 2 ? 0xffff : 0);
+		may_send(0);
+		for (unsigned int k = 0; k < t.tp[0]->tx_n && k < 9; k++) {
+			if (dscp(0, k) == 0)
+				continue;
+			assert_false(i % 5 < 2);
+			assert_int_equal(*number(0, k), seen++);
+		}
+		port_takes(0, RTE_MIN(t.tp[0]->tx_n, 9u));
+		t.tp[0]->now += 1000;
+	}
+	assert_int_equal(COUNT(0, DROP_PAUSED), 0);
+}
+
+/*
+ * A priority has a list of its own: at its share the sources of this priority stop, and no others;
+ * at its bound frames of it are dropped, and counted, and no others.
+ */
+static void
+share(void **state)
+{
+	(void)state;
+	receive(0, 3, 0xffff);
+	for (unsigned int i = 0; i < 600; i++) {
+		add(0, 26);
+		add(0, 0);
+		assert_int_equal(may_send(0), 1);
+		assert_int_equal(dscp(0, 0), 0);
+		port_takes(0, 1);
+		assert_int_equal(t.tp[0]->sched.stopped, i >= 63 ? 1u << 3 : 0);
+		t.tp[0]->now += 1000;
+	}
+	assert_int_equal(t.tp[0]->held, 512);
+	assert_int_equal(COUNT(0, DROP_PAUSED), 88);
+	assert_int_equal(COUNT(0, TX_STOPPED), 1);
+	receive(0, 3, 0);
+	assert_int_equal(may_send(0), URN_TP_TX);
+	assert_int_equal(t.tp[0]->sched.stopped, 1u << 3); /* until the list is empty */
+	port_takes(0, URN_TP_TX);
+	assert_int_equal(may_send(0), URN_TP_TX);
+	assert_int_equal(t.tp[0]->sched.stopped, 0);
+	assert_int_equal(t.tp[0]->held, 0);
+}
+
+/* An engine without a queue of the port stops the sources that its sender stops. */
+static void
+without_queue(void **state)
+{
+	(void)state;
+	t.shard[1].queue = -1;
+	t.shard[1].sender = &t.shard[0];
+	receive(0, 3, 0xffff);
+	for (unsigned int i = 0; i < 64; i++)
+		add(0, 26);
+	assert_int_equal(may_send(0), 0);
+	add(1, 26);
+	assert_int_equal(may_send(1), 1); /* its frames wait at the sender */
+	assert_int_equal(t.tp[1]->sched.stopped, 1u << 3);
+	receive(0, 3, 0);
+	assert_int_equal(may_send(0), 64);
+	may_send(1);
+	assert_int_equal(t.tp[1]->sched.stopped, 0);
+	t.shard[1].queue = 1;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -361,6 +461,9 @@ main(void)
 		TEST(slow_peer),
 		TEST(slow_peer_full_list),
 		TEST(storm_again),
+		TEST(order),
+		TEST(share),
+		TEST(without_queue),
 	};
 
 	return cmocka_run_group_tests_name("engine_obey", tests, NULL, NULL);
