@@ -8,7 +8,7 @@ import sys
 import unittest
 
 SIM = sys.argv.pop(1)
-LONG = ("lossless", "ring", "incast", "thousand") # scenarios whose seeds take longest
+LONG = ("lossless", "ring", "pauser", "incast", "thousand") # scenarios whose seeds take longest
 
 
 def run(*args):
