@@ -243,6 +243,7 @@ make_pauser(struct ms_plan *p, struct sim_rng *r)
 	p->long_in = sim_one_in(r, 3) ? 3 : 0;
 	p->long_max = 100000;
 	p->bound = 20 * MS_S;
+	p->tight = sim_one_in(r, 2);
 	p->bound_others = 100 * MS_MS;
 }
 

@@ -80,6 +80,11 @@ make_switch(struct ms_world *w)
 		c.lossless.no_pfc = false;
 		if (w->plan.ring || w->plan.pauser)
 			c.lossless.watchdog_ns = c.lossless.restore_ns = MS_WATCHDOG;
+		if (w->plan.tight) {
+			c.lossless.share = 4096;
+			c.lossless.xoff = 16384;
+			c.lossless.xon = 8192;
+		}
 	}
 	sw = urn_switch_create(&c);
 	if (!sw)

@@ -98,6 +98,7 @@ struct ms_plan {
 	uint32_t long_in;	   /* messages that are longer, up to long_max */
 	uint32_t long_max;
 	uint32_t entries;  /* entries of a ring, at most */
+	bool tight;	   /* accounts of lossless switches are small: senders stop soon */
 	uint8_t pauser;	   /* enum ms_pauser: the last node's port is one */
 	uint64_t bound_others; /* with a pauser: like bound, for messages that do not concern it */
 	uint64_t think;	   /* ns between two messages of a box, at most */
