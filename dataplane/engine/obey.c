@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An adapter that obeys flow control: frames of a priority that its peer has paused are put aside, in
- * a list for each priority. When the list has its share, sources of frames of this priority get no
- * turns until some have gone; those of others do not notice. Each engine keeps the pauses by its
+ * An adapter that obeys flow control: frames of a priority that its peer has paused are put aside,
+ * in a list for each priority. When the list has its share, sources of frames of this priority get
+ * no turns until some have gone; those of others do not notice. Each engine keeps the pauses by its
  * own clock; the engine that receives one tells the others by their rings. An engine without a
  * queue of the port stops the sources that the engine stops which sends for it.
  *
@@ -29,9 +29,10 @@ enum {
 	 * connection management, refusals, other engines) have what is left.
 	 */
 	MOST = 512,
-	KEPT = 64, /* places of the list of frames to send that are for frames that have waited */
+	KEPT = 64,  /* places of the list of frames to send that are for frames that have waited */
 	BURST = 16, /* frames of a priority that have waited, and go before those of the next one */
-	GO = 256, /* sources that have turns again in one turn: the list of frames to send is full then */
+	GO = 256,   /* sources that have turns again in one turn: the list of frames to send is full
+		       then */
 };
 _Static_assert(SHARE + URN_TP_TX <= MOST, "sources lose no frame");
 _Static_assert((MOST & (MOST - 1)) == 0, "index of a ring");
@@ -322,9 +323,8 @@ take_burst(struct urn_shard *s, unsigned int priority, struct rte_mbuf **frame, 
 }
 
 /*
- * Send frames of the lists whose priority is not paused, by turns, as far as there is room. They go
- * before frames of other priorities, which may be many if the wire is slow: the peer may pause
- * again soon.
+ * Send frames of the lists whose priority is not paused, by turns, as far as there is room. Frames
+ * of others, which may be many if the wire is slow, go behind them: the peer may pause again soon.
  */
 static void
 send_lists(struct urn_shard *s)
@@ -360,7 +360,7 @@ stop_sources(struct urn_shard *s, uint8_t stopped)
 	if (stopped & ~sched->stopped)
 		URN_COUNT(s->tp, TX_STOPPED);
 	sched->stopped = stopped;
-	s->tp->map = &s->obey->cfg.map;
+	s->tp->priority_of = s->obey->cfg.map.dscp;
 	for (unsigned int i = 0; sched->waiting & ~stopped && i < URN_PFC_PRIORITIES; i++)
 		if (!(stopped & 1u << i))
 			urn_sched_go(sched, i, GO);

@@ -28,12 +28,12 @@ struct urn_classify_map {
  */
 void urn_classify_preset(struct urn_classify_map *map);
 
-/* The priority of a frame that begins with f, of which len bytes, at least 14, are there; below 8.
- */
+/* The priority of a frame of whose first segment at least 14 bytes are there; below 8. */
 static inline unsigned int
-urn_classify_bytes(const struct urn_classify_map *map, const uint8_t *f, unsigned int len)
+urn_classify(const struct urn_classify_map *map, const struct rte_mbuf *m)
 {
-	unsigned int type = (unsigned int)f[12] << 8 | f[13];
+	const uint8_t *f = rte_pktmbuf_mtod(m, const uint8_t *);
+	unsigned int type = (unsigned int)f[12] << 8 | f[13], len = m->data_len;
 
 	if (type == 0x8100 || type == 0x88a8)
 		return len >= 16 ? map->pcp[f[14] >> 5] : map->other;
@@ -45,13 +45,6 @@ urn_classify_bytes(const struct urn_classify_map *map, const uint8_t *f, unsigne
 	if (type == 0x86dd)
 		return map->dscp[(f[14] & 0xfu) << 2 | f[15] >> 6];
 	return map->other;
-}
-
-/* The priority of a frame of whose first segment at least 14 bytes are there; below 8. */
-static inline unsigned int
-urn_classify(const struct urn_classify_map *map, const struct rte_mbuf *m)
-{
-	return urn_classify_bytes(map, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
 }
 
 #endif

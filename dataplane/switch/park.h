@@ -32,7 +32,8 @@ struct urn_park *urn_park_create(void);
 void urn_park_destroy(struct urn_park *p);
 /* Put a frame behind those of its priority (below URN_PARK_PRIORITIES). There is room. */
 void urn_park_put(struct urn_park *p, unsigned int priority, struct rte_mbuf *m);
-/* Take the first frames of a priority, at most n. returns: their number, the caller's from here on */
+/* Take the first frames of a priority, at most n. returns: their number, the caller's from here on
+ */
 unsigned int urn_park_take(struct urn_park *p, unsigned int priority, struct rte_mbuf **m,
 			   unsigned int n);
 

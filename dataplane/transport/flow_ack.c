@@ -164,7 +164,7 @@ urn_flow_owe(struct urn_tp *tp, struct urn_flow *f)
 static bool
 waits(const struct urn_tp *tp, const struct urn_flow *f)
 {
-	return unlikely(tp->sched.stopped & 1u << tp->map->dscp[0]) &&
+	return unlikely(tp->sched.stopped & 1u << tp->priority_of[0]) &&
 	       memcmp(f->gid, urn_flow_own(tp, f), sizeof(f->gid)) != 0;
 }
 

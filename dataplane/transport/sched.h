@@ -100,11 +100,14 @@ void urn_sched_due(struct urn_tp *tp, struct urn_timer *timer);
  * list, waits then until the priority may go on. (sched.c)
  */
 bool urn_sched_stops(struct urn_tp *tp, struct urn_source *src, const struct urn_tmpl *t);
-/* The priority of frames with these headers by the map of the engine, which has given one. */
+/* The priority of frames with these headers by the engine's table. Some priority is stopped. */
 static inline unsigned int
 urn_tmpl_priority(const struct urn_tp *tp, const struct urn_tmpl *t)
 {
-	return urn_classify_bytes(tp->map, t->bytes, t->len);
+	const uint8_t *ip = t->bytes + URN_ETH_BYTES;
+
+	/* The traffic class of IPv6 lies across two bytes; the DSCP is its upper six bits. */
+	return tp->priority_of[t->ipv6 ? (ip[0] & 0xfu) << 2 | ip[1] >> 6 : ip[1] >> 2];
 }
 /* True when no more frames with these headers, which go out of the port, are to be made. */
 static inline bool

@@ -25,8 +25,8 @@ enum urn_source_kind {
 
 /* Bits of struct urn_source.flags that are the source's; the others are its owner's. */
 enum urn_source_flag {
-	URN_SOURCE_SCHED = 1 << 0,  /* in the schedule */
-	URN_SOURCE_PARKED = 1 << 1, /* waits for its time (struct urn_pace) */
+	URN_SOURCE_SCHED = 1 << 0,   /* in the schedule */
+	URN_SOURCE_PARKED = 1 << 1,  /* waits for its time (struct urn_pace) */
 	URN_SOURCE_STOPPED = 1 << 2, /* waits until its priority may go on (urn_sched_stop()) */
 	/* Three bits: the priority of the frames that the source waits to send; valid with
 	 * URN_SOURCE_STOPPED. */
@@ -128,7 +128,8 @@ struct urn_sched {
 	uint32_t n;                       /* sources in the schedule, of all clients */
 	uint8_t stopped; /* bit p: no more frames of priority p are to be made; set by the engine */
 	uint8_t waiting; /* bit p: sources wait in stop[p] */
-	/* Sources that wait, in their order, by priority; each pair valid with its bit in `waiting`. */
+	/* Sources that wait, in their order, by priority; each pair valid with its bit in
+	 * `waiting`. */
 	struct urn_source *stop[URN_SCHED_PRIORITIES], *stop_last[URN_SCHED_PRIORITIES];
 };
 

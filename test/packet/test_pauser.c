@@ -10,10 +10,10 @@
 #include "transport/sched.h"
 
 enum {
-	PAUSED = 3,	   /* the priority that the peer pauses */
-	CLASS = 3 << 5,	   /* traffic class of that priority */
-	WIRE = 16,	   /* frames that the wire takes in a turn */
-	LEN = 16 * 1024,   /* bytes of a write */
+	PAUSED = 3,	       /* the priority that the peer pauses */
+	CLASS = 3 << 5,	       /* traffic class of that priority */
+	WIRE = 16,	       /* frames that the wire takes in a turn */
+	LEN = 16 * 1024,       /* bytes of a write */
 	MOST = 64 + URN_TP_TX, /* frames of a priority that may wait, as sources make them */
 };
 
@@ -43,8 +43,8 @@ set_class(struct probe *p, unsigned int q, uint8_t class)
 		probe_attributes(p, &a);
 		a.state = s;
 		a.av.traffic_class = class;
-		assert_int_equal(
-			probe_modify(p, bare_qp_mask(p->cfg.type, s) | URN_QPM_STATE, &a), 0);
+		assert_int_equal(probe_modify(p, bare_qp_mask(p->cfg.type, s) | URN_QPM_STATE, &a),
+				 0);
 	}
 }
 
@@ -82,8 +82,8 @@ take(struct port *o, struct rte_mbuf *m)
 	struct probe *p = &o->p;
 	struct frame f, ack;
 
-	assert_null(frame_read(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &p->node, &p->peer,
-			       &f));
+	assert_null(frame_read(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &p->node,
+			       &p->peer, &f));
 	rte_pktmbuf_free(m);
 	for (unsigned int i = 0; i < PROBE_QPS; i++) {
 		if (!p->q[i].qp || (p->cfg.type == URN_QPT_RC && p->q[i].peer_qpn != f.dqpn))
@@ -196,7 +196,8 @@ others_go_on(void **state)
 	for (unsigned int i = 0; i < TURNS(20 * MS); i++)
 		turn(o);
 	for (unsigned int q = 0; q < 2; q++)
-		assert_int_equal(atomic_load(&o->p.q[q].sq->prod), atomic_load(&o->p.q[q].sq->cons));
+		assert_int_equal(atomic_load(&o->p.q[q].sq->prod),
+				 atomic_load(&o->p.q[q].sq->cons));
 	assert_false(urn_tp_busy(o->p.tp));
 	expect_count(&o->p, RETRANSMITS, 0);
 	port_close(o);

@@ -48,9 +48,9 @@ enum {
 #define MS_MS 1000000ull
 #define MS_S 1000000000ull
 #define MS_NEVER UINT64_MAX
-#define MS_WATCHDOG (5 * MS_MS) /* of switches in a ring, or with a pauser */
+#define MS_WATCHDOG (5 * MS_MS) /* ns; switches of a ring, or with a pauser */
 
-/* A hostile pauser: what its frames of flow control mean to do. */
+/* Aims of a hostile pauser. */
 enum ms_pauser {
 	MS_PAUSER_NONE,
 	MS_PAUSER_EVER,	  /* pauses for ever */
@@ -232,8 +232,8 @@ struct ms_world {
 	uint32_t pending; /* ... and have no answer */
 	uint64_t close_at, restart_at, cut_at;
 	uint64_t last_answer; /* ns */
-	uint64_t pauser_at; /* ns: the pauser's next frame */
-	bool pauser_off;    /* the pauser lets frames go now */
+	uint64_t pauser_at;   /* ns: the pauser's next frame */
+	bool pauser_off;      /* the pauser lets frames go now */
 	bool quiet;	      /* no new messages, no chaos: the run ends */
 	bool idle;	      /* readers look no more, either */
 	struct ms_stats stats;

@@ -13,8 +13,8 @@ enum {
 };
 
 const char *const ms_pauser_words[MS_PAUSERS] = {
-	[MS_PAUSER_NONE] = "none",	 [MS_PAUSER_EVER] = "for ever",
-	[MS_PAUSER_BELOW] = "below",	 [MS_PAUSER_ALL] = "all priorities",
+	[MS_PAUSER_NONE] = "none",	  [MS_PAUSER_EVER] = "for ever",
+	[MS_PAUSER_BELOW] = "below",	  [MS_PAUSER_ALL] = "all priorities",
 	[MS_PAUSER_BROKEN] = "malformed", [MS_PAUSER_STORM] = "on and off",
 };
 

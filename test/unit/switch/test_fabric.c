@@ -402,9 +402,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fabric_crosses), cmocka_unit_test(test_fabric_partial),
-		cmocka_unit_test(test_fabric_stuck),   cmocka_unit_test(test_fabric_slow),
-		cmocka_unit_test(test_fabric_link),    cmocka_unit_test(test_fabric_lossless),
+		cmocka_unit_test(test_fabric_crosses),
+		cmocka_unit_test(test_fabric_partial),
+		cmocka_unit_test(test_fabric_stuck),
+		cmocka_unit_test(test_fabric_slow),
+		cmocka_unit_test(test_fabric_link),
+		cmocka_unit_test(test_fabric_lossless),
 		cmocka_unit_test(test_fabric_other_priority),
 		cmocka_unit_test(test_fabric_plugs),
 	};

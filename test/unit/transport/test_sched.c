@@ -258,7 +258,15 @@ test_due(void **state)
 	is_empty();
 }
 
-static struct urn_classify_map map;
+static uint8_t priority_of[64]; /* by DSCP: its upper three bits */
+
+static void
+set_priorities(void)
+{
+	for (unsigned int i = 0; i < 64; i++)
+		priority_of[i] = (uint8_t)(i >> 3);
+	tp.priority_of = priority_of;
+}
 
 /* Headers of a frame of the priority of a DSCP, IPv4. */
 static struct urn_tmpl
@@ -280,8 +288,7 @@ test_stopped(void **state)
 	struct urn_tmpl three = headers(24), five = headers(40);
 
 	(void)state;
-	urn_classify_preset(&map);
-	tp.map = &map;
+	set_priorities();
 	assert_false(urn_sched_stops(&tp, &source[0][0], &three));
 	tp.sched.stopped = 1u << 3;
 	for (int i = 0; i < 5; i++)
@@ -313,8 +320,7 @@ test_stopped_and_more(void **state)
 	struct urn_pace pace = {.source = &source[0][1]};
 
 	(void)state;
-	urn_classify_preset(&map);
-	tp.map = &map;
+	set_priorities();
 	tp.sched.stopped = 1u << 3;
 	for (int i = 0; i < 3; i++)
 		assert_true(urn_sched_stops(&tp, &source[0][i], &three));
