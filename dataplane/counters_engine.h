@@ -16,6 +16,8 @@
 	X(PFC_IGNORED, "pfc_ignored", "pauses ignored: the watchdog has ended one that lasted too long") \
 	X(PFC_STORM, "pfc_storms", "pauses that lasted too long, and were ended by the watchdog") \
 	X(TX_PAUSED, "tx_paused", "turns in which frames waited for the end of a pause") \
+	X(TX_STOPPED, "tx_stopped", "times sources of a paused priority had to wait, because its frames had their share") \
+	X(DROP_PAUSED, "drop_paused", "frames of a paused priority dropped, because as many waited as may") \
 	X(DROP_PFC, "drop_pfc", "frames of MAC control dropped: malformed, or not of priority-based flow control")
 /* clang-format on */
 

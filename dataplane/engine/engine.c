@@ -216,11 +216,12 @@ static void
 flush(struct urn_shard *s)
 {
 	struct urn_tp *tp = s->tp;
-	unsigned int n, left, may = tp->tx_n;
+	unsigned int n, left, may;
 	uint64_t bytes = 0;
 
-	if (unlikely(s->obey && s->queue >= 0))
-		may = urn_shard_may_send(s);
+	if (unlikely(s->obey != NULL))
+		urn_shard_hold(s);
+	may = tp->tx_n;
 	if (may == 0)
 		return;
 	for (unsigned int i = 0; i < may; i++)
@@ -242,6 +243,7 @@ flush(struct urn_shard *s)
 		stuck(s, tp->now);
 	else
 		s->stuck_since = 0;
+	tp->tx_old = tp->tx_n;
 }
 
 /* ---- receive */

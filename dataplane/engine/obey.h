@@ -42,8 +42,10 @@ void urn_obey_destroy(struct urn_obey *o);
 unsigned int urn_shard_take_control(struct urn_shard *s, struct rte_mbuf **m, unsigned int n);
 /* Obey a message on this shard. */
 void urn_shard_obey(struct urn_shard *s, const struct urn_pfc *pfc);
-/* Frames of tp->tx that may be sent now; those that may not are moved behind them, in their order.
+/*
+ * Leave the frames that may be sent now in tp->tx, and put others aside until their priority may go
+ * on. Tell the transport of which priorities it is to make no more.
  */
-unsigned int urn_shard_may_send(struct urn_shard *s);
+void urn_shard_hold(struct urn_shard *s);
 
 #endif

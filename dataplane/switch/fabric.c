@@ -2,6 +2,7 @@
 #include "switch/fabric.h"
 
 #include "switch/frame.h"
+#include "switch/park.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@ struct plug {
 	uint16_t waiting_n,
 		waiting_at;	/* frames in waiting[], and those the port has taken of them */
 	uint64_t waiting_since; /* ns: when the port last took one */
+	struct urn_park *park;	/* received frames whose priority has no room; the plug's; NULL:
+				   none ever had to wait */
 	struct rte_mbuf
 		*waiting[URN_SWITCH_BURST]; /* in memory of our own, so valid after the poll */
 	struct urn_fabric_counters c;
@@ -61,6 +64,7 @@ urn_fabric_destroy(struct urn_fabric *f)
 
 		for (; p->waiting_at < p->waiting_n; p->waiting_at++)
 			rte_pktmbuf_free(p->waiting[p->waiting_at]);
+		urn_park_destroy(p->park);
 	}
 	for (unsigned int i = 0; i < f->switches; i++)
 		urn_switch_destroy(f->sw[i]);
@@ -133,16 +137,77 @@ poll_links(struct urn_fabric *f)
 	}
 }
 
+/* Let frames that wait go on, as far as their priorities have room. returns: frames */
 static unsigned int
-receive(struct plug *p, uint64_t now)
+go_on(struct plug *p, uint64_t now)
+{
+	struct rte_mbuf *m[URN_SWITCH_BURST];
+	unsigned int n, total = 0, set;
+
+	while ((set = p->park->waiting & ~(unsigned int)urn_switch_full(p->sw, p->port)) != 0) {
+		n = urn_park_take(p->park, 31u - (unsigned int)__builtin_clz(set), m,
+				  URN_SWITCH_BURST);
+		urn_switch_input(p->sw, p->port, m, n, now);
+		total += n;
+	}
+	return total;
+}
+
+/* Let a received frame of a priority wait. */
+static void
+wait_for_room(struct urn_fabric *f, struct plug *p, unsigned int priority, struct rte_mbuf *m)
+{
+	struct rte_mbuf *keep = m;
+
+	if (!urn_frame_is_ours(m)) {
+		keep = urn_frame_copy(m, f->copies);
+		rte_pktmbuf_free(m);
+	}
+	p->c.v[keep ? URN_FABRIC_RX_PARKED : URN_FABRIC_DROP_RX_NO_MBUF]++;
+	if (keep)
+		urn_park_put(p->park, priority, keep);
+}
+
+/*
+ * Receive while a priority has no room: its frames wait beside the ring, where as many have room as
+ * a ring has, and others pass. Beyond, all frames stay with their sender.
+ */
+static unsigned int
+receive_some(struct urn_fabric *f, struct plug *p, uint64_t now)
+{
+	struct rte_mbuf *m[URN_SWITCH_BURST];
+	unsigned int total, n, pass = 0, stop;
+
+	if (!p->park)
+		p->park = urn_park_create();
+	total = p->park ? go_on(p, now) : 0;
+	if (!p->park || p->park->frames + URN_SWITCH_BURST > URN_PARK_FRAMES) {
+		p->c.v[URN_FABRIC_RX_HELD]++;
+		return total;
+	}
+	n = urn_port_rx(p->ethdev, 0, m, URN_SWITCH_BURST);
+	stop = urn_switch_full(p->sw, p->port) | p->park->waiting;
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int priority = urn_switch_priority(p->sw, m[i]);
+
+		if (stop & 1u << priority)
+			wait_for_room(f, p, priority, m[i]);
+		else
+			m[pass++] = m[i];
+	}
+	if (pass)
+		urn_switch_input(p->sw, p->port, m, pass, now);
+	return total + n;
+}
+
+static unsigned int
+receive(struct urn_fabric *f, struct plug *p, uint64_t now)
 {
 	struct rte_mbuf *m[URN_SWITCH_BURST];
 	uint16_t n;
 
-	if (unlikely(!urn_switch_takes(p->sw, p->port))) {
-		p->c.v[URN_FABRIC_RX_HELD]++;
-		return 0;
-	}
+	if (unlikely(!urn_switch_takes(p->sw, p->port) || (p->park && p->park->frames)))
+		return receive_some(f, p, now);
 	n = urn_port_rx(p->ethdev, 0, m, URN_SWITCH_BURST);
 	if (n)
 		urn_switch_input(p->sw, p->port, m, n, now);
@@ -226,7 +291,7 @@ urn_fabric_poll(struct urn_fabric *f, uint64_t now)
 		poll_links(f);
 	}
 	for (unsigned int i = 0; i < f->plugs; i++)
-		moved += receive(&f->plug[i], now);
+		moved += receive(f, &f->plug[i], now);
 	urn_switch_run_all(f->sw, f->switches, now);
 	for (unsigned int i = 0; i < f->plugs; i++)
 		moved += transmit(f, &f->plug[i], now);
@@ -245,7 +310,10 @@ urn_fabric_next(const struct urn_fabric *f)
 			next = t;
 	}
 	for (unsigned int i = 0; i < f->plugs; i++) {
-		if (f->plug[i].waiting_at < f->plug[i].waiting_n)
+		const struct plug *p = &f->plug[i];
+
+		if (p->waiting_at < p->waiting_n ||
+		    (p->park && p->park->waiting & ~urn_switch_full(p->sw, p->port)))
 			return 0;
 	}
 	return next;

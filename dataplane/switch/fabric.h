@@ -31,7 +31,11 @@
 	X(DROP_TX_STUCK, "drop_tx_stuck", "frames that the port did not take for 100 ms")          \
 	X(LINK_CHANGES, "link_changes", "times the port's link went up or down")                   \
 	X(RX_HELD, "rx_held",                                                                      \
-	  "polls that left frames with their sender, for want of room in a lossless switch")
+	  "polls that left frames with their sender, for want of room in a lossless switch")       \
+	X(RX_PARKED, "rx_parked",                                                                  \
+	  "frames that let others of the sender pass, for want of room for their priority")        \
+	X(DROP_RX_NO_MBUF, "drop_rx_no_mbuf",                                                      \
+	  "frames of foreign memory that were to wait so, and lost because there was no packet")
 
 enum urn_fabric_counter {
 #define X(id, name, text) URN_FABRIC_##id,

@@ -328,6 +328,18 @@ urn_switch_takes(const struct urn_switch *sw, uint16_t port)
 	       !sw->port[port]->ll->full;
 }
 
+uint8_t
+urn_switch_full(const struct urn_switch *sw, uint16_t port)
+{
+	return urn_switch_takes(sw, port) ? 0 : sw->port[port]->ll->full;
+}
+
+unsigned int
+urn_switch_priority(const struct urn_switch *sw, const struct rte_mbuf *m)
+{
+	return sw->ll ? urn_classify(&sw->ll->cfg.map, m) : 0;
+}
+
 enum urn_switch_pfc
 urn_switch_port_pfc(const struct urn_switch *sw, uint16_t port)
 {

@@ -181,6 +181,13 @@ const struct urn_mark *urn_switch_marks(const struct urn_switch *sw, uint16_t po
  * with their sender (a ring inside the process) asks before it takes them, so that none is lost.
  */
 bool urn_switch_takes(const struct urn_switch *sw, uint16_t port);
+/*
+ * Priorities (bit p) of which the switch has no room for a burst of frames from a port: frames of
+ * others need not wait behind theirs. 0: all have room, or the switch is not lossless
+ */
+uint8_t urn_switch_full(const struct urn_switch *sw, uint16_t port);
+/* The priority of a frame at a lossless switch. */
+unsigned int urn_switch_priority(const struct urn_switch *sw, const struct rte_mbuf *m);
 /* Use of flow control at a port. returns: DEFAULT: the switch is lossy, or the port is a link or
  * none */
 enum urn_switch_pfc urn_switch_port_pfc(const struct urn_switch *sw, uint16_t port);

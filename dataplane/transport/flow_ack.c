@@ -160,6 +160,14 @@ urn_flow_owe(struct urn_tp *tp, struct urn_flow *f)
 	urn_sched_add(&tp->sched, &tp->flows->teller.source);
 }
 
+/* True when the acknowledgement of a flow waits, because the priority of flows is stopped. */
+static bool
+waits(const struct urn_tp *tp, const struct urn_flow *f)
+{
+	return unlikely(tp->sched.stopped & 1u << tp->priority_of[0]) &&
+	       memcmp(f->gid, urn_flow_own(tp, f), sizeof(f->gid)) != 0;
+}
+
 /* The acknowledgement of the first flow is sent. returns: false: no room now */
 static bool
 tell_first(struct urn_tp *tp)
@@ -186,6 +194,10 @@ urn_flows_tell(struct urn_tp *tp)
 			tp->acks = f->ack_next;
 			fl->acks_n--;
 			append(tp, f);
+		} else if (unlikely(tp->sched.stopped) && waits(tp, f)) {
+			tp->acks = f->ack_next;
+			fl->acks_n--;
+			append(tp, f);
 		} else if (!tell_first(tp)) {
 			break;
 		}
@@ -204,7 +216,7 @@ serve(struct urn_tp *tp, struct urn_source *src)
 
 	(void)src;
 	for (unsigned int i = 0; i < URN_FLOW_ACKS && fl->acks_old; i++) {
-		if (!tell_first(tp))
+		if ((unlikely(tp->sched.stopped) && waits(tp, tp->acks)) || !tell_first(tp))
 			return true;
 		fl->acks_old--;
 	}

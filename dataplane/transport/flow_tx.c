@@ -406,6 +406,9 @@ serve(struct urn_tp *tp, struct urn_flow_strand *l)
 	if (unlikely(
 		    !reachable(tp, l->flow))) /* the flow may have failed, and the strand be gone */
 		return false;
+	if (unlikely(tp->sched.stopped) && !(l->flow->flags & URN_FLOWF_LOOP) &&
+	    urn_sched_stops(tp, &l->user.source, &l->flow->tmpl))
+		return false;
 	l->msgs++; /* the turn holds the strand: messages that are answered meanwhile do not free it
 		    */
 	more = send_data(tp, l);

@@ -201,6 +201,9 @@ transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	if (unlikely(!urn_qp_reachable(tp, qp)))
 		return false;
+	if (unlikely(tp->sched.stopped) && !(qp->flags & URN_QPF_LOOP) &&
+	    urn_sched_stops(tp, &qp->source, &qp->tmpl))
+		return false;
 	return unlikely(qp->congestion) ? transmit_paced(tp, qp, budget)
 					: transmit_now(tp, qp, budget);
 }

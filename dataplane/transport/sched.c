@@ -33,6 +33,8 @@ urn_sched_remove(struct urn_sched *s, struct urn_source *src)
 {
 	struct urn_tp_share *share = src->share;
 
+	if (unlikely(src->flags & URN_SOURCE_STOPPED))
+		urn_sched_unstop(s, src);
 	if (!(src->flags & URN_SOURCE_SCHED))
 		return;
 	urn_source_unlink(&share->head, &share->tail, src);
@@ -40,6 +42,46 @@ urn_sched_remove(struct urn_sched *s, struct urn_source *src)
 		unlink_client(s, share);
 	src->flags &= ~(uint32_t)URN_SOURCE_SCHED;
 	s->n--;
+}
+
+void
+urn_sched_unstop(struct urn_sched *s, struct urn_source *src)
+{
+	unsigned int p = (src->flags & URN_SOURCE_PRIORITY) >> URN_SOURCE_PRIORITY_SHIFT;
+
+	urn_source_unlink(&s->stop[p], &s->stop_last[p], src);
+	src->flags &= ~(uint32_t)URN_SOURCE_STOPPED;
+	if (!s->stop[p])
+		s->waiting &= (uint8_t) ~(1u << p);
+}
+
+bool
+urn_sched_stops(struct urn_tp *tp, struct urn_source *src, const struct urn_tmpl *t)
+{
+	struct urn_sched *s = &tp->sched;
+	unsigned int p;
+
+	if (!urn_tmpl_stopped(tp, t))
+		return false;
+	p = urn_tmpl_priority(tp, t);
+	src->flags &= ~(uint32_t)URN_SOURCE_PRIORITY;
+	src->flags |= URN_SOURCE_STOPPED | p << URN_SOURCE_PRIORITY_SHIFT;
+	src->next = NULL;
+	src->prev = s->stop_last[p];
+	if (s->waiting & 1u << p)
+		s->stop_last[p]->next = src;
+	else
+		s->stop[p] = src;
+	s->stop_last[p] = src;
+	s->waiting |= (uint8_t)(1u << p);
+	return true;
+}
+
+void
+urn_sched_go(struct urn_sched *s, unsigned int priority, unsigned int n)
+{
+	for (; n && s->waiting & 1u << priority; n--)
+		urn_sched_add(s, s->stop[priority]);
 }
 
 void

@@ -25,14 +25,23 @@ urn_sched_append(struct urn_sched *s, struct urn_tp_share *share)
 	s->tail = share;
 }
 
-/* Let the source have a turn, unless it is in a list already, parked, or closed. */
+/* Take a source out of the list of those whose priority is stopped. (sched.c) */
+void urn_sched_unstop(struct urn_sched *s, struct urn_source *src);
+
+/*
+ * Let the source have a turn, unless it is in a list already, parked, or closed. A source whose
+ * priority is stopped has one, too: something has happened to it, perhaps its end.
+ */
 static inline void
 urn_sched_add(struct urn_sched *s, struct urn_source *src)
 {
 	struct urn_tp_share *share = src->share;
 
-	if (src->flags & URN_SOURCE_HELD)
-		return;
+	if (src->flags & URN_SOURCE_HELD) {
+		if (likely(!(src->flags & URN_SOURCE_STOPPED)))
+			return;
+		urn_sched_unstop(s, src);
+	}
 	src->flags |= URN_SOURCE_SCHED;
 	src->next = NULL;
 	src->prev = share->tail;
@@ -86,6 +95,30 @@ void urn_sched_wake(struct urn_tp *tp, struct urn_pace *pace);
 void urn_sched_due(struct urn_tp *tp, struct urn_timer *timer);
 
 /*
+ * True when no more frames with these headers, which go out of the port, are to be made: as many of
+ * their priority wait as may, because the port's peer has paused it. The source, which is in no
+ * list, waits then until the priority may go on. (sched.c)
+ */
+bool urn_sched_stops(struct urn_tp *tp, struct urn_source *src, const struct urn_tmpl *t);
+/* The priority of frames with these headers by the engine's table. Some priority is stopped. */
+static inline unsigned int
+urn_tmpl_priority(const struct urn_tp *tp, const struct urn_tmpl *t)
+{
+	const uint8_t *ip = t->bytes + URN_ETH_BYTES;
+
+	/* The traffic class of IPv6 lies across two bytes; the DSCP is its upper six bits. */
+	return tp->priority_of[t->ipv6 ? (ip[0] & 0xfu) << 2 | ip[1] >> 6 : ip[1] >> 2];
+}
+/* True when no more frames with these headers, which go out of the port, are to be made. */
+static inline bool
+urn_tmpl_stopped(const struct urn_tp *tp, const struct urn_tmpl *t)
+{
+	return unlikely(tp->sched.stopped) && tp->sched.stopped & 1u << urn_tmpl_priority(tp, t);
+}
+/* Let up to n sources, which wait because the priority was stopped, have turns again. (sched.c) */
+void urn_sched_go(struct urn_sched *s, unsigned int priority, unsigned int n);
+
+/*
  * Unlink a source from a list in constant time: thousands of one client may be there, and all are
  * unlinked when that client ends. (sched.c)
  */
@@ -106,8 +139,9 @@ static inline unsigned int
 urn_tp_tx_frames(const struct urn_tp *tp)
 {
 	unsigned int used = tp->tx_n > tp->loop_n ? tp->tx_n : tp->loop_n;
+	unsigned int room = URN_TP_TX - used - tp->txd_n;
 
-	return URN_TP_TX - used - tp->txd_n;
+	return room > tp->tx_kept ? room - tp->tx_kept : 0;
 }
 _Static_assert((int)URN_TP_TX == (int)URN_TP_LOOP, "one number for both arrays");
 

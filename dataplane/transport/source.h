@@ -25,12 +25,18 @@ enum urn_source_kind {
 
 /* Bits of struct urn_source.flags that are the source's; the others are its owner's. */
 enum urn_source_flag {
-	URN_SOURCE_SCHED = 1 << 0,  /* in the schedule */
-	URN_SOURCE_PARKED = 1 << 1, /* waits for its time (struct urn_pace) */
+	URN_SOURCE_SCHED = 1 << 0,   /* in the schedule */
+	URN_SOURCE_PARKED = 1 << 1,  /* waits for its time (struct urn_pace) */
+	URN_SOURCE_STOPPED = 1 << 2, /* waits until its priority may go on (urn_sched_stop()) */
+	/* Three bits: the priority of the frames that the source waits to send; valid with
+	 * URN_SOURCE_STOPPED. */
+	URN_SOURCE_PRIORITY = 7 << 3,
 	URN_SOURCE_AWAY = 1 << 7,   /* in another list of its owner's, by the same links */
 	URN_SOURCE_CLOSED = 1 << 9, /* enters no list: its owner ends */
-	/* May not enter the schedule. */
-	URN_SOURCE_HELD = URN_SOURCE_SCHED | URN_SOURCE_PARKED | URN_SOURCE_AWAY | URN_SOURCE_CLOSED,
+	/* May not enter the schedule. A source that is stopped is among them, and urn_sched_add()
+	 * lets it enter all the same. */
+	URN_SOURCE_HELD = URN_SOURCE_SCHED | URN_SOURCE_PARKED | URN_SOURCE_STOPPED |
+			  URN_SOURCE_AWAY | URN_SOURCE_CLOSED,
 };
 
 struct urn_source {
@@ -112,13 +118,22 @@ struct urn_source_ops_user {
 	const struct urn_source_ops *ops; /* operations of the source; never NULL */
 };
 
+#define URN_SCHED_PRIORITIES 8u
+#define URN_SOURCE_PRIORITY_SHIFT 3
+
 /*
  * Sources with work to do. The round goes over clients first and then over the sources of a client:
- * a client gets the same turns with one busy source as with thousands.
+ * a client gets the same turns with one busy source as with thousands. Sources of a priority that
+ * the port's peer has paused for long are in a list beside the round, and cost nothing there.
  */
 struct urn_sched {
 	struct urn_tp_share *head, *tail; /* clients, in the order of their turns; tail valid with head */
 	uint32_t n;                       /* sources in the schedule, of all clients */
+	uint8_t stopped; /* bit p: no more frames of priority p are to be made; set by the engine */
+	uint8_t waiting; /* bit p: sources wait in stop[p] */
+	/* Sources that wait, in their order, by priority; each pair valid with its bit in
+	 * `waiting`. */
+	struct urn_source *stop[URN_SCHED_PRIORITIES], *stop_last[URN_SCHED_PRIORITIES];
 };
 
 /* A source's "not before". Only paced sources have one, in memory of their owner. */

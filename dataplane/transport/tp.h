@@ -287,6 +287,14 @@ struct urn_tp {
 	/* Output, for the engine to take. */
 	struct rte_mbuf *tx[URN_TP_TX];
 	unsigned int tx_n;
+	unsigned int
+		tx_old; /* frames at the begin of tx that an earlier turn has left; the engine's */
+	unsigned int tx_kept; /* places in tx that the transport leaves to frames that wait; the
+				 engine's */
+	unsigned int held;    /* frames that the engine keeps until a pause of its port ends; the
+				 engine's */
+	const uint8_t *priority_of; /* priorities of frames by DSCP, 64; the engine's; valid while
+				       sched.stopped is not 0 */
 	struct rte_mbuf *loop[URN_TP_LOOP];
 	unsigned int loop_n;
 	struct rte_mbuf *other[URN_TP_OUT]; /* ARP, ND, ICMP, MADs: for the adapter's tables */
@@ -368,7 +376,7 @@ unsigned int urn_tp_poll_memory(struct urn_tp *tp);
 static inline bool
 urn_tp_busy(const struct urn_tp *tp)
 {
-	return tp->sched.head || tp->loop_n || tp->tx_n || tp->dry;
+	return tp->sched.head || tp->loop_n || tp->tx_n || tp->held || tp->sched.waiting || tp->dry;
 }
 
 /* ---- qp.c: control, in the owner's thread */

@@ -148,6 +148,8 @@ send_one(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, bool *more)
 		urn_req_flush_one(tp, qp, URN_WC_SUCCESS);
 		return true;
 	}
+	if (unlikely(tp->sched.stopped) && !ah->loop && urn_sched_stops(tp, &qp->source, &ah->tmpl))
+		return false;
 	*more = true;
 	if (!build(tp, qp, w, ah))
 		return false;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Many senders into one port of a switch: simulated (urnic-incast), and over net_ring, where one
-urnicd has nodes for the senders and a program for each sender runs at the same time. With gnuplot, the queue
-and the rates over time are drawn from the simulation."""
+urnicd has a node for each of a few programs, and a sender is a queue pair with a rate of its own. With gnuplot,
+the queue and the rates over time are drawn, of both."""
 import glob
 import json
 import os
@@ -16,12 +16,14 @@ from runner import Failed, Missing, last
 
 LIMIT = "50us"          # delay limit
 RING_RATE = 10**9       # bits a second of the wire to the receiver, over net_ring
-# Nodes that send over net_ring: two ports of DPDK's 32 for each adapter, one adapter for the receiver. Beyond so
-# many senders each node has several: a sender is a queue pair with a rate of its own, on any node.
-RING_NODES = 8
+# Programs that send over net_ring, each with a node of its own, which share the queue pairs: more than that would
+# take turns on the cores, and the scheduler, not congestion control, would say who sends.
+RING_PROGRAMS = 2
+RING_SIZE = 256 * 1024  # bytes of a write: a program has little to do, and its queue pairs always have work
 POLITE = ("nice", "-n", "10") # the programs poll: urnicd must get a core whenever it has work
 SAMPLE = "100us"
 RING_SAMPLE = 0.002     # seconds between two looks at the queue of urnicd's switch
+RING_RATES = 0.05       # seconds between two looks at the queue pairs
 RING_MTU = 4096
 PSNS = 1 << 24
 PATIENCE = 60           # seconds until all senders send
@@ -54,20 +56,20 @@ class Simulated:
         out = self.runner.run([program, "--senders", str(senders), "--duration", self.duration,
                                "--json", *MODES[mode], *more], 120)
         if more:
-            draw(folder, self.drawn)
+            draw(folder, "congestion", self.drawn)
         r = json.loads(out)
         return [(senders, "jain", r["jain"]), (senders, "goodput", 100 * r["goodput"]),
                 (senders, "queue", r["queue_mean"] / 1000), (senders, "queue_p99", r["queue_p99"] / 1000),
                 (senders, "drops", r["drops"])]
 
 
-def draw(out, files):
-    """Draw the queue and the rates over time, a column for each number of senders, into congestion.png."""
+def draw(out, name, files):
+    """Draw the queue and the rates over time, a column for each number of senders, into NAME.png."""
     if not shutil.which("gnuplot"):
         return
     n = sorted(files)
     lines = ["set terminal pngcairo size %d,700 font 'sans,10'" % (420 * len(n)),
-             f"set output '{os.path.join(out, 'congestion.png')}'",
+             f"set output '{os.path.join(out, name + '.png')}'",
              f"set multiplot layout 2,{len(n)} columnsfirst", "set grid", "unset key",
              "set xlabel 'ms'", "set xrange [0:*]", "set yrange [0:*]"]
     for k in n:
@@ -77,9 +79,9 @@ def draw(out, files):
                   f"plot for [i=3:{k + 2}] '{files[k]}' using ($1/1000):(column(i)/1000) "
                   "with lines lw 0.7"]
     text = "\n".join(lines + ["unset multiplot", ""])
-    with open(os.path.join(out, "congestion.gp"), "w", encoding="utf-8") as f:
+    with open(os.path.join(out, name + ".gp"), "w", encoding="utf-8") as f:
         f.write(text)
-    subprocess.run(["gnuplot", os.path.join(out, "congestion.gp")], check=False,
+    subprocess.run(["gnuplot", os.path.join(out, name + ".gp")], check=False,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -130,21 +132,38 @@ class Views:
         self.socket.close()
 
 
-def window(views, nodes, processes, t):
-    """Watch the senders for t seconds while all of them send. returns: their rates in bits a second, and the bytes
-    that waited in the switch for node b at each look"""
+def rates_of(first, then):
+    """Bits a second of each queue pair between two looks; 0 for one that is gone."""
+    return [8 * RING_MTU * ((b[1] - a[1]) % PSNS) / (b[0] - a[0]) if None not in (a[1], b[1]) else 0
+            for a, b in zip(first, then)]
+
+
+def window(views, nodes, senders, processes, t):
+    """Watch the senders for t seconds while all of them send. returns: their rates in bits a second, and for each
+    look at the switch its time in seconds, the bytes that waited for node b, and the rates of then"""
     end = time.monotonic() + PATIENCE
-    while len(pairs := views.busy(nodes)) < len(processes):
+    while len(pairs := views.busy(nodes)) < senders:
         if any(p.poll() is not None for p in processes) or time.monotonic() > end:
-            raise Failed(f"urnic-perf: {len(pairs)} of {len(processes)} senders sent at the same time")
-    first, waited, end = views.acknowledged(pairs), [], time.monotonic() + t
-    while time.monotonic() < end:
-        waited.append(views.port().get("queue0_bytes", 0))
+            raise Failed(f"urnic-perf: {len(pairs)} of {senders} senders sent at the same time")
+    first = before = views.acknowledged(pairs)
+    start, now, looks = time.monotonic(), [0] * len(pairs), []
+    while (at := time.monotonic() - start) < t:
+        if at - (before[0][0] - start) >= RING_RATES:
+            then = views.acknowledged(pairs)
+            now, before = rates_of(before, then), then
+        looks.append((at, views.port().get("queue0_bytes", 0), now))
         time.sleep(RING_SAMPLE)
     last_look = views.acknowledged(pairs)
     if any(p.poll() is not None for p in processes) or None in (psn for _, psn in last_look):
         raise Failed("urnic-perf: a sender ended before its time")
-    return [8 * RING_MTU * ((b[1] - a[1]) % PSNS) / (b[0] - a[0]) for a, b in zip(first, last_look)], waited
+    return rates_of(first, last_look), looks
+
+
+def save(path, looks):
+    """Write the looks in the format of urnic-incast: us, bytes that wait, a rate in Mbit/s for each sender."""
+    with open(path, "w", encoding="utf-8") as f:
+        for at, waited, rates in looks:
+            f.write(" ".join([f"{at * 1e6:.0f}", str(waited), *(f"{r / 1e6:.1f}" for r in rates)]) + "\n")
 
 
 def stop(runner, processes):
@@ -155,24 +174,31 @@ def stop(runner, processes):
             raise Failed(f"urnic-perf ended with {p.returncode}{said_last}")
 
 
-def ring(runner, programs, t, senders, marks):
-    """Run a program for each sender at the same time, all to node b."""
+def senders_of(programs, path, senders):
+    """Commands of the programs whose queue pairs are the senders."""
+    n = min(senders, RING_PROGRAMS)
+    return [[*POLITE, programs.perf, "write_bw", "--attach", path, "--nodes", f"s{k},b", "--qps",
+             str(senders // n + (k < senders % n)), "--size", str(RING_SIZE), "--mtu", str(RING_MTU), "--duration",
+             str(FOR_EVER)] for k in range(n)]
+
+
+def ring(runner, programs, t, senders, marks, drawn):
+    """Run programs whose queue pairs write to node b at the same time. drawn: files of data that are drawn, by
+    number of senders; None: this run is not"""
     programs.need()
     more_descriptors()
-    nodes = min(senders, RING_NODES)
     path = os.path.join(runner.dir, "congestion.sock")
     config = os.path.join(runner.dir, "congestion.ini")
+    commands = senders_of(programs, path, senders)
     with open(config, "w", encoding="utf-8") as f:
-        f.write(configuration(path, nodes, marks))
+        f.write(configuration(path, len(commands), marks))
     process = runner.start([programs.urnicd, "-c", config])
     t = max(t, 1)
     try:
         said(process, "listening at")
         views = Views(runner)
-        perf = [runner.start([*POLITE, programs.perf, "write_bw", "--attach", path, "--nodes", f"s{k % nodes},b",
-                              "--size", "16384", "--mtu", str(RING_MTU), "--duration", str(FOR_EVER)])
-                for k in range(senders)]
-        rates, waited = window(views, nodes, perf, t)
+        perf = [runner.start(c) for c in commands]
+        rates, looks = window(views, len(commands), senders, perf, t)
         stop(runner, perf)
         dropped = views.port().get("out_drop_queue", 0)
         views.close()
@@ -180,15 +206,20 @@ def ring(runner, programs, t, senders, marks):
             raise Failed(f"urnicd ended with {process.returncode}{last(runner.end(process)[1])}")
     finally:
         runner.end(process)
+    if drawn is not None:
+        drawn[senders] = os.path.join(programs.out, f"congestion-ring-{senders}.dat")
+        save(drawn[senders], looks)
+        draw(programs.out, "congestion-ring", drawn)
+    waited = sorted(w for _, w, _ in looks)
     return [(senders, "jain", jain(rates)), (senders, "goodput", 100 * sum(rates) / RING_RATE),
             (senders, "queue", sum(waited) / len(waited) / 1000),
-            (senders, "queue_p99", sorted(waited)[len(waited) * 99 // 100] / 1000), (senders, "drops", dropped)]
+            (senders, "queue_p99", waited[len(waited) * 99 // 100] / 1000), (senders, "drops", dropped)]
 
 
 def measures(runner, programs, t, quick):
     """Series by name: functions of the number of senders."""
     simulated = Simulated(runner, programs, quick)
     found = {name: lambda n, mode=name: simulated.run(n, mode) for name in MODES}
-    for name, marks in (("net_ring, DCQCN", True), ("net_ring, neither", False)):
-        found[name] = lambda n, m=marks: ring(runner, programs, t, n, m)
+    for name, marks, drawn in (("net_ring, DCQCN", True, {}), ("net_ring, neither", False, None)):
+        found[name] = lambda n, m=marks, d=drawn: ring(runner, programs, t, n, m, d)
     return found

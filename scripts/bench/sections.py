@@ -210,9 +210,10 @@ def congestion_of(urnic, runner, t, quick):
         "published parameters. Over net_ring the receiver's wire has 1 Gbit/s, with MTU 4096; all "
         "senders share the cores of this machine with the switch. There rates are what was acknowledged "
         "in one window in which all send, and the queue is the switch's own account, looked at each 2 ms "
-        "at most; drops are those of the whole run, its start among them. 16 senders are two "
-        "programs on each of 8 nodes, because DPDK has 32 ports and a node on a switch takes two. "
-        "congestion.png has the queue and the rates over time, simulated, when gnuplot is there.")
+        "at most; drops are those of the whole run, its start among them. The senders are queue pairs of two "
+        "programs, each with a node of its own, so that the scheduler does not say who sends. "
+        "congestion.png (simulated) and congestion-ring.png (net_ring, DCQCN) have the queue and the rates over "
+        "time, when gnuplot is there.")
 
 
 def messages(urnic, runner, t, quick):

@@ -76,6 +76,8 @@ struct flow_net {
 		void *ctx,
 		const struct rte_mbuf *m); /* a node sends a frame; NULL: nobody wants to know */
 	void *watch_ctx;
+	void (*hold)(
+		struct urn_tp *tp);   /* a node's frames are about to go; NULL: nothing is done */
 	uint64_t frames;              /* frames that nodes sent */
 	struct flow_frame wire[FLOW_NET_WIRE];
 	unsigned int wire_n;

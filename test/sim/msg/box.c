@@ -284,7 +284,8 @@ choose_policy(struct ms_world *w, struct ms_mail *m, struct urn_abi_msg_send *l)
 	}
 	m->retries = l->retries;
 	m->kinds = l->retry_kinds;
-	m->bound = w->now + w->plan.bound + (l->retries == URN_MSG_NO_END ? 0 : l->retries * 2 * MS_MS);
+	m->bound = w->now + (ms_judge_paused(w, m) ? w->plan.bound : w->plan.bound_others) +
+		   (l->retries == URN_MSG_NO_END ? 0 : l->retries * 2 * MS_MS);
 }
 
 static void

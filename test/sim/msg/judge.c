@@ -226,10 +226,21 @@ was_away(const struct ms_node *n, uint64_t since)
 	return !n->tp || n->gone_at >= since || n->cut_until >= since;
 }
 
+bool
+ms_judge_paused(struct ms_world *w, const struct ms_mail *m)
+{
+	const struct ms_node *p = ms_pauser(w);
+
+	return !p || p == node_of(w, m->node) || p == &w->node[w->box[m->from].node];
+}
+
 static bool
-may_be_unreachable(const struct ms_world *w, const struct ms_mail *m)
+may_be_unreachable(struct ms_world *w, const struct ms_mail *m)
 {
 	const struct ms_node *to = node_of(w, m->node), *from = &w->node[w->box[m->from].node];
+
+	if (w->plan.pauser && ms_judge_paused(w, m))
+		return to != NULL;
 
 	return was_away(from, m->rung) || (to && was_away(to, m->rung - 3 * MS_S)) || w->plan.ring ||
 	       w->plan.drop > 0.2;
@@ -253,7 +264,7 @@ may_have_no_flow(const struct ms_world *w)
 
 /* True when the code names something that was so. */
 static bool
-is_true(const struct ms_world *w, const struct ms_mail *m, uint8_t code)
+is_true(struct ms_world *w, const struct ms_mail *m, uint8_t code)
 {
 	const struct ms_node *to = node_of(w, m->node);
 

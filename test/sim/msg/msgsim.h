@@ -85,6 +85,8 @@ ms_box_at(const struct ms_node *n, unsigned int place)
 void ms_mail_fill(uint8_t *to, uint32_t mail, uint32_t len);
 /* An entry of a ring is read. */
 void ms_judge_entry(struct ms_world *w, struct ms_box *b, const uint8_t *entry);
+/* True when a mail may wait for long: there is no pauser, or it is one of both ends. */
+bool ms_judge_paused(struct ms_world *w, const struct ms_mail *m);
 /* A mail was answered. */
 void ms_judge_answer(struct ms_world *w, struct ms_box *b, uint32_t mail, uint8_t code);
 /* Messages that are too old without an answer are a failure. */

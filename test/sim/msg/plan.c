@@ -254,6 +254,26 @@ make_ring(struct ms_plan *p, struct sim_rng *r)
 	p->bound = 10 * MS_S;
 }
 
+/* A hostile pauser among nodes that do not know of it; half of the time one switch is all there is.
+ */
+static void
+make_pauser(struct ms_plan *p, struct sim_rng *r)
+{
+	make_lossless(p, r);
+	p->pauser = (uint8_t)sim_between(r, MS_PAUSER_EVER, MS_PAUSERS - 1);
+	p->nodes = sim_between(r, 3, 12);
+	p->switches = sim_one_in(r, 2) ? 1 : sim_between(r, 1, 3);
+	p->sets = sim_between(r, 2, 16);
+	p->messages = sim_between(r, 1000, 4000);
+	p->one_target = false;
+	p->think = sim_one_in(r, 3) ? 20000 : sim_between(r, 100, 2000) * 1000;
+	p->long_in = sim_one_in(r, 3) ? 3 : 0;
+	p->long_max = 100000;
+	p->bound = 20 * MS_S;
+	p->tight = sim_one_in(r, 2);
+	p->bound_others = 100 * MS_MS;
+}
+
 static void
 make_incast(struct ms_plan *p, struct sim_rng *r)
 {
@@ -303,6 +323,8 @@ const struct ms_scenario ms_scenarios[] = {
 	{"marks", "marks of congestion, and nodes that obey them", make_marks},
 	{"lossless", "trees of switches that lose nothing", make_lossless},
 	{"ring", "rings of switches that lose nothing but to a deadlock", make_ring},
+	{"pauser", "trees of switches that lose nothing, and a port that pauses without end",
+	 make_pauser},
 	{"incast", "64 nodes send to one queue", make_incast},
 	{"thousand", "1,000 senders on 64 nodes, one queue", make_thousand},
 };

@@ -9,7 +9,7 @@ import sys
 import unittest
 
 SIM = sys.argv.pop(1)
-LONG = ("lossless", "ring", "incast", "thousand") # scenarios whose seeds take longest
+LONG = ("lossless", "ring", "pauser", "incast", "thousand") # scenarios whose seeds take longest
 # Words of the oracle about each sabotage.
 SAYS = {"bitmap": "came twice", "epoch": "came twice", "codes": "is not in its queue"}
 

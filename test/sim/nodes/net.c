@@ -78,9 +78,12 @@ make_switch(struct ms_world *w)
 		c.lossless.priorities = 1;
 		urn_lossless_preset(&c.lossless);
 		c.lossless.no_pfc = false;
-		if (w->plan.ring) {
-			c.lossless.watchdog_ns = 5 * MS_MS;
-			c.lossless.restore_ns = 5 * MS_MS;
+		if (w->plan.ring || w->plan.pauser)
+			c.lossless.watchdog_ns = c.lossless.restore_ns = MS_WATCHDOG;
+		if (w->plan.tight) {
+			c.lossless.share = 4096;
+			c.lossless.xoff = 16384;
+			c.lossless.xon = 8192;
 		}
 	}
 	sw = urn_switch_create(&c);
@@ -177,12 +180,23 @@ count_port(struct ms_world *w, struct urn_switch *sw, uint16_t port)
 	}
 }
 
+static void
+count_at(struct ms_world *w, struct urn_switch *sw, uint16_t port)
+{
+	const struct ms_node *pauser = ms_pauser(w);
+	uint64_t before = w->stats.lost;
+
+	count_port(w, sw, port);
+	if (pauser && pauser->sw == sw && pauser->port == port)
+		w->stats.pauser_lost += w->stats.lost - before;
+}
+
 void
 ms_net_count(struct ms_world *w)
 {
 	for (unsigned int s = 0; s < w->plan.switches; s++)
 		for (uint16_t p = 0; p < urn_switch_ports(w->sw[s]); p++)
-			count_port(w, w->sw[s], p);
+			count_at(w, w->sw[s], p);
 }
 
 /* ---- NICs */

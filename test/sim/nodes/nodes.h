@@ -9,6 +9,7 @@
  *   world.c    a run: plan, clock, chaos, end
  *   net.c      wires, switches, flow control between a NIC and its switch
  *   node.c     a node: its turns, its restart
+ *   pauser.c   a node whose port sends hostile frames of flow control
  *   program.c  command line, seeds, figures
  *
  * A load (struct ms_load) is what runs on the nodes: programs with their sources of work, an
@@ -47,6 +48,18 @@ enum {
 #define MS_MS 1000000ull
 #define MS_S 1000000000ull
 #define MS_NEVER UINT64_MAX
+#define MS_WATCHDOG (5 * MS_MS) /* ns; switches of a ring, or with a pauser */
+
+/* Aims of a hostile pauser. */
+enum ms_pauser {
+	MS_PAUSER_NONE,
+	MS_PAUSER_EVER,	  /* pauses for ever */
+	MS_PAUSER_BELOW,  /* lets a frame go whenever the watchdog is about to look */
+	MS_PAUSER_ALL,	  /* pauses all priorities for ever */
+	MS_PAUSER_BROKEN, /* malformed frames */
+	MS_PAUSER_STORM,  /* pauses and ends of pauses, thousands a second */
+	MS_PAUSERS,
+};
 
 /* Part of a plan about remote memory and active messages (urnic-am-sim). */
 struct ms_am_plan {
@@ -86,6 +99,9 @@ struct ms_plan {
 	uint32_t long_in;	   /* messages that are longer, up to long_max */
 	uint32_t long_max;
 	uint32_t entries;  /* entries of a ring, at most */
+	bool tight;	   /* accounts of lossless switches are small: senders stop soon */
+	uint8_t pauser;	   /* enum ms_pauser: the last node's port is one */
+	uint64_t bound_others; /* with a pauser: like bound, for messages that do not concern it */
 	uint64_t think;	   /* ns between two messages of a box, at most */
 	uint64_t read_gap; /* ns between two looks of a reader, at most */
 	uint32_t slow_in;  /* readers that look much less often */
@@ -192,6 +208,8 @@ struct ms_stats {
 	uint64_t rests;		      /* flows that went to rest */
 	uint64_t closes, restarts, held,
 		ns;		/* held: frames that came to a later life of their node */
+	uint64_t pfc;		/* frames of a hostile pauser */
+	uint64_t pauser_lost;	/* frames of `lost` that were lost at its port */
 	uint64_t p99_ppm;	/* largest ratio of plan.most_p99 that was found, in millionths */
 	uint64_t more[MS_MORE]; /* figures of the load */
 	uint64_t hash;		/* hash of all frames and answers, in order */
@@ -216,6 +234,8 @@ struct ms_world {
 	uint32_t pending; /* ... and have no answer */
 	uint64_t close_at, restart_at, cut_at;
 	uint64_t last_answer; /* ns */
+	uint64_t pauser_at;   /* ns: the pauser's next frame */
+	bool pauser_off;      /* the pauser lets frames go now */
 	bool quiet;	      /* no new messages, no chaos: the run ends */
 	bool idle;	      /* readers look no more, either */
 	struct ms_stats stats;
@@ -277,6 +297,15 @@ void ms_net_drop_held(struct ms_node *n);
 uint64_t ms_net_next(const struct ms_world *w);
 /* Count what was lost in the switches, into the statistics. */
 void ms_net_count(struct ms_world *w);
+
+/* ---- pauser.c */
+
+extern const char *const ms_pauser_words[MS_PAUSERS];
+/* The node that pauses. NULL: none does */
+struct ms_node *ms_pauser(struct ms_world *w);
+void ms_pauser_step(struct ms_world *w);
+/* Time of the pauser's next frame, ns. */
+uint64_t ms_pauser_next(const struct ms_world *w);
 
 /* ---- node.c */
 

@@ -220,6 +220,11 @@ print(const struct options *o, const struct ms_totals *t, double seconds)
 {
 	const struct ms_stats *s = &t->stats;
 
+	if (s->pfc)
+		printf("%llu frames of flow control from pausers, %llu storms, %llu frames lost at "
+		       "their ports\n",
+		       (unsigned long long)s->pfc, (unsigned long long)s->watchdogs,
+		       (unsigned long long)s->pauser_lost);
 	printf("%s: %llu runs in %.1f s, %llu messages, %llu done, %llu errors (%llu may be "
 	       "there), %llu frames (%llu lost, %llu marked), "
 	       "%llu stops, %llu closes, %llu restarts (%llu frames held), %llu rests of flows;",

@@ -58,7 +58,7 @@ teardown(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++) {
 		rte_pktmbuf_free_bulk(t.tp[i]->tx, t.tp[i]->tx_n);
-		urn_obey_destroy(t.shard[i].obey);
+		urn_obey_destroy(t.shard[i].obey); /* with the frames that wait */
 		urn_engine_destroy(t.engine[i]);
 		free(t.tp[i]);
 	}
@@ -102,6 +102,14 @@ receive(unsigned int engine, unsigned int priority, uint16_t quanta)
 
 #define COUNT(engine, id) t.tp[engine]->c.v[URN_C_##id]
 
+/* Frames of an engine's list that may be sent now. */
+static unsigned int
+may_send(unsigned int engine)
+{
+	urn_shard_hold(&t.shard[engine]);
+	return t.tp[engine]->tx_n;
+}
+
 /* Only frames of the priority that is paused wait, in their order, and only as long as the quanta
  * last. */
 static void
@@ -114,24 +122,25 @@ by_priority(void **state)
 	add(0, 0);
 	add(0, 26);
 	add(0, 1);
-	assert_int_equal(urn_shard_may_send(&t.shard[0]), 4);
+	assert_int_equal(may_send(0), 4);
 	receive(0, 3, 1000);
-	assert_int_equal(urn_shard_may_send(&t.shard[0]), 2);
+	assert_int_equal(may_send(0), 2);
 	assert_int_equal(dscp(0, 0), 0);
 	assert_int_equal(dscp(0, 1), 1);
-	assert_int_equal(dscp(0, 2), 24);
-	assert_int_equal(dscp(0, 3), 26);
+	assert_int_equal(t.tp[0]->held, 2);
 	assert_int_equal(COUNT(0, TX_PAUSED), 1);
 	t.tp[0]->now += pause - 1;
-	assert_int_equal(urn_shard_may_send(&t.shard[0]), 2);
+	assert_int_equal(may_send(0), 2);
 	t.tp[0]->now++;
-	assert_int_equal(urn_shard_may_send(&t.shard[0]), 4);
-	assert_int_equal(dscp(0, 2), 24);
+	assert_int_equal(may_send(0), 4);
+	assert_int_equal(dscp(0, 0), 24);
+	assert_int_equal(dscp(0, 1), 26);
+	assert_int_equal(t.tp[0]->held, 0);
 	/* A resume ends a pause at once; each is counted. */
 	receive(0, 0, 0xffff);
-	assert_int_equal(urn_shard_may_send(&t.shard[0]), 2);
+	assert_int_equal(may_send(0), 2);
 	receive(0, 0, 0);
-	assert_int_equal(urn_shard_may_send(&t.shard[0]), 4);
+	assert_int_equal(may_send(0), 4);
 	assert_int_equal(COUNT(0, PFC_PAUSE), 2);
 	assert_int_equal(COUNT(0, PFC_RESUME), 1);
 }
@@ -143,12 +152,12 @@ other_engine(void **state)
 	(void)state;
 	add(1, 26);
 	receive(0, 3, 0xffff);
-	assert_int_equal(urn_shard_may_send(&t.shard[1]), 1);
+	assert_int_equal(may_send(1), 1);
 	assert_int_equal(urn_engine_take(t.engine[1]), 1);
-	assert_int_equal(urn_shard_may_send(&t.shard[1]), 0);
+	assert_int_equal(may_send(1), 0);
 	receive(0, 3, 0);
 	assert_int_equal(urn_engine_take(t.engine[1]), 1);
-	assert_int_equal(urn_shard_may_send(&t.shard[1]), 1);
+	assert_int_equal(may_send(1), 1);
 	/* A shard without a queue of the port sends nothing, and needs no message. */
 	t.shard[1].queue = -1;
 	receive(0, 3, 0xffff);
@@ -187,7 +196,7 @@ storm(void **state)
 	add(0, 26);
 	for (unsigned int i = 0; i < 1000; i++) {
 		receive(0, 3, 0xffff);
-		stopped += urn_shard_may_send(&t.shard[0]) == 0;
+		stopped += may_send(0) == 0;
 		t.tp[0]->now += MS;
 	}
 	assert_in_range(stopped, 199, 201);
@@ -196,7 +205,7 @@ storm(void **state)
 	/* When the storm is over for long enough, a pause counts again. */
 	t.tp[0]->now += URN_OBEY_NS;
 	receive(0, 3, 0xffff);
-	assert_int_equal(urn_shard_may_send(&t.shard[0]), 0);
+	assert_int_equal(may_send(0), 0);
 }
 
 /* Pauses that end now and then are no storm, however many they are; nor is one without frames. */
@@ -206,13 +215,13 @@ no_storm(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 1000; i++) {
 		receive(0, 3, 0xffff);
-		assert_int_equal(urn_shard_may_send(&t.shard[0]), 0);
+		assert_int_equal(may_send(0), 0);
 		t.tp[0]->now += MS;
 	}
 	add(0, 26);
 	for (unsigned int i = 0; i < 1000; i++) {
 		receive(0, 3, i % 100 == 99 ? 0 : 0xffff);
-		assert_int_equal(urn_shard_may_send(&t.shard[0]), i % 100 == 99);
+		assert_int_equal(may_send(0), i % 100 == 99);
 		t.tp[0]->now += MS;
 	}
 	assert_int_equal(COUNT(0, PFC_STORM), 0);
@@ -222,12 +231,11 @@ no_storm(void **state)
 static unsigned int
 send_frames(void)
 {
-	unsigned int n = urn_shard_may_send(&t.shard[0]);
+	unsigned int n = may_send(0);
 
 	rte_pktmbuf_free_bulk(t.tp[0]->tx, n);
-	t.tp[0]->tx_n -= n;
-	memmove(t.tp[0]->tx, t.tp[0]->tx + n, t.tp[0]->tx_n * sizeof(t.tp[0]->tx[0]));
-	while (t.tp[0]->tx_n < 4)
+	t.tp[0]->tx_n = 0;
+	while (t.tp[0]->tx_n + t.tp[0]->held < 4)
 		add(0, 26);
 	return n;
 }
@@ -298,12 +306,12 @@ slow_peer_full_list(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 300; i++) {
-		while (t.tp[0]->tx_n < 40) {
+		while (t.tp[0]->tx_n + t.tp[0]->held < 40) {
 			add(0, 26);
 			assert_non_null(rte_pktmbuf_append(t.tp[0]->tx[t.tp[0]->tx_n - 1], 1000));
 		}
 		receive(0, 3, 0xffff);
-		assert_int_equal(urn_shard_may_send(&t.shard[0]), 0);
+		assert_int_equal(may_send(0), 0);
 		t.tp[0]->now += 30 * MS; /* 40 frames take 34 us of the wire */
 		receive(0, 3, 0);
 		assert_int_equal(send_frames(), 40);
@@ -337,6 +345,106 @@ storm_again(void **state)
 	assert_true(held < turns / 20);
 }
 
+/* The port takes n frames of an engine's list; others are left. */
+static void
+port_takes(unsigned int engine, unsigned int n)
+{
+	struct urn_tp *tp = t.tp[engine];
+
+	rte_pktmbuf_free_bulk(tp->tx, n);
+	tp->tx_n -= n;
+	memmove(tp->tx, tp->tx + n, tp->tx_n * sizeof(tp->tx[0]));
+	tp->tx_old = tp->tx_n;
+}
+
+/* Give frame i of an engine's list a number. */
+static uint8_t *
+number(unsigned int engine, unsigned int i)
+{
+	return rte_pktmbuf_mtod(t.tp[engine]->tx[i], uint8_t *) + 59;
+}
+
+/*
+ * Frames of a priority keep their order, though the port takes some only, and pauses come and go
+ * between; other priorities go on meanwhile.
+ */
+static void
+order(void **state)
+{
+	uint8_t put = 0, seen = 0;
+
+	(void)state;
+	for (unsigned int i = 0; seen < 200; i++) {
+		for (unsigned int k = 0; k < 7 && put < 200; k++) {
+			add(0, 26);
+			*number(0, t.tp[0]->tx_n - 1) = put++;
+			add(0, 0);
+		}
+		receive(0, 3, i % 5 < 2 ? 0xffff : 0);
+		may_send(0);
+		for (unsigned int k = 0; k < t.tp[0]->tx_n && k < 9; k++) {
+			if (dscp(0, k) == 0)
+				continue;
+			assert_false(i % 5 < 2);
+			assert_int_equal(*number(0, k), seen++);
+		}
+		port_takes(0, RTE_MIN(t.tp[0]->tx_n, 9u));
+		t.tp[0]->now += 1000;
+	}
+	assert_int_equal(COUNT(0, DROP_PAUSED), 0);
+}
+
+/*
+ * A priority has a list of its own: at its share the sources of this priority stop, and no others;
+ * at its bound frames of it are dropped, and counted, and no others.
+ */
+static void
+share(void **state)
+{
+	(void)state;
+	receive(0, 3, 0xffff);
+	for (unsigned int i = 0; i < 600; i++) {
+		add(0, 26);
+		add(0, 0);
+		assert_int_equal(may_send(0), 1);
+		assert_int_equal(dscp(0, 0), 0);
+		port_takes(0, 1);
+		assert_int_equal(t.tp[0]->sched.stopped, i >= 63 ? 1u << 3 : 0);
+		t.tp[0]->now += 1000;
+	}
+	assert_int_equal(t.tp[0]->held, 512);
+	assert_int_equal(COUNT(0, DROP_PAUSED), 88);
+	assert_int_equal(COUNT(0, TX_STOPPED), 1);
+	receive(0, 3, 0);
+	assert_int_equal(may_send(0), URN_TP_TX);
+	assert_int_equal(t.tp[0]->sched.stopped, 1u << 3); /* until the list is empty */
+	port_takes(0, URN_TP_TX);
+	assert_int_equal(may_send(0), URN_TP_TX);
+	assert_int_equal(t.tp[0]->sched.stopped, 0);
+	assert_int_equal(t.tp[0]->held, 0);
+}
+
+/* An engine without a queue of the port stops the sources that its sender stops. */
+static void
+without_queue(void **state)
+{
+	(void)state;
+	t.shard[1].queue = -1;
+	t.shard[1].sender = &t.shard[0];
+	receive(0, 3, 0xffff);
+	for (unsigned int i = 0; i < 64; i++)
+		add(0, 26);
+	assert_int_equal(may_send(0), 0);
+	add(1, 26);
+	assert_int_equal(may_send(1), 1); /* its frames wait at the sender */
+	assert_int_equal(t.tp[1]->sched.stopped, 1u << 3);
+	receive(0, 3, 0);
+	assert_int_equal(may_send(0), 64);
+	may_send(1);
+	assert_int_equal(t.tp[1]->sched.stopped, 0);
+	t.shard[1].queue = 1;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -353,6 +461,9 @@ main(void)
 		TEST(slow_peer),
 		TEST(slow_peer_full_list),
 		TEST(storm_again),
+		TEST(order),
+		TEST(share),
+		TEST(without_queue),
 	};
 
 	return cmocka_run_group_tests_name("engine_obey", tests, NULL, NULL);

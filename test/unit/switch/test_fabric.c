@@ -52,7 +52,7 @@ bench_open_as(struct fabric_bench *b, const struct urn_lossless_config *lossless
 
 		for (int k = 0; k < 2; k++) {
 			cfg[k].rx_desc = cfg[k].tx_desc = DEPTH;
-			cfg[k].mbufs = 1023;
+			cfg[k].mbufs = 4095;
 		}
 		check_ok(urn_port_open_ring_pair(cfg, pair, &err), &err);
 		b->host[i] = pair[0];
@@ -181,11 +181,68 @@ fabric_lossless(void *arg)
 		receive_numbers(&b, &next, 1);
 	}
 	check(next == FRAMES);
+	check(count(&b, 0, URN_FABRIC_RX_PARKED) > 0);
 	check(count(&b, 0, URN_FABRIC_RX_HELD) > 0);
 	check(urn_switch_account(b.sw, 0, 0, &a) && a.bytes == 0 && a.peak > cfg.xoff &&
 	      a.peak <= cfg.share + cfg.xoff + cfg.headroom);
 	check(urn_impair_counters(urn_switch_impair(b.sw, 1, URN_SWITCH_OUT))
 		      ->v[URN_IMPAIR_QUEUE] == 0);
+	bench_close(&b);
+}
+
+/*
+ * A host sends frames of two priorities by turns, and the one is paused at the output: its frames
+ * wait beside the ring, in order, and those of the other priority pass, all of them.
+ */
+static void
+fabric_other_priority(void *arg)
+{
+	enum { FRAMES = 400, LEN = 100 };
+	struct urn_lossless_config cfg = {.priorities = 0x0a};
+	struct rte_mbuf *m;
+	struct fabric_bench b;
+	uint32_t next[2] = {0, 1}, number;
+	unsigned int sent = 0, got = 0;
+	uint64_t now = 1;
+
+	(void)arg;
+	urn_lossless_preset(&cfg);
+	cfg.share = 1000;
+	cfg.xoff = 4000;
+	cfg.xon = 2000;
+	cfg.headroom = URN_SWITCH_BURST * LEN;
+	cfg.no_pfc = true;
+	bench_open_as(&b, &cfg);
+	urn_switch_pause(b.sw, 1, 1, true, now);
+	for (; now < 4 * FRAMES; now++) {
+		if (now == 3 * FRAMES)
+			urn_switch_pause(b.sw, 1, 1, false, now);
+		for (; sent < FRAMES; sent++) {
+			m = frame_make(b.host[0], LEN, sent);
+			rte_pktmbuf_mtod(m, uint8_t *)[12] = 0x08;
+			rte_pktmbuf_mtod(m, uint8_t *)[13] = 0;
+			rte_pktmbuf_mtod(m, uint8_t *)[15] = sent & 1 ? 24 << 2 : 8 << 2;
+			memcpy(rte_pktmbuf_mtod_offset(m, void *, 20), &sent, 4);
+			if (urn_port_tx(b.host[0], 0, &m, 1) == 0) {
+				rte_pktmbuf_free(m);
+				break;
+			}
+		}
+		urn_fabric_poll(b.f, now);
+		while (urn_port_rx(b.host[1], 0, &m, 1) == 1) {
+			memcpy(&number, rte_pktmbuf_mtod_offset(m, void *, 20), 4);
+			check(number == next[number & 1]);
+			next[number & 1] += 2;
+			rte_pktmbuf_free(m);
+			got++;
+		}
+		if (now == 3 * FRAMES - 1)
+			check(got == FRAMES / 2 && next[0] == 0);
+	}
+	check(got == FRAMES);
+	check(count(&b, 0, URN_FABRIC_RX_PARKED) > 0);
+	check(count(&b, 0, URN_FABRIC_RX_HELD) == 0);
+	check(count(&b, 0, URN_FABRIC_DROP_RX_NO_MBUF) == 0);
 	bench_close(&b);
 }
 
@@ -334,6 +391,7 @@ fabric_plugs(void *arg)
 
 CHILD_TEST(fabric_crosses)
 CHILD_TEST(fabric_lossless)
+CHILD_TEST(fabric_other_priority)
 CHILD_TEST(fabric_partial)
 CHILD_TEST(fabric_stuck)
 CHILD_TEST(fabric_slow)
@@ -344,9 +402,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fabric_crosses), cmocka_unit_test(test_fabric_partial),
-		cmocka_unit_test(test_fabric_stuck),   cmocka_unit_test(test_fabric_slow),
-		cmocka_unit_test(test_fabric_link),    cmocka_unit_test(test_fabric_lossless),
+		cmocka_unit_test(test_fabric_crosses),
+		cmocka_unit_test(test_fabric_partial),
+		cmocka_unit_test(test_fabric_stuck),
+		cmocka_unit_test(test_fabric_slow),
+		cmocka_unit_test(test_fabric_link),
+		cmocka_unit_test(test_fabric_lossless),
+		cmocka_unit_test(test_fabric_other_priority),
 		cmocka_unit_test(test_fabric_plugs),
 	};
 

@@ -258,6 +258,83 @@ test_due(void **state)
 	is_empty();
 }
 
+static uint8_t priority_of[64]; /* by DSCP: its upper three bits */
+
+static void
+set_priorities(void)
+{
+	for (unsigned int i = 0; i < 64; i++)
+		priority_of[i] = (uint8_t)(i >> 3);
+	tp.priority_of = priority_of;
+}
+
+/* Headers of a frame of the priority of a DSCP, IPv4. */
+static struct urn_tmpl
+headers(uint8_t dscp)
+{
+	struct urn_tmpl t = {.len = 42};
+
+	t.bytes[12] = 0x08;
+	t.bytes[14] = 0x45;
+	t.bytes[15] = (uint8_t)(dscp << 2);
+	return t;
+}
+
+/* Sources of a priority that is stopped wait beside the schedule, in order; those of others do not.
+ */
+static void
+test_stopped(void **state)
+{
+	struct urn_tmpl three = headers(24), five = headers(40);
+
+	(void)state;
+	set_priorities();
+	assert_false(urn_sched_stops(&tp, &source[0][0], &three));
+	tp.sched.stopped = 1u << 3;
+	for (int i = 0; i < 5; i++)
+		assert_true(urn_sched_stops(&tp, &source[0][i], &three));
+	assert_false(urn_sched_stops(&tp, &source[0][5], &five));
+	assert_int_equal(tp.sched.waiting, 1u << 3);
+	is_empty();
+	assert_true(urn_tp_busy(&tp));
+	urn_sched_remove(&tp.sched, &source[0][2]);
+	urn_sched_remove(&tp.sched, &source[0][4]);
+	assert_int_equal(source[0][2].flags & URN_SOURCE_HELD, 0);
+	urn_sched_go(&tp.sched, 3, 2);
+	next_is(0, 0);
+	next_is(0, 1);
+	is_empty();
+	urn_sched_go(&tp.sched, 5, 2);
+	urn_sched_go(&tp.sched, 3, 2);
+	next_is(0, 3);
+	is_empty();
+	assert_int_equal(tp.sched.waiting, 0);
+	assert_false(urn_tp_busy(&tp));
+}
+
+/* Something that happens to a source which waits gives it a turn, or a time. */
+static void
+test_stopped_and_more(void **state)
+{
+	struct urn_tmpl three = headers(24);
+	struct urn_pace pace = {.source = &source[0][1]};
+
+	(void)state;
+	set_priorities();
+	tp.sched.stopped = 1u << 3;
+	for (int i = 0; i < 3; i++)
+		assert_true(urn_sched_stops(&tp, &source[0][i], &three));
+	add(0, 1);
+	next_is(0, 0);
+	is_empty();
+	urn_sched_park(&tp, &pace, tp.now + 4 * TICK);
+	assert_int_equal(source[0][1].flags & URN_SOURCE_HELD, URN_SOURCE_PARKED);
+	urn_sched_add_first(&tp.sched, &source[0][2]);
+	next_is(0, 2);
+	assert_int_equal(tp.sched.waiting, 0);
+	urn_sched_unpark(&tp, &pace);
+}
+
 int
 main(void)
 {
@@ -271,6 +348,8 @@ main(void)
 		TEST(test_late),
 		TEST(test_unpark),
 		TEST(test_due),
+		TEST(test_stopped),
+		TEST(test_stopped_and_more),
 	};
 
 	return cmocka_run_group_tests_name("sched", tests, NULL, NULL);
