@@ -161,6 +161,18 @@ roce_mtu(uint16_t mtu)
 	return 0;
 }
 
+/*
+ * Bytes behind the flow header that a packet of a flow has room for. A path MTU below the port's
+ * own was asked for because the network carries no more: packets of flows keep to it.
+ */
+static uint16_t
+flow_mtu(const struct urn_port_caps *caps)
+{
+	if (caps->roce_mtu < roce_mtu(caps->mtu))
+		return caps->roce_mtu;
+	return (uint16_t)((caps->mtu - URN_PORT_FLOW_HEADERS) & ~3u);
+}
+
 static int
 caps_read(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn_err *err)
 {
@@ -200,6 +212,7 @@ caps_read(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn
 	}
 	if (port->cfg.roce_mtu != 0)
 		caps->roce_mtu = RTE_MIN(caps->roce_mtu, port->cfg.roce_mtu);
+	caps->flow_mtu = flow_mtu(caps);
 	return 0;
 }
 

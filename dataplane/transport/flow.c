@@ -222,6 +222,13 @@ urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m)
 
 /* ---- sending */
 
+/* Bits of the key of the flow to a queue, without our own address. */
+static inline uint8_t
+key_to(uint64_t qid)
+{
+	return urn_msg_qid_is_named(qid) ? URN_FLOW_KEY_TO_FIRST : (uint8_t)urn_msg_qid_engine(qid);
+}
+
 /* Index of our address of the family of gid; of gid itself, if that is ours. -1: we have none */
 static int
 own_index(const struct urn_tp *tp, const uint8_t gid[16])
@@ -252,6 +259,7 @@ urn_flow_renew(struct urn_tp *tp, struct urn_flow *f)
 	f->tx_at = tp->now;
 	f->out = f->lost = 0;
 	f->gone_n = 0; /* the node forgets messages of the epoch before */
+	urn_flow_mtu_renew(tp, f);
 	urn_psn_tx_start(&f->tx, (uint32_t)f->tx_epoch & URN_PSN_MASK);
 	urn_psn_progress(&f->tx);
 	f->tx.early = 0;
@@ -314,8 +322,7 @@ make_for(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, const struct urn
 static struct urn_flow *
 flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, uint8_t *code)
 {
-	uint8_t to = urn_msg_qid_is_named(m->qid) ? URN_FLOW_KEY_TO_FIRST
-						  : (uint8_t)urn_msg_qid_engine(m->qid);
+	uint8_t to = key_to(m->qid);
 	struct urn_flow *f = tp->flows->last;
 	int own;
 
@@ -339,6 +346,21 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, 
 		make_tx(tp, f);
 	tp->flows->last = f;
 	return f;
+}
+
+uint32_t
+urn_flow_fits(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid)
+{
+	uint32_t mtu = tp->cfg.flow_mtu;
+	const struct urn_flow *f = NULL;
+	int own = own_index(tp, gid);
+
+	if (likely(own >= 0))
+		f = urn_flow_find(tp, gid,
+				  (uint8_t)(key_to(qid) | own << URN_FLOW_KEY_OWN_SHIFT));
+	if (f && (f->flags & URN_FLOWF_TX))
+		mtu = urn_flow_mtu_of(tp, f);
+	return mtu - (uint32_t)sizeof(struct urn_flow_seg);
 }
 
 /*

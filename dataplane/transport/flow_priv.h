@@ -8,6 +8,7 @@
  *   flow_dry.c    strands that wait for room in the pool of packets
  *   flow_tx.c     packets of messages, first and repeated, and the parts that they hold
  *   flow_frame.c  frames of packets
+ *   flow_mtu.c    the length of packets
  *   flow_rx.c     data that came: order, messages
  *   flow_refuse.c refused messages that the sender does not know of yet
  *   flow_whole.c  parts of long messages that came, and the buffers that they are put together in
@@ -62,6 +63,8 @@ enum {
 	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
 					   at the same time */
+	URN_FLOW_PROBE_TRIES = 3, /* transmissions of a probe in its length */
+	URN_FLOW_PROBE_AGAIN = 1 << 16, /* packets from a probe that was lost to the next */
 	URN_FLOW_AGE_SHIFT = 20,	/* ns to units of urn_flow.tx_born */
 	URN_FLOW_TIMEOUT = 16,		/* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
 	URN_FLOW_RETRIES = 7,
@@ -117,6 +120,8 @@ enum urn_flow_flag {
 					counts in urn_flows.doubted */
 	URN_FLOWF_UNSURE = 1 << 11,  /* the node answered, and may have been started since the
 					epoch's first packet; no tx_start */
+	URN_FLOWF_PROBE = 1 << 12,   /* a probe is to be sent */
+	URN_FLOWF_PROBED = 1 << 13,  /* a probe is under way */
 	URN_FLOWF_SENT = 1 << 6,     /* data was sent since the acknowledgement is owed; valid with
 					URN_FLOWF_ACK */
 };
@@ -235,6 +240,11 @@ struct urn_flow {
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
 	uint32_t next_id;          /* id of the long message that was begun last */
+	uint32_t probe_no; /* sent_no when a probe was lost last */
+	uint16_t mtu; /* bytes of a packet behind the flow header, at most; valid with URN_FLOWF_TX
+		       */
+	uint16_t told; /* ... that node and port carry, a multiple of 4; 0: the node did not tell in
+			  this epoch */
 	uint32_t gone[URN_FLOW_ACTIVE]; /* ids of long messages that were let go midway: the node is
 					   to be told; gone_n are valid */
 
@@ -460,6 +470,25 @@ bool urn_flow_send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work
 void urn_flow_work_put(struct urn_tp *tp, struct urn_work *w);
 /* A packet in flight is to be sent again. */
 void urn_flow_lose(struct urn_flow *f, struct urn_work *w);
+
+/* ---- flow_mtu.c */
+
+/* An epoch begins: packets have the length that every way carries. */
+void urn_flow_mtu_renew(const struct urn_tp *tp, struct urn_flow *f);
+/* The node told for the first time in this epoch how many bytes it takes behind the flow header;
+ * mtu: any number from the wire. */
+void urn_flow_mtu_told(const struct urn_tp *tp, struct urn_flow *f, uint16_t mtu);
+/* A message waits that is longer than a packet: probe, if longer packets may pass. */
+void urn_flow_mtu_want(struct urn_flow *f);
+/* Make a packet a probe. */
+void urn_flow_mtu_fill(struct urn_flow *f, struct urn_work *w);
+/* A probe is about to be sent, first or again. */
+void urn_flow_mtu_try(struct urn_work *w);
+/* A probe was acknowledged. */
+void urn_flow_mtu_probed(struct urn_tp *tp, struct urn_flow *f, const struct urn_work *w);
+/* Bytes behind the flow header that packets of a flow are expected to have, when long messages
+ * follow. */
+uint32_t urn_flow_mtu_of(const struct urn_tp *tp, const struct urn_flow *f);
 
 /* ---- flow_rx.c */
 

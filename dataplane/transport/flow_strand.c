@@ -256,11 +256,11 @@ urn_flow_strand_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 
 /* ---- messages */
 
-/* True when a message does not fit a packet. */
+/* True when a message, which has its strand, does not fit a packet. */
 static bool
-is_long(const struct urn_tp *tp, const struct urn_flow_msg *m)
+is_long(const struct urn_flow_msg *m)
 {
-	return sizeof(struct urn_flow_seg) + urn_flow_pad(m->len) > tp->cfg.mtu;
+	return urn_flow_seg_bytes(m) > m->strand->flow->mtu;
 }
 
 void
@@ -268,7 +268,13 @@ urn_flow_queue(const struct urn_tp *tp, struct urn_flow_msg *m)
 {
 	struct urn_flow_strand *l = m->strand;
 
-	urn_flow_put(is_long(tp, m) ? &l->longs : &l->shorts, m, URN_FLOW_MSG_QUEUED);
+	(void)tp;
+	if (unlikely(is_long(m))) {
+		urn_flow_put(&l->longs, m, URN_FLOW_MSG_QUEUED);
+		urn_flow_mtu_want(l->flow);
+	} else {
+		urn_flow_put(&l->shorts, m, URN_FLOW_MSG_QUEUED);
+	}
 	urn_flow_strand_ready(l, false);
 }
 
@@ -277,13 +283,14 @@ urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m)
 {
 	struct urn_flow_strand *l = m->strand;
 
+	(void)tp;
 	if (m->state == URN_FLOW_MSG_ACTIVE) {
 		urn_flow_take(&l->flow->active, m);
 		l->flow->active_n--;
 		l->active--;
 		return;
 	}
-	urn_flow_take(is_long(tp, m) ? &l->longs : &l->shorts, m);
+	urn_flow_take(is_long(m) ? &l->longs : &l->shorts, m);
 }
 
 /* ---- the schedule */

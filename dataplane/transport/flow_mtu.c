@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flows: the length of packets. An epoch begins with packets of the path MTU, which every way
+ * carries. Acknowledgements tell the node's room, and the network between may have less. Therefore
+ * a packet of that length without a message, a probe, goes first, when messages need long packets.
+ *
+ *   path MTU ── node told its room, long message waits ──► probe ── acknowledged ──► room of both
+ *      ▲                                                     │
+ *      └────── again after URN_FLOW_PROBE_AGAIN packets ◄────┘ lost: repeated as a short packet
+ *
+ * A longer packet carries no message before one of its length has come, so a network that drops
+ * long frames costs packets, and no message. A network that ceases to carry them later ends the
+ * epoch by its timeouts; the next epoch begins with packets of the path MTU.
+ *
+ * Designs that were rejected: the length as a promise of the node alone, because switches between
+ * have an MTU of their own; messages as probes, because a packet that may have come can't be cut
+ * anew, and would be repeated until the flow gives up.
+ */
+#include "transport/flow_priv.h"
+
+/* Move messages that are in the wrong queue of a strand since the length of packets changed. */
+static void
+sort(const struct urn_flow *f, struct urn_flow_strand *l)
+{
+	struct urn_flow_msg *m, *next;
+
+	for (m = l->shorts.head; m; m = next) {
+		next = m->next;
+		if (urn_flow_seg_bytes(m) <= f->mtu)
+			continue;
+		urn_flow_take(&l->shorts, m);
+		urn_flow_put(&l->longs, m, URN_FLOW_MSG_QUEUED);
+	}
+	for (m = l->longs.head; m; m = next) {
+		next = m->next;
+		if (urn_flow_seg_bytes(m) > f->mtu)
+			continue;
+		urn_flow_take(&l->longs, m);
+		urn_flow_put(&l->shorts, m, URN_FLOW_MSG_QUEUED);
+	}
+}
+
+/* Change the length of the packets that are made from here on. */
+static void
+change(struct urn_flow *f, uint16_t mtu)
+{
+	struct urn_flow_strand *l;
+
+	if (f->mtu == mtu)
+		return;
+	f->mtu = mtu;
+	TAILQ_FOREACH(l, &f->ready, ready)
+		sort(f, l);
+}
+
+void
+urn_flow_mtu_renew(const struct urn_tp *tp, struct urn_flow *f)
+{
+	f->told = 0;
+	f->probe_no = f->sent_no - URN_FLOW_PROBE_AGAIN;
+	f->flags &= (uint16_t) ~(URN_FLOWF_PROBE | URN_FLOWF_PROBED);
+	change(f, f->flags & URN_FLOWF_LOOP ? tp->cfg.flow_mtu : tp->cfg.mtu);
+}
+
+void
+urn_flow_mtu_told(const struct urn_tp *tp, struct urn_flow *f, uint16_t mtu)
+{
+	if (mtu < URN_FLOW_MTU_MIN)
+		return;
+	f->told = RTE_MIN(mtu, tp->cfg.flow_mtu) & (uint16_t)~3;
+	if (f->told < f->mtu)
+		change(f, f->told);
+}
+
+void
+urn_flow_mtu_want(struct urn_flow *f)
+{
+	if (likely(f->told <= f->mtu) || (f->flags & URN_FLOWF_PROBED) ||
+	    f->sent_no - f->probe_no < URN_FLOW_PROBE_AGAIN)
+		return;
+	f->flags |= URN_FLOWF_PROBE;
+}
+
+void
+urn_flow_mtu_fill(struct urn_flow *f, struct urn_work *w)
+{
+	f->flags = (uint16_t)((f->flags & ~URN_FLOWF_PROBE) | URN_FLOWF_PROBED);
+	w->flow.part = 1;
+	w->flow.segs = 1;
+	w->flow.voids = 1;
+	w->flow.probe = URN_FLOW_PROBE_TRIES + 1;
+	w->flow.bytes = f->told - (uint32_t)sizeof(struct urn_flow_seg);
+}
+
+void
+urn_flow_mtu_try(struct urn_work *w)
+{
+	if (w->flow.probe > 1)
+		w->flow.probe--;
+	else
+		w->flow.bytes = 0;
+}
+
+void
+urn_flow_mtu_probed(struct urn_tp *tp, struct urn_flow *f, const struct urn_work *w)
+{
+	f->flags &= (uint16_t)~URN_FLOWF_PROBED;
+	if (w->flow.bytes) { /* none of its transmissions was short */
+		URN_COUNT(tp, FLOW_LONG);
+		change(f, f->told);
+		return;
+	}
+	URN_COUNT(tp, FLOW_PROBES_LOST);
+	f->probe_no = f->sent_no;
+}
+
+uint32_t
+urn_flow_mtu_of(const struct urn_tp *tp, const struct urn_flow *f)
+{
+	bool lost = !(f->flags & URN_FLOWF_PROBED) &&
+		    f->sent_no - f->probe_no < URN_FLOW_PROBE_AGAIN;
+
+	if (!f->told)
+		return tp->cfg.flow_mtu;
+	return lost ? f->mtu : f->told;
+}
