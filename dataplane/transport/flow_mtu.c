@@ -70,6 +70,8 @@ urn_flow_mtu_told(const struct urn_tp *tp, struct urn_flow *f, uint16_t mtu)
 	f->told = RTE_MIN(mtu, tp->cfg.flow_mtu) & (uint16_t)~3;
 	if (f->told < f->mtu)
 		change(f, f->told);
+	if (f->active_n) /* a long message began already, and others may wait behind */
+		urn_flow_mtu_want(f);
 }
 
 void
