@@ -58,8 +58,10 @@ enum {
 	URN_FLOW_IDS = 1024, /* ids that are told apart: a sender begins fewer while parts of one
 				are under way */
 	URN_FLOW_SLOW_SHIFT = 13, /* slower than a byte in 2^13 ns: the place goes to another */
-	URN_FLOW_KINDS = 8,	  /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB */
-	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
+	URN_FLOW_KINDS = 8, /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB, and 4 KiB
+			       for a header each */
+	URN_FLOW_KEPT_BYTES =
+		8 * URN_MSG_MAX, /* bytes of buffers without a message that an engine keeps */
 	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
 					   at the same time */
