@@ -222,16 +222,8 @@ urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m)
 
 /* ---- sending */
 
-/* Bits of the key of the flow to a queue, without our own address. */
-static inline uint8_t
-key_to(uint64_t qid)
-{
-	return urn_msg_qid_is_named(qid) ? URN_FLOW_KEY_TO_FIRST : (uint8_t)urn_msg_qid_engine(qid);
-}
-
-/* Index of our address of the family of gid; of gid itself, if that is ours. -1: we have none */
-static int
-own_index(const struct urn_tp *tp, const uint8_t gid[16])
+int
+urn_flow_own_index(const struct urn_tp *tp, const uint8_t gid[16])
 {
 	static const uint8_t none[16];
 	int v4 = urn_gid_is_v4(gid), found = -1;
@@ -322,13 +314,13 @@ make_for(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, const struct urn
 static struct urn_flow *
 flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, uint8_t *code)
 {
-	uint8_t to = key_to(m->qid);
+	uint8_t to = urn_flow_key_to(m->qid);
 	struct urn_flow *f = tp->flows->last;
 	int own;
 
 	if (f && (f->key & ~URN_FLOW_KEY_OWN) == to && memcmp(f->gid, gid, 16) == 0)
 		return f;
-	own = own_index(tp, gid);
+	own = urn_flow_own_index(tp, gid);
 	if (own < 0) {
 		*code = URN_MSG_NO_NODE;
 		return NULL;
@@ -346,21 +338,6 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, 
 		make_tx(tp, f);
 	tp->flows->last = f;
 	return f;
-}
-
-uint32_t
-urn_flow_fits(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid)
-{
-	uint32_t mtu = tp->cfg.flow_mtu;
-	const struct urn_flow *f = NULL;
-	int own = own_index(tp, gid);
-
-	if (likely(own >= 0))
-		f = urn_flow_find(tp, gid,
-				  (uint8_t)(key_to(qid) | own << URN_FLOW_KEY_OWN_SHIFT));
-	if (f && (f->flags & URN_FLOWF_TX))
-		mtu = urn_flow_mtu_of(tp, f);
-	return mtu - (uint32_t)sizeof(struct urn_flow_seg);
 }
 
 /*

@@ -116,8 +116,10 @@ urn_flow_mtu_probed(struct urn_tp *tp, struct urn_flow *f, const struct urn_work
 	f->probe_no = f->sent_no;
 }
 
-uint32_t
-urn_flow_mtu_of(const struct urn_tp *tp, const struct urn_flow *f)
+/* Bytes behind the flow header that packets of a flow are expected to have, when long messages
+ * follow. */
+static uint32_t
+expect(const struct urn_tp *tp, const struct urn_flow *f)
 {
 	bool lost = !(f->flags & URN_FLOWF_PROBED) &&
 		    f->sent_no - f->probe_no < URN_FLOW_PROBE_AGAIN;
@@ -125,4 +127,21 @@ urn_flow_mtu_of(const struct urn_tp *tp, const struct urn_flow *f)
 	if (!f->told)
 		return tp->cfg.flow_mtu;
 	return lost ? f->mtu : f->told;
+}
+
+uint32_t
+urn_flow_fits(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid)
+{
+	int own = urn_flow_own_index(tp, gid);
+	uint32_t mtu = tp->cfg.flow_mtu;
+	const struct urn_flow *f = NULL;
+	uint8_t key;
+
+	if (likely(own >= 0)) {
+		key = (uint8_t)(urn_flow_key_to(qid) | own << URN_FLOW_KEY_OWN_SHIFT);
+		f = urn_flow_find(tp, gid, key);
+	}
+	if (f && (f->flags & URN_FLOWF_TX))
+		mtu = expect(tp, f);
+	return mtu - (uint32_t)sizeof(struct urn_flow_seg);
 }

@@ -323,6 +323,17 @@ urn_flow_user(const struct urn_tp *tp)
 	return tp->cfg.flow_user;
 }
 
+/* Bits of the key of the flow to a queue, without our own address. */
+static inline uint8_t
+urn_flow_key_to(uint64_t qid)
+{
+	return urn_msg_qid_is_named(qid) ? URN_FLOW_KEY_TO_FIRST : (uint8_t)urn_msg_qid_engine(qid);
+}
+
+/* Index of our address of the family of gid; of gid itself, if that is ours. -1: we have none
+ * (flow.c) */
+int urn_flow_own_index(const struct urn_tp *tp, const uint8_t gid[16]);
+
 static inline struct urn_flow *
 urn_flow_of(struct urn_source *src)
 {
@@ -488,9 +499,6 @@ void urn_flow_mtu_fill(struct urn_flow *f, struct urn_work *w);
 void urn_flow_mtu_try(struct urn_work *w);
 /* A probe was acknowledged. */
 void urn_flow_mtu_probed(struct urn_tp *tp, struct urn_flow *f, const struct urn_work *w);
-/* Bytes behind the flow header that packets of a flow are expected to have, when long messages
- * follow. */
-uint32_t urn_flow_mtu_of(const struct urn_tp *tp, const struct urn_flow *f);
 
 /* ---- flow_rx.c */
 

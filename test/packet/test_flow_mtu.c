@@ -24,9 +24,8 @@ enum {
 
 /* Lengths of the payloads of data that were sent. */
 struct seen {
-	uint32_t longest, first; /* of all; of the first frame */
-	uint32_t beyond;	 /* packets longer than the path MTU */
-	uint32_t n;
+	uint32_t longest; /* the longest so far */
+	uint32_t beyond;  /* packets longer than the path MTU */
 };
 
 static void
@@ -37,7 +36,6 @@ see(void *ctx, const struct rte_mbuf *m)
 
 	if (rte_pktmbuf_mtod(m, const uint8_t *)[42] != URN_FLOW_DATA)
 		return;
-	s->first = s->n++ ? s->first : bytes;
 	s->longest = RTE_MAX(s->longest, bytes);
 	s->beyond += bytes > PATH;
 }
