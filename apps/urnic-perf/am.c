@@ -12,7 +12,7 @@
 
 #define ANSWER_MS 60000u /* a request waits so long: a busy machine is no failure */
 #define AREA_BYTES (1ull << 30)
-#define PACKET_HEAD 64u /* bytes behind the flow header that are no bytes of an operation */
+#define PACKET_HEAD 64u	  /* bytes behind the flow header that are no bytes of an operation */
 #define PACKET_MOST 4096u /* bytes of an operation in a packet, at most */
 
 struct am_bench {

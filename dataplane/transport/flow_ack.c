@@ -109,11 +109,11 @@ tell_once(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_said *s)
 	uint8_t *bth;
 
 	urn_flow_say(f, s);
-	d = answer_in(
-		tp, f,
-		(uint32_t)(sizeof(struct urn_flow_ack) + s->n * sizeof(struct urn_flow_refused) +
-			   sizeof(struct urn_flow_room)),
-		&bth);
+	d = answer_in(tp, f,
+		      (uint32_t)(sizeof(struct urn_flow_ack) +
+				 s->n * sizeof(struct urn_flow_refused) +
+				 sizeof(struct urn_flow_room)),
+		      &bth);
 	if (!d)
 		return false;
 	put_ack(tp, f, s, bth);
@@ -331,7 +331,7 @@ struct ack {
 	uint32_t expected; /* all PSNs before it came */
 	int32_t newest;	   /* number of the latest transmission that is acknowledged, less
 			      urn_flow.sent_no; at most 0 */
-	uint16_t room;	   /* bytes that the node takes behind the flow header; 0: it says nothing */
+	uint16_t room; /* bytes that the node takes behind the flow header; 0: it says nothing */
 	uint8_t refused_n;
 	uint8_t flags;
 };

@@ -121,8 +121,8 @@ urn_flow_mtu_probed(struct urn_tp *tp, struct urn_flow *f, const struct urn_work
 static uint32_t
 expect(const struct urn_tp *tp, const struct urn_flow *f)
 {
-	bool lost = !(f->flags & URN_FLOWF_PROBED) &&
-		    f->sent_no - f->probe_no < URN_FLOW_PROBE_AGAIN;
+	bool lost =
+		!(f->flags & URN_FLOWF_PROBED) && f->sent_no - f->probe_no < URN_FLOW_PROBE_AGAIN;
 
 	if (!f->told)
 		return tp->cfg.flow_mtu;

@@ -62,10 +62,10 @@ enum {
 			       for a header each */
 	URN_FLOW_KEPT_BYTES =
 		8 * URN_MSG_MAX, /* bytes of buffers without a message that an engine keeps */
-	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
+	URN_FLOW_REFUSALS = 16,	 /* packets with refused messages that a flow remembers */
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
 					   at the same time */
-	URN_FLOW_PROBE_TRIES = 3, /* transmissions of a probe in its length */
+	URN_FLOW_PROBE_TRIES = 3,	/* transmissions of a probe in its length */
 	URN_FLOW_PROBE_AGAIN = 1 << 16, /* packets from a probe that was lost to the next */
 	URN_FLOW_AGE_SHIFT = 20,	/* ns to units of urn_flow.tx_born */
 	URN_FLOW_TIMEOUT = 16,		/* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
@@ -242,9 +242,9 @@ struct urn_flow {
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
 	uint32_t next_id;          /* id of the long message that was begun last */
-	uint32_t probe_no; /* sent_no when a probe was lost last */
-	uint16_t mtu; /* bytes of a packet behind the flow header, at most; valid with URN_FLOWF_TX
-		       */
+	uint32_t probe_no;	   /* sent_no when a probe was lost last */
+	uint16_t mtu;  /* bytes of a packet behind the flow header, at most; valid with URN_FLOWF_TX
+			*/
 	uint16_t told; /* ... that node and port carry, a multiple of 4; 0: the node did not tell in
 			  this epoch */
 	uint32_t gone[URN_FLOW_ACTIVE]; /* ids of long messages that were let go midway: the node is

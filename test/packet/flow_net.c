@@ -286,7 +286,8 @@ sent_by(struct flow_net *n, struct rte_mbuf *m)
 	n->frames++;
 	if (n->watch)
 		n->watch(n->watch_ctx, m);
-	if (to >= n->nodes || n->cut || (n->carries && m->data_len > n->carries) || (n->lose_opcode && op == n->lose_opcode) || chance(n, n->lose)) {
+	if (to >= n->nodes || n->cut || (n->carries && m->data_len > n->carries) ||
+	    (n->lose_opcode && op == n->lose_opcode) || chance(n, n->lose)) {
 		rte_pktmbuf_free(m);
 		return;
 	}

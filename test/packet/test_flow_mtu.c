@@ -16,8 +16,9 @@
 #define S 1000000000ull
 
 enum {
-	PATH = 1024,	   /* path MTU of these nodes */
-	HEAD = 42 + 12 + 16, /* bytes of a frame before the payload: up to the BTH, BTH, flow header */
+	PATH = 1024, /* path MTU of these nodes */
+	HEAD = 42 + 12 +
+	       16, /* bytes of a frame before the payload: up to the BTH, BTH, flow header */
 	ICRC = 4,
 	ONE = PATH - (int)sizeof(struct urn_flow_seg), /* longest message in a packet of that */
 };

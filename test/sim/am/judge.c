@@ -215,8 +215,8 @@ is_astray(const struct ms_world *w, const struct as_op *o, const struct urn_abi_
 	return c->lkey != z->lkey[0] || c->local < first || c->local + c->len > last;
 }
 
-/* Bytes of a packet (AM-4): as many as the port of either node carries, or as the path MTU has while
- * the flow knows no better. */
+/* Bytes of a packet (AM-4): as many as the port of either node carries, or as the path MTU has
+ * while the flow knows no better. */
 static void
 expect_chunk(const struct ms_world *w, struct as_op *o)
 {

@@ -40,8 +40,9 @@ enum {
 			  answer BUSY */
 	MS_MBUFS = 32767,
 	MS_PORT_MORE = 256, /* bytes that ports carry beyond the path MTU, fewer than these */
-	MS_FLOW_HEADERS = 74, /* bytes of a frame that are not payload: up to the flow header, ICRC */
-	MS_ROOM = 2560,	      /* bytes of a packet of the pool: path MTU 2048, these, and room */
+	MS_FLOW_HEADERS =
+		74,	/* bytes of a frame that are not payload: up to the flow header, ICRC */
+	MS_ROOM = 2560, /* bytes of a packet of the pool: path MTU 2048, these, and room */
 	MS_WHY = 400,
 	MS_MORE = 32, /* figures of a load */
 };
@@ -82,7 +83,7 @@ struct ms_plan {
 	uint32_t mtu;	    /* bytes */
 	uint32_t flow_mtu[2]; /* bytes behind the flow header that ports of nodes with even and with
 				 odd numbers carry; 0: mtu */
-	uint32_t carries; /* bytes of the longest frame that wires carry; 0: any */
+	uint32_t carries;     /* bytes of the longest frame that wires carry; 0: any */
 	uint64_t rate;	    /* bits a second of each wire */
 	double drop, dup, reorder; /* rates of each direction of a node's wire */
 	uint64_t delay, jitter;	   /* ns of a node's wire */

@@ -151,14 +151,14 @@ CHILD_TEST(grants)
 CHILD_TEST(stops)
 CHILD_TEST(exits_open)
 
-/* Lengths that fit an Ethernet MTU: 4 KiB with all headers of an active message in one packet, where
- * the port carries that; no more than a path MTU that was asked for. */
+/* Lengths that fit an Ethernet MTU: 4 KiB with all headers of an active message in one packet,
+ * where the port carries that; no more than a path MTU that was asked for. */
 static void
 test_lengths(void **state)
 {
 	static const uint16_t row[][4] = {
 		/* MTU, path MTU of the port, path MTU in use, flow */
-		{1500, 1024, 1024, 1420}, {1500, 1024, 512, 512}, {4200, 4096, 4096, 4120},
+		{1500, 1024, 1024, 1420}, {1500, 1024, 512, 512},   {4200, 4096, 4096, 4120},
 		{4392, 4096, 4096, 4312}, {4392, 4096, 1024, 1024}, {4187, 2048, 2048, 4104},
 		{348, 256, 256, 268},
 	};
@@ -176,10 +176,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_grants),
-		cmocka_unit_test(test_stops),
+		cmocka_unit_test(test_errors),	   cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_grants),	   cmocka_unit_test(test_stops),
 		cmocka_unit_test(test_exits_open),
 	};
 
