@@ -146,9 +146,68 @@ smaller_node(void **state)
 	flow_net_end(n);
 }
 
-/* Messages that wait when the length changes go to the queue that they belong to. */
+/* Send so many messages of a length at once, before the node tells its room. */
 static void
-waiting_messages_move(void **state)
+begin(struct flow_net *n, unsigned int many, uint32_t len, struct flow_sent *s)
+{
+	n->delay = 100000;
+	for (uint32_t i = 0; i < many; i++)
+		flow_send(n, 0, 1, flow_qid(0), len, i + 1, &s[i]);
+}
+
+static void
+end_all(struct flow_net *n, unsigned int many, struct flow_sent *s)
+{
+	for (uint32_t i = 0; i < many; i++) {
+		flow_net_until(n, &s[i], 10 * S);
+		assert_int_equal(s[i].code, URN_MSG_DONE);
+	}
+	assert_int_equal(n->node[1].got_n, many);
+	for (uint32_t i = 0; i < many; i++)
+		flow_sent_free(&s[i]);
+}
+
+/* Messages that wait when packets become longer, and fit then, are no long messages any more. */
+static void
+waiting_messages_become_short(void **state)
+{
+	enum { MANY = 200 };
+	struct flow_sent s[MANY];
+	struct seen seen;
+	struct flow_net *n = net_of(1420, 1420, &seen);
+
+	(void)state;
+	begin(n, MANY, 1300, s);
+	while (!flow_net_count(n, 0, URN_C_FLOW_LONG))
+		flow_net_run(n, FLOW_NET_STEP);
+	assert_int_equal(s[MANY - 1].m.state, URN_FLOW_MSG_QUEUED);
+	assert_null(s[MANY - 1].m.strand->longs.head);
+	assert_non_null(s[MANY - 1].m.strand->shorts.head);
+	end_all(n, MANY, s);
+	flow_net_end(n);
+}
+
+/* Messages that wait when packets become shorter, and fit none then, are sent in parts. */
+static void
+waiting_messages_become_long(void **state)
+{
+	enum { MANY = 200 };
+	struct flow_sent s[MANY];
+	struct seen seen;
+	struct flow_net *n = net_of(1800, 1200, &seen);
+
+	(void)state;
+	n->node[0].tp->cfg.mtu = 1800;
+	begin(n, MANY, 1700, s);
+	end_all(n, MANY, s);
+	assert_int_equal(seen.longest, 1800 - 68);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_DROP_FORMAT), 0);
+	flow_net_end(n);
+}
+
+/* Messages that wait while the node restarts go in packets of the path MTU again. */
+static void
+restart(void **state)
 {
 	enum { MANY = 60 };
 	struct flow_sent s[MANY];
@@ -333,7 +392,9 @@ main(void)
 		cmocka_unit_test(grows),
 		cmocka_unit_test(short_messages_probe_nothing),
 		cmocka_unit_test(smaller_node),
-		cmocka_unit_test(waiting_messages_move),
+		cmocka_unit_test(waiting_messages_become_short),
+		cmocka_unit_test(waiting_messages_become_long),
+		cmocka_unit_test(restart),
 		cmocka_unit_test(network_drops_long_frames),
 		cmocka_unit_test(network_changes),
 		cmocka_unit_test(lying_node),
