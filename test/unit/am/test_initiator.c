@@ -42,8 +42,8 @@ packets_come_in_any_order(void **state)
 	rig_expect(0, URN_AM_DONE, LEN);
 }
 
-/* AM-4: a packet has 4,096 bytes of memory where the port has room for them with their headers, also
- * those of a write with one reply for several. */
+/* AM-4: a packet has 4,096 bytes of memory where the port has room for them with their headers,
+ * also those of a write with one reply for several. */
 static void
 packets_have_whole_pages(void **state)
 {
@@ -51,9 +51,8 @@ packets_have_whole_pages(void **state)
 		uint16_t mtu;
 		uint32_t chunk, part;
 	} row[] = {
-		{1024, 960, 952},   {1420, 1352, 1344}, {4096, 4032, 4024},
-		{4159, 4088, 4080}, {4160, 4096, 4088}, {4168, 4096, 4096},
-		{4312, 4096, 4096}, {8900, 4096, 4096},
+		{1024, 960, 952},   {1420, 1352, 1344}, {4096, 4032, 4024}, {4159, 4088, 4080},
+		{4160, 4096, 4088}, {4168, 4096, 4096}, {4312, 4096, 4096}, {8900, 4096, 4096},
 	};
 	uint8_t node[16];
 
@@ -62,11 +61,10 @@ packets_have_whole_pages(void **state)
 	for (unsigned int i = 0; i < RTE_DIM(row); i++) {
 		rig.tp->cfg.flow_mtu = row[i].mtu;
 		assert_int_equal(urn_am_chunk(rig.tp), row[i].chunk);
-		assert_int_equal(urn_am_chunk_to(rig.tp, node, rig_qid(1), 0),
-				 row[i].chunk);
-		assert_int_equal(urn_am_chunk_to(rig.tp, node, rig_qid(1),
-						 sizeof(struct urn_am_part_hdr)),
-				 row[i].part);
+		assert_int_equal(urn_am_chunk_to(rig.tp, node, rig_qid(1), 0), row[i].chunk);
+		assert_int_equal(
+			urn_am_chunk_to(rig.tp, node, rig_qid(1), sizeof(struct urn_am_part_hdr)),
+			row[i].part);
 	}
 	rig.tp->cfg.flow_mtu = 4312;
 	fill(0, 8192 + 1);
