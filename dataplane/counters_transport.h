@@ -98,6 +98,9 @@
 	X(FLOW_ACKS_RX, "flow_rx_acks", "acknowledgements of flows received") \
 	X(FLOW_RETRANSMITS, "flow_retransmits", "data packets of flows sent again") \
 	X(FLOW_DUPLICATES, "flow_duplicates", "data packets of flows received again") \
+	X(FLOW_LONG, "flow_long", "flows whose packets became longer than the path MTU") \
+	X(FLOW_PROBES_LOST, "flow_probes_lost", \
+	  "probes of longer packets that did not come: the network drops long frames") \
 	X(FLOW_GONE, "flow_gone", "messages that ended because their bytes were not there any more") \
 	X(FLOW_FAILED, "flow_failed", "flows whose peer did not answer") \
 	X(FLOW_RESTARTED, "flow_restarted", "flows that ended because the peer was restarted") \

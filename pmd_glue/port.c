@@ -4,6 +4,7 @@
 #include "pmd_glue/family.h"
 #include "pmd_glue/fault.h"
 #include "pmd_glue/intr.h"
+#include "pmd_glue/mtu.h"
 #include "pmd_glue/numa.h"
 #include "pmd_glue/plug.h"
 #include "pmd_glue/pool.h"
@@ -150,17 +151,6 @@ claim(uint16_t id, struct urn_err *err)
 
 /* ---- capabilities */
 
-static uint16_t
-roce_mtu(uint16_t mtu)
-{
-	uint16_t m;
-
-	for (m = 4096; m >= 256; m /= 2)
-		if (mtu >= m + URN_PORT_ROCE_HEADERS)
-			return m;
-	return 0;
-}
-
 static int
 caps_read(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn_err *err)
 {
@@ -190,7 +180,7 @@ caps_read(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn
 	}
 	if (f->probed != NULL && f->probed(port, info, err) != 0)
 		return -1;
-	caps->roce_mtu = roce_mtu(caps->mtu);
+	caps->roce_mtu = urn_port_roce_mtu(caps->mtu);
 	if (caps->roce_mtu == 0) {
 		urn_err_set(
 			err,
@@ -200,6 +190,7 @@ caps_read(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn
 	}
 	if (port->cfg.roce_mtu != 0)
 		caps->roce_mtu = RTE_MIN(caps->roce_mtu, port->cfg.roce_mtu);
+	caps->flow_mtu = urn_port_flow_mtu(caps->mtu, caps->roce_mtu);
 	return 0;
 }
 

@@ -37,6 +37,8 @@ struct urn_port_caps {
 	uint16_t queues;	  /* receive and transmit queues, each, as granted */
 	uint16_t roce_mtu;	  /* largest path MTU that passes: 256..4096 */
 	uint16_t mtu;		  /* Ethernet MTU in bytes that passes, both ways */
+	uint16_t flow_mtu; /* bytes behind the flow header of the longest packet of a flow: all that
+			      `mtu` has room for, unless a lower path MTU was asked for */
 	bool rss;		  /* spreads RoCEv2 flows over queues */
 	bool tx_ip_csum, rx_csum; /* checksum offloads */
 	bool link_interrupt;	  /* link state changes come by interrupt; else polled */
@@ -46,10 +48,15 @@ struct urn_port_caps {
 	int socket;		  /* NUMA node, or 0 */
 };
 
-/* Largest Ethernet MTU asked for, in bytes: path MTU 4096 with every header of RoCEv2. */
-#define URN_PORT_MTU_MAX 4200u
+/*
+ * Largest Ethernet MTU asked for, in bytes: 4 KiB of memory, or of an active message with all its
+ * arguments, in one packet of a flow, with all headers. Path MTU 4096 alone needs 4188.
+ */
+#define URN_PORT_MTU_MAX 4392u
 /* Bytes of an Ethernet MTU beside the payload: IPv6, UDP, the longest BTH and extensions, ICRC. */
 #define URN_PORT_ROCE_HEADERS 92u
+/* ... of a packet of a flow: IPv6, UDP, BTH, flow header, ICRC. */
+#define URN_PORT_FLOW_HEADERS 80u
 
 /* State of the port's cable (plug.h). */
 enum urn_port_plug {

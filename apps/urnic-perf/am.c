@@ -12,7 +12,8 @@
 
 #define ANSWER_MS 60000u /* a request waits so long: a busy machine is no failure */
 #define AREA_BYTES (1ull << 30)
-#define PACKET_HEAD 64u /* bytes of a packet of path MTU that are no bytes of an operation */
+#define PACKET_HEAD 64u	  /* bytes behind the flow header that are no bytes of an operation */
+#define PACKET_MOST 4096u /* bytes of an operation in a packet, at most */
 
 struct am_bench {
 	struct perf_opts o;
@@ -318,10 +319,20 @@ sum_counters(const struct am_bench *b, struct urn_counters *sum)
 	}
 }
 
+/* Bytes of an operation in each of its packets but the last. */
+static uint32_t
+chunk_of(const struct am_bench *b)
+{
+	const struct urn_port *port = b->dp != NULL ? b->rig->base.port[0] : NULL;
+	uint32_t mtu = port != NULL ? port->caps.flow_mtu : b->o.mtu;
+
+	return RTE_MIN(mtu - PACKET_HEAD, PACKET_MOST);
+}
+
 static void
 result(struct am_bench *b, struct result *res)
 {
-	uint64_t ways = b->o.op == PERF_AM_LAT ? 2 : 1, chunk = b->o.mtu - PACKET_HEAD;
+	uint64_t ways = b->o.op == PERF_AM_LAT ? 2 : 1, chunk = chunk_of(b);
 
 	result_from_meter(res, &b->o, &b->meter);
 	res->interrupted = b->run.interrupted;

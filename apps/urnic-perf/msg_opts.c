@@ -56,7 +56,7 @@ check_sizes(const struct perf_opts *o, struct urn_err *err)
 {
 	const char *name = perf_op_name(o->op);
 
-	if (o->size < PERF_MSG_MIN || o->size > URN_MSG_MAX)
+	if (o->size < PERF_MSG_MIN || o->size > PERF_MSG_MAX)
 		urn_err_set(err, "%s sends messages of %u bytes to 1 MiB; give such a --size", name,
 			    PERF_MSG_MIN);
 	else if (o->entries & (o->entries - 1))

@@ -19,7 +19,8 @@
 #define PERF_MAX_IN_FLIGHT 1048576u /* ... over all QPs of a side */
 #define PERF_NODES_MAX 16u	    /* nodes of msg_incast: two ports each */
 #define PERF_MSG_MIN 8u		    /* bytes of a message: its stamp */
-#define PERF_AM_MAX ((1u << 20) - 96u) /* bytes of the payload of an active message, at most */
+#define PERF_AM_MAX (1u << 20)	    /* bytes of the payload of an active message, at most */
+#define PERF_MSG_MAX (1u << 20)	    /* bytes of a message, at most */
 
 enum perf_op {
 	PERF_WRITE_BW,

@@ -137,13 +137,25 @@ urn_am_out_finish(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 	finish(tp, o, code);
 }
 
+/* Bytes of memory in a message of that length. more: bytes between its header and those */
+static uint32_t
+chunk_of(uint32_t message, uint32_t more)
+{
+	uint32_t most = message - (uint32_t)sizeof(struct urn_am_hdr) - more;
+
+	return RTE_MIN(most, (uint32_t)URN_AM_CHUNK_MAX) & ~7u;
+}
+
 uint32_t
 urn_am_chunk(const struct urn_tp *tp)
 {
-	uint32_t most =
-		tp->cfg.mtu - (uint32_t)(sizeof(struct urn_flow_seg) + sizeof(struct urn_am_hdr));
+	return chunk_of(tp->cfg.flow_mtu - (uint32_t)sizeof(struct urn_flow_seg), 0);
+}
 
-	return RTE_MIN(most, (uint32_t)URN_AM_CHUNK_MAX) & ~7u;
+uint32_t
+urn_am_chunk_to(struct urn_tp *tp, const uint8_t node[16], uint64_t qid, uint32_t more)
+{
+	return chunk_of(urn_flow_fits(tp, node, qid), more);
 }
 
 /* Check a command. returns: enum urn_am_code */
@@ -315,7 +327,7 @@ send_next(struct urn_tp *tp, struct urn_am_ep *ep, struct urn_am_out *o)
 
 	o->op = ep->current;
 	o->off = op->sent;
-	o->len = urn_am_next_len(tp, op);
+	o->len = urn_am_next_len(op);
 	o->flags = URN_AM_OUT_REPLY;
 	o->msg.qid = op->cmd.qid;
 	o->msg.src_qid = urn_am_number(urn_am_of(tp), ep->slot);

@@ -108,6 +108,7 @@ struct urn_am_oper {
 				that was never used; 0: each packet has its reply */
 	uint32_t next;	     /* the pool's */
 	uint16_t outs;	     /* packets that are not finished */
+	uint16_t chunk; /* bytes of memory in each packet but the last; valid with more than one */
 	uint8_t code;	     /* enum urn_am_code of the first error */
 	uint8_t way;	     /* enum urn_am_way, never AUTO */
 	bool used;	     /* under way */
@@ -287,10 +288,13 @@ void urn_am_oper_fail(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i, uint8
 /* A packet of an operation is finished. code: enum urn_am_code */
 void urn_am_out_finish(struct urn_tp *tp, struct urn_am_out *o, uint8_t code);
 
+/* Bytes of memory in one packet to an endpoint, as far as its flow knows, a multiple of 8. more:
+ * bytes between the message's header and those (initiator.c) */
+uint32_t urn_am_chunk_to(struct urn_tp *tp, const uint8_t node[16], uint64_t qid, uint32_t more);
 /* The way and the tag of an operation, whose command was checked. (tag_initiator.c) */
 void urn_am_way_choose(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i);
 /* Bytes of the operation's next packet. */
-uint32_t urn_am_next_len(const struct urn_tp *tp, struct urn_am_oper *op);
+uint32_t urn_am_next_len(struct urn_am_oper *op);
 /* Make the message of a packet that of an operation with a tag. */
 void urn_am_tag_message(const struct urn_am_oper *op, const struct urn_am_out *o,
 			struct urn_am_msg *m);

@@ -170,7 +170,7 @@ send_back(struct urn_tp *tp, struct urn_am_transfer *t)
 	o = spare(am, t->bucket) ? urn_am_reply_get(am, t->node) : NULL;
 	if (unlikely(!o))
 		return STEP_ROOM;
-	m.len = o->len = RTE_MIN(t->len - t->sent, urn_am_chunk(tp));
+	m.len = o->len = RTE_MIN(t->len - t->sent, t->chunk);
 	code = may_read(tp, t, t->addr + t->sent, o->len);
 	if (unlikely(code != URN_AM_DONE)) {
 		urn_am_out_put(am, o);

@@ -27,6 +27,14 @@ way_of(const struct urn_tp *tp, const struct urn_abi_am_cmd *c)
 	return c->len < urn_am_of(tp)->tagged_from ? URN_AM_PIPELINED : URN_AM_TAGGED;
 }
 
+/* Bytes between header and memory in packets of an operation, whose way and tag are chosen. */
+static uint32_t
+head_of(const struct urn_am_oper *op)
+{
+	return op->tag && op->way == URN_AM_PIPELINED ? (uint32_t)sizeof(struct urn_am_part_hdr)
+						      : 0;
+}
+
 void
 urn_am_way_choose(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 {
@@ -39,14 +47,17 @@ urn_am_way_choose(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 		op->open = true;
 		ep->open++;
 	}
+	op->chunk = (uint16_t)urn_am_chunk(tp);
+	if (op->way != URN_AM_DIRECT)
+		op->chunk = (uint16_t)urn_am_chunk_to(tp, op->cmd.node, op->cmd.qid, head_of(op));
 }
 
 /* ---- packets */
 
 uint32_t
-urn_am_next_len(const struct urn_tp *tp, struct urn_am_oper *op)
+urn_am_next_len(struct urn_am_oper *op)
 {
-	uint32_t most = urn_am_chunk(tp), len;
+	uint32_t len;
 
 	if (op->way == URN_AM_TAGGED && !op->asked) { /* the request */
 		op->asked = true;
@@ -54,9 +65,7 @@ urn_am_next_len(const struct urn_tp *tp, struct urn_am_oper *op)
 			op->sent = op->cmd.len;
 		return 0;
 	}
-	if (op->tag && op->way == URN_AM_PIPELINED)
-		most -= (uint32_t)sizeof(struct urn_am_part_hdr);
-	len = RTE_MIN(op->cmd.len - op->sent, most);
+	len = RTE_MIN(op->cmd.len - op->sent, op->chunk);
 	op->sent += len;
 	return len;
 }

@@ -60,6 +60,8 @@ request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *fro
 	t->key = m->key;
 	t->len = m->len;
 	t->at = tp->now;
+	if (m->kind == URN_AM_K_TAG_READ)
+		t->chunk = (uint16_t)urn_am_chunk_to(tp, from->node, from->qid, 0);
 	code = urn_am_covers(ep, m->key, m->addr, m->len,
 			     m->kind == URN_AM_K_TAG_READ ? URN_AM_ACCESS_READ
 							  : URN_AM_ACCESS_WRITE);

@@ -68,6 +68,7 @@ struct urn_am_transfer {
 	uint32_t serial;      /* differs from those of earlier transfers of the entry */
 	uint32_t next;	      /* the pool's, or the hash's */
 	uint16_t outs;	      /* read: packets under way */
+	uint16_t chunk;	      /* read: bytes of each packet but the last; valid from QUEUED on */
 	uint8_t kind;	      /* URN_AM_K_TAG_WRITE, _TAG_READ or _PART */
 	uint8_t state;	      /* enum urn_am_transfer_state */
 	uint8_t code;	      /* enum urn_am_code; valid with ENDED */

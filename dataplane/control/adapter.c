@@ -125,6 +125,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.pool = a->cfg.port->pool,
 		.gids = URN_GIDS,
 		.mtu = a->cfg.port->caps.roce_mtu,
+		.flow_mtu = a->cfg.port->caps.flow_mtu,
 		.icrc = !a->cfg.no_icrc,
 		.max_qp = a->cfg.max_qp,
 		.work = a->cfg.work_in_flight,

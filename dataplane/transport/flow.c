@@ -225,9 +225,8 @@ urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m)
 
 /* ---- sending */
 
-/* Index of our address of the family of gid; of gid itself, if that is ours. -1: we have none */
-static int
-own_index(const struct urn_tp *tp, const uint8_t gid[16])
+int
+urn_flow_own_index(const struct urn_tp *tp, const uint8_t gid[16])
 {
 	static const uint8_t none[16];
 	int v4 = urn_gid_is_v4(gid), found = -1;
@@ -255,6 +254,7 @@ urn_flow_renew(struct urn_tp *tp, struct urn_flow *f)
 	f->tx_at = tp->now;
 	f->out = f->lost = 0;
 	f->gone_n = 0; /* the node forgets messages of the epoch before */
+	urn_flow_mtu_renew(tp, f);
 	urn_psn_tx_start(&f->tx, (uint32_t)f->tx_epoch & URN_PSN_MASK);
 	urn_psn_progress(&f->tx);
 	f->tx.early = 0;
@@ -297,14 +297,13 @@ _Static_assert(URN_FLOW_MAKERS == 4096, "twelve bits of a hash");
 static struct urn_flow *
 flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, uint8_t *code)
 {
-	uint8_t to = urn_msg_qid_is_named(m->qid) ? URN_FLOW_KEY_TO_FIRST
-						  : (uint8_t)urn_msg_qid_engine(m->qid);
+	uint8_t to = urn_flow_key_to(m->qid);
 	struct urn_flow *f = tp->flows->last;
 	int own;
 
 	if (f && (f->key & ~URN_FLOW_KEY_OWN) == to && memcmp(f->gid, gid, 16) == 0)
 		return f;
-	own = own_index(tp, gid);
+	own = urn_flow_own_index(tp, gid);
 	if (own < 0) {
 		*code = URN_MSG_NO_NODE;
 		return NULL;
@@ -361,7 +360,7 @@ urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 	m->code = 0;
 	m->strand = l;
 	l->msgs++;
-	urn_flow_queue(tp, m);
+	urn_flow_queue(m);
 	gather(tp, l);
 	return URN_MSG_PENDING;
 }
@@ -442,8 +441,8 @@ urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
 		void_segment(m->work, m);
 	else
 		void_parts(l, m);
-	if (m->state == URN_FLOW_MSG_QUEUED || m->state == URN_FLOW_MSG_ACTIVE)
-		urn_flow_unqueue(tp, m);
+	if (m->state != URN_FLOW_MSG_SENT && m->state != URN_FLOW_MSG_PARTS)
+		urn_flow_unqueue(m);
 	m->strand = NULL;
 	l->msgs--;
 	urn_flow_strand_settle(tp, l);

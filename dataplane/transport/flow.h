@@ -108,6 +108,12 @@ struct urn_flow_user {
  */
 uint8_t urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m);
 /*
+ * Bytes of the longest message to a queue of a node that is expected to fit one packet. A flow that
+ * begins puts messages of that length into two, and uses longer packets as soon as node and network
+ * are known to carry them.
+ */
+uint32_t urn_flow_fits(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid);
+/*
  * True when the user may put `bytes` bytes behind those of a message, at data, and add them to len:
  * no packet holds the message yet, and it stays a short one.
  */

@@ -40,6 +40,7 @@ put_ack(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_said 
 	struct urn_flow_hdr *h = put_hdr(tp, bth, rte_cpu_to_be_64(f->rx_epoch), f->key,
 					 tp->cfg.engine, s->expected);
 	struct urn_flow_ack *a = (struct urn_flow_ack *)(h + 1);
+	struct urn_flow_refused *r;
 	uint64_t any = 0;
 
 	for (unsigned int i = 0; i < RTE_DIM(s->bitmap); i++) {
@@ -48,14 +49,17 @@ put_ack(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_said 
 		any |= word;
 		memcpy(a->bitmap + 8 * i, &word, 8);
 	}
-	a->flags = (uint8_t)((any ? URN_FLOW_ACK_HOLES : 0) |
+	a->flags = (uint8_t)(URN_FLOW_ACK_ROOM | (any ? URN_FLOW_ACK_HOLES : 0) |
 			     (f->flags & URN_FLOWF_MARKED ? URN_FLOW_ACK_MARKED : 0));
 	a->refused = (uint8_t)s->n;
 	a->age = 0;
 	if (unlikely(f->flags & URN_FLOWF_DOUBTED))
 		a->age = age_now(tp);
+	r = (struct urn_flow_refused *)(a + 1);
 	if (unlikely(s->n))
-		urn_flow_put_said(f, (struct urn_flow_refused *)(a + 1));
+		urn_flow_put_said(f, r);
+	*(struct urn_flow_room *)(r + s->n) =
+		(struct urn_flow_room){.mtu = rte_cpu_to_be_16(tp->cfg.flow_mtu)};
 }
 
 /* Make the headers of an answer. mac: the address that the data came from; key: of its flow */
@@ -105,10 +109,11 @@ tell_once(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_said *s)
 	uint8_t *bth;
 
 	urn_flow_say(f, s);
-	d = answer_in(
-		tp, f,
-		(uint32_t)(sizeof(struct urn_flow_ack) + s->n * sizeof(struct urn_flow_refused)),
-		&bth);
+	d = answer_in(tp, f,
+		      (uint32_t)(sizeof(struct urn_flow_ack) +
+				 s->n * sizeof(struct urn_flow_refused) +
+				 sizeof(struct urn_flow_room)),
+		      &bth);
 	if (!d)
 		return false;
 	put_ack(tp, f, s, bth);
@@ -338,6 +343,7 @@ struct ack {
 	uint32_t expected; /* all PSNs before it came */
 	int32_t newest;	   /* number of the latest transmission that is acknowledged, less
 			      urn_flow.sent_no; at most 0 */
+	uint16_t room; /* bytes that the node takes behind the flow header; 0: it says nothing */
 	uint8_t refused_n;
 	uint8_t flags;
 };
@@ -348,10 +354,19 @@ read_ack(struct rte_mbuf *m, const struct urn_flow *f, struct ack *a)
 {
 	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
 	const struct urn_flow_ack *w = (const struct urn_flow_ack *)urn_pkt_payload(m);
-	uint32_t len = urn_pkt(m)->payload_len;
+	uint32_t len = urn_pkt(m)->payload_len, need;
 
-	if (len < sizeof(*w) || len < sizeof(*w) + w->refused * sizeof(struct urn_flow_refused))
+	if (len < sizeof(*w))
 		return false;
+	need = (uint32_t)(sizeof(*w) + w->refused * sizeof(struct urn_flow_refused));
+	if (w->flags & URN_FLOW_ACK_ROOM)
+		need += (uint32_t)sizeof(struct urn_flow_room);
+	if (len < need)
+		return false;
+	a->room = 0;
+	if (w->flags & URN_FLOW_ACK_ROOM)
+		a->room = rte_be_to_cpu_16(
+			((const struct urn_flow_room *)((const uint8_t *)w + need) - 1)->mtu);
 	a->refused = (const struct urn_flow_refused *)(w + 1);
 	a->refused_n = w->refused;
 	a->flags = w->flags;
@@ -400,7 +415,7 @@ part_acked(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 	if (code != URN_MSG_DONE && !m->code)
 		m->code = code;
 	if (m->code && m->state == URN_FLOW_MSG_ACTIVE) { /* no further part is sent */
-		urn_flow_unqueue(tp, m);
+		urn_flow_unqueue(m);
 		m->state = URN_FLOW_MSG_PARTS;
 		urn_flow_strand_settle(tp, m->strand);
 	}
@@ -417,6 +432,8 @@ packet_acked(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, const st
 
 	w->flow.msg = NULL;
 	urn_flow_strand_done(tp, f, w);
+	if (unlikely(w->flow.probe))
+		urn_flow_mtu_probed(tp, f, w);
 	for (unsigned int i = 0; i < w->flow.segs && m; i++) {
 		if (w->flow.voids & 1u << i)
 			continue;
@@ -477,7 +494,7 @@ rate_now(const struct urn_tp *tp, const struct urn_flow *f)
 
 	if (!srtt)
 		return tp->dcqcn.line;
-	rate = (uint64_t)f->out * tp->cfg.mtu * 1000000000ull / srtt;
+	rate = (uint64_t)f->out * f->mtu * 1000000000ull / srtt;
 	return rate < tp->dcqcn.least ? tp->dcqcn.least : rate;
 }
 
@@ -575,6 +592,8 @@ urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uin
 		urn_tp_done(tp, m);
 		return;
 	}
+	if (unlikely(!f->told) && f->tx_start)
+		urn_flow_mtu_told(tp, f, a.room);
 	/* The rate before the packets in flight are counted down. */
 	if (unlikely(a.flags & URN_FLOW_ACK_MARKED) && tp->dcqcn.line)
 		urn_congestion_reported(tp, &f->user.source, &f->congestion, rate_now(tp, f));

@@ -145,7 +145,7 @@ fail_active(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all)
 		next = m->next;
 		if (!all && !m->sent)
 			continue;
-		urn_flow_unqueue(tp, m);
+		urn_flow_unqueue(m);
 		fail_long(tp, m, code);
 	}
 }

@@ -37,8 +37,8 @@ put_segment(uint8_t *at, const struct urn_flow_msg *m, uint32_t off, uint32_t by
 	return at + sizeof(*s);
 }
 
-/* Write a void segment. id: of the long message whose part it was; 0: a whole message. returns: the
- * place behind */
+/* Write a void segment. id: of the long message whose part it was; 0: a whole message, or none.
+ * returns: the place behind */
 static uint8_t *
 put_void(uint8_t *at, uint32_t id)
 {
@@ -48,6 +48,16 @@ put_void(uint8_t *at, uint32_t id)
 	s->kind = URN_FLOW_VOID;
 	s->id = rte_cpu_to_be_32(id);
 	return at + sizeof(*s);
+}
+
+/* Write a probe: a void segment, and bytes that say nothing. */
+static void
+put_probe(uint8_t *at, uint32_t bytes)
+{
+	struct urn_flow_seg *s = (struct urn_flow_seg *)at;
+
+	memset(put_void(at, 0), 0, bytes);
+	s->bytes = rte_cpu_to_be_16((uint16_t)bytes);
 }
 
 /* Copy bytes of a message with a head. returns: false: they are not there any more */
@@ -89,7 +99,7 @@ payload_of(const struct urn_work *w)
 	uint32_t bytes = w->flow.segs * (uint32_t)sizeof(struct urn_flow_seg);
 
 	if (w->flow.part)
-		return bytes + (m ? urn_flow_pad(w->flow.bytes) : 0);
+		return bytes + (m || w->flow.probe ? urn_flow_pad(w->flow.bytes) : 0);
 	for (; m; m = m->next)
 		bytes += urn_flow_pad(m->len);
 	return bytes;
@@ -120,8 +130,11 @@ put_payload(struct urn_tp *tp, const struct urn_work *w, uint8_t *at, bool again
 	struct urn_flow_msg *m = w->flow.msg, *next;
 	bool all = true;
 
-	if (w->flow.part && !m) {
-		put_void(at, w->flow.off);
+	if (unlikely(w->flow.part && !m)) {
+		if (w->flow.probe)
+			put_probe(at, w->flow.bytes);
+		else
+			put_void(at, w->flow.off);
 		return true;
 	}
 	if (w->flow.part) {
@@ -222,8 +235,11 @@ urn_flow_send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, 
 {
 	struct urn_flow_msg *gone = NULL;
 	uint32_t payload;
-	struct urn_txd *d = make_packet(tp, f, w, again, &gone, &payload);
+	struct urn_txd *d;
 
+	if (unlikely(w->flow.probe))
+		urn_flow_mtu_try(w);
+	d = make_packet(tp, f, w, again, &gone, &payload);
 	if (likely(d)) {
 		urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
 		w->flow.sent_no = ++f->sent_no;

@@ -9,6 +9,7 @@
  *   flow_dry.c    strands that wait for room in the pool of packets
  *   flow_tx.c     packets of messages, first and repeated, and the parts that they hold
  *   flow_frame.c  frames of packets
+ *   flow_mtu.c    the length of packets
  *   flow_rx.c     data that came: order, messages
  *   flow_refuse.c refused messages that the sender does not know of yet
  *   flow_whole.c  parts of long messages that came, and the buffers that they are put together in
@@ -66,11 +67,15 @@ enum {
 	URN_FLOW_IDS = 1024, /* ids that are told apart: a sender begins fewer while parts of one
 				are under way */
 	URN_FLOW_SLOW_SHIFT = 13, /* slower than a byte in 2^13 ns: the place goes to another */
-	URN_FLOW_KINDS = 8,	  /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB */
-	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
-	URN_FLOW_REFUSALS = 8,	       /* packets with refused messages that a flow remembers */
+	URN_FLOW_KINDS = 8, /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB, and 4 KiB
+			       for a header each */
+	URN_FLOW_KEPT_BYTES =
+		8 * URN_MSG_MAX, /* bytes of buffers without a message that an engine keeps */
+	URN_FLOW_REFUSALS = 6, /* packets with refused messages that a flow remembers */
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
 					   at the same time */
+	URN_FLOW_PROBE_TRIES = 3,	/* transmissions of a probe in its length */
+	URN_FLOW_PROBE_AGAIN = 1 << 16, /* packets from a probe that was lost to the next */
 	URN_FLOW_AGE_SHIFT = 20,	/* ns to units of urn_flow.tx_born */
 	URN_FLOW_TIMEOUT = 16,		/* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
 	URN_FLOW_RETRIES = 7,
@@ -100,7 +105,8 @@ enum {
 
 /* Positions of a message in its flow; urn_flow_msg.state. */
 enum urn_flow_msg_state {
-	URN_FLOW_MSG_QUEUED, /* in shorts or longs of its strand; pprev is valid */
+	URN_FLOW_MSG_QUEUED, /* in shorts or failing of its strand; pprev is valid */
+	URN_FLOW_MSG_LONG,   /* in longs of its strand; pprev is valid */
 	URN_FLOW_MSG_ACTIVE, /* in active of its flow; pprev is valid */
 	URN_FLOW_MSG_SENT,   /* whole, in a packet; work is valid */
 	URN_FLOW_MSG_PARTS,  /* all parts were sent: in packets alone */
@@ -128,6 +134,8 @@ enum urn_flow_flag {
 					counts in urn_flows.doubted */
 	URN_FLOWF_UNSURE = 1 << 11,  /* the node answered, and may have been started since the
 					epoch's first packet; no tx_start */
+	URN_FLOWF_PROBE = 1 << 12,   /* a probe is to be sent */
+	URN_FLOWF_PROBED = 1 << 13,  /* a probe is under way */
 	URN_FLOWF_SENT = 1 << 6,     /* data was sent since the acknowledgement is owed; valid with
 					URN_FLOWF_ACK */
 };
@@ -264,6 +272,11 @@ struct urn_flow {
 	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
 	uint32_t sent_no;          /* transmissions so far */
 	uint32_t next_id;          /* id of the long message that was begun last */
+	uint32_t probe_no;	   /* sent_no when a probe was lost last */
+	uint16_t mtu;  /* bytes of a packet behind the flow header, at most; valid with URN_FLOWF_TX
+			*/
+	uint16_t told; /* ... that node and port carry, a multiple of 4; 0: the node did not tell in
+			  this epoch */
 	uint32_t gone[URN_FLOW_ACTIVE]; /* ids of long messages that were let go midway: the node is
 					   to be told; gone_n are valid */
 
@@ -360,6 +373,17 @@ urn_flow_user(const struct urn_tp *tp)
 	return tp->cfg.flow_user;
 }
 
+/* Bits of the key of the flow to a queue, without our own address. */
+static inline uint8_t
+urn_flow_key_to(uint64_t qid)
+{
+	return urn_msg_qid_is_named(qid) ? URN_FLOW_KEY_TO_FIRST : (uint8_t)urn_msg_qid_engine(qid);
+}
+
+/* Index of our address of the family of gid; of gid itself, if that is ours. -1: we have none
+ * (flow.c) */
+int urn_flow_own_index(const struct urn_tp *tp, const uint8_t gid[16]);
+
 static inline struct urn_flow *
 urn_flow_of(struct urn_source *src)
 {
@@ -452,10 +476,10 @@ bool urn_flow_fail_turn(struct urn_tp *tp, struct urn_flow_strand *l);
 struct urn_flow_strand *urn_flow_strand_get(struct urn_tp *tp, struct urn_flow *f,
 					    struct urn_tp_share *owner);
 /* Put a message, with its strand, into the strand's queue; the strand's turn is the caller's. */
-void urn_flow_queue(const struct urn_tp *tp, struct urn_flow_msg *m);
+void urn_flow_queue(struct urn_flow_msg *m);
 /* Take a message that was not sent, or not whole, out of its queue; urn_flow_strand_settle() is to
  * follow. */
-void urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m);
+void urn_flow_unqueue(struct urn_flow_msg *m);
 /* The strand got something to send. first: in front of the others */
 void urn_flow_strand_ready(struct urn_flow_strand *l, bool first);
 /*
@@ -524,6 +548,22 @@ bool urn_flow_send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work
 void urn_flow_work_put(struct urn_tp *tp, struct urn_work *w);
 /* A packet in flight is to be sent again. */
 void urn_flow_lose(struct urn_flow *f, struct urn_work *w);
+
+/* ---- flow_mtu.c */
+
+/* An epoch begins: packets have the length that every way carries. */
+void urn_flow_mtu_renew(const struct urn_tp *tp, struct urn_flow *f);
+/* The node told for the first time in this epoch how many bytes it takes behind the flow header;
+ * mtu: any number from the wire. */
+void urn_flow_mtu_told(const struct urn_tp *tp, struct urn_flow *f, uint16_t mtu);
+/* A message waits that is longer than a packet: probe, if longer packets may pass. */
+void urn_flow_mtu_want(struct urn_flow *f);
+/* Make a packet a probe. */
+void urn_flow_mtu_fill(struct urn_flow *f, struct urn_work *w);
+/* A probe is about to be sent, first or again. */
+void urn_flow_mtu_try(struct urn_work *w);
+/* A probe was acknowledged. */
+void urn_flow_mtu_probed(struct urn_tp *tp, struct urn_flow *f, const struct urn_work *w);
 
 /* ---- flow_rx.c */
 

@@ -309,27 +309,31 @@ urn_flow_strand_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 
 /* ---- messages */
 
-/* True when a message does not fit a packet. */
+/* True when a message, which has its strand, does not fit a packet. */
 static bool
-is_long(const struct urn_tp *tp, const struct urn_flow_msg *m)
+is_long(const struct urn_flow_msg *m)
 {
-	return sizeof(struct urn_flow_seg) + urn_flow_pad(m->len) > tp->cfg.mtu;
+	return urn_flow_seg_bytes(m) > m->strand->flow->mtu;
 }
 
 void
-urn_flow_queue(const struct urn_tp *tp, struct urn_flow_msg *m)
+urn_flow_queue(struct urn_flow_msg *m)
 {
 	struct urn_flow_strand *l = m->strand;
 
-	urn_flow_put(is_long(tp, m) ? &l->longs : &l->shorts, m, URN_FLOW_MSG_QUEUED);
+	if (unlikely(is_long(m))) {
+		urn_flow_put(&l->longs, m, URN_FLOW_MSG_LONG);
+		urn_flow_mtu_want(l->flow);
+	} else {
+		urn_flow_put(&l->shorts, m, URN_FLOW_MSG_QUEUED);
+	}
 	urn_flow_strand_ready(l, false);
 }
 
 void
-urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m)
+urn_flow_unqueue(struct urn_flow_msg *m)
 {
 	struct urn_flow_strand *l = m->strand;
-
 	struct urn_flow_queue *q;
 
 	if (m->state == URN_FLOW_MSG_ACTIVE) {
@@ -338,7 +342,7 @@ urn_flow_unqueue(const struct urn_tp *tp, struct urn_flow_msg *m)
 		l->active--;
 		return;
 	}
-	q = is_long(tp, m) ? &l->longs : &l->shorts;
+	q = m->state == URN_FLOW_MSG_LONG ? &l->longs : &l->shorts;
 	if (unlikely(!m->next && q->tail != &m->next))
 		*m->pprev = NULL; /* the last one of those that fail: the list has no tail */
 	else

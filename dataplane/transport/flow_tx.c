@@ -95,11 +95,11 @@ static void
 fill_whole(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 {
 	struct urn_flow_msg **tail = &w->flow.msg;
-	uint32_t room = fill(l, w, tp->cfg.mtu, &tail);
+	uint32_t mtu = l->flow->mtu, room = fill(l, w, mtu, &tail);
 
 	if (unlikely(has_others(l)) && !l->shorts.head)
 		room = fill_up(tp, l, w, room, tail);
-	w->flow.bytes = tp->cfg.mtu - room;
+	w->flow.bytes = mtu - room;
 }
 
 /*
@@ -129,9 +129,9 @@ next_long(const struct urn_flow_strand *l)
 static void
 fill_part(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 {
-	uint32_t most = (tp->cfg.mtu - (uint32_t)sizeof(struct urn_flow_seg)) & ~3u;
 	struct urn_flow_msg *m = next_long(l);
 	struct urn_flow *f = l->flow;
+	uint32_t most = f->mtu - (uint32_t)sizeof(struct urn_flow_seg);
 
 	if (!m->sent) { /* ids are in the order in which messages begin: a receiver counts on it */
 		f->next_id += f->next_id == UINT32_MAX ? 2 : 1; /* 0 is no id */
@@ -146,7 +146,7 @@ fill_part(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 	m->out++;
 	if (m->sent < m->len)
 		return;
-	urn_flow_unqueue(tp, m);
+	urn_flow_unqueue(m);
 	m->state = URN_FLOW_MSG_PARTS;
 	if (m->strand != l)
 		urn_flow_strand_settle(tp, m->strand);
@@ -180,20 +180,36 @@ fill_gone(struct urn_flow *f, struct urn_work *w)
 	w->flow.off = f->gone[--f->gone_n];
 }
 
+/* Packets are shorter since messages were queued: those in front that fit none are sent in parts. */
+static void
+lengthen(struct urn_flow_strand *l)
+{
+	struct urn_flow_msg *m;
+
+	while ((m = l->shorts.head) && urn_flow_seg_bytes(m) > l->flow->mtu) {
+		urn_flow_take(&l->shorts, m);
+		urn_flow_put(&l->longs, m, URN_FLOW_MSG_LONG);
+	}
+}
+
 /*
  * Choose the contents of a new packet. Messages that were let go come first: no further one begins
- * before the node can drop them, and so gone has room. Short messages and parts of long ones take
- * turns.
+ * before the node can drop them, and so gone has room. A probe lets the messages that follow have
+ * longer packets. Short messages and parts of long ones take turns.
  */
 static void
 fill_new(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 {
 	struct urn_flow *f = l->flow;
 
+	if (unlikely(l->shorts.head && urn_flow_seg_bytes(l->shorts.head) > f->mtu))
+		lengthen(l);
 	if (unlikely(l->longs.head))
 		activate(l);
 	if (unlikely(f->gone_n))
 		fill_gone(f, w);
+	else if (unlikely(f->flags & URN_FLOWF_PROBE))
+		urn_flow_mtu_fill(f, w);
 	else if ((l->active || l->longs.head) && (!l->shorts.head || f->sent_no & 1))
 		fill_part(tp, l, w);
 	else

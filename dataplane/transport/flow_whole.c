@@ -15,22 +15,27 @@
 
 #include <stdlib.h>
 
+enum {
+	HEADER = 4096, /* bytes of a buffer beyond a power of two: payloads have that size, and
+			  headers come on top */
+};
+
 /* ---- buffers */
 
 /* Bytes of the message that a buffer of a kind has room for. */
 static inline uint32_t
 room_of(unsigned int kind)
 {
-	return 8192u << kind;
+	return (8192u << kind) + HEADER;
 }
-_Static_assert(8192u << (URN_FLOW_KINDS - 1) == URN_MSG_MAX,
+_Static_assert((8192u << (URN_FLOW_KINDS - 1)) + HEADER == URN_MSG_MAX,
 	       "the largest kind has room for any message");
 
 /* The smallest kind with room for len bytes, at most URN_MSG_MAX. */
 static inline unsigned int
 kind_for(uint32_t len)
 {
-	return len <= room_of(0) ? 0 : 32 - (unsigned int)__builtin_clz(len - 1) - 13;
+	return len <= room_of(0) ? 0 : 32 - (unsigned int)__builtin_clz(len - HEADER - 1) - 13;
 }
 
 /* Take a buffer that is kept, of a kind that has one. */

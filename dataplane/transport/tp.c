@@ -123,6 +123,8 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 		return NULL;
 	memset(tp, 0, sizeof(*tp));
 	tp->cfg = *cfg;
+	if (!cfg->flow_mtu)
+		tp->cfg.flow_mtu = cfg->mtu;
 	tp->gate = urn_memx_gate(cfg->memx);
 	tp->now = now;
 	tp->quiet = true;

@@ -139,6 +139,8 @@ struct urn_tp_config {
 	uint8_t gid[4][16];            /* our addresses; all zero: none */
 	unsigned int gids;
 	uint16_t mtu;                  /* largest path MTU, bytes */
+	uint16_t flow_mtu; /* bytes behind the flow header of the longest packet of a flow that the
+			      port carries, a multiple of 4, at least mtu; 0: mtu */
 	bool icrc;                     /* send and check the ICRC */
 	uint32_t max_qp;               /* on this engine */
 	uint32_t work;                 /* requests under way, all QPs together */

@@ -76,6 +76,8 @@ struct urn_flow_packet {
 	uint8_t part;          /* 1: a part of a long message */
 	uint8_t state;         /* enum urn_flow_packet_state */
 	bool shared;	       /* messages of other strands are in it, too */
+	uint8_t probe;	       /* transmissions with `bytes` bytes that are left, and 1; 0: no probe
+				  (flow_mtu.c) */
 };
 
 struct urn_work {

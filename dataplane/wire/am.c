@@ -52,7 +52,7 @@ most(uint8_t kind)
 	case URN_AM_K_TAG_CANCEL:
 		return URN_AM_TOTAL_MAX;
 	default:
-		return URN_AM_CHUNK_MAX - more(kind);
+		return URN_AM_CHUNK_MAX;
 	}
 }
 

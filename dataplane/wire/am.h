@@ -114,7 +114,7 @@ struct urn_am_msg {
 };
 
 enum {
-	URN_AM_MSG_MAX = (int)sizeof(struct urn_am_hdr) +
+	URN_AM_MSG_MAX = (int)(sizeof(struct urn_am_hdr) + sizeof(struct urn_am_part_hdr)) +
 			 URN_AM_CHUNK_MAX, /* bytes of the longest message */
 };
 

@@ -5,8 +5,9 @@
  * has a larger epoch, also over a restart of the node.
  *
  *   data   segments: each a header and its bytes, padded to 4
- *   ack    struct urn_flow_ack, then struct urn_flow_refused for packets with refused messages
- *   reset  nothing: the data named a start of this node that is over, or is older than the node
+ *   ack    struct urn_flow_ack, then struct urn_flow_refused for packets with refused messages,
+ * then struct urn_flow_room if a flag says so reset  nothing: the data named a start of this node
+ * that is over, or is older than the node
  *
  * The destination QP number of the BTH has the engine in its top four bits and
  * URN_FLOW_SLOT or URN_FLOW_SLOT_FIRST below.
@@ -59,7 +60,8 @@ struct urn_flow_seg {
 	uint32_t len;     /* bytes of the message */
 	uint32_t off;     /* part: bytes of the message before this part */
 	uint32_t id;      /* part: number of the message among those of the flow, never 0; void: likewise; 0: of a whole message */
-	uint16_t bytes;   /* bytes that follow, without their padding */
+	uint16_t bytes;	  /* bytes that follow, without their padding; those of a void segment say
+			     nothing */
 	uint8_t kind;     /* enum urn_flow_kind */
 	uint8_t rsvd;     /* sent as 0; ignored */
 } __attribute__((packed));
@@ -67,7 +69,9 @@ struct urn_flow_seg {
 /* Bits of struct urn_flow_ack.flags. */
 enum urn_flow_ack_flag {
 	URN_FLOW_ACK_HOLES = 1 << 0, /* bitmap has a bit */
-	URN_FLOW_ACK_MARKED = 1 << 1, /* packets came with a mark of congestion since the last ack */
+	URN_FLOW_ACK_MARKED =
+		1 << 1,		    /* packets came with a mark of congestion since the last ack */
+	URN_FLOW_ACK_ROOM = 1 << 2, /* a struct urn_flow_room is the last thing of the ack */
 };
 
 struct urn_flow_ack {
@@ -84,18 +88,32 @@ struct urn_flow_refused {
 	uint8_t code[URN_FLOW_SEGMENTS]; /* by segment: URN_MSG_DONE, or the code of the refusal */
 } __attribute__((packed));
 
+/*
+ * Payload that the answering node takes in a packet of data. The network between may carry less: a
+ * sender makes packets beyond its path MTU only after a probe of that length was acknowledged,
+ * which is a void segment with bytes behind it.
+ */
+struct urn_flow_room {
+	uint16_t
+		mtu; /* bytes behind the flow header; less than URN_FLOW_MTU_MIN: nothing is said */
+	uint16_t rsvd; /* sent as 0; ignored */
+} __attribute__((packed));
+
 _Static_assert(sizeof(struct urn_flow_hdr) == 16, "flow header");
 _Static_assert(sizeof(struct urn_flow_seg) == 32, "segment");
 _Static_assert(sizeof(struct urn_flow_ack) == 36 && offsetof(struct urn_flow_ack, age) == 2,
 	       "flow ack");
 _Static_assert(sizeof(struct urn_flow_refused) == 20, "refused");
+_Static_assert(sizeof(struct urn_flow_room) == 4, "room");
 
 enum {
 	/* Refused packets that a receiver remembers, and an ack for the smallest MTU of a flow has room for. */
 	URN_FLOW_REFUSED_MAX = 40,
 	URN_FLOW_MTU_MIN = 1024, /* bytes of payload behind the flow header that every node takes */
 };
-_Static_assert(sizeof(struct urn_flow_ack) + URN_FLOW_REFUSED_MAX * sizeof(struct urn_flow_refused) <=
+_Static_assert(sizeof(struct urn_flow_ack) +
+			       URN_FLOW_REFUSED_MAX * sizeof(struct urn_flow_refused) +
+			       sizeof(struct urn_flow_room) <=
 		       URN_FLOW_MTU_MIN,
 	       "an ack fits a packet");
 

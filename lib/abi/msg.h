@@ -33,12 +33,14 @@
 #include <stdatomic.h>
 
 enum {
-	URN_MSG_MAX = 1 << 20,          /* bytes of the largest message */
-	URN_MSG_ENTRY_MIN = 64,         /* bytes of the smallest entry of a ring, its header included */
+	/* Bytes of the largest message: 1 MiB, and room for a header of the program or of a
+	   library. */
+	URN_MSG_MAX = (1 << 20) + 4096,
+	URN_MSG_ENTRY_MIN = 64, /* bytes of the smallest entry of a ring, its header included */
 	URN_MSG_ENTRY_MAX = URN_MSG_MAX + 64, /* ... and of the largest */
-	URN_MSG_ENTRIES_MAX = 1 << 16,  /* entries of a ring */
-	URN_MSG_SETS_MAX = 1 << 16,     /* register sets of one adapter on one engine */
-	URN_MSG_ARENA_MAX = 1 << 28,    /* bytes of an arena */
+	URN_MSG_ENTRIES_MAX = 1 << 16,	      /* entries of a ring */
+	URN_MSG_SETS_MAX = 1 << 16,	      /* register sets of one adapter on one engine */
+	URN_MSG_ARENA_MAX = 1 << 28,	      /* bytes of an arena */
 };
 
 /*

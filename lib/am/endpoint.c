@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { URN_AM_PAYLOAD_MAX = URN_MSG_MAX - 96, URN_AM_QUEUE_MAX = 4096 };
+enum { URN_AM_PAYLOAD_MAX = 1 << 20, URN_AM_QUEUE_MAX = 4096 };
+_Static_assert(URN_AM_PAYLOAD_MAX + 96 <= URN_MSG_MAX, "room for the largest payload");
 _Static_assert(sizeof(struct urn_am_head) + URN_AM_ARGS * sizeof(uint64_t) <= 96,
 	       "room for a header");
 

@@ -13,7 +13,7 @@ LOST = ("--loss", "1")
 WRITE = ("write_bw",) + BIG
 RMA = ("rma_write_bw",) + BIG
 MERGED = 8 # packets that one reply answers, between one and all
-DIRECT_MOST = 4032 # bytes of a packet at a path MTU of 4096
+DIRECT_MOST = 4096 # bytes of a packet at a path MTU of 4096, on a port with room for the headers
 WAYS = ("direct", "pipelined", "tagged")
 PICTURE = "am_ways"
 

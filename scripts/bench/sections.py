@@ -243,7 +243,7 @@ def ways(urnic, runner, t, quick):
                    [Series(name, measure) for name, measure in am.ways(urnic, t).items()],
                    [Plot("gbps", "Bandwidth of RMA writes by size and way", "bytes a write", "Gb/s"),
                     Plot("us", "Time of one RMA write by size and way", "bytes a write", "us, p50")],
-                   "Direct holds all bytes in one packet, so that way ends at 4,032 bytes. am_ways.png has both plots, "
+                   "Direct holds all bytes in one packet, so that way ends at 4,096 bytes. am_ways.png has both plots, "
                    "when gnuplot is there.")
 
 

@@ -61,11 +61,11 @@ class Embedded(unittest.TestCase):
                     self.assertEqual(r["counters"]["rx_msg"], 2 * 1100)
 
     def test_sizes(self):
-        for size in ("1", "7", "8", "16", "4032", "4033", "100000", "1M"):
+        for size in ("1", "7", "8", "16", "4032", "4096", "4097", "100000", "1M"):
             for op in ("rma_write_bw", "rma_read_bw"):
                 with self.subTest(op + size):
                     self.measure(op, "--size", size, "--full-check", iters=40)
-        for size in ("8", "9", "4096", "100000", "1048480"):
+        for size in ("8", "9", "4096", "100000", "1M"):
             for op in AM:
                 with self.subTest(op + size):
                     self.measure(op, "--size", size, "--full-check", iters=20)
@@ -77,10 +77,10 @@ class Embedded(unittest.TestCase):
         """A way is the one that was asked for (AM-2 to AM-4, AM-8)."""
         for way in ("direct", "pipelined", "auto"):
             for op in ("rma_write_bw", "rma_read_bw"):
-                r = self.measure(op, "--rma", way, "--size", "4032", "--full-check")
+                r = self.measure(op, "--rma", way, "--size", "4096", "--full-check")
                 self.assertEqual((r["rma"], r["reply_every"] if op == "rma_write_bw" else ""),
                                  (way, "packet" if op == "rma_write_bw" else ""))
-        p = run("rma_write_bw", "--rma", "direct", "--size", "4033", "--idle", "pause")
+        p = run("rma_write_bw", "--rma", "direct", "--size", "4097", "--idle", "pause")
         self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1))
         self.assertIn("of way direct ended with bad-command", p.stderr)
 

@@ -501,7 +501,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_check(w.tp && w.am && w.mem && urn_mem_alloc_pd(w.mem, &w.pd) == 0);
 	w.tp->cfg.am = w.am;
 	w.tp->cfg.mem = w.mem;
-	w.tp->cfg.mtu = 1024;
+	w.tp->cfg.mtu = w.tp->cfg.flow_mtu = 1024;
 	w.tp->now = 1000000000;
 	urn_wheel_init(&w.tp->wheel, w.tp->now);
 	for (unsigned int i = 0; i < ENDS; i++)

@@ -137,6 +137,7 @@ open_node(struct flow_net *n, unsigned int i)
 		.pool = test_eal_pool(),
 		.gids = 1,
 		.mtu = 1024,
+		.flow_mtu = n->flow_mtu[i],
 		.icrc = true,
 		.max_qp = 64,
 		.work = n->work ? n->work : 4096,
@@ -285,7 +286,8 @@ sent_by(struct flow_net *n, struct rte_mbuf *m)
 	n->frames++;
 	if (n->watch)
 		n->watch(n->watch_ctx, m);
-	if (to >= n->nodes || n->cut || (n->lose_opcode && op == n->lose_opcode) || chance(n, n->lose)) {
+	if (to >= n->nodes || n->cut || (n->carries && m->data_len > n->carries) ||
+	    (n->lose_opcode && op == n->lose_opcode) || chance(n, n->lose)) {
 		rte_pktmbuf_free(m);
 		return;
 	}

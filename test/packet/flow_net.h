@@ -72,6 +72,9 @@ struct flow_net {
 	uint64_t delay;               /* ns that a frame takes */
 	struct urn_tp_share *owner; /* client whose messages flow_send_head() sends; NULL: nobody */
 	uint32_t work; /* packets in flight that a node has room for; 0: 4096; set before opening */
+	uint16_t flow_mtu[FLOW_NET_NODES]; /* bytes that each node's port carries behind the flow
+					      header; 0: the path MTU; set before opening */
+	uint32_t carries; /* bytes of the longest frame that the wire carries; 0: any */
 	void (*watch)(
 		void *ctx,
 		const struct rte_mbuf *m); /* a node sends a frame; NULL: nobody wants to know */

@@ -42,7 +42,7 @@ enum {
 
 /* Wishes for an endpoint. Zero is a value for every field. */
 struct urn_am_attr {
-	uint32_t payload;  /* bytes of the largest payload sent or received; at most 1 MiB less 96;
+	uint32_t payload;  /* bytes of the largest payload sent or received; at most 1 MiB;
 			      0: 4096 */
 	uint32_t queue;	   /* requests that wait for urn_am_progress(), made a power of two, at most
 			      4096; 0: 64 */

@@ -144,6 +144,7 @@ struct as_op {
 	uint32_t remote, local;	 /* offsets in the memories of `to` and `from`; valid with has_* */
 	uint32_t can;		 /* bits by enum urn_am_code: these codes would be true */
 	uint32_t chunk;		 /* bytes that are moved or not, as a whole */
+	uint32_t other[2];	 /* ... perhaps these instead, as node and network carry them */
 	uint64_t posted;	 /* ns */
 	uint64_t bytes;		 /* bytes by the event */
 	uint8_t *want;		 /* read: bytes that are to come; owner */
@@ -372,5 +373,12 @@ void as_sabotage_revoked(struct ms_world *w, struct as_end *e, unsigned int zone
 
 extern const struct ms_scenario as_scenarios[];
 extern const unsigned int as_scenario_count;
+
+/* Bytes of memory in a packet with so many bytes behind the flow header (AM-4). */
+static inline uint32_t
+as_chunk(uint32_t mtu)
+{
+	return RTE_MIN((mtu - 64) & ~7u, 4096u);
+}
 
 #endif

@@ -41,31 +41,46 @@ is_reached(const struct ms_world *w, const struct as_op *o, uint32_t off, uint32
 }
 
 /*
- * Look at the memory that an operation writes: each piece is new or old as a whole, and new only if
- * the target may be reached. Sets o->sure and o->perhaps.
+ * Look at pieces of the memory that an operation writes: each is new or old as a whole, and new
+ * only if the target may be reached. Sets o->sure and o->perhaps. returns: NULL; or why the pieces
+ * can't be of that length, and *bad: the piece
  */
-static void
-look_at(struct ms_world *w, struct as_op *o, const struct as_mem *m, uint32_t at)
+static const char *
+look_at_pieces(struct ms_world *w, struct as_op *o, const struct as_mem *m, uint32_t at,
+	       uint32_t chunk, uint32_t *bad)
 {
 	const uint8_t *bytes = bytes_of(w, o);
 
 	o->sure = o->perhaps = 0;
-	for (uint32_t i = 0; i < o->len; i += o->chunk) {
-		uint32_t n = RTE_MIN(o->chunk, o->len - i);
+	for (uint32_t i = 0; i < o->len; i += chunk) {
+		uint32_t n = RTE_MIN(chunk, o->len - i);
 		bool is_new = memcmp(m->at + at + i, bytes + i, n) == 0;
 		bool is_old = memcmp(m->at + at + i, m->was + at + i, n) == 0;
 
+		*bad = i;
 		if (!is_old && !is_reached(w, o, i, n))
-			ms_fail(w,
-				"operation %u changed bytes %u to %u of its range, which it may "
-				"not reach",
-				o->id, i, i + n);
+			return "changed bytes, which it may not reach";
 		if (!is_old && !is_new)
-			ms_fail(w, "operation %u: a packet of bytes %u to %u is torn", o->id, i,
-				i + n);
+			return "has a packet that is torn";
 		o->sure += is_new && !is_old ? n : 0;
 		o->perhaps += is_new && is_old ? n : 0;
 	}
+	return NULL;
+}
+
+/* The same with the lengths that packets may have had. */
+static void
+look_at(struct ms_world *w, struct as_op *o, const struct as_mem *m, uint32_t at)
+{
+	uint32_t bad, k;
+	const char *why = look_at_pieces(w, o, m, at, o->chunk, &bad);
+
+	for (unsigned int i = 0; why && i < RTE_DIM(o->other); i++)
+		if (!look_at_pieces(w, o, m, at, o->other[i], &k))
+			return;
+	if (why)
+		ms_fail(w, "operation %u %s: from byte %u of its range on, of packets of %u", o->id,
+			why, bad, o->chunk);
 }
 
 /* The target's memory cannot change any more by an operation. */
@@ -166,9 +181,9 @@ judge_target(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c
 									: AS_REACH_SOME;
 }
 
-/* True when the command makes no sense (abi/am.h). */
+/* True when the command of an end of a node makes no sense (abi/am.h). */
 static bool
-is_nonsense(const struct ms_world *w, const struct urn_abi_am_cmd *c)
+is_nonsense(const struct ms_world *w, uint32_t from, const struct urn_abi_am_cmd *c)
 {
 	static const uint8_t none[16];
 
@@ -178,7 +193,7 @@ is_nonsense(const struct ms_world *w, const struct urn_abi_am_cmd *c)
 		(c->op != URN_AM_WRITE || (c->way != URN_AM_AUTO && c->way != URN_AM_PIPELINED))) ||
 	       !c->len || c->len > URN_AM_LEN_MAX || c->qid >> 62 != 3 ||
 	       memcmp(c->node, none, 16) == 0 || c->remote > UINT64_MAX - (c->len - 1) ||
-	       (c->way == URN_AM_DIRECT && c->len > ((w->plan.mtu - 64) & ~7u));
+	       (c->way == URN_AM_DIRECT && c->len > as_chunk(ms_flow_mtu(w, from)));
 }
 
 /* True when an atomic operation makes no sense. */
@@ -200,17 +215,29 @@ is_astray(const struct ms_world *w, const struct as_op *o, const struct urn_abi_
 	return c->lkey != z->lkey[0] || c->local < first || c->local + c->len > last;
 }
 
+/* Bytes of a packet (AM-4): as many as the port of either node carries, or as the path MTU has
+ * while the flow knows no better. */
+static void
+expect_chunk(const struct ms_world *w, struct as_op *o)
+{
+	uint32_t less = o->every > 1 ? 8 : 0; /* the number of the transfer's bytes */
+	uint32_t to = o->node == AS_NONE ? 0 : (uint32_t)o->node;
+
+	o->chunk = as_chunk(ms_flow_mtu(w, w->as->end[o->from].node)) - less;
+	o->other[0] = as_chunk(ms_flow_mtu(w, to)) - less;
+	o->other[1] = as_chunk(w->plan.mtu) - less;
+}
+
 void
 as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c)
 {
-	bool fits = c->len <= RTE_MIN((w->plan.mtu - 64) & ~7u, 4096u);
+	uint32_t from = w->as->end[o->from].node;
+	bool fits = c->len <= as_chunk(ms_flow_mtu(w, from));
 
 	o->reach = AS_REACH_NONE;
 	o->can = 0;
-	o->chunk = RTE_MIN((w->plan.mtu - 64) & ~7u, 4096u); /* AM-4: MTU less the headers */
-	if (o->every > 1)
-		o->chunk -= 8; /* the number of the transfer's bytes */
-	if (is_nonsense(w, c) || (as_is_atomic(o) && is_atomic_nonsense(o, c)))
+	expect_chunk(w, o);
+	if (is_nonsense(w, from, c) || (as_is_atomic(o) && is_atomic_nonsense(o, c)))
 		o->can = BIT(URN_AM_BAD_COMMAND);
 	else if (as_is_atomic(o) && c->remote % c->len)
 		o->can = BIT(URN_AM_ALIGN);

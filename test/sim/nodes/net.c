@@ -241,7 +241,7 @@ nic_send(struct ms_node *n)
 		n->nic_free = RTE_MAX(w->now, n->nic_free) + bits * MS_S / w->plan.rate;
 		w->stats.frames++;
 		note_frame(n, m);
-		if (is_cut(n))
+		if (is_cut(n) || (w->plan.carries && m->pkt_len > w->plan.carries))
 			rte_pktmbuf_free(m);
 		else
 			urn_switch_input(n->sw, n->port, &m, 1, w->now);

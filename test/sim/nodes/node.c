@@ -49,6 +49,7 @@ make_config(struct ms_node *n, struct urn_tp_config *c)
 		.pool = w->pool,
 		.gids = 1,
 		.mtu = (uint16_t)w->plan.mtu,
+		.flow_mtu = (uint16_t)ms_flow_mtu(w, n->id),
 		.icrc = true,
 		.max_qp = 16,
 		.work = 4096,

@@ -40,6 +40,10 @@ enum {
 	MS_CROWD = 24, /* long messages that a node puts together at a time, from which on it may
 			  answer BUSY */
 	MS_MBUFS = 32767,
+	MS_PORT_MORE = 256, /* bytes that ports carry beyond the path MTU, fewer than these */
+	MS_FLOW_HEADERS =
+		74,	/* bytes of a frame that are not payload: up to the flow header, ICRC */
+	MS_ROOM = 2560, /* bytes of a packet of the pool: path MTU 2048, these, and room */
 	MS_WHY = 400,
 	MS_MORE = 32, /* figures of a load */
 };
@@ -90,6 +94,9 @@ struct ms_plan {
 			       box is preferred */
 	uint32_t messages;  /* to be sent, all together */
 	uint32_t mtu;	    /* bytes */
+	uint32_t flow_mtu[2]; /* bytes behind the flow header that ports of nodes with even and with
+				 odd numbers carry; 0: mtu */
+	uint32_t carries;     /* bytes of the longest frame that wires carry; 0: any */
 	uint64_t rate;	    /* bits a second of each wire */
 	double drop, dup, reorder; /* rates of each direction of a node's wire */
 	uint64_t delay, jitter;	   /* ns of a node's wire */
@@ -279,6 +286,14 @@ ms_upto(struct ms_world *w, uint64_t n)
 }
 
 struct ms_node *ms_any_node(struct ms_world *w);
+/* Bytes behind the flow header that a node's port carries. */
+static inline uint32_t
+ms_flow_mtu(const struct ms_world *w, uint32_t node)
+{
+	uint32_t mtu = w->plan.flow_mtu[node % 2];
+
+	return mtu ? mtu : w->plan.mtu;
+}
 
 /* ---- program.c */
 

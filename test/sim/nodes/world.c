@@ -30,7 +30,7 @@ ms_world_new(const struct ms_load *load)
 	w = calloc(1, sizeof(*w));
 	if (w)
 		w->pool = rte_pktmbuf_pool_create("msgsim", MS_MBUFS, 256, URN_PKT_PRIV,
-						  RTE_PKTMBUF_HEADROOM + 2304, SOCKET_ID_ANY);
+						  RTE_PKTMBUF_HEADROOM + MS_ROOM, SOCKET_ID_ANY);
 	if (!w || !w->pool) {
 		fprintf(stderr, "%s: no memory\n", load->program);
 		free(w);
@@ -96,6 +96,20 @@ name_node(struct ms_world *w, unsigned int i)
 	memcpy(n->gid + 10, (const uint8_t[]){0xff, 0xff, 10, 0, 0, (uint8_t)(i + 1)}, 6);
 }
 
+/* Ports of nodes carry more than the path MTU, not all of them the same, and the wires between
+ * perhaps no more than that. */
+static void
+plan_ports(struct ms_world *w)
+{
+	struct sim_rng r = sim_rng_of(w->seed, 3);
+	struct ms_plan *p = &w->plan;
+
+	for (unsigned int i = 0; i < 2; i++)
+		p->flow_mtu[i] = sim_one_in(&r, 3) ? 0 : p->mtu + 4 * sim_rnd(&r, MS_PORT_MORE / 4);
+	if (sim_one_in(&r, 6))
+		p->carries = p->mtu + MS_FLOW_HEADERS;
+}
+
 static void
 open_world(struct ms_world *w)
 {
@@ -103,6 +117,7 @@ open_world(struct ms_world *w)
 
 	memset(&w->plan, 0, sizeof(w->plan));
 	w->sc->make(&w->plan, &r);
+	plan_ports(w);
 	w->rng = sim_rng_of(w->seed, 2);
 	w->start = w->now = 1000 * MS_S;
 	w->starts = 0; /* epochs of a run are not those of the run before: a seed alone makes all

@@ -98,7 +98,7 @@ rig_setup(void **state)
 	}
 	rig.tp->cfg.am = rig.am;
 	rig.tp->cfg.mem = rig.urn_mem;
-	rig.tp->cfg.mtu = MTU;
+	rig.tp->cfg.mtu = rig.tp->cfg.flow_mtu = MTU;
 	rig.tp->now = 1000000000;
 	urn_wheel_init(&rig.tp->wheel, rig.tp->now);
 	for (unsigned int i = 0; i < ENDS; i++)

@@ -42,6 +42,43 @@ packets_come_in_any_order(void **state)
 	rig_expect(0, URN_AM_DONE, LEN);
 }
 
+/* AM-4: a packet has 4,096 bytes of memory where the port has room for them with their headers,
+ * also those of a write with one reply for several. */
+static void
+packets_have_whole_pages(void **state)
+{
+	static const struct {
+		uint16_t mtu;
+		uint32_t chunk, part;
+	} row[] = {
+		{1024, 960, 952},   {1420, 1352, 1344}, {4096, 4032, 4024}, {4159, 4088, 4080},
+		{4160, 4096, 4088}, {4168, 4096, 4096}, {4312, 4096, 4096}, {8900, 4096, 4096},
+	};
+	uint8_t node[16];
+
+	(void)state;
+	rig_gid(node, 9);
+	for (unsigned int i = 0; i < RTE_DIM(row); i++) {
+		rig.tp->cfg.flow_mtu = row[i].mtu;
+		assert_int_equal(urn_am_chunk(rig.tp), row[i].chunk);
+		assert_int_equal(urn_am_chunk_to(rig.tp, node, rig_qid(1), 0), row[i].chunk);
+		assert_int_equal(
+			urn_am_chunk_to(rig.tp, node, rig_qid(1), sizeof(struct urn_am_part_hdr)),
+			row[i].part);
+	}
+	rig.tp->cfg.flow_mtu = 4312;
+	fill(0, 8192 + 1);
+	rig_command(0, URN_AM_WRITE, 1, 0, 0, 8192 + 1);
+	assert_int_equal(rig.held_n, 3);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(rig_parsed(i).len, i == 2 ? 1 : 4096);
+		assert_int_equal(rig_deliver(i, 9), URN_MSG_DONE);
+	}
+	assert_memory_equal(rig.end[1].mem, rig.end[0].mem, 8192 + 1);
+	rig_run();
+	rig_expect(0, URN_AM_DONE, 8192 + 1);
+}
+
 /* AM-4: so are the replies of a read; the event comes after the last. */
 static void
 replies_come_in_any_order(void **state)
@@ -390,6 +427,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
 		T(packets_come_in_any_order),
+		T(packets_have_whole_pages),
 		T(replies_come_in_any_order),
 		T(a_reply_overtakes_the_acknowledgement),
 		T(replies_share_a_message),

@@ -491,9 +491,9 @@ endpoints(void **state)
 		"rma_write_bw --rma fast",
 		"am_rate --rma direct",
 		"am_rate --size 7",
-		"am_payload --size 1048481",
 		"am_rate --depth 4097",
-		"am_payload --size 1048480 --depth 1000",
+		"am_payload --size 1M --depth 1000",
+		"am_payload --size 1048577",
 		"am_lat --depth 2",
 		"write_bw --rma direct",
 		"write_send_bw --size 0",
@@ -519,7 +519,7 @@ endpoints(void **state)
 	assert_int_equal(o.depth, 64);
 	assert_int_equal(parse("am_payload"), PERF_RUN);
 	assert_int_equal(o.size, 4096);
-	assert_int_equal(parse("am_payload --size 1048480"), PERF_RUN);
+	assert_int_equal(parse("am_payload --size 1M"), PERF_RUN);
 	assert_int_equal(o.depth, 4);
 	assert_int_equal(parse("am_lat"), PERF_RUN);
 	assert_int_equal(o.depth, 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/pmd_glue/harness.h"
 #include "pmd_glue/family.h"
+#include "pmd_glue/mtu.h"
 #include "pmd_glue/pool.h"
 
 #include <stdio.h>
@@ -150,13 +151,33 @@ CHILD_TEST(grants)
 CHILD_TEST(stops)
 CHILD_TEST(exits_open)
 
+/* Lengths that fit an Ethernet MTU: 4 KiB with all headers of an active message in one packet,
+ * where the port carries that; no more than a path MTU that was asked for. */
+static void
+test_lengths(void **state)
+{
+	static const uint16_t row[][4] = {
+		/* MTU, path MTU of the port, path MTU in use, flow */
+		{1500, 1024, 1024, 1420}, {1500, 1024, 512, 512},   {4200, 4096, 4096, 4120},
+		{4392, 4096, 4096, 4312}, {4392, 4096, 1024, 1024}, {4187, 2048, 2048, 4104},
+		{348, 256, 256, 268},
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < RTE_DIM(row); i++) {
+		assert_int_equal(urn_port_roce_mtu(row[i][0]), row[i][1]);
+		assert_int_equal(urn_port_flow_mtu(row[i][0], row[i][2]), row[i][3]);
+	}
+	assert_int_equal(urn_port_roce_mtu(347), 0);
+	assert_true(URN_PORT_MTU_MAX >= 4096 + 24 + 64 + 32 + URN_PORT_FLOW_HEADERS);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_grants),
-		cmocka_unit_test(test_stops),
+		cmocka_unit_test(test_errors),	   cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_grants),	   cmocka_unit_test(test_stops),
 		cmocka_unit_test(test_exits_open),
 	};
 
