@@ -415,9 +415,21 @@ static void
 open_world(struct world *w)
 {
 	struct urn_memx_config x = {.pending = 64};
-	struct urn_tp_config c = {.pool = test_eal_pool(), .gids = 1, .mtu = 1024, .flow_mtu = 1300, .max_qp = 8, .work = 512, .window = 256,
-		.kept = 16, .rto_floor = 1000000, .line = 1250000000, .neigh = neigh, .neigh_ctx = w, .ah = no_ah,
-		.flow_user = &urn_msg_flow_user, .flow_epoch = 1700000000};
+	struct urn_tp_config c = {.pool = test_eal_pool(),
+				  .gids = 1,
+				  .mtu = 1024,
+				  .flow_mtu = 1300,
+				  .max_qp = 8,
+				  .work = 512,
+				  .window = 256,
+				  .kept = 16,
+				  .rto_floor = 1000000,
+				  .line = 1250000000,
+				  .neigh = neigh,
+				  .neigh_ctx = w,
+				  .ah = no_ah,
+				  .flow_user = &urn_msg_flow_user,
+				  .flow_epoch = 1700000000};
 
 	memset(w, 0, sizeof(*w));
 	w->now = 100000000000ull;
