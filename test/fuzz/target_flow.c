@@ -303,20 +303,25 @@ put_ack(struct world *w, struct fuzz_in *in, uint8_t how, struct urn_flow_hdr *h
 {
 	struct urn_flow_ack *a = (struct urn_flow_ack *)(h + 1);
 	struct urn_flow_refused *r = (struct urn_flow_refused *)(a + 1);
+	struct urn_flow_room room = {0};
 	uint32_t first = how & 1 ? w->psn + 1 : w->una;
 
 	memset(a, 0, sizeof(*a));
 	h->epoch = w->epoch;
 	h->start = rte_cpu_to_be_32(1600000000 + (how >> 6));
 	h->psn = rte_cpu_to_be_32((first + (how & 2 ? fuzz_u8(in) : 0)) & URN_PSN_MASK);
-	a->flags = how >> 2 & 3;
+	a->flags = (uint8_t)((how >> 2 & 3) | (how & 128 ? URN_FLOW_ACK_ROOM : 0));
 	a->refused = how & 16 ? 1 : 0;
 	a->age = how & 64 ? UINT16_MAX : 0; /* the node is older than the flow, or not */
 	for (unsigned int i = 0; i < 4; i++)
 		a->bitmap[fuzz_u8(in) % sizeof(a->bitmap)] = fuzz_u8(in);
 	memset(r, fuzz_u8(in), sizeof(*r));
 	r->psn = rte_cpu_to_be_32(how & 32 ? w->psn : w->una);
-	return (uint32_t)(sizeof(*a) + a->refused * sizeof(*r));
+	if (!(how & 128))
+		return (uint32_t)(sizeof(*a) + a->refused * sizeof(*r));
+	room.mtu = fuzz_u16(in);
+	memcpy(r + a->refused, &room, sizeof(room));
+	return (uint32_t)(sizeof(*a) + a->refused * sizeof(*r) + sizeof(room));
 }
 
 static void
@@ -410,9 +415,21 @@ static void
 open_world(struct world *w)
 {
 	struct urn_memx_config x = {.pending = 64};
-	struct urn_tp_config c = {.pool = test_eal_pool(), .gids = 1, .mtu = 1024, .max_qp = 8, .work = 512, .window = 256,
-		.kept = 16, .rto_floor = 1000000, .line = 1250000000, .neigh = neigh, .neigh_ctx = w, .ah = no_ah,
-		.flow_user = &urn_msg_flow_user, .flow_epoch = 1700000000};
+	struct urn_tp_config c = {.pool = test_eal_pool(),
+				  .gids = 1,
+				  .mtu = 1024,
+				  .flow_mtu = 1300,
+				  .max_qp = 8,
+				  .work = 512,
+				  .window = 256,
+				  .kept = 16,
+				  .rto_floor = 1000000,
+				  .line = 1250000000,
+				  .neigh = neigh,
+				  .neigh_ctx = w,
+				  .ah = no_ah,
+				  .flow_user = &urn_msg_flow_user,
+				  .flow_epoch = 1700000000};
 
 	memset(w, 0, sizeof(*w));
 	w->now = 100000000000ull;
