@@ -190,7 +190,8 @@ has_place(const struct urn_flows *fl, const struct urn_flow *f)
 {
 	const struct urn_flow_maker *k = &fl->maker[f->maker - 1];
 
-	return !urn_flow_is_unanswered(f) && fl->rests < fl->rests_max && k->rests < fl->rests_max - fl->rests;
+	return !urn_flow_is_unanswered(f) && fl->rests < fl->rests_max &&
+	       k->rests < fl->rests_max - fl->rests;
 }
 
 bool

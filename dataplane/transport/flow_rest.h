@@ -64,8 +64,9 @@ void urn_flow_unmake(struct urn_flows *fl, struct urn_flow *f);
  * was not at rest. returns: false: it is at rest, and there is no room for it now (counted)
  */
 bool urn_flow_restore(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, struct urn_flow **f);
-/* A flow of a maker goes to rest, and is no more, if nothing is under way. A flow that knows nothing is
- * forgotten, and so is one without a place by which nothing came. returns: false: it stays
+/* A flow of a maker goes to rest, and is no more, if nothing is under way. A flow that knows
+ * nothing is forgotten, and so is one without a place by which nothing came. returns: false: it
+ * stays
  */
 bool urn_flow_rest(struct urn_tp *tp, struct urn_flow *f);
 
