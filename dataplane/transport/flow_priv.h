@@ -40,10 +40,6 @@ enum {
 	URN_FLOWS_DOUBTED = 2048, /* flows with URN_FLOWF_DOUBTED; beyond, senders are asked */
 	URN_FLOWS_OWNER = 4096,	  /* flows that messages of a maker made; beyond half of them, idle
 				     ones go to rest early */
-	URN_FLOWS_RESTS = 2 * URN_FLOWS_MAX, /* flows at rest of an engine and adapter: a maker that
-						is alone may have half of them */
-	URN_FLOW_RESTS_LOOK = 16, /* flows of a maker that are looked at for one that may rest */
-	URN_FLOW_RESTS_DUE = 64,  /* flows at rest that are forgotten at a time */
 	URN_FLOW_MAKERS = 4096,	  /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_STRAND_BUCKETS = 16384,
@@ -409,6 +405,14 @@ urn_flow_strand_has_new(const struct urn_flow_strand *l)
 {
 	return l->shorts.head || l->active || l->longs.head ||
 	       (unlikely(l->gone) && l->flow->gone_n);
+}
+
+/* True when the node accepted nothing of this life of the sending end and sent nothing: the flow
+ * knows nothing. */
+static inline bool
+urn_flow_is_unanswered(const struct urn_flow *f)
+{
+	return !f->tx_start && !f->rx_epoch;
 }
 
 /* True when messages of a failure are to be answered in the turns of a strand. */

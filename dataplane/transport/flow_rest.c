@@ -184,11 +184,14 @@ make_rest(const struct urn_tp *tp, const struct urn_flow *f)
 	return r;
 }
 
-/* True when one more flow of a maker may rest. */
+/* True when a flow knows something, and one more flow of its maker may rest. */
 static bool
-has_place(const struct urn_flows *fl, const struct urn_flow_maker *k)
+has_place(const struct urn_flows *fl, const struct urn_flow *f)
 {
-	return fl->rests < fl->rests_max && k->rests < fl->rests_max - fl->rests;
+	const struct urn_flow_maker *k = &fl->maker[f->maker - 1];
+
+	return !urn_flow_is_unanswered(f) && fl->rests < fl->rests_max &&
+	       k->rests < fl->rests_max - fl->rests;
 }
 
 bool
@@ -199,7 +202,7 @@ urn_flow_rest(struct urn_tp *tp, struct urn_flow *f)
 
 	if (!may_rest(fl, f))
 		return false;
-	r = has_place(fl, &fl->maker[f->maker - 1]) ? make_rest(tp, f) : NULL;
+	r = has_place(fl, f) ? make_rest(tp, f) : NULL;
 	if (r) {
 		/* All that is counted or owned goes with r. */
 		f->flags &= (uint16_t)~URN_FLOWF_DOUBTED;

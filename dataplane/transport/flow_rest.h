@@ -20,6 +20,13 @@
 
 #include "transport/flow_priv.h"
 
+enum {
+	URN_FLOWS_RESTS = 2 * URN_FLOWS_MAX, /* flows at rest of an engine and adapter: a maker that
+						is alone may have half of them */
+	URN_FLOW_RESTS_LOOK = 16, /* flows of a maker that are looked at for one that may rest */
+	URN_FLOW_RESTS_DUE = 64,  /* flows at rest that are forgotten at a time */
+};
+
 /* A flow at rest. No packet of the sending end is under way. */
 struct urn_flow_rest {
 	struct urn_flow_rest *hash_next;    /* in its bucket */
@@ -57,7 +64,9 @@ void urn_flow_unmake(struct urn_flows *fl, struct urn_flow *f);
  * was not at rest. returns: false: it is at rest, and there is no room for it now (counted)
  */
 bool urn_flow_restore(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, struct urn_flow **f);
-/* A flow of a maker goes to rest, and is no more, if nothing is under way. returns: false: it stays
+/* A flow of a maker goes to rest, and is no more, if nothing is under way. A flow that knows
+ * nothing is forgotten, and so is one without a place by which nothing came. returns: false: it
+ * stays
  */
 bool urn_flow_rest(struct urn_tp *tp, struct urn_flow *f);
 

@@ -29,14 +29,6 @@ urn_flow_arm(struct urn_tp *tp, struct urn_flow *f)
 	look_later(tp, f);
 }
 
-/* True when the node accepted nothing of this life of the sending end and sent nothing: the flow
- * knows nothing. */
-static bool
-is_unanswered(const struct urn_flow *f)
-{
-	return !f->tx_start && !f->rx_epoch;
-}
-
 /* True when an idle flow is to rest early, because its maker has many: a client may name many nodes
  * in a row. */
 static bool
@@ -51,7 +43,7 @@ urn_flow_age(struct urn_tp *tp, struct urn_flow *f)
 	uint64_t ns = is_crowded(tp, f) ? URN_FLOW_CROWD_NS : URN_FLOW_RENEW_NS;
 
 	urn_wheel_start(&tp->wheel, &f->tx.timer,
-			tp->now + (is_unanswered(f) ? URN_FLOW_NOBODY_NS : ns));
+			tp->now + (urn_flow_is_unanswered(f) ? URN_FLOW_NOBODY_NS : ns));
 }
 
 /* True when no packet went either way for so long, ns. */
@@ -65,7 +57,7 @@ was_idle(const struct urn_tp *tp, const struct urn_flow *f, uint64_t ns)
 static void
 idle(struct urn_tp *tp, struct urn_flow *f)
 {
-	if (is_unanswered(f) || was_idle(tp, f, URN_FLOW_AGE_NS)) {
+	if (urn_flow_is_unanswered(f) || was_idle(tp, f, URN_FLOW_AGE_NS)) {
 		urn_flow_free(tp, f);
 		return;
 	}

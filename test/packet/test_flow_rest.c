@@ -317,6 +317,10 @@ busy_flows_stay(void **state)
 	flow_net_until(n, &s[0], 5000 * MS);
 	flow_net_until(n, &s[1], 5000 * MS);
 	assert_int_equal(s[0].code, URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE);
+	/* Flows that know nothing take no place. */
+	far->deaf = far->answers = false;
+	assert_int_equal(far_send(far, 12, &client), URN_MSG_PENDING);
+	assert_int_equal(n->node[0].tp->flows->rests, 3);
 	far_data(n, 1, 0); /* came before */
 	far_data(n, 1, 1);
 	flow_net_run(n, 5 * FLOW_NET_STEP);
