@@ -39,11 +39,11 @@ set_class(struct probe *p, unsigned int q, uint8_t class)
 
 	probe_use(p, q);
 	probe_state(p, URN_QPS_RESET);
-	for (uint8_t s = URN_QPS_INIT; s <= URN_QPS_RTS; s++) {
+	for (unsigned int s = URN_QPS_INIT; s <= URN_QPS_RTS; s++) {
 		probe_attributes(p, &a);
-		a.state = s;
+		a.state = (uint8_t)s;
 		a.av.traffic_class = class;
-		assert_int_equal(probe_modify(p, bare_qp_mask(p->cfg.type, s) | URN_QPM_STATE, &a),
+		assert_int_equal(probe_modify(p, bare_qp_mask(p->cfg.type, (uint8_t)s) | URN_QPM_STATE, &a),
 				 0);
 	}
 }
