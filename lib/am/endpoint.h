@@ -30,8 +30,10 @@ enum {
 	URN_AM_MAGIC = 0xa3, /* first byte of a message */
 	URN_AM_REQUESTS_MAX = 4096,
 	URN_AM_SLOT_BITS = 12, /* low bits of a request's number */
-	URN_AM_IDLE_CALLS =
-		64, /* calls with nothing under way, from one look at the clock to the next */
+	/* Calls of urn_am_progress() from one look at the clock to the next: with nothing under
+	 * way, and with something. A program that sleeps has the look after each sleep. */
+	URN_AM_IDLE_CALLS = 64,
+	URN_AM_BUSY_CALLS = 16,
 	URN_AM_RETRY_US = 1000,
 	URN_AM_REQUEST_TRIES = 10000, /* while the target's queue is full: 10 s */
 	URN_AM_REPLY_TRIES = 100,     /* an honest requester has room */
@@ -169,7 +171,7 @@ struct urn_am_endpoint {
 	uint32_t pending;	    /* slots in use */
 	uint64_t serial;	    /* serial number of the last request; starts anywhere */
 	uint64_t look_at;	    /* ns: when requests that wait too long are looked for */
-	uint32_t idle;		    /* calls of urn_am_progress() with nothing under way; wraps */
+	uint32_t unlooked;	    /* calls of urn_am_progress() since the clock was read */
 	enum urn_am_inside inside;
 	/* The request whose handler runs. */
 	uint64_t token;		  /* token of the last request that was handled */
@@ -236,11 +238,14 @@ int urn_rma_check_n(const struct urn_am_endpoint *ep, uint32_t n);
 int urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *w,
 		  struct urn_am_batch *b);
 /*
- * Add a command. *c: target, key, flags and id are set here; word: operands of an atomic operation;
- * NULL: none; old: where the value goes; NULL: nowhere
+ * Add a command. word: operands of an atomic operation; NULL: none; len: bytes; old: where the
+ * value goes; NULL: nowhere
+ *
+ * returns: the command, in the client's area; the caller sets op, way, remote, local and lkey, and
+ * `every` when that is not 0
  */
-void urn_rma_add(struct urn_am_batch *b, struct urn_abi_am_cmd *c,
-		 const struct urn_abi_am_operand *word, uint64_t *old);
+struct urn_abi_am_cmd *urn_rma_add(struct urn_am_batch *b, const struct urn_abi_am_operand *word,
+				   uint32_t len, uint64_t *old);
 /* All commands have been added: the dataplane takes them. */
 void urn_rma_go(const struct urn_am_batch *b);
 /* A completion ended: those who wait for it are told (flush.c). */
