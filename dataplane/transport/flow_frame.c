@@ -5,12 +5,30 @@
 #include "memory/copy.h"
 
 void
+urn_flow_emit_last(struct urn_tp *tp)
+{
+	struct rte_mbuf *m = tp->flow_emit;
+
+	if (!m)
+		return;
+	tp->flow_emit = NULL;
+	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES,
+		       tp->flow_emit_ipv6, tp->cfg.icrc);
+}
+
+/*
+ * A frame waits for its ICRC until the next one has been written, at most to the turn's end. Bytes
+ * that were just written to lines of another core's cache are on their way there, and the ICRC
+ * would wait for them.
+ */
+void
 urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop)
 {
 	struct rte_mbuf *m = d->m;
 
-	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES, d->ipv6,
-		       tp->cfg.icrc);
+	urn_flow_emit_last(tp);
+	tp->flow_emit = m;
+	tp->flow_emit_ipv6 = d->ipv6;
 	if (loop) {
 		URN_COUNT(tp, LOOPBACK);
 		m->ol_flags |= tp->flows->looped;
@@ -194,13 +212,13 @@ make_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool agai
 		if (unlikely(!d))
 			return NULL;
 		h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
+		h->epoch = rte_cpu_to_be_64(f->tx_epoch);
+		h->start = rte_cpu_to_be_32(start_or_age(tp, f));
+		h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
 		if (likely(put_payload(tp, w, (uint8_t *)(h + 1), again, gone)))
 			break;
 		urn_tp_unframe(tp, d);
 	} while (true);
-	h->epoch = rte_cpu_to_be_64(f->tx_epoch);
-	h->start = rte_cpu_to_be_32(start_or_age(tp, f));
-	h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
 	return d;
 }
 
