@@ -260,11 +260,25 @@ kind_of(uint8_t op, bool reply)
 	return reply ? URN_AM_K_ATOMIC_REPLY : URN_AM_K_ATOMIC;
 }
 
-/* Write a packet's message; a write's bytes are gathered by the flow. */
+/* Write the message of a packet with bytes of a write, which has a tag or a reply to each packet. */
 static void
-write_message(struct urn_am_out *o)
+write_bytes(struct urn_am_out *o, const struct urn_am_oper *op)
 {
-	const struct urn_am_oper *op = &o->ep->oper[o->op];
+	const struct urn_abi_am_cmd *c = &op->cmd;
+
+	if (op->tag)
+		urn_am_put_hdr(o->buf, URN_AM_K_TAG_DATA, 0, o->len, op->tag, o->off, c->qid);
+	else
+		urn_am_put_hdr(o->buf, URN_AM_K_WRITE, 0, o->len, o->tag, c->remote + o->off,
+			       c->key);
+	o->msg.len = (uint32_t)sizeof(struct urn_am_hdr) + o->len;
+	urn_am_out_from(o, URN_AM_FROM_LOCAL, c->local + o->off, c->lkey);
+}
+
+/* Write the message of another packet: a request, a part, or an atomic operation. */
+static void
+write_other(struct urn_am_out *o, const struct urn_am_oper *op)
+{
 	const struct urn_abi_am_cmd *c = &op->cmd;
 	uint8_t *data = o->buf + sizeof(struct urn_am_hdr);
 	struct urn_am_msg m = {
@@ -282,6 +296,19 @@ write_message(struct urn_am_out *o)
 		urn_am_out_from(o, URN_AM_FROM_LOCAL, c->local + o->off, c->lkey);
 	else if (urn_am_op_is_atomic(c->op))
 		urn_am_atomic_write(op, data);
+}
+
+/* Write a packet's message; a write's bytes are gathered by the flow. */
+static void
+write_message(struct urn_am_out *o)
+{
+	const struct urn_am_oper *op = &o->ep->oper[o->op];
+
+	if (likely(op->cmd.op == URN_AM_WRITE && o->len &&
+		   (!op->tag || op->way == URN_AM_TAGGED)))
+		write_bytes(o, op);
+	else
+		write_other(o, op);
 }
 
 /* Give a packet to a flow. returns: false: no flow has room now, and the packet is queued */
