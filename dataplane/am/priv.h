@@ -151,6 +151,8 @@ struct urn_am_ep {
 	int channel_fd;		      /* -1: none; the same for its life */
 	uint32_t channel;	      /* control's; the same for its life */
 	uint64_t cookie;	      /* the same for its life */
+	uint32_t pipelined_from,
+		tagged_from; /* like those of struct urn_am; 0: those; the same for its life */
 	uint8_t told;		      /* enum urn_am_told */
 	TAILQ_ENTRY(urn_am_ep) tell;  /* in a list of struct urn_am; valid unless told is NO */
 	LIST_HEAD(, urn_am_transfer) transfers; /* transfers of peers (tagged.h) */
@@ -176,7 +178,8 @@ struct urn_am {
 	uint32_t generation;	/* start of the generations, from the seed */
 	uint32_t engine;	/* index */
 	bool unregistered;	/* memory may be reached without a key */
-	uint32_t tagged_from;	/* bytes from which AUTO is tagged, unless one packet holds them */
+	/* Bytes from which AUTO is pipelined (0: one packet does not hold them), and tagged. */
+	uint32_t pipelined_from, tagged_from;
 	struct urn_am_tagged *tagged; /* transfers of peers; owner */
 	uint64_t seed;		/* seed of the hash of nodes */
 	uint64_t tags;		/* number of the next packet */
