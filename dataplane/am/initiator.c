@@ -393,20 +393,29 @@ is_fenced(const struct urn_tp *tp, const struct urn_am_ep *ep)
 	return false;
 }
 
+/* Share of a turn that the next packet of an operation takes, of URN_AM_FRAMES * URN_AM_SHORTS. */
+static int
+share_of(const struct urn_abi_am_cmd *c)
+{
+	return c->op == URN_AM_WRITE && c->len <= URN_AM_SHORT ? 1 : URN_AM_SHORTS;
+}
+
 bool
 urn_am_serve(struct urn_tp *tp, struct urn_source *src)
 {
 	struct urn_am_ep *ep = urn_am_ep_of(src);
+	int left = URN_AM_FRAMES * URN_AM_SHORTS;
 
 	if (ep->queued && tp->now < ep->retry_at)
 		return false; /* until the timer is due */
 	if (ep->queued && !send_queued(tp, ep))
 		return again(tp, src);
-	for (unsigned int budget = URN_AM_FRAMES; budget; budget--) {
+	while (left > 0) {
 		struct urn_am_out *o;
 
 		if (ep->current == URN_AM_NIL && !take_command(tp, ep))
 			return false;
+		left -= share_of(&ep->oper[ep->current].cmd);
 		if (is_fenced(tp, ep))
 			return false;			    /* until those before have ended */
 		if (unlikely(ep->oper[ep->current].code)) { /* refused: nothing was sent */

@@ -19,7 +19,10 @@ enum {
 	URN_AM_REPLIES = 4096, /* replies of the engine that were not delivered yet */
 	URN_AM_NODES = 64,     /* buckets of nodes, for the bound of their replies */
 	URN_AM_NODE_REPLIES = 512,	     /* replies to the nodes of a bucket */
-	URN_AM_FRAMES = 16,		     /* packets of an endpoint in a turn */
+	URN_AM_FRAMES = 16,		     /* packets of an endpoint in a turn ... */
+	URN_AM_SHORT = 256, /* ... where URN_AM_SHORTS writes of so many bytes count as one: they
+			       share the flow's packets */
+	URN_AM_SHORTS = 4,
 	URN_AM_PIECES = 4,		     /* pieces of memory that one packet may touch */
 	URN_AM_HEAD_MAX = URN_AM_MORE_BYTES, /* bytes of a message that need not lie in memory */
 };
