@@ -30,10 +30,8 @@ enum {
 	URN_AM_MAGIC = 0xa3, /* first byte of a message */
 	URN_AM_REQUESTS_MAX = 4096,
 	URN_AM_SLOT_BITS = 12, /* low bits of a request's number */
-	/* Calls of urn_am_progress() from one look at the clock to the next: with nothing under
-	 * way, and with something. A program that sleeps has the look after each sleep. */
-	URN_AM_IDLE_CALLS = 64,
-	URN_AM_BUSY_CALLS = 16,
+	URN_AM_IDLE_CALLS =
+		64, /* calls with nothing under way, from one look at the clock to the next */
 	URN_AM_RETRY_US = 1000,
 	URN_AM_REQUEST_TRIES = 10000, /* while the target's queue is full: 10 s */
 	URN_AM_REPLY_TRIES = 100,     /* an honest requester has room */
@@ -171,7 +169,7 @@ struct urn_am_endpoint {
 	uint32_t pending;	    /* slots in use */
 	uint64_t serial;	    /* serial number of the last request; starts anywhere */
 	uint64_t look_at;	    /* ns: when requests that wait too long are looked for */
-	uint32_t unlooked;	    /* calls of urn_am_progress() since the clock was read */
+	uint32_t idle;		    /* calls of urn_am_progress() with nothing under way; wraps */
 	enum urn_am_inside inside;
 	/* The request whose handler runs. */
 	uint64_t token;		  /* token of the last request that was handled */

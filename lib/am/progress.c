@@ -182,21 +182,15 @@ urn_am_fail_late(struct urn_am_endpoint *ep, uint64_t now)
 	return n;
 }
 
-/*
- * Look now and then at requests and at the dataplane. The clock costs as much as a short write, so
- * not each call reads it. returns: number of requests that failed
- */
+/* Look now and then at requests and at the dataplane. returns: number of requests that failed */
 static unsigned int
 urn_am_look_late(struct urn_am_endpoint *ep)
 {
-	/* An endpoint that only serves is to know of a dataplane that died, too. */
-	uint32_t calls = ep->pending == 0 && ep->commands == 0 ? URN_AM_IDLE_CALLS
-							       : URN_AM_BUSY_CALLS;
 	uint64_t now;
 
-	if (++ep->unlooked < calls)
+	/* An endpoint that only serves is to know of a dataplane that died, too. */
+	if (ep->pending == 0 && ep->commands == 0 && ++ep->idle % URN_AM_IDLE_CALLS != 0)
 		return 0;
-	ep->unlooked = 0;
 	now = urn_clock_ns();
 	if (now < ep->look_at)
 		return 0;

@@ -92,7 +92,6 @@ urn_am_drain(struct urn_am_endpoint *ep)
 	if (!ep->armed)
 		return true;
 	ep->armed = false;
-	ep->unlooked = URN_AM_IDLE_CALLS; /* the sleep may have been long */
 	urn_msg_set_disarm(&ep->requests);
 	urn_msg_set_disarm(&ep->replies);
 	err = urn_am_drain_ring(ep);
