@@ -260,7 +260,8 @@ kind_of(uint8_t op, bool reply)
 	return reply ? URN_AM_K_ATOMIC_REPLY : URN_AM_K_ATOMIC;
 }
 
-/* Write the message of a packet with bytes of a write, which has a tag or a reply to each packet. */
+/* Write the message of a packet with bytes of a write, which has a tag or a reply to each packet.
+ */
 static void
 write_bytes(struct urn_am_out *o, const struct urn_am_oper *op)
 {
@@ -304,8 +305,7 @@ write_message(struct urn_am_out *o)
 {
 	const struct urn_am_oper *op = &o->ep->oper[o->op];
 
-	if (likely(op->cmd.op == URN_AM_WRITE && o->len &&
-		   (!op->tag || op->way == URN_AM_TAGGED)))
+	if (likely(op->cmd.op == URN_AM_WRITE && o->len && (!op->tag || op->way == URN_AM_TAGGED)))
 		write_bytes(o, op);
 	else
 		write_other(o, op);

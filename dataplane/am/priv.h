@@ -18,8 +18,8 @@ enum {
 	URN_AM_OUTS = 16384,   /* ... of all endpoints of the engine */
 	URN_AM_REPLIES = 4096, /* replies of the engine that were not delivered yet */
 	URN_AM_NODES = 64,     /* buckets of nodes, for the bound of their replies */
-	URN_AM_NODE_REPLIES = 512,	     /* replies to the nodes of a bucket */
-	URN_AM_FRAMES = 16,		     /* packets of an endpoint in a turn ... */
+	URN_AM_NODE_REPLIES = 512, /* replies to the nodes of a bucket */
+	URN_AM_FRAMES = 16,	   /* packets of an endpoint in a turn ... */
 	URN_AM_SHORT = 256, /* ... where URN_AM_SHORTS writes of so many bytes count as one: they
 			       share the flow's packets */
 	URN_AM_SHORTS = 4,

@@ -239,7 +239,7 @@ answer_gone(struct urn_tp *tp, struct urn_flow_msg *gone)
 
 /*
  * Fetch the lines of the next frame for writing, as many as this one has: the core that received
- * the buffer last has them. They come while the ICRC of the frame before is computed.
+ * the buffer last has them. The fetch runs while the ICRC of the frame before is computed.
  */
 static void
 fetch_next(const struct urn_tp *tp, uint32_t payload)

@@ -242,8 +242,7 @@ urn_am_take_events(struct urn_am_endpoint *ep)
 	if (n > URN_AM_BATCH) /* also a number of the dataplane that makes no sense */
 		n = URN_AM_BATCH;
 	for (i = 0; i < n; i++) {
-		struct urn_abi_am_event e =
-			urn_am_events(ep->regs, entries)[read & (entries - 1)];
+		struct urn_abi_am_event e = urn_am_events(ep->regs, entries)[read & (entries - 1)];
 
 		/* Release: the engine writes the slot anew only after our read. */
 		atomic_store_explicit(&ep->regs->client.events, ++read, memory_order_release);
