@@ -3,7 +3,8 @@
  * Measurements of remote memory access and of active messages, by lib/am: an endpoint on each of
  * two nodes.
  *
- *   rma_...   A issues operations on memory of B's endpoint; B's program sleeps
+ *   rma_...   A issues operations on memory of B's endpoint, in chains with one completion, as
+ *             write_bw does; B's program sleeps
  *   am_...    A sends requests, B's handler checks and answers them
  *
  * Operations and requests end in any order. Each has a number, from 1 on, and is retired in the
@@ -20,7 +21,8 @@
 /* A message under way, in the slot of its number. */
 struct am_slot {
 	struct am_end *end; /* owner of the slot */
-	uint64_t at;	    /* TSC when the message was issued */
+	uint64_t at;	    /* TSC when the message was issued; valid in the first of a chain */
+	uint32_t count;	    /* messages of the chain that begins here; likewise */
 	bool ended;	    /* but not yet retired */
 };
 
@@ -42,7 +44,7 @@ struct am_end {
 /* Handlers of active messages. */
 enum { AM_SERVE = 1, AM_ANSWERED = 2 };
 
-/* The TSC is read, and messages of one step are at most so many. */
+/* Messages of one step at most; not less than perf_opts.chain. */
 enum { AM_BATCH = 32 };
 
 /* Register handlers with a made endpoint. */

@@ -49,8 +49,8 @@ perf_am_defaults(struct perf_opts *o, const struct perf_am_given *g)
 	if (perf_op_is_am(o->op) && !perf_op_is_lat(o->op) && !g->depth)
 		o->depth = default_requests(o->size);
 	o->qps = 1;
-	/* One at a time is posted; so many of remote memory share a check of a write. */
-	if (perf_op_is_am(o->op))
+	/* A vectored operation does not say how often its writes are replied to. */
+	if (perf_op_is_am(o->op) || o->every)
 		o->chain = 1;
 }
 

@@ -47,29 +47,31 @@ retire(struct am_end *e, uint64_t now)
 		meter_count(s->meter, q->done - before, now);
 }
 
-/* A message ended well. */
+/* The messages of a slot ended well. */
 static void
 ended(struct am_slot *slot)
 {
 	struct am_end *e = slot->end;
 	struct side *s = &e->side;
+	uint32_t first = (uint32_t)(slot - e->slot), mask = s->l->src_slots - 1;
 	uint64_t now = rte_rdtsc(), took = now - slot->at;
 
 	meter_latency(s->meter, perf_op_is_pingpong(s->o->op) ? took / 2 : took);
-	slot->ended = true;
+	for (uint32_t i = 0; i < slot->count; i++)
+		e->slot[(first + i) & mask].ended = true;
 	retire(e, now);
 }
 
-/* An operation ended. */
+/* The operations of a chain ended. */
 static void
-operation_done(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg)
+operations_done(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg)
 {
 	struct am_slot *slot = arg;
 	struct side *s = &slot->end->side;
 
 	(void)ep;
 	URN_STAGE(PROGRAM);
-	if (likely(code == URN_AM_DONE && bytes == s->l->size))
+	if (likely(code == URN_AM_DONE && bytes == s->l->size * slot->count))
 		ended(slot);
 	else
 		run_fail(s->run, "%s: an operation of way %s ended with %s after %llu bytes: %s",
@@ -188,46 +190,88 @@ send_request(struct am_end *e, uint64_t src_off)
 			      (uint32_t)s->l->size, NULL);
 }
 
-/* Issue the next operation. src_off: of the source, the peer's in a read. returns: like
- * urn_rma_write() */
+/* Fill in the piece of the message behind the next `ahead` ones. */
+static void
+fill_piece(const struct am_end *e, uint32_t ahead, struct urn_rma_piece *p)
+{
+	const struct side *s = &e->side;
+	uint64_t seq = e->seq->seq + ahead + 1, src = layout_src_off(s->l, 0, slot_of(s, seq));
+	uint32_t slot = e->seq->dst + ahead;
+	bool is_read = perf_op_is_read(s->o->op);
+	uint64_t dst;
+
+	if (slot >= s->l->dst_slots)
+		slot -= s->l->dst_slots;
+	dst = layout_dst_off(s->l, 0, slot);
+	p->remote = e->remote + (is_read ? src : dst);
+	p->memory = is_read ? &e->dst : &e->src;
+	p->local = is_read ? s->mem.dst + dst : s->mem.src + src;
+	p->len = (uint32_t)s->l->size;
+	if (!is_read && s->o->check != PERF_CHECK_NONE)
+		pattern_put_stamp(p->local, s->l->size, pattern_stamp(0, seq));
+}
+
+/* Issue a single operation, which alone can say how often it is replied to. */
 static int
-issue_operation(struct am_end *e, struct am_slot *slot, uint64_t src_off)
+issue_one(struct am_end *e, struct am_slot *slot, const struct urn_rma_piece *p)
 {
 	struct side *s = &e->side;
-	uint64_t dst_off = layout_dst_off(s->l, 0, e->seq->dst);
-	bool is_read = perf_op_is_read(s->o->op);
 	struct urn_rma op = {
 		.to = &e->peer->address,
-		.remote = e->remote + (is_read ? src_off : dst_off),
+		.remote = p->remote,
 		.key = e->peer->key,
-		.memory = is_read ? &e->dst : &e->src,
-		.local = is_read ? s->mem.dst + dst_off : s->mem.src + src_off,
-		.len = (uint32_t)s->l->size,
+		.memory = p->memory,
+		.local = p->local,
+		.len = p->len,
 		.way = (uint8_t)s->o->way,
 		.every = s->o->every,
-		.done = operation_done,
+		.done = operations_done,
 		.arg = slot,
 	};
 
-	if (!is_read && s->o->check != PERF_CHECK_NONE)
-		pattern_put_stamp(op.local, s->l->size, pattern_stamp(0, e->seq->seq + 1));
 	URN_STAGE(LIBRARY);
-	return is_read ? urn_rma_read(e->ep, &op) : urn_rma_write(e->ep, &op);
+	return perf_op_is_read(s->o->op) ? urn_rma_read(e->ep, &op) : urn_rma_write(e->ep, &op);
 }
 
-/* Issue the next message. returns: false: not now, or the run failed */
+/* Issue the next n operations with one completion. returns: like urn_rma_write() */
+static int
+issue_operations(struct am_end *e, struct am_slot *slot, uint32_t n)
+{
+	struct side *s = &e->side;
+	struct urn_rma_piece pieces[AM_BATCH];
+	struct urn_rma_vector v = {
+		.to = &e->peer->address,
+		.key = e->peer->key,
+		.pieces = pieces,
+		.n = n,
+		.way = (uint8_t)s->o->way,
+		.done = operations_done,
+		.arg = slot,
+	};
+
+	for (uint32_t i = 0; i < n; i++)
+		fill_piece(e, i, &pieces[i]);
+	if (n == 1)
+		return issue_one(e, slot, &pieces[0]);
+	URN_STAGE(LIBRARY);
+	return perf_op_is_read(s->o->op) ? urn_rma_readv(e->ep, &v) : urn_rma_writev(e->ep, &v);
+}
+
+/* Issue the next n messages: one, or a chain of operations. returns: false: not now, or the run
+ * failed */
 static bool
-issue(struct am_end *e)
+issue(struct am_end *e, uint32_t n)
 {
 	struct side *s = &e->side;
 	struct perf_qp *q = e->seq;
-	uint32_t slot = slot_of(s, q->seq + 1);
-	uint64_t off = layout_src_off(s->l, 0, slot);
+	struct am_slot *slot = &e->slot[slot_of(s, q->seq + 1)];
 	int rc;
 
-	e->slot[slot].at = rte_rdtsc();
-	rc = perf_op_is_am(s->o->op) ? send_request(e, off)
-				     : issue_operation(e, &e->slot[slot], off);
+	slot->at = rte_rdtsc();
+	slot->count = n;
+	rc = perf_op_is_am(s->o->op)
+		     ? send_request(e, layout_src_off(s->l, 0, slot_of(s, q->seq + 1)))
+		     : issue_operations(e, slot, n);
 	URN_STAGE(PROGRAM);
 	if (rc == EAGAIN)
 		return false;
@@ -236,10 +280,11 @@ issue(struct am_end *e)
 			 urn_attach_error());
 		return false;
 	}
-	q->seq++;
-	s->meter->posted++;
-	if (++q->dst == s->l->dst_slots)
-		q->dst = 0;
+	q->seq += n;
+	s->meter->posted += n;
+	q->dst += n;
+	if (q->dst >= s->l->dst_slots)
+		q->dst -= s->l->dst_slots;
 	return true;
 }
 
@@ -247,6 +292,7 @@ unsigned int
 am_issue_step(struct side *s, uint64_t now)
 {
 	struct am_end *e = end_of(s);
+	uint32_t chain = s->o->chain, n;
 	unsigned int work;
 
 	side_watch(s, now);
@@ -255,10 +301,13 @@ am_issue_step(struct side *s, uint64_t now)
 	URN_STAGE(PROGRAM);
 	if (atomic_load_explicit(&s->run->failed, memory_order_relaxed))
 		return work;
-	for (unsigned int n = 0; n < AM_BATCH && e->seq->seq - e->seq->done < s->o->depth; n++) {
-		if (meter_allow(s->meter, 1) == 0 || !issue(e))
+	for (unsigned int i = 0; i < AM_BATCH; i += chain) {
+		if (e->seq->seq - e->seq->done + chain > s->o->depth)
 			break;
-		work++;
+		n = (uint32_t)meter_allow(s->meter, chain);
+		if (n == 0 || !issue(e, n))
+			break;
+		work += n;
 	}
 	if (s->meter->phase == METER_OVER && s->meter->posted == s->meter->done && !s->done) {
 		atomic_store(&s->run->final, s->meter->done);

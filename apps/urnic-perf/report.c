@@ -55,7 +55,7 @@ latency_kind(const struct perf_opts *o)
 	if (perf_op_is_am(o->op))
 		return "request to reply";
 	if (perf_op_is_rma(o->op))
-		return "issue to completion";
+		return o->chain > 1 ? "issue to completion of a chain" : "issue to completion";
 	return o->chain > 1 ? "post to completion, last message of each chain" : "post to completion";
 }
 

@@ -44,11 +44,17 @@ extern const struct urn_source_ops urn_am_ep_ops;
  */
 struct urn_am *urn_am_create(unsigned int engine, uint64_t seed, bool unregistered);
 enum {
-	URN_AM_TAGGED_FROM = 32768, /* bytes from which AUTO is tagged, unless set otherwise */
+	URN_AM_TAGGED_FROM = 262144, /* bytes from which AUTO is tagged, unless set otherwise:
+					tagged is as fast from here on as a stream, and takes less
+					time for one write (doc/inside/performance.md) */
 };
-/* Set the bytes from which the way AUTO is tagged (AM-8), 0: URN_AM_TAGGED_FROM; operations that
- * one packet holds are direct all the same. */
+/*
+ * Set the bytes from which the way AUTO is tagged (AM-8), 0: URN_AM_TAGGED_FROM, and those from
+ * which it is pipelined, 0: more than one packet holds. AUTO is direct below both, if one packet
+ * holds all bytes. Endpoints may have their own.
+ */
 void urn_am_tagged_from(struct urn_am *am, uint64_t bytes);
+void urn_am_pipelined_from(struct urn_am *am, uint64_t bytes);
 /* All endpoints have ended, and the transport is gone. NULL is taken */
 void urn_am_destroy(struct urn_am *am);
 /* Endpoints that there are now. In any thread */
@@ -68,6 +74,8 @@ struct urn_am_config {
 	int channel_fd;	  /* events are written there; -1: none */
 	uint32_t channel; /* control's: handle of a remote client's channel; 0: none */
 	uint64_t cookie;  /* the client's, for events */
+	uint32_t pipelined_from, tagged_from; /* bytes from which AUTO is pipelined, and tagged; 0:
+						 those of all endpoints */
 };
 
 /* Make an endpoint. returns: 0; ENOSPC: no slot is left; ENOMEM. ep: valid on success */

@@ -54,6 +54,12 @@ urn_am_destroy(struct urn_am *am)
 }
 
 void
+urn_am_pipelined_from(struct urn_am *am, uint64_t bytes)
+{
+	am->pipelined_from = (uint32_t)RTE_MIN(bytes, (uint64_t)UINT32_MAX);
+}
+
+void
 urn_am_tagged_from(struct urn_am *am, uint64_t bytes)
 {
 	am->tagged_from =
@@ -108,6 +114,8 @@ make(const struct urn_am_config *cfg)
 	ep->channel_fd = cfg->channel_fd;
 	ep->channel = cfg->channel;
 	ep->cookie = cfg->cookie;
+	ep->pipelined_from = cfg->pipelined_from;
+	ep->tagged_from = cfg->tagged_from;
 	ep->current = URN_AM_NIL;
 	urn_pool_init(&ep->opers, 0, cfg->entries);
 	TAILQ_INIT(&ep->out);

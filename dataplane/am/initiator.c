@@ -272,11 +272,26 @@ kind_of(uint8_t op, bool reply)
 	return reply ? URN_AM_K_ATOMIC_REPLY : URN_AM_K_ATOMIC;
 }
 
-/* Write a packet's message; a write's bytes are gathered by the flow. */
+/* Write the message of a packet with bytes of a write, which has a tag or a reply to each packet.
+ */
 static void
-write_message(struct urn_am_out *o)
+write_bytes(struct urn_am_out *o, const struct urn_am_oper *op)
 {
-	const struct urn_am_oper *op = &o->ep->oper[o->op];
+	const struct urn_abi_am_cmd *c = &op->cmd;
+
+	if (op->tag)
+		urn_am_put_hdr(o->buf, URN_AM_K_TAG_DATA, 0, o->len, op->tag, o->off, c->qid);
+	else
+		urn_am_put_hdr(o->buf, URN_AM_K_WRITE, 0, o->len, o->tag, c->remote + o->off,
+			       c->key);
+	o->msg.len = (uint32_t)sizeof(struct urn_am_hdr) + o->len;
+	urn_am_out_from(o, URN_AM_FROM_LOCAL, c->local + o->off, c->lkey);
+}
+
+/* Write the message of another packet: a request, a part, or an atomic operation. */
+static void
+write_other(struct urn_am_out *o, const struct urn_am_oper *op)
+{
 	const struct urn_abi_am_cmd *c = &op->cmd;
 	uint8_t *data = o->buf + sizeof(struct urn_am_hdr);
 	struct urn_am_msg m = {
@@ -294,6 +309,18 @@ write_message(struct urn_am_out *o)
 		urn_am_out_from(o, URN_AM_FROM_LOCAL, c->local + o->off, c->lkey);
 	else if (urn_am_op_is_atomic(c->op))
 		urn_am_atomic_write(op, data);
+}
+
+/* Write a packet's message; a write's bytes are gathered by the flow. */
+static void
+write_message(struct urn_am_out *o)
+{
+	const struct urn_am_oper *op = &o->ep->oper[o->op];
+
+	if (likely(op->cmd.op == URN_AM_WRITE && o->len && (!op->tag || op->way == URN_AM_TAGGED)))
+		write_bytes(o, op);
+	else
+		write_other(o, op);
 }
 
 /* Give a packet to a flow. returns: false: no flow has room now, and the packet is queued */
@@ -378,20 +405,29 @@ is_fenced(const struct urn_tp *tp, const struct urn_am_ep *ep)
 	return false;
 }
 
+/* Share of a turn that the next packet of an operation takes, of URN_AM_FRAMES * URN_AM_SHORTS. */
+static int
+share_of(const struct urn_abi_am_cmd *c)
+{
+	return c->op == URN_AM_WRITE && c->len <= URN_AM_SHORT ? 1 : URN_AM_SHORTS;
+}
+
 bool
 urn_am_serve(struct urn_tp *tp, struct urn_source *src)
 {
 	struct urn_am_ep *ep = urn_am_ep_of(src);
+	int left = URN_AM_FRAMES * URN_AM_SHORTS;
 
 	if (ep->queued && tp->now < ep->retry_at)
 		return false; /* until the timer is due */
 	if (ep->queued && !send_queued(tp, ep))
 		return again(tp, src);
-	for (unsigned int budget = URN_AM_FRAMES; budget; budget--) {
+	while (left > 0) {
 		struct urn_am_out *o;
 
 		if (ep->current == URN_AM_NIL && !take_command(tp, ep))
 			return false;
+		left -= share_of(&ep->oper[ep->current].cmd);
 		if (is_fenced(tp, ep))
 			return false;			    /* until those before have ended */
 		if (unlikely(ep->oper[ep->current].code)) { /* refused: nothing was sent */

@@ -33,6 +33,9 @@ get(struct urn_am *am)
 		o->slot = am->outs_made;
 		am->out[am->outs_made++] = o;
 	}
+	if (likely(am->out_free != NULL)) /* the next one is taken soon */
+		for (unsigned int i = 0; i < 4; i++)
+			rte_prefetch0((const char *)am->out_free + i * RTE_CACHE_LINE_SIZE);
 	memset(&o->msg, 0, sizeof(o->msg));
 	o->msg.data = o->buf;
 	o->tag = ++am->tags << 16 | o->slot;

@@ -19,8 +19,11 @@ enum {
 	URN_AM_OUTS = 16384,   /* ... of all endpoints of the engine */
 	URN_AM_REPLIES = 4096, /* replies of the engine that were not delivered yet */
 	URN_AM_NODES = 64,     /* buckets of nodes, for the bound of their replies */
-	URN_AM_NODE_REPLIES = 512,	     /* replies to the nodes of a bucket */
-	URN_AM_FRAMES = 16,		     /* packets of an endpoint in a turn */
+	URN_AM_NODE_REPLIES = 512, /* replies to the nodes of a bucket */
+	URN_AM_FRAMES = 16,	   /* packets of an endpoint in a turn ... */
+	URN_AM_SHORT = 256, /* ... where URN_AM_SHORTS writes of so many bytes count as one: they
+			       share the flow's packets */
+	URN_AM_SHORTS = 4,
 	URN_AM_PIECES = 4,		     /* pieces of memory that one packet may touch */
 	URN_AM_HEAD_MAX = URN_AM_MORE_BYTES, /* bytes of a message that need not lie in memory */
 };
@@ -153,6 +156,8 @@ struct urn_am_ep {
 	int channel_fd;		      /* -1: none; the same for its life */
 	uint32_t channel;	      /* control's; the same for its life */
 	uint64_t cookie;	      /* the same for its life */
+	uint32_t pipelined_from,
+		tagged_from; /* like those of struct urn_am; 0: those; the same for its life */
 	uint8_t told;		      /* enum urn_am_told */
 	TAILQ_ENTRY(urn_am_ep) tell;  /* in a list of struct urn_am; valid unless told is NO */
 	LIST_HEAD(, urn_am_transfer) transfers; /* transfers of peers (tagged.h) */
@@ -178,7 +183,8 @@ struct urn_am {
 	uint32_t generation;	/* start of the generations, from the seed */
 	uint32_t engine;	/* index */
 	bool unregistered;	/* memory may be reached without a key */
-	uint32_t tagged_from;	/* bytes from which AUTO is tagged, unless one packet holds them */
+	/* Bytes from which AUTO is pipelined (0: one packet does not hold them), and tagged. */
+	uint32_t pipelined_from, tagged_from;
 	struct urn_am_tagged *tagged; /* transfers of peers; owner */
 	uint64_t seed;		/* seed of the hash of nodes */
 	uint64_t tags;		/* number of the next packet */

@@ -18,13 +18,18 @@ _Static_assert((int)URN_AM_LEN_MAX <= (int)URN_AM_TOTAL_MAX, "bytes of an operat
 /* ---- ways */
 
 static uint8_t
-way_of(const struct urn_tp *tp, const struct urn_abi_am_cmd *c)
+way_of(const struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_abi_am_cmd *c)
 {
+	const struct urn_am *am = urn_am_of(tp);
+	uint32_t pipelined = ep->pipelined_from ? ep->pipelined_from : am->pipelined_from,
+		 tagged = ep->tagged_from ? ep->tagged_from : am->tagged_from;
+
 	if (c->way != URN_AM_AUTO)
 		return c->way;
-	if (c->len <= urn_am_chunk(tp))
+	if (urn_am_op_is_atomic(c->op) ||
+	    (c->len <= urn_am_chunk(tp) && (!pipelined || c->len < pipelined)))
 		return URN_AM_DIRECT;
-	return c->len < urn_am_of(tp)->tagged_from ? URN_AM_PIPELINED : URN_AM_TAGGED;
+	return c->len < tagged ? URN_AM_PIPELINED : URN_AM_TAGGED;
 }
 
 /* Bytes between header and memory in packets of an operation, whose way and tag are chosen. */
@@ -40,7 +45,7 @@ urn_am_way_choose(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 {
 	struct urn_am_oper *op = &ep->oper[i];
 
-	op->way = way_of(tp, &op->cmd);
+	op->way = way_of(tp, ep, &op->cmd);
 	op->asked = op->taken = op->given_up = false;
 	if (op->way == URN_AM_TAGGED || (op->way == URN_AM_PIPELINED && op->cmd.every > 1)) {
 		op->tag = ++urn_am_of(tp)->tags << 16 | i;

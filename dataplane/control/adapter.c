@@ -215,8 +215,10 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 		urn_mem_join(a->mem, e->index, s->memx);
 	s->msg = urn_msg_regs_create(e->index, first_engine(a, s), rte_rand());
 	s->am = urn_am_create(e->index, rte_rand(), a->cfg.am_unregistered);
-	if (s->am)
+	if (s->am) {
+		urn_am_pipelined_from(s->am, a->cfg.am_pipelined_from);
 		urn_am_tagged_from(s->am, a->cfg.am_tagged_from);
+	}
 	s->tp = s->memx && s->msg && s->am ? make_tp(a, s) : NULL;
 	if (a->cfg.obey.on)
 		s->obey = urn_obey_create(&a->cfg.obey, urn_port_speed(s->port));

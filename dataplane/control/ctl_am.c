@@ -94,6 +94,8 @@ urn_ctl_am_open(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 	o.cfg.entries = req->am_open.entries;
 	o.cfg.ranges = req->am_open.ranges;
 	o.cfg.pd = req->am_open.pd;
+	o.cfg.pipelined_from = req->am_open.pipelined_from;
+	o.cfg.tagged_from = req->am_open.tagged_from;
 	o.cfg.channel = urn_ctl_channel_use(c, req->am_open.channel_fd);
 	if (rc == 0)
 		urn_engine_call(urn_adapter_shard(a, vector)->engine, open_ep, &o);

@@ -32,8 +32,10 @@ struct urn_adapter_config {
 	uint32_t features_off;  /* URN_LINK_F_ bits (wire/link.h) not offered to peers; 0: all are */
 	bool am_unregistered; /* endpoints may declare memory that peers reach without a key (AM-9)
 			       */
-	uint64_t am_tagged_from; /* bytes from which operations on remote memory go under a tag,
-				  * unless their program says how (AM-8); 0: 32 KiB */
+	/* Bytes from which operations on remote memory are pipelined (0: from those on that one
+	 * packet does not hold), and go under a tag (0: 256 KiB), unless their program says how
+	 * (AM-8). */
+	uint64_t am_pipelined_from, am_tagged_from;
 	bool no_learn;		/* neither send nor answer link requests: a plain RoCEv2 adapter */
 	bool no_cm;             /* no connection management: programs exchange queue pairs by hand */
 	bool no_icrc;           /* neither send nor check the ICRC; both sides, benchmarks only */

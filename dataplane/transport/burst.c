@@ -270,6 +270,7 @@ urn_tp_execute(struct urn_tp *tp)
 	tp->ops_bytes = 0;
 	tp->burst_n = 0;
 	tp->txd_n = 0;
+	urn_flow_emit_last(tp);
 	if (tp->done_n)
 		urn_tp_give_back(tp);
 	URN_STAGE_OUT();

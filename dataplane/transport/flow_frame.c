@@ -4,13 +4,33 @@
 
 #include "memory/copy.h"
 
+enum { FETCH_FROM = 1024 }; /* bytes of payload from which the next frame is fetched */
+
+void
+urn_flow_emit_last(struct urn_tp *tp)
+{
+	struct rte_mbuf *m = tp->flow_emit;
+
+	if (!m)
+		return;
+	tp->flow_emit = NULL;
+	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES,
+		       tp->flow_emit_ipv6, tp->cfg.icrc);
+}
+
+/*
+ * A frame waits for its ICRC until the next one has been written, at most to the turn's end. Bytes
+ * that were just written to lines of another core's cache are on their way there, and the ICRC
+ * would wait for them.
+ */
 void
 urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop)
 {
 	struct rte_mbuf *m = d->m;
 
-	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES, d->ipv6,
-		       tp->cfg.icrc);
+	urn_flow_emit_last(tp);
+	tp->flow_emit = m;
+	tp->flow_emit_ipv6 = d->ipv6;
 	if (loop) {
 		URN_COUNT(tp, LOOPBACK);
 		m->ol_flags |= tp->flows->looped;
@@ -207,13 +227,13 @@ make_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool agai
 		if (unlikely(!d))
 			return NULL;
 		h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
+		h->epoch = rte_cpu_to_be_64(f->tx_epoch);
+		h->start = rte_cpu_to_be_32(start_or_age(tp, f));
+		h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
 		if (likely(put_payload(tp, w, (uint8_t *)(h + 1), again, gone)))
 			break;
 		urn_tp_unframe(tp, d);
 	} while (true);
-	h->epoch = rte_cpu_to_be_64(f->tx_epoch);
-	h->start = rte_cpu_to_be_32(start_or_age(tp, f));
-	h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
 	return d;
 }
 
@@ -230,6 +250,21 @@ answer_gone(struct urn_tp *tp, struct urn_flow_msg *gone)
 	}
 }
 
+/*
+ * Fetch the lines of the next frame for writing, as many as this one has: the core that received
+ * the buffer last has them. The fetch runs while the ICRC of the frame before is computed.
+ */
+static void
+fetch_next(const struct urn_tp *tp, uint32_t payload)
+{
+	const uint8_t *next = tp->fresh_n ? urn_pkt_fresh(tp->fresh[tp->fresh_n - 1]) : NULL;
+
+	/* urn_tp_buffer() fetches the first two. */
+	for (uint32_t at = 2 * RTE_CACHE_LINE_SIZE; next && at < payload + RTE_CACHE_LINE_SIZE;
+	     at += RTE_CACHE_LINE_SIZE)
+		urn_prefetch_write(next + at);
+}
+
 bool
 urn_flow_send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again)
 {
@@ -241,6 +276,8 @@ urn_flow_send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, 
 		urn_flow_mtu_try(w);
 	d = make_packet(tp, f, w, again, &gone, &payload);
 	if (likely(d)) {
+		if (payload >= FETCH_FROM)
+			fetch_next(tp, payload);
 		urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
 		w->flow.sent_no = ++f->sent_no;
 		w->flow.state = URN_FLOW_OUT;

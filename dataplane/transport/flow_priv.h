@@ -541,7 +541,7 @@ urn_flow_seg_bytes(const struct urn_flow_msg *m)
 	return (uint32_t)sizeof(struct urn_flow_seg) + urn_flow_pad(m->len);
 }
 
-/* Send a frame of a flow, which is complete. loop: to this adapter itself */
+/* Send a frame of a flow, which is complete but for its ICRC. loop: to this adapter itself */
 void urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop);
 /*
  * Send a packet. again: the packet was sent before. Messages whose bytes are not there any more are

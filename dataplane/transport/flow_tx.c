@@ -23,6 +23,8 @@ work_get(struct urn_tp *tp, struct urn_flow_strand *l)
 	tp->work_free = w->next;
 	if (unlikely(!tp->work_free))
 		urn_work_more(tp);
+	if (likely(tp->work_free != NULL)) /* long packets left little of it in the cache */
+		urn_prefetch_write(tp->work_free);
 	tp->left.work--;
 	share->work++;
 	l->packets++;

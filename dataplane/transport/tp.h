@@ -285,6 +285,9 @@ struct urn_tp {
 	unsigned int burst_n;
 	struct urn_txd txd[URN_TP_TX];     /* frames to send, likewise */
 	unsigned int txd_n;
+	struct rte_mbuf *flow_emit; /* frame of a flow in tx or loop whose ICRC is still to be
+				       written; NULL: none */
+	bool flow_emit_ipv6;	    /* its family; valid with one */
 
 	/* Output, for the engine to take. */
 	struct rte_mbuf *tx[URN_TP_TX];

@@ -147,22 +147,13 @@ urn_am_parse(const uint8_t *data, uint32_t len, struct urn_am_msg *m)
 uint32_t
 urn_am_build(uint8_t *at, const struct urn_am_msg *m)
 {
-	struct urn_am_hdr h = {
-		.kind = m->kind,
-		.code = m->code,
-		.len = rte_cpu_to_be_32(m->len),
-		.tag = rte_cpu_to_be_64(m->tag),
-		.addr = rte_cpu_to_be_64(m->addr),
-		.key = rte_cpu_to_be_64(m->key),
-	};
-
-	memcpy(at, &h, sizeof(h));
+	urn_am_put_hdr(at, m->kind, m->code, m->len, m->tag, m->addr, m->key);
 	if (m->kind == URN_AM_K_PART) {
 		struct urn_am_part_hdr p = {.total = rte_cpu_to_be_32(m->total), .every = m->every};
 
-		memcpy(at + sizeof(h), &p, sizeof(p));
+		memcpy(at + sizeof(struct urn_am_hdr), &p, sizeof(p));
 	}
-	return (uint32_t)sizeof(h) + data_bytes(m->kind, m->len);
+	return (uint32_t)sizeof(struct urn_am_hdr) + data_bytes(m->kind, m->len);
 }
 
 /* ---- atomic operations */

@@ -129,6 +129,25 @@ bool urn_am_kind_is_reply(uint8_t kind);
  * returns: true: *m is set, and m->data points into data
  */
 bool urn_am_parse(const uint8_t *data, uint32_t len, struct urn_am_msg *m);
+/*
+ * Write the header of a message, from values in registers: fields go straight to their place. A
+ * copy of fields that were just written one by one would wait until they are in the cache.
+ */
+static inline void
+urn_am_put_hdr(uint8_t *at, uint8_t kind, uint8_t code, uint32_t len, uint64_t tag, uint64_t addr,
+	       uint64_t key)
+{
+	struct urn_am_hdr *h = (struct urn_am_hdr *)at;
+
+	h->kind = kind;
+	h->code = code;
+	h->flags = 0;
+	h->len = rte_cpu_to_be_32(len);
+	h->tag = rte_cpu_to_be_64(tag);
+	h->addr = rte_cpu_to_be_64(addr);
+	h->key = rte_cpu_to_be_64(key);
+}
+
 /* Write the header of a message. returns: bytes of the whole message; its data, if the kind has
  * any, goes to its end */
 uint32_t urn_am_build(uint8_t *at, const struct urn_am_msg *m);

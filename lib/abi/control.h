@@ -344,6 +344,9 @@ struct urn_abi_req {
 					       there; -1: none */
 			uint32_t rsvd;
 			uint64_t cookie; /* handed back in struct urn_abi_event */
+			/* Bytes from which operations of the way AUTO are pipelined, and go under a
+			 * tag; 0: as the adapter's configuration says */
+			uint32_t pipelined_from, tagged_from;
 		} am_open;
 		struct {
 			uint32_t access; /* enum urn_am_access, at least one */
@@ -455,6 +458,7 @@ _Static_assert(offsetof(struct urn_abi_req, connect_qp.rts) == 96, "request");
 _Static_assert(offsetof(struct urn_abi_req, msg_open.cookie) == 32, "request");
 _Static_assert(offsetof(struct urn_abi_req, am_open.pd) == 20, "request");
 _Static_assert(offsetof(struct urn_abi_req, am_open.cookie) == 32, "request");
+_Static_assert(offsetof(struct urn_abi_req, am_open.tagged_from) == 44, "request");
 _Static_assert(offsetof(struct urn_abi_req, am_dereg.key) == 16, "request");
 _Static_assert(sizeof(struct urn_abi_device) == 344, "device");
 _Static_assert(offsetof(struct urn_abi_device, max_qp) == 24, "device");

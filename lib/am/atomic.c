@@ -42,11 +42,16 @@ urn_rma_do_atomicv(struct urn_am_endpoint *ep, const struct urn_rma_words *v)
 		return err;
 	for (i = 0; i < v->n; i++) {
 		const struct urn_rma_word *o = &v->words[i];
-		struct urn_abi_am_cmd c = {.op = o->op, .len = o->size, .remote = o->remote};
 		struct urn_abi_am_operand word = {.value = o->value};
+		struct urn_abi_am_cmd *c;
 
 		word.compare = o->op == URN_AM_COMPARE_SWAP ? o->compare : 0;
-		urn_rma_add(&b, &c, &word, o->old);
+		c = urn_rma_add(&b, &word, o->size, o->old);
+		c->op = o->op;
+		c->way = URN_AM_AUTO;
+		c->remote = o->remote;
+		c->local = 0;
+		c->lkey = 0;
 	}
 	urn_rma_go(&b);
 	return 0;

@@ -95,6 +95,8 @@ urn_am_rings(struct urn_am_endpoint *ep)
 		return err;
 	req.am_open.channel_fd = ep->attr.wakes ? ep->channel : -1;
 	req.am_open.cookie = (uintptr_t)ep;
+	req.am_open.pipelined_from = ep->attr.pipelined_from;
+	req.am_open.tagged_from = ep->attr.tagged_from;
 	err = urn_msg_dev_call(ep->dev, &req, &rep);
 	if (err != 0)
 		return err;

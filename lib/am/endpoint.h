@@ -236,11 +236,14 @@ int urn_rma_check_n(const struct urn_am_endpoint *ep, uint32_t n);
 int urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *w,
 		  struct urn_am_batch *b);
 /*
- * Add a command. *c: target, key, flags and id are set here; word: operands of an atomic operation;
- * NULL: none; old: where the value goes; NULL: nowhere
+ * Add a command. word: operands of an atomic operation; NULL: none; len: bytes; old: where the
+ * value goes; NULL: nowhere
+ *
+ * returns: the command, in the client's area; the caller sets op, way, remote, local and lkey, and
+ * `every` when that is not 0
  */
-void urn_rma_add(struct urn_am_batch *b, struct urn_abi_am_cmd *c,
-		 const struct urn_abi_am_operand *word, uint64_t *old);
+struct urn_abi_am_cmd *urn_rma_add(struct urn_am_batch *b, const struct urn_abi_am_operand *word,
+				   uint32_t len, uint64_t *old);
 /* All commands have been added: the dataplane takes them. */
 void urn_rma_go(const struct urn_am_batch *b);
 /* A completion ended: those who wait for it are told (flush.c). */

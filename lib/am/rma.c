@@ -63,30 +63,33 @@ urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *
 	return 0;
 }
 
-void
-urn_rma_add(struct urn_am_batch *b, struct urn_abi_am_cmd *c, const struct urn_abi_am_operand *word,
+struct urn_abi_am_cmd *
+urn_rma_add(struct urn_am_batch *b, const struct urn_abi_am_operand *word, uint32_t len,
 	    uint64_t *old)
 {
 	struct urn_am_endpoint *ep = b->ep;
+	/* The slot is free: as many commands are under way at most as the ring has slots. */
 	uint32_t slot = b->commands++ & (ep->attr.operations - 1), id = ep->command_free;
+	struct urn_abi_am_cmd *c = &urn_am_cmds(ep->regs)[slot];
 	struct urn_am_command *m = &ep->command[id];
 
 	ep->command_free = m->next;
 	ep->commands++;
 	*m = (struct urn_am_command){.old = old,
-				     .len = word != NULL ? c->len : 0,
+				     .len = word != NULL ? len : 0,
 				     .completion = b->completion,
 				     .used = true};
+	c->every = 0;
+	c->flags = b->flags;
+	c->len = len;
 	c->qid = b->to->memory;
 	memcpy(c->node, b->to->node, sizeof(c->node));
 	c->key = b->key;
-	c->flags = b->flags;
 	c->id = id;
 	b->flags = 0; /* a fence is before the first */
-	/* The slot is free: as many commands are under way at most as the ring has slots. */
 	if (word != NULL)
 		urn_am_operands(ep->regs, ep->attr.operations)[slot] = *word;
-	urn_am_cmds(ep->regs)[slot] = *c;
+	return c;
 }
 
 void
@@ -102,12 +105,7 @@ urn_rma_do_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t k
 {
 	struct urn_am_wish w = {op->done, op->arg, op->counter, op->flags};
 	struct urn_am_batch b = {.to = op->to, .key = op->key};
-	struct urn_abi_am_cmd c = {.op = kind,
-				   .way = op->way,
-				   .every = op->every,
-				   .len = op->len,
-				   .remote = op->remote,
-				   .local = (uintptr_t)op->local};
+	struct urn_abi_am_cmd *c;
 	int err = urn_rma_may(ep, op->flags);
 
 	if (err == 0)
@@ -116,8 +114,13 @@ urn_rma_do_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t k
 		err = urn_rma_begin(ep, 1, &w, &b);
 	if (err != 0)
 		return err;
-	c.lkey = op->memory->lkey;
-	urn_rma_add(&b, &c, NULL, NULL);
+	c = urn_rma_add(&b, NULL, op->len, NULL);
+	c->op = kind;
+	c->way = op->way;
+	c->every = op->every;
+	c->remote = op->remote;
+	c->local = (uintptr_t)op->local;
+	c->lkey = op->memory->lkey;
 	urn_rma_go(&b);
 	return 0;
 }
@@ -164,25 +167,29 @@ urn_rma_pending(const struct urn_am_endpoint *ep)
 static unsigned int
 urn_am_complete(struct urn_am_endpoint *ep, uint32_t i)
 {
-	struct urn_am_completion was = ep->completion[i];
+	struct urn_am_completion *c = &ep->completion[i];
+	/* The function may issue operations: the completion is free by then. */
+	urn_rma_done_fn *done = c->done;
+	uint64_t bytes = c->bytes;
+	void *arg = c->arg;
+	uint8_t code = c->code;
 
-	ep->completion[i].next = ep->completion_free;
-	ep->completion_free = i;
-	ep->completions--;
-	urn_am_flushed(ep, &was);
-	if (was.event) {
-		struct urn_am_event e = {
-			.ep = ep, .arg = was.arg, .bytes = was.bytes, .code = was.code};
+	urn_am_flushed(ep, c);
+	if (c->event) {
+		struct urn_am_event e = {.ep = ep, .arg = arg, .bytes = bytes, .code = code};
 
 		ep->evented--;
 		urn_am_queue_put(ep->queue, &e);
 	}
-	if (was.code == URN_AM_DONE && was.counter != NULL)
-		++*was.counter;
-	if (was.done == NULL)
+	if (code == URN_AM_DONE && c->counter != NULL)
+		++*c->counter;
+	c->next = ep->completion_free;
+	ep->completion_free = i;
+	ep->completions--;
+	if (done == NULL)
 		return 0;
 	ep->inside = URN_AM_IN_CALLBACK;
-	was.done(ep, was.code, was.bytes, was.arg);
+	done(ep, code, bytes, arg);
 	ep->inside = URN_AM_OUTSIDE;
 	return 1;
 }
@@ -227,27 +234,26 @@ unsigned int
 urn_am_take_events(struct urn_am_endpoint *ep)
 {
 	uint32_t read = atomic_load_explicit(&ep->regs->client.events, memory_order_relaxed),
-		 entries, i;
+		 /* The events were written before the number: acquire. */
+		n = atomic_load_explicit(&ep->regs->dp.events, memory_order_acquire) - read,
+		 entries = ep->attr.operations, i;
 	unsigned int calls = 0;
 
-	entries = ep->attr.operations;
-	for (i = 0; i < URN_AM_BATCH; i++) {
-		struct urn_abi_am_event e;
+	if (n > URN_AM_BATCH) /* also a number of the dataplane that makes no sense */
+		n = URN_AM_BATCH;
+	for (i = 0; i < n; i++) {
+		struct urn_abi_am_event e = urn_am_events(ep->regs, entries)[read & (entries - 1)];
 
-		/* The event was written before the number: acquire. */
-		if (atomic_load_explicit(&ep->regs->dp.events, memory_order_acquire) == read)
-			break;
-		e = urn_am_events(ep->regs, entries)[read & (entries - 1)];
 		/* Release: the engine writes the slot anew only after our read. */
 		atomic_store_explicit(&ep->regs->client.events, ++read, memory_order_release);
 		calls += urn_am_end(ep, e.id, e.code, e.bytes);
 	}
 	/* Commands that waited for room for their events. */
-	if (i != 0 &&
+	if (n != 0 &&
 	    atomic_load_explicit(&ep->regs->dp.commands, memory_order_relaxed) !=
 		    atomic_load_explicit(&ep->regs->client.commands, memory_order_relaxed))
 		urn_dev_ring(&ep->dev->dev, ep->engine, ep->db);
-	if (i == 0 && ep->commands != 0 && urn_am_gone(ep))
+	if (n == 0 && ep->commands != 0 && urn_am_gone(ep))
 		calls += urn_am_end_all(ep);
 	return calls;
 }

@@ -40,14 +40,13 @@ urn_rma_do_issuev(struct urn_am_endpoint *ep, const struct urn_rma_vector *v, ui
 		return err;
 	for (i = 0; i < v->n; i++) {
 		const struct urn_rma_piece *p = &v->pieces[i];
-		struct urn_abi_am_cmd c = {.op = kind,
-					   .way = v->way,
-					   .len = p->len,
-					   .remote = p->remote,
-					   .local = (uintptr_t)p->local,
-					   .lkey = p->memory->lkey};
+		struct urn_abi_am_cmd *c = urn_rma_add(&b, NULL, p->len, NULL);
 
-		urn_rma_add(&b, &c, NULL, NULL);
+		c->op = kind;
+		c->way = v->way;
+		c->remote = p->remote;
+		c->local = (uintptr_t)p->local;
+		c->lkey = p->memory->lkey;
 	}
 	urn_rma_go(&b);
 	return 0;

@@ -107,6 +107,14 @@ class Embedded(unittest.TestCase):
                                  iters=2000)
                 self.assertGreater(r["retransmits"], 0)
 
+    def test_chains(self):
+        """Short operations are issued in chains, unless each says how often it is replied to; all are counted."""
+        for op in ("rma_write_bw", "rma_read_bw"):
+            r = self.measure(op, "--size", "64", "--full-check", iters=1003)  # no multiple of a chain
+            self.assertEqual((r["chain"], r["counters"]["am_done"]), (16, 1003 + r["depth"]))
+        self.assertEqual(self.measure("rma_write_bw", "--size", "64", "--reply-every", "2")["chain"], 1)
+        self.assertEqual(self.measure("rma_write_lat")["chain"], 1)
+
     def test_write_and_send(self):
         for args in ((), ("--size", "1"), ("--size", "64", "--qps", "40"), ("--size", "1M"), ("--loss", "2"),
                      ("--lcores", str(sorted(os.sched_getaffinity(0))[0]))):

@@ -3,6 +3,7 @@
  * (AM-2, AM-3, AM-9, AM-11). */
 #include "am_net.h"
 
+#include "am/am.h"
 #include "am/endpoint.h"
 
 #include <errno.h>
@@ -443,6 +444,60 @@ test_flush_ends(void **state)
 	assert_int_equal(urn_rma_flush(a->ep, WAIT_MS, NULL), EREMOTEIO);
 }
 
+/* ---- ways */
+
+enum { PIPELINED_FROM = 1000, TAGGED_FROM = 3000 };
+
+static int
+thresholds_setup(void **state)
+{
+	int rc;
+
+	net_attr.pipelined_from = PIPELINED_FROM;
+	net_attr.tagged_from = TAGGED_FROM;
+	rc = net_setup(state);
+	net_attr.pipelined_from = net_attr.tagged_from = 0;
+	return rc;
+}
+
+/* Write by a way of the dataplane's choice. returns: requests for tagged transfers that B got */
+static uint64_t
+tags_of_write(struct net *n, uint32_t len, uint64_t key)
+{
+	struct side *a = &n->side[0], *b = &n->side[1];
+	uint64_t before = rig_counter(&n->rig, 1, URN_C_AM_TAG_REQUESTS);
+	unsigned int done = a->done;
+	struct urn_rma op = {.to = &b->address,
+			     .remote = (uintptr_t)b->buf,
+			     .key = key,
+			     .memory = &a->memory,
+			     .local = a->buf,
+			     .len = len,
+			     .done = net_note_done,
+			     .arg = a};
+
+	assert_int_equal(urn_rma_write(a->ep, &op), 0);
+	net_until(n, &a->done, done + 1);
+	assert_int_equal(a->code, URN_AM_DONE);
+	return rig_counter(&n->rig, 1, URN_C_AM_TAG_REQUESTS) - before;
+}
+
+/* AM-8: an endpoint has thresholds of its own, also below what one packet holds; others have those
+ * of the configuration. */
+static void
+test_thresholds(void **state)
+{
+	struct net *n = *state;
+	uint64_t key = offer(&n->side[1], URN_AM_ACCESS_WRITE);
+	bool own = n->side[0].ep->attr.tagged_from != 0;
+
+	assert_int_equal(tags_of_write(n, PIPELINED_FROM, key), 0);
+	assert_int_equal(tags_of_write(n, TAGGED_FROM - 1, key), 0);
+	assert_int_equal(tags_of_write(n, TAGGED_FROM, key), own);
+	assert_int_equal(tags_of_write(n, URN_AM_TAGGED_FROM - 1, key), own);
+	assert_int_equal(tags_of_write(n, URN_AM_TAGGED_FROM, key), 1);
+}
+
 int
 main(void)
 {
@@ -462,6 +517,11 @@ main(void)
 		BOTH(test_fence),
 		BOTH(test_flush),
 		BOTH(test_flush_ends),
+		BOTH(test_thresholds),
+		{"test_thresholds of the endpoint", test_thresholds, thresholds_setup, net_teardown,
+		 NULL},
+		{"test_thresholds of the endpoint, socket", test_thresholds, thresholds_setup,
+		 net_teardown, "socket"},
 	};
 
 	return cmocka_run_group_tests_name("am_ops", tests, NULL, NULL);

@@ -54,6 +54,12 @@ struct urn_am_attr {
 	uint32_t answer_ms;  /* milliseconds that a request waits for its answer; 0: 10000 */
 	uint32_t wakes; /* 1: the endpoint will be in a queue of events, or have a thread; costs
 			   three descriptors */
+	/*
+	 * Operations of the way URN_AM_AUTO of so many bytes and more are pipelined, and go under a
+	 * tag; 0: as the configuration of the adapter says (am_pipelined_from, am_tagged_from of
+	 * urnicd). An operation below both is direct if one packet holds all its bytes.
+	 */
+	uint32_t pipelined_from, tagged_from;
 };
 
 /* Address of an endpoint, for others. A program hands its own on as it likes; the numbers are in

@@ -79,6 +79,36 @@ packets_have_whole_pages(void **state)
 	rig_expect(0, URN_AM_DONE, 8192 + 1);
 }
 
+/* A turn has URN_AM_FRAMES packets of an endpoint, or URN_AM_SHORTS times as many short writes,
+ * which share packets of the flow. */
+static void
+a_turn_has_a_bound(void **state)
+{
+	enum {
+		SHORT_WRITES = 13,
+		LEN = 20 * CHUNK,
+		ALL = URN_AM_FRAMES * URN_AM_SHORTS,
+	};
+	struct urn_source *src = urn_am_ep_source(rig.end[0].ep);
+	unsigned int longs = (ALL - SHORT_WRITES + URN_AM_SHORTS - 1) / URN_AM_SHORTS;
+
+	(void)state;
+	for (unsigned int i = 0; i < SHORT_WRITES; i++) {
+		rig_next(0, URN_AM_WRITE, 1, 0, 0, URN_AM_SHORT);
+		rig.end[0].posted++;
+	}
+	rig_next(0, URN_AM_WRITE, 1, 0, 0, LEN);
+	rig.end[0].posted++;
+	rig_next(0, URN_AM_READ, 1, 0, 0, 8);
+	atomic_store(&rig.end[0].regs->client.commands, ++rig.end[0].posted);
+	assert_true(urn_am_serve(rig.tp, src));
+	assert_int_equal(rig.held_n, SHORT_WRITES + longs);
+	/* The second turn: the other packets, the last of them no short write, and the read. */
+	assert_false(urn_am_serve(rig.tp, src));
+	assert_int_equal(rig.held_n, SHORT_WRITES + 20 + 1);
+	rig_run();
+}
+
 /* AM-4: so are the replies of a read; the event comes after the last. */
 static void
 replies_come_in_any_order(void **state)
@@ -428,6 +458,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(packets_come_in_any_order),
 		T(packets_have_whole_pages),
+		T(a_turn_has_a_bound),
 		T(replies_come_in_any_order),
 		T(a_reply_overtakes_the_acknowledgement),
 		T(replies_share_a_message),

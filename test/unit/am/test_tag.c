@@ -213,7 +213,74 @@ tags_pair_in_both_directions(void **state)
 	assert_true(rig_count(URN_C_AM_EARLY) > 0);
 }
 
-/* AM-8: the way AUTO goes by two thresholds, of which one can be set; forced ways stay. */
+/* The way of the operation of end 0 that is under way. */
+static uint8_t
+way_now(void)
+{
+	const struct urn_am_ep *ep = rig.end[0].ep;
+
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		if (ep->oper[i].used)
+			return ep->oper[i].way;
+	return URN_AM_WAYS;
+}
+
+/* Write `len` bytes, and look at the way and at the first message. */
+static void
+expect_way(uint32_t len, uint8_t forced, uint8_t way)
+{
+	rig_next(0, URN_AM_WRITE, 1, 0, 0, len)->way = forced;
+	rig_post(0);
+	assert_int_equal(way_now(), way);
+	assert_int_equal(rig_parsed(0).kind,
+			 way == URN_AM_TAGGED ? URN_AM_K_TAG_WRITE : URN_AM_K_WRITE);
+	rig_run();
+	rig_expect(0, URN_AM_DONE, len);
+}
+
+/* AM-8: two thresholds can be set, for all endpoints, and for one; that of the endpoint holds. */
+static void
+both_thresholds_can_be_set(void **state)
+{
+	struct urn_am_ep *ep = rig.end[0].ep;
+
+	(void)state;
+	urn_am_tagged_from(rig.am, 500);
+	expect_way(CHUNK, URN_AM_AUTO, URN_AM_DIRECT);
+	urn_am_pipelined_from(rig.am, 100);
+	expect_way(99, URN_AM_AUTO, URN_AM_DIRECT);
+	expect_way(100, URN_AM_AUTO, URN_AM_PIPELINED);
+	expect_way(499, URN_AM_AUTO, URN_AM_PIPELINED);
+	expect_way(500, URN_AM_AUTO, URN_AM_TAGGED);
+	expect_way(500, URN_AM_DIRECT, URN_AM_DIRECT);
+	urn_am_pipelined_from(rig.am, UINT64_MAX);
+	expect_way(CHUNK, URN_AM_AUTO, URN_AM_DIRECT);
+	expect_way(CHUNK + 1, URN_AM_AUTO, URN_AM_TAGGED);
+	ep->pipelined_from = 50;
+	ep->tagged_from = 2000;
+	expect_way(49, URN_AM_AUTO, URN_AM_DIRECT);
+	expect_way(50, URN_AM_AUTO, URN_AM_PIPELINED);
+	expect_way(1999, URN_AM_AUTO, URN_AM_PIPELINED);
+	expect_way(2000, URN_AM_AUTO, URN_AM_TAGGED);
+}
+
+/* AM-8, AM-12: an atomic operation is one packet, whatever the thresholds are. */
+static void
+an_atomic_operation_is_direct(void **state)
+{
+	(void)state;
+	urn_am_pipelined_from(rig.am, 1);
+	urn_am_tagged_from(rig.am, 1);
+	memset(rig.end[1].mem, 0, 8);
+	rig_next(0, URN_AM_FETCH_ADD, 1, 0, 0, 8)->local = 0;
+	rig_post(0);
+	assert_int_equal(way_now(), URN_AM_DIRECT);
+	assert_int_equal(rig_parsed(0).kind, URN_AM_K_ATOMIC);
+	rig_run();
+	rig_expect(0, URN_AM_DONE, 0);
+}
+
+/* AM-8: the way AUTO goes by two thresholds, of which one is set here; forced ways stay. */
 static void
 the_way_goes_by_the_length(void **state)
 {
@@ -410,6 +477,8 @@ main(void)
 		T(early_data_has_a_bound),
 		T(a_read_is_sent_by_the_progress_module),
 		T(tags_pair_in_both_directions),
+		T(both_thresholds_can_be_set),
+		T(an_atomic_operation_is_direct),
 		T(the_way_goes_by_the_length),
 		T(the_rma_queue_has_a_bound),
 		T(writes_and_reads_alternate),

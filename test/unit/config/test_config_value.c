@@ -59,6 +59,7 @@ static const char every_type[] = "[urnicd]\n"
 				 "work_in_flight = 64\n"
 				 "features_off = sack\n"
 				 "link = no\n"
+				 "am_pipelined_from = 1234\n"
 				 "am_tagged_from = 12345\n"
 				 "icrc = no\n";
 
@@ -115,6 +116,7 @@ all_types_are_taken(void **state)
 	assert_true(c->adapter[0].adapter.area_size == 64u << 20);
 	assert_int_equal(c->adapter[0].adapter.work_in_flight, 64);
 	assert_int_equal(c->adapter[0].adapter.features_off, 1);
+	assert_int_equal(c->adapter[0].adapter.am_pipelined_from, 1234); /* AM-8 */
 	assert_int_equal(c->adapter[0].adapter.am_tagged_from, 12345); /* AM-8 */
 	assert_true(c->adapter[0].adapter.no_learn && c->adapter[0].adapter.no_icrc);
 	assert_true(c->adapter[0].adapter.no_congestion_control);
@@ -161,7 +163,8 @@ presets(void **state)
 	assert_int_equal(a->rto_floor_us, 4000);
 	assert_true(a->area_size == 1u << 30);
 	assert_int_equal(a->work_in_flight, 65536);
-	assert_int_equal(a->am_tagged_from, 32768);
+	assert_int_equal(a->am_pipelined_from, 0);
+	assert_int_equal(a->am_tagged_from, 262144);
 	assert_false(a->no_learn || a->no_icrc || a->features_off || a->no_congestion_control);
 	assert_int_equal(c->sw[0].sw.fdb.max, 4096);
 	assert_true(c->sw[0].sw.fdb.age_ns == 300000000000);
