@@ -258,12 +258,19 @@ check_halves(struct ms_world *w)
 				w->node[i].tp->flows->wholes);
 }
 
+/* Let a node that is down come up soon. No node dies and is up again within 3 ms (doc/inside/messages.md). */
+static void
+raise_node(const struct ms_world *w, struct ms_node *n)
+{
+	n->up_at = n->tp ? MS_NEVER : RTE_MIN(n->up_at, RTE_MAX(w->now, n->gone_at + 5 * MS_MS));
+}
+
 static void
 end_run(struct ms_world *w)
 {
 	w->quiet = true;
 	for (unsigned int i = 0; i < w->plan.nodes; i++) {
-		w->node[i].up_at = w->node[i].tp ? MS_NEVER : w->now;
+		raise_node(w, &w->node[i]);
 		w->node[i].cut_until = RTE_MIN(w->node[i].cut_until, w->now);
 		w->node[i].held_until = RTE_MIN(w->node[i].held_until, w->now);
 		w->node[i].dying = false;
