@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* urnic-am-sim: ends and talkers as the load of nodes. */
-#include "amsim.h"
+#include "sabotage.h"
 
 #include "am/tagged.h"
 
@@ -33,6 +33,7 @@ open_load(struct ms_world *w)
 	memset(s->at, 0xff, sizeof(s->at));
 	memset(s->talker_at, 0xff, sizeof(s->talker_at));
 	as_clock(0);
+	as_sabotage_open(w);
 	s->revoke_at = w->plan.am.revoke_gap ? w->now + MS_MS : MS_NEVER;
 }
 
