@@ -281,7 +281,8 @@ void as_judge_orphan(struct ms_world *w, struct as_op *o);
 void as_judge_revoke(struct ms_world *w, struct as_end *e, unsigned int zone, uint8_t code);
 /* An endpoint goes. */
 void as_judge_close(struct ms_world *w, struct as_end *e);
-/* True when wires lose so much that a flow of the node gave up: then operations and requests may fail. */
+/* True when wires lose so much that a flow of the node gave up: then operations and requests may
+ * fail. */
 bool as_gave_up(const struct ms_world *w, uint32_t node);
 void as_judge_look(struct ms_world *w);
 void as_judge_end(struct ms_world *w);

@@ -67,7 +67,8 @@ spoil_event(struct ms_world *w, struct as_op *o, struct urn_abi_am_event *ev)
 		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_BUSY};
 		o->can |= 1u << URN_AM_BUSY; /* the code alone is no lie */
 	}
-	if (as_sabotage_now(w, AS_BREAK_GRANTED, !done && o->reach != AS_REACH_ALL && !as_is_atomic(o)))
+	if (as_sabotage_now(w, AS_BREAK_GRANTED,
+			    !done && o->reach != AS_REACH_ALL && !as_is_atomic(o)))
 		*ev = (struct urn_abi_am_event){.id = ev->id, .code = URN_AM_DONE, .bytes = o->len};
 	if (as_sabotage_now(w, AS_BREAK_COUNT, ev->bytes != 0 && !as_is_atomic(o)))
 		ev->bytes--;
@@ -82,7 +83,8 @@ spoil_order(struct ms_world *w, struct as_op *o, bool done)
 	const struct as_end *to = o->to == AS_NONE ? NULL : &w->as->end[o->to];
 	uint32_t open = w->as->first_op;
 
-	if (as_sabotage_now(w, AS_BREAK_ONCE_MORE, done && o->op == URN_AM_FETCH_ADD && to && to->ep))
+	if (as_sabotage_now(w, AS_BREAK_ONCE_MORE,
+			    done && o->op == URN_AM_FETCH_ADD && to && to->ep))
 		to->mem.at[o->remote] ^= 0x80;
 	while (open < o->id && (w->as->op[open].ended || w->as->op[open].from != o->from))
 		open++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sabotage of tags and of early data (AM-5 to AM-7). Calls between files of dataplane/am come here first (--wrap), and go
- * on to the product. Only operations are spoilt that would end well.
+ * Sabotage of tags and of early data (AM-5 to AM-7). Calls between files of dataplane/am come here
+ * first (--wrap), and go on to the product. Only operations are spoilt that would end well.
  */
 #include "sabotage.h"
 

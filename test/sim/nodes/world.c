@@ -258,7 +258,8 @@ check_halves(struct ms_world *w)
 				w->node[i].tp->flows->wholes);
 }
 
-/* Let a node that is down come up soon. No node dies and is up again within 3 ms (doc/inside/messages.md). */
+/* Let a node that is down come up soon. No node dies and is up again within 3 ms
+ * (doc/inside/messages.md). */
 static void
 raise_node(const struct ms_world *w, struct ms_node *n)
 {
