@@ -186,6 +186,10 @@ left(struct ms_node *n)
 	    am->tagged->queue.writes_n || am->tagged->queue.reads_n)
 		ms_fail(n->w, "node %u: %u transfers and %u early packets are left", n->id,
 			am->tagged->n, am->tagged->early_n);
+	if (am->kept != URN_AM_NODES * URN_AM_KEEP_REPLIES ||
+	    am->tagged->kept != URN_AM_NODES * URN_AM_KEEP_TRANSFERS ||
+	    am->tagged->early_kept != URN_AM_NODES * URN_AM_KEEP_EARLY)
+		ms_fail(n->w, "node %u: places that are kept for nodes are miscounted", n->id);
 	for (unsigned int i = 0; i < URN_AM_NODES; i++)
 		if (am->node[i])
 			ms_fail(n->w, "node %u: %u replies to a node are left", n->id, am->node[i]);
