@@ -120,7 +120,7 @@ struct urn_am_tagged {
 	struct urn_am_early *early_free; /* packets that came early: free ones */
 	uint32_t early_n;		 /* not free */
 	uint16_t node_early[URN_AM_NODES];
-	uint32_t early_kept;		/* as `kept` */
+	uint32_t early_kept;		/* packets that are kept for buckets with few */
 	struct urn_am_retired *retired; /* URN_AM_RETIRED, a ring; owner */
 	uint32_t retired_n;		/* retired so far; wraps */
 	struct urn_hash retired_hash;
