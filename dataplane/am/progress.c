@@ -138,8 +138,8 @@ urn_am_progress_answer(struct urn_tp *tp, struct urn_am_transfer *t)
 
 /* ---- reads */
 
-/* True when tagged reads may take one more reply for a node of the bucket. They leave half of what
- * is kept for the bucket to others. */
+/* True when tagged reads may take one more reply for a node of the bucket; half of what is kept for
+ * the bucket is left to others. */
 static bool
 spare(const struct urn_am *am, uint8_t bucket)
 {

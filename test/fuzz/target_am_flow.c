@@ -19,8 +19,8 @@
 
 enum {
 	NODES = 2,
-	ENDS = 3, /* of a node. 0: an owner's that keeps the rules; 1, 2: another's; 1 is scribbled
-		     over */
+	ENDS = 3, /* endpoints of a node: 0 of an owner that keeps the rules, 1 and 2 of another; 1
+		     is scribbled over */
 	MEM = 8192,
 	GUARD = 128,
 	GUARD_BYTE = 0xa5,
@@ -33,7 +33,7 @@ enum {
 	AGED_S = 100,
 };
 
-struct end {
+struct flow_end {
 	struct urn_am_ep *ep;
 	struct urn_abi_am_ep *regs;
 	uint8_t *mem; /* MEM bytes between two guards */
@@ -41,7 +41,7 @@ struct end {
 	uint64_t key;
 };
 
-struct node {
+struct flow_node {
 	uint8_t gid[16], mac[6];
 	struct urn_tp *tp;
 	struct urn_msg_regs *regs;
@@ -50,7 +50,7 @@ struct node {
 	struct urn_memx *memx;
 	struct urn_tp_share share[2]; /* owners */
 	uint32_t pd;
-	struct end end[ENDS];
+	struct flow_end end[ENDS];
 	struct rte_mbuf *wire[FRAMES]; /* frames to this node; owner */
 	unsigned int wire_n;
 	bool open[STEPS * 4]; /* commands of endpoint 0 that have no event yet */
@@ -58,7 +58,7 @@ struct node {
 };
 
 static struct world {
-	struct node node[NODES];
+	struct flow_node node[NODES];
 	uint64_t now;
 } w;
 
@@ -74,7 +74,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 static int
 neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 {
-	const struct node *n = ctx;
+	const struct flow_node *n = ctx;
 
 	memcpy(mac, memcmp(gid, w.node[0].gid, 16) == 0 ? w.node[0].mac : w.node[1].mac, 6);
 	return n->neigh;
@@ -91,7 +91,7 @@ no_ah(void *ctx, uint32_t id)
 /* ---- endpoints */
 
 static void
-map_end(struct node *n, struct end *e)
+map_end(struct flow_node *n, struct flow_end *e)
 {
 	struct urn_am_region_config c = {
 		.access = URN_AM_ACCESS_ALL, .n = 2, .random = w.now << 20};
@@ -108,7 +108,7 @@ map_end(struct node *n, struct end *e)
 }
 
 static void
-unmap_end(struct node *n, struct end *e)
+unmap_end(struct flow_node *n, struct flow_end *e)
 {
 	struct urn_region *region;
 
@@ -120,9 +120,9 @@ unmap_end(struct node *n, struct end *e)
 }
 
 static void
-open_end(struct node *n, unsigned int i)
+open_end(struct flow_node *n, unsigned int i)
 {
-	struct end *e = &n->end[i];
+	struct flow_end *e = &n->end[i];
 	struct urn_am_config cfg = {.share = &n->share[i != 0],
 				    .db = i,
 				    .entries = ENTRIES,
@@ -150,9 +150,9 @@ check_guard(const uint8_t *at)
 }
 
 static void
-close_end(struct node *n, unsigned int i)
+close_end(struct flow_node *n, unsigned int i)
 {
-	struct end *e = &n->end[i];
+	struct flow_end *e = &n->end[i];
 
 	fuzz_check(urn_am_ep_end(n->tp, urn_am_ep_source(e->ep)));
 	check_guard(e->mem - GUARD);
@@ -166,20 +166,20 @@ close_end(struct node *n, unsigned int i)
 }
 
 static void
-rung(struct node *n, unsigned int i)
+rung(struct flow_node *n, unsigned int i)
 {
 	urn_am_ep_ops.rung(n->tp, urn_am_ep_source(n->end[i].ep));
 }
 
 /* A program issues an operation that makes sense, when there is room. */
 static void
-command(struct fuzz_in *in, struct node *n, unsigned int i)
+command(struct fuzz_in *in, struct flow_node *n, unsigned int i)
 {
-	struct end *e = &n->end[i];
+	struct flow_end *e = &n->end[i];
 	struct urn_abi_am_cmd *c = urn_am_cmds(e->regs) + e->posted % ENTRIES;
 	uint8_t how = fuzz_u8(in), where = fuzz_u8(in);
-	struct node *to = &w.node[where & 1];
-	const struct end *t = &to->end[(where >> 1 & 3) % ENDS];
+	struct flow_node *to = &w.node[where & 1];
+	const struct flow_end *t = &to->end[(where >> 1 & 3) % ENDS];
 	bool atomic = (how & 0xc0) == 0xc0;
 
 	if (e->posted - e->read == ENTRIES || e->posted >= RTE_DIM(n->open))
@@ -207,9 +207,9 @@ command(struct fuzz_in *in, struct node *n, unsigned int i)
 }
 
 static void
-read_events(struct node *n)
+read_events(struct flow_node *n)
 {
-	struct end *e = &n->end[0];
+	struct flow_end *e = &n->end[0];
 	uint32_t events = atomic_load(&e->regs->dp.events);
 
 	fuzz_check(events - e->read <= e->posted - e->read);
@@ -226,7 +226,7 @@ read_events(struct node *n)
 }
 
 static void
-scribble(struct fuzz_in *in, struct node *n)
+scribble(struct fuzz_in *in, struct flow_node *n)
 {
 	uint8_t *at = (uint8_t *)n->end[1].regs, bytes = fuzz_u8(in) % 40;
 	uint32_t off = fuzz_u16(in) % (uint32_t)(urn_am_ep_bytes(ENTRIES, RANGES) - 40);
@@ -249,7 +249,7 @@ copy_of(const struct rte_mbuf *m)
 }
 
 static void
-put_frame(struct node *to, struct rte_mbuf *m)
+put_frame(struct flow_node *to, struct rte_mbuf *m)
 {
 	fuzz_check(m->pkt_len <= FRAME && m->data_len == m->pkt_len);
 	if (to->wire_n == FRAMES) {
@@ -262,7 +262,7 @@ put_frame(struct node *to, struct rte_mbuf *m)
 }
 
 static struct rte_mbuf *
-take_frame(struct node *to, unsigned int i)
+take_frame(struct flow_node *to, unsigned int i)
 {
 	struct rte_mbuf *m = to->wire[i];
 
@@ -271,7 +271,7 @@ take_frame(struct node *to, unsigned int i)
 }
 
 static void
-turn_node(struct node *n)
+turn_node(struct flow_node *n)
 {
 	struct urn_tp *tp = n->tp;
 
@@ -297,7 +297,7 @@ turn(uint64_t ns)
 
 /* Frames come to a node: the oldest or another, once or twice, as they are or changed. */
 static void
-deliver(struct fuzz_in *in, struct node *to, uint8_t how)
+deliver(struct fuzz_in *in, struct flow_node *to, uint8_t how)
 {
 	struct rte_mbuf *m;
 	uint8_t *at;
@@ -335,7 +335,7 @@ deliver_all(void)
 static void
 open_node(unsigned int i)
 {
-	struct node *n = &w.node[i];
+	struct flow_node *n = &w.node[i];
 	struct urn_memx_config x = {.pending = 64};
 	struct urn_tp_config c = {.pool = test_eal_pool(),
 				  .gids = 1,
@@ -377,7 +377,7 @@ static void
 step(struct fuzz_in *in)
 {
 	uint8_t what = fuzz_u8(in);
-	struct node *n = &w.node[what >> 4 & 1];
+	struct flow_node *n = &w.node[what >> 4 & 1];
 	unsigned int other = 1 + (what >> 5 & 1);
 
 	switch (what & 15) {
@@ -428,7 +428,7 @@ step(struct fuzz_in *in)
 }
 
 static void
-close_node(struct node *n)
+close_node(struct flow_node *n)
 {
 	fuzz_check(n->end[0].posted == n->end[0].read);
 	fuzz_check(urn_flow_count(n->tp) == 0 && n->tp->nobodys.work == 0);
