@@ -181,7 +181,9 @@ struct urn_am_memory {
 };
 /*
  * Let the dataplane reach memory. The memory stays mapped until urn_am_memory_remove(). With a
- * dataplane in another process the memory is of urn_alloc() (urnic/attach.h).
+ * dataplane in another process the memory is of urn_alloc() (urnic/attach.h): the dataplane reads
+ * and writes other memory of the program late, through a worker, and endpoints don't wait
+ * (doc/inside/active-messages.md).
  *
  * returns: 0, or an errno value with its text; EOPNOTSUPP: not memory of urn_alloc()
  */
