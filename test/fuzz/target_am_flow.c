@@ -451,7 +451,7 @@ close_world(void)
 		close_end(&w.node[i], 2);
 		w.node[i].neigh = 0;
 	}
-	for (unsigned int k = 0; k < 64; k++) {
+	for (unsigned int k = 0; k < 240; k++) { /* fences: one operation after the other */
 		turn(500000000);
 		for (unsigned int i = 0; i < NODES; i++)
 			read_events(&w.node[i]);
