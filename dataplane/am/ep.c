@@ -28,6 +28,7 @@ urn_am_create(unsigned int engine, uint64_t seed, bool unregistered)
 	TAILQ_INIT(&am->touched);
 	TAILQ_INIT(&am->untold);
 	urn_pool_init(&am->slots, 0, URN_AM_ENDPOINTS_MAX);
+	am->kept = URN_AM_NODES * URN_AM_KEEP_REPLIES;
 	am->tagged_from = URN_AM_TAGGED_FROM;
 	am->tagged = urn_am_tagged_create(seed);
 	am->slot = calloc(URN_AM_ENDPOINTS_MAX, sizeof(*am->slot));

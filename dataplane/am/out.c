@@ -18,6 +18,9 @@
 #define TAG_SLOT 0xffffu /* bits of a tag that hold the slot */
 _Static_assert(URN_AM_OUTS + URN_AM_REPLIES <= TAG_SLOT, "slots of packets");
 
+static const struct urn_am_bound replies = {URN_AM_REPLIES, URN_AM_NODE_REPLIES,
+					    URN_AM_KEEP_REPLIES};
+
 /* Take a free packet. NULL: no memory; there is room for all that the callers' bounds allow */
 static struct urn_am_out *
 get(struct urn_am *am)
@@ -86,16 +89,16 @@ urn_am_reply_get(struct urn_am *am, const uint8_t node[16])
 	uint8_t bucket = urn_am_bucket(am, node);
 	struct urn_am_out *o;
 
-	if (am->replies == URN_AM_REPLIES || am->node[bucket] == URN_AM_NODE_REPLIES)
+	if (!urn_am_bound_take(&replies, &am->node[bucket], &am->replies, &am->kept))
 		return NULL;
 	o = get(am);
-	if (!o)
+	if (unlikely(!o)) {
+		urn_am_bound_give(&replies, &am->node[bucket], &am->replies, &am->kept);
 		return NULL;
+	}
 	memcpy(o->node, node, sizeof(o->node));
 	o->bucket = bucket;
 	o->msg.owner = &am->replying;
-	am->node[bucket]++;
-	am->replies++;
 	return o;
 }
 
@@ -108,8 +111,7 @@ urn_am_out_put(struct urn_am *am, struct urn_am_out *o)
 		o->ep->user.source.share->am--;
 		am->outs--;
 	} else {
-		am->node[o->bucket]--;
-		am->replies--;
+		urn_am_bound_give(&replies, &am->node[o->bucket], &am->replies, &am->kept);
 		if (am->open == o)
 			am->open = NULL;
 	}

@@ -20,6 +20,8 @@ enum {
 	URN_AM_REPLIES = 4096, /* replies of the engine that were not delivered yet */
 	URN_AM_NODES = 64,     /* buckets of nodes, for the bound of their replies */
 	URN_AM_NODE_REPLIES = 512, /* replies to the nodes of a bucket */
+	URN_AM_KEEP_REPLIES = 16,	     /* ... that the others leave to them */
+	URN_AM_LATE_STEPS = 64,		     /* replies without a flow that a turn tries */
 	URN_AM_FRAMES = 16,	   /* packets of an endpoint in a turn ... */
 	URN_AM_SHORT = 256, /* ... where URN_AM_SHORTS writes of so many bytes count as one: they
 			       share the flow's packets */
@@ -195,6 +197,7 @@ struct urn_am {
 	uint32_t outs, replies;	     /* packets of operations, and replies, that are not free */
 	struct urn_fair fair_outs;   /* how many of the former a client may have */
 	uint16_t node[URN_AM_NODES]; /* replies by bucket of nodes */
+	uint32_t kept;		     /* replies that are kept for buckets with few */
 	uint8_t last[16], bucket;    /* node that a bucket was asked for last, and its bucket */
 	struct urn_am_outs late;     /* replies that no flow had room for, the oldest first */
 	struct urn_am_out
@@ -202,6 +205,39 @@ struct urn_am {
 	struct urn_am_eps touched, untold; /* endpoints to look at, and those whose event is late */
 	uint64_t untold_due; /* ns: when late events are tried again; valid with some */
 };
+
+/*
+ * The bound of a table whose entries nodes take. A bucket of nodes has `most` entries, and `keep`
+ * that no other bucket can take, so that nodes of many buckets that take all they can leave some to
+ * every other.
+ */
+struct urn_am_bound {
+	uint32_t all, most, keep; /* entries: of the table, of a bucket, kept for a bucket */
+};
+
+/* Let a bucket take an entry. held: entries of the bucket; n: of all; kept: entries that are kept
+ * for buckets with less than bound.keep. returns: false: no room, nothing was changed */
+static inline bool
+urn_am_bound_take(const struct urn_am_bound *b, uint16_t *held, uint32_t *n, uint32_t *kept)
+{
+	bool own = *held < b->keep;
+
+	if (unlikely(!own && (*held >= b->most || b->all - *n <= *kept)))
+		return false;
+	*kept -= own;
+	(*held)++;
+	(*n)++;
+	return true;
+}
+
+/* A bucket gives an entry back. */
+static inline void
+urn_am_bound_give(const struct urn_am_bound *b, uint16_t *held, uint32_t *n, uint32_t *kept)
+{
+	(*held)--;
+	(*n)--;
+	*kept += *held < b->keep;
+}
 
 static inline struct urn_am *
 urn_am_of(const struct urn_tp *tp)

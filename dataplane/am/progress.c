@@ -127,20 +127,25 @@ urn_am_progress_answer(struct urn_tp *tp, struct urn_am_transfer *t)
 	o->at = tp->now;
 	t->due = false;
 	t->since = 0;
-	if (t->state == URN_AM_TRANSFER_ENDED)
+	if (t->state == URN_AM_TRANSFER_ENDED) {
+		if (likely(t->code == URN_AM_DONE))
+			urn_am_past_note(am->tagged, t);
 		urn_am_transfer_drop(tp, t, t->code != URN_AM_DONE);
+	}
 	urn_am_reply_send(tp, o);
 	return true;
 }
 
 /* ---- reads */
 
-/* True when tagged reads may take one more reply for a node of the bucket. */
+/* True when tagged reads may take one more reply for a node of the bucket; half of what is kept for
+ * the bucket is left to others. */
 static bool
 spare(const struct urn_am *am, uint8_t bucket)
 {
-	return am->node[bucket] + URN_AM_BACK_SPARE < URN_AM_NODE_REPLIES &&
-	       am->replies + 4 * URN_AM_BACK_SPARE < URN_AM_REPLIES;
+	return am->node[bucket] < URN_AM_KEEP_REPLIES / 2 ||
+	       (am->node[bucket] + URN_AM_BACK_SPARE < URN_AM_NODE_REPLIES &&
+		am->replies + am->kept + 4 * URN_AM_BACK_SPARE < URN_AM_REPLIES);
 }
 
 /* Check whether peers may read bytes of a transfer; the flow checks again when it gathers them.
@@ -193,6 +198,22 @@ send_back(struct urn_tp *tp, struct urn_am_transfer *t)
 	return t->serial == serial ? STEP_MORE : STEP_REST;
 }
 
+/* A packet of a read can't be delivered. The initiator is told, unless its answer was that it knows
+ * nothing of the read. */
+static void
+give_up(struct urn_tp *tp, struct urn_am_transfer *t, uint8_t code)
+{
+	URN_COUNT(tp, AM_READ_LOST);
+	if (code == URN_MSG_NO_QUEUE || code == URN_MSG_NOT_PERMITTED) {
+		urn_am_transfer_drop(tp, t, true);
+		return;
+	}
+	t->state = URN_AM_TRANSFER_ENDED;
+	t->code = URN_AM_UNREACHABLE;
+	t->at = tp->now;
+	urn_am_progress_add(tp, t);
+}
+
 bool
 urn_am_back_answered(struct urn_tp *tp, const struct urn_am_out *o, uint8_t code)
 {
@@ -208,15 +229,16 @@ urn_am_back_answered(struct urn_tp *tp, const struct urn_am_out *o, uint8_t code
 		urn_am_transfer_fail(tp, t, code ? code : (uint8_t)URN_AM_BAD_KEY);
 		return false;
 	}
-	if (unlikely(code != URN_MSG_DONE)) { /* the initiator is gone, or gave the read up */
-		urn_am_transfer_drop(tp, t, true);
+	if (unlikely(code != URN_MSG_DONE)) {
+		give_up(tp, t, code & (uint8_t)~URN_MSG_MAY_BE_THERE);
 		return false;
 	}
 	t->at = tp->now;
 	t->done += o->len;
-	if (t->done == t->len)
+	if (t->done == t->len) {
+		urn_am_past_note(urn_am_of(tp)->tagged, t);
 		urn_am_transfer_drop(tp, t, false);
-	else if (t->sent < t->len)
+	} else if (t->sent < t->len)
 		urn_am_progress_add(tp, t);
 	return false;
 }

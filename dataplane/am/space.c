@@ -158,9 +158,9 @@ static void
 fill(struct urn_am_region *r, const struct urn_abi_am_range *l, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct urn_am_range *last = &r->range[r->n - 1];
+		struct urn_am_range *last = i ? &r->range[r->n - 1] : NULL;
 
-		if (r->n && last->lkey == l[i].lkey && last->addr + last->len == l[i].addr) {
+		if (last && last->lkey == l[i].lkey && last->addr + last->len == l[i].addr) {
 			last->len += l[i].len;
 			continue;
 		}

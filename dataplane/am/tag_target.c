@@ -42,7 +42,7 @@ request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *fro
 	struct urn_am_tagged *tg = urn_am_of(tp)->tagged;
 	uint8_t code;
 
-	if (t && t->state != URN_AM_TRANSFER_EARLY)
+	if (t ? t->state != URN_AM_TRANSFER_EARLY : urn_am_is_past(tg, from, m->tag))
 		return refuse(tp, ep, from, m, URN_AM_TAG_USED);
 	if (!t && urn_am_is_retired(tg, from->node, from->qid, m->tag, false))
 		return refuse(tp, ep, from, m, URN_AM_TAG_RETIRED);
@@ -122,6 +122,8 @@ data(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
 	}
 	if (!mine)
 		return refuse(tp, ep, from, m, URN_AM_ADDRESSEE);
+	if (!t && urn_am_is_past(urn_am_of(tp)->tagged, from, m->tag))
+		return refuse(tp, ep, from, m, URN_AM_TAG_USED);
 	if (!t || t->state == URN_AM_TRANSFER_EARLY)
 		return early(tp, ep, from, m, t);
 	if (t->kind != URN_AM_K_TAG_WRITE) { /* data for a read, or for a pipelined write */
@@ -170,6 +172,8 @@ part(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
 		URN_COUNT(tp, AM_DISCARDED);
 		return URN_MSG_DONE;
 	}
+	if (!t && urn_am_is_past(tg, from, m->tag))
+		return refuse(tp, ep, from, m, URN_AM_TAG_USED);
 	if (!t) {
 		t = urn_am_transfer_new(tp, ep, from, m->tag);
 		if (!t) {

@@ -21,9 +21,12 @@
 enum {
 	URN_AM_TRANSFERS = 1024,     /* transfers of peers on an engine */
 	URN_AM_NODE_TRANSFERS = 128, /* ... of the nodes of a bucket */
+	URN_AM_KEEP_TRANSFERS = 4,   /* ... that the others leave to them */
 	URN_AM_EARLY = 512,	     /* packets that came before their request, on an engine */
 	URN_AM_NODE_EARLY = 128,     /* ... of the nodes of a bucket */
+	URN_AM_KEEP_EARLY = 2,	     /* ... that the others leave to them */
 	URN_AM_RETIRED = 1024,	     /* retired tags that an engine remembers */
+	URN_AM_PAST = 1024,	     /* ... and tags of peers' transfers that ended well */
 	URN_AM_RMA_QUEUE = 256,	     /* requests on the queue of writes, and on that of reads */
 	URN_AM_BACK_WINDOW = 128,    /* packets of a tagged read under way */
 	URN_AM_BACK_SPARE = 32, /* replies of a bucket of nodes that tagged reads leave to others */
@@ -95,6 +98,12 @@ struct urn_am_retired {
 	uint32_t next;	   /* the hash's */
 };
 
+/* The tag of a peer's transfer that ended well. */
+struct urn_am_past {
+	uint64_t tag, qid; /* tag; number of the initiator's endpoint; 0: none */
+	uint8_t node[16];  /* GID of its node */
+};
+
 struct urn_am_tagged {
 	struct urn_source_ops_user user;  /* the progress module as a source of work */
 	struct urn_source_timer timer;	  /* started while there are transfers */
@@ -104,6 +113,7 @@ struct urn_am_tagged {
 	struct urn_hash hash;		  /* those that are not free */
 	uint32_t n;			  /* not free */
 	uint16_t node[URN_AM_NODES];	  /* ... by bucket of nodes */
+	uint32_t kept;			  /* ... that are kept for buckets with few */
 	struct urn_am_rma_queue queue;
 	struct urn_am_transfers
 		turn;		/* transfers that the progress module has something to do for */
@@ -111,9 +121,11 @@ struct urn_am_tagged {
 	struct urn_am_early *early_free; /* packets that came early: free ones */
 	uint32_t early_n;		 /* not free */
 	uint16_t node_early[URN_AM_NODES];
+	uint32_t early_kept;		/* packets that are kept for buckets with few */
 	struct urn_am_retired *retired; /* URN_AM_RETIRED, a ring; owner */
 	uint32_t retired_n;		/* retired so far; wraps */
 	struct urn_hash retired_hash;
+	struct urn_am_past *past; /* URN_AM_PAST, by hash: the newest of a place; owner */
 };
 
 /* ---- transfer.c */
@@ -145,6 +157,10 @@ void urn_am_retire(struct urn_am_tagged *tg, const uint8_t node[16], uint64_t qi
 /* True when the tag is remembered as retired. */
 bool urn_am_is_retired(const struct urn_am_tagged *tg, const uint8_t node[16], uint64_t qid,
 		       uint64_t tag, bool ours);
+/* A transfer ended well: remember its tag, in the place of another perhaps. */
+void urn_am_past_note(struct urn_am_tagged *tg, const struct urn_am_transfer *t);
+/* True when the tag is remembered as one whose transfer ended well. */
+bool urn_am_is_past(const struct urn_am_tagged *tg, const struct urn_flow_from *from, uint64_t tag);
 /* Forget the transfers of an endpoint that ends; their initiators are told when there is room. */
 void urn_am_transfers_close(struct urn_tp *tp, struct urn_am_ep *ep);
 

@@ -76,13 +76,14 @@ carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg
 	}
 }
 
-/* A reply can't be delivered. code: enum urn_msg_code, neither DONE nor BUSY, or URN_FLOW_GONE */
+/* A reply can't be delivered. code: enum urn_msg_code, not DONE, or URN_FLOW_GONE */
 static void
 lose(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 {
 	URN_COUNT(tp, AM_REPLY_LOST);
-	if (o->flags & URN_AM_OUT_BACK)
-		(void)urn_am_back_answered(tp, o, code);
+	if (o->flags & URN_AM_OUT_BACK) /* BUSY for 10 s, too */
+		(void)urn_am_back_answered(tp, o,
+					   code == URN_MSG_BUSY ? URN_MSG_UNREACHABLE : code);
 	urn_am_out_put(urn_am_of(tp), o);
 }
 
@@ -209,7 +210,7 @@ serve_late(struct urn_tp *tp, struct urn_source *src)
 	struct urn_am *am = (struct urn_am *)src;
 	struct urn_am_out *last = TAILQ_LAST(&am->late, urn_am_outs), *o;
 
-	while ((o = TAILQ_FIRST(&am->late))) {
+	for (unsigned int n = URN_AM_LATE_STEPS; n && (o = TAILQ_FIRST(&am->late)); n--) {
 		TAILQ_REMOVE(&am->late, o, link);
 		o->flags &= (uint8_t)~URN_AM_OUT_QUEUED;
 		urn_am_reply_send(tp, o);

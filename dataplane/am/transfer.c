@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of peers' transfers, data that came before its request, and retired tags (AM-5, AM-7).
- * Each has a bound for the engine, and the first two one for the nodes of a bucket.
+ * The table of peers' transfers, data that came before its request, and tags that were retired or
+ * have ended well (AM-5, AM-7). Each has a bound for the engine, and the first two one for the
+ * nodes of a bucket.
  */
 #include "am/tagged.h"
 #include "transport/sched.h"
@@ -10,6 +11,10 @@
 #include <string.h>
 
 #include "base/rnd.h"
+
+static const struct urn_am_bound transfers = {URN_AM_TRANSFERS, URN_AM_NODE_TRANSFERS,
+					      URN_AM_KEEP_TRANSFERS};
+static const struct urn_am_bound earlies = {URN_AM_EARLY, URN_AM_NODE_EARLY, URN_AM_KEEP_EARLY};
 
 static const char *const words[] = {
 #define X(name, word) [URN_AM_TRANSFER_##name] = (word),
@@ -39,8 +44,12 @@ urn_am_tagged_create(uint64_t seed)
 	urn_am_rma_init(&tg->queue);
 	TAILQ_INIT(&tg->turn);
 	tg->transfer = calloc(URN_AM_TRANSFERS, sizeof(*tg->transfer));
+	tg->kept = URN_AM_NODES * URN_AM_KEEP_TRANSFERS;
+	tg->early_kept = URN_AM_NODES * URN_AM_KEEP_EARLY;
 	tg->retired = calloc(URN_AM_RETIRED, sizeof(*tg->retired));
-	if (!tg->transfer || !tg->retired || urn_hash_init(&tg->hash, URN_AM_TRANSFERS, rnd) != 0 ||
+	tg->past = calloc(URN_AM_PAST, sizeof(*tg->past));
+	if (!tg->transfer || !tg->retired || !tg->past ||
+	    urn_hash_init(&tg->hash, URN_AM_TRANSFERS, rnd) != 0 ||
 	    urn_hash_init(&tg->retired_hash, URN_AM_RETIRED, rnd) != 0) {
 		urn_am_tagged_destroy(tg);
 		return NULL;
@@ -63,6 +72,7 @@ urn_am_tagged_destroy(struct urn_am_tagged *tg)
 	urn_hash_fini(&tg->retired_hash);
 	free(tg->transfer);
 	free(tg->retired);
+	free(tg->past);
 	free(tg);
 }
 
@@ -110,11 +120,9 @@ urn_am_transfer_new(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_fl
 	struct urn_am_transfer *t;
 	uint32_t i;
 
-	if (tg->node[bucket] == URN_AM_NODE_TRANSFERS)
+	if (!urn_am_bound_take(&transfers, &tg->node[bucket], &tg->n, &tg->kept))
 		return NULL;
-	i = urn_pool_get(&tg->pool, &tg->transfer[0].next, sizeof(*t));
-	if (i == URN_HASH_NIL)
-		return NULL;
+	i = urn_pool_get(&tg->pool, &tg->transfer[0].next, sizeof(*t)); /* the bound is its size */
 	t = &tg->transfer[i];
 	*t = (struct urn_am_transfer){.tag = tag,
 				      .qid = from->qid,
@@ -127,8 +135,6 @@ urn_am_transfer_new(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_fl
 	memcpy(t->node, from->node, sizeof(t->node));
 	urn_hash_put(bucket_of(&tg->hash, t->qid, tag), i, &t->next);
 	LIST_INSERT_HEAD(&ep->transfers, t, of_ep);
-	tg->node[bucket]++;
-	tg->n++;
 	if (!urn_timer_started(&tg->timer.timer))
 		urn_wheel_start(&tp->wheel, &tg->timer.timer, tp->now + URN_AM_LOOK_NS);
 	return t;
@@ -144,6 +150,8 @@ urn_am_transfer_drop(struct urn_tp *tp, struct urn_am_transfer *t, bool retire)
 		urn_am_retire(tg, t->node, t->qid, t->tag, false);
 	if (t->state == URN_AM_TRANSFER_QUEUED)
 		urn_am_rma_remove(&tg->queue, t);
+	if (t->turn && tg->misses)
+		tg->misses--; /* it may be one of those without room: the others are to be tried */
 	urn_am_progress_remove(tg, t);
 	while (t->early)
 		urn_am_early_put(tg, t);
@@ -153,9 +161,9 @@ urn_am_transfer_drop(struct urn_tp *tp, struct urn_am_transfer *t, bool retire)
 		tg->last = NULL;
 	t->state = URN_AM_TRANSFER_FREE;
 	t->serial++; /* packets of a read that flows still have are no longer the transfer's */
-	tg->node[t->bucket]--;
+	urn_am_bound_give(&transfers, &tg->node[t->bucket], &tg->n, &tg->kept);
 	urn_pool_put(&tg->pool, i, &tg->transfer[0].next, sizeof(*t));
-	if (!--tg->n)
+	if (!tg->n)
 		urn_wheel_stop(&tp->wheel, &tg->timer.timer);
 }
 
@@ -197,21 +205,22 @@ urn_am_early_keep(struct urn_am_tagged *tg, struct urn_am_transfer *t, const str
 {
 	struct urn_am_early *e = tg->early_free;
 
-	if (tg->early_n == URN_AM_EARLY || tg->node_early[t->bucket] == URN_AM_NODE_EARLY)
+	if (!urn_am_bound_take(&earlies, &tg->node_early[t->bucket], &tg->early_n, &tg->early_kept))
 		return false;
 	if (e)
 		tg->early_free = e->next;
 	else
 		e = malloc(sizeof(*e)); /* once for each packet kept at the same time */
-	if (!e)
+	if (unlikely(!e)) {
+		urn_am_bound_give(&earlies, &tg->node_early[t->bucket], &tg->early_n,
+				  &tg->early_kept);
 		return false;
+	}
 	e->off = (uint32_t)m->addr;
 	e->len = m->len;
 	memcpy(e->data, m->data, m->len);
 	e->next = t->early;
 	t->early = e;
-	tg->early_n++;
-	tg->node_early[t->bucket]++;
 	return true;
 }
 
@@ -223,8 +232,7 @@ urn_am_early_put(struct urn_am_tagged *tg, struct urn_am_transfer *t)
 	t->early = e->next;
 	e->next = tg->early_free;
 	tg->early_free = e;
-	tg->early_n--;
-	tg->node_early[t->bucket]--;
+	urn_am_bound_give(&earlies, &tg->node_early[t->bucket], &tg->early_n, &tg->early_kept);
 }
 
 /* ---- retired tags */
@@ -259,4 +267,35 @@ urn_am_is_retired(const struct urn_am_tagged *tg, const uint8_t node[16], uint64
 			return true;
 	}
 	return false;
+}
+
+/* ---- tags of transfers that ended well */
+
+/* The place of a tag. */
+static struct urn_am_past *
+place_of(const struct urn_am_tagged *tg, uint64_t qid, uint64_t tag)
+{
+	const uint64_t key[2] = {qid, tag};
+	uint32_t word[4];
+
+	memcpy(word, key, sizeof(word));
+	return &tg->past[rte_jhash_32b(word, 4, tg->hash.seed) % URN_AM_PAST];
+}
+
+void
+urn_am_past_note(struct urn_am_tagged *tg, const struct urn_am_transfer *t)
+{
+	struct urn_am_past *p = place_of(tg, t->qid, t->tag);
+
+	*p = (struct urn_am_past){.tag = t->tag, .qid = t->qid};
+	memcpy(p->node, t->node, sizeof(p->node));
+}
+
+bool
+urn_am_is_past(const struct urn_am_tagged *tg, const struct urn_flow_from *from, uint64_t tag)
+{
+	const struct urn_am_past *p = place_of(tg, from->qid, tag);
+
+	return unlikely(p->tag == tag && p->qid == from->qid) &&
+	       memcmp(p->node, from->node, sizeof(p->node)) == 0;
 }

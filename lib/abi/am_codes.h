@@ -63,7 +63,7 @@ enum urn_am_access {
 	X(BAD_PACKET,  13, "bad-packet",   "the target node found a packet malformed") \
 	X(ALIGN,       14, "align",        "the address of an atomic operation is not a multiple of its 4 or 8 bytes") \
 	X(ADDRESSEE,   15, "addressee",    "a tagged message names another endpoint than the one that it came to") \
-	X(TAG_USED,    16, "tag-used",     "the tag of a request is that of another operation under way") \
+	X(TAG_USED,    16, "tag-used",     "the tag is that of another operation, under way or ended") \
 	X(TAG_RETIRED, 17, "tag-retired",  "the tag of a request is that of an operation that failed")
 /* clang-format on */
 

@@ -9,10 +9,11 @@
 
 struct urn_am_thread {
 	pthread_t id;
-	pthread_mutex_t lock;	  /* recursive; lock protects the endpoint, and `unbounded` */
+	pthread_mutex_t lock;	  /* recursive; lock protects the endpoint, and `doze` */
 	_Atomic uint32_t waiters; /* threads of the program that wait for the lock */
 	_Atomic bool stop;
-	bool unbounded;	 /* the thread sleeps until a descriptor wakes it */
+	int doze; /* ms that the thread sleeps at most; -1: until a descriptor wakes it; 0: it is
+		     awake, or rung */
 	int epoll, bell; /* descriptors; bell: rung by other threads */
 	uint32_t forks;	 /* generation of the process that started the thread */
 };
@@ -20,6 +21,8 @@ struct urn_am_thread {
 /* Take the lock. returns: 0; EPERM with its text: the thread is that of a parent of this process */
 int urn_am_lock(const struct urn_am_endpoint *ep);
 void urn_am_unlock(const struct urn_am_endpoint *ep);
+/* Forks from the first process that asked to this one. */
+uint32_t urn_am_forks(void);
 /* True when the endpoint's thread is that of a parent of this process. */
 bool urn_am_is_parents(const struct urn_am_endpoint *ep);
 

@@ -84,9 +84,11 @@ urn_am_try(struct urn_am_endpoint *ep, const struct urn_am_memory *memory)
 	int err = urn_am_region_create(ep, &all, 1, URN_AM_ACCESS_ALL, &key);
 
 	if (err == EOPNOTSUPP)
-		return urn_fail(
-			EOPNOTSUPP,
-			"memory for a dataplane in another process is to be of urn_alloc()");
+		return urn_fail(EOPNOTSUPP,
+				"the dataplane, which is another process, does not map the %zu "
+				"bytes at %p, so endpoints can't use them: take memory of "
+				"urn_alloc()",
+				memory->len, memory->addr);
 	return err == 0 ? urn_am_region_destroy(ep, key) : err;
 }
 

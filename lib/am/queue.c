@@ -26,8 +26,20 @@ struct urn_am_queue {
 	uint32_t reserved;		 /* places that are kept or hold an event */
 	bool armed;			 /* the bell is to be rung for the next event */
 	int epoll, bell;		 /* descriptors; -1: none */
+	uint32_t forks;			 /* generation of the process that made the queue */
 	struct urn_am_endpoint *members; /* list */
 };
+
+/* Refuse a call on a queue of a parent of this process: the descriptors and the rings behind it are
+ * the parent's. returns: 0; EPERM with its text and errno set */
+static int
+urn_am_queue_own(const struct urn_am_queue *q)
+{
+	if (q->forks == urn_am_forks())
+		return 0;
+	errno = urn_fail(EPERM, "the queue of events belongs to the parent of this process");
+	return EPERM;
+}
 
 static void
 urn_am_queue_free(struct urn_am_queue *q)
@@ -59,6 +71,7 @@ urn_am_queue_create(uint32_t entries)
 	}
 	pthread_mutex_init(&q->lock, NULL);
 	q->entries = entries;
+	q->forks = urn_am_forks();
 	q->event = calloc(entries, sizeof(*q->event));
 	q->epoll = epoll_create1(EPOLL_CLOEXEC);
 	q->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -75,6 +88,8 @@ urn_am_queue_destroy(struct urn_am_queue *q)
 {
 	if (q == NULL)
 		return 0;
+	if (urn_am_queue_own(q) != 0)
+		return EPERM;
 	if (q->members != NULL)
 		return urn_fail(EBUSY, "endpoints are in the queue");
 	urn_am_queue_free(q);
@@ -107,8 +122,10 @@ urn_am_queue_enter(struct urn_am_queue *q, struct urn_am_endpoint *ep)
 int
 urn_am_queue_add(struct urn_am_queue *q, struct urn_am_endpoint *ep)
 {
-	int err = urn_am_enter(ep);
+	int err = urn_am_queue_own(q);
 
+	if (err == 0)
+		err = urn_am_enter(ep);
 	if (err != 0)
 		return err;
 	err = urn_am_queue_enter(q, ep);
@@ -139,8 +156,10 @@ urn_am_queue_take(struct urn_am_endpoint *ep)
 int
 urn_am_queue_remove(struct urn_am_queue *q, struct urn_am_endpoint *ep)
 {
-	int err = urn_am_enter(ep);
+	int err = urn_am_queue_own(q);
 
+	if (err == 0)
+		err = urn_am_enter(ep);
 	if (err != 0)
 		return err;
 	if (ep->queue != q)
@@ -159,7 +178,7 @@ urn_am_queue_forget(struct urn_am_endpoint *ep)
 	struct urn_am_queue *q = ep->queue;
 	uint32_t i, n = 0;
 
-	if (q == NULL)
+	if (q == NULL || urn_am_queue_own(q) != 0)
 		return;
 	urn_am_queue_take(ep);
 	pthread_mutex_lock(&q->lock);
@@ -236,6 +255,8 @@ urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, uint32_t 
 {
 	struct urn_am_endpoint *ep;
 
+	if (urn_am_queue_own(q) != 0)
+		return 0;
 	urn_am_queue_awake(q);
 	for (ep = q->members; ep != NULL; ep = ep->in_queue) {
 		if (ep->thread != NULL)
@@ -259,6 +280,8 @@ urn_am_queue_arm(struct urn_am_queue *q)
 	struct urn_am_endpoint *ep;
 	bool waits;
 
+	if (urn_am_queue_own(q) != 0)
+		return -1;
 	pthread_mutex_lock(&q->lock);
 	q->armed = true;
 	waits = q->n != 0;
@@ -293,6 +316,8 @@ urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, uint32_t 
 	struct pollfd p = {.fd = q->epoll, .events = POLLIN};
 	struct urn_msg_pause pause = {0};
 
+	if (urn_am_queue_own(q) != 0)
+		return 0;
 	for (;;) {
 		uint32_t got = urn_am_queue_poll(q, events, n);
 		int64_t left = timeout_ms < 0 ? -1 : timeout_ms - (int64_t)(urn_clock_ms() - start);

@@ -17,12 +17,12 @@
 #include <unistd.h>
 
 static pthread_once_t urn_am_once = PTHREAD_ONCE_INIT;
-static uint32_t urn_am_forks; /* forks from the first process to this one */
+static uint32_t urn_am_fork_count; /* forks from the first process to this one */
 
 static void
 urn_am_fork_child(void)
 {
-	urn_am_forks++;
+	urn_am_fork_count++;
 }
 
 static void
@@ -31,12 +31,19 @@ urn_am_fork_register(void)
 	(void)pthread_atfork(NULL, NULL, urn_am_fork_child);
 }
 
+uint32_t
+urn_am_forks(void)
+{
+	(void)pthread_once(&urn_am_once, urn_am_fork_register);
+	return urn_am_fork_count;
+}
+
 /* ---- lock */
 
 bool
 urn_am_is_parents(const struct urn_am_endpoint *ep)
 {
-	return ep->thread != NULL && ep->thread->forks != urn_am_forks;
+	return ep->thread != NULL && ep->thread->forks != urn_am_fork_count;
 }
 
 int
@@ -65,11 +72,13 @@ void
 urn_am_unlock(const struct urn_am_endpoint *ep)
 {
 	struct urn_am_thread *t = ep->thread;
-	/* Something was sent whose answer wakes nobody. */
-	bool ring = t->unbounded && urn_am_doze(ep) >= 0;
+	/* Something was sent whose answer wakes nobody: the thread is to look before it would by
+	 * itself. */
+	int doze = t->doze != 0 ? urn_am_doze(ep) : -1;
+	bool ring = doze >= 0 && (t->doze < 0 || doze < t->doze);
 
 	if (ring)
-		t->unbounded = false;
+		t->doze = 0;
 	pthread_mutex_unlock(&t->lock);
 	if (ring)
 		urn_am_ring(t);
@@ -87,13 +96,13 @@ urn_am_turn(struct urn_am_endpoint *ep, struct urn_msg_pause *pause, int *doze)
 	bool waits;
 
 	pthread_mutex_lock(&t->lock);
-	t->unbounded = false;
+	t->doze = 0;
 	if (!urn_am_drain(ep)) /* for ever readable */
 		(void)urn_am_watch(ep, t->epoll, false);
 	calls = urn_am_progress(ep);
 	waits = calls == 0 && urn_am_arm(ep);
 	*doze = urn_am_doze(ep);
-	t->unbounded = calls == 0 && !waits && *doze < 0;
+	t->doze = calls == 0 && !waits ? *doze : 0;
 	pthread_mutex_unlock(&t->lock);
 	if (calls != 0) {
 		*pause = (struct urn_msg_pause){0};
@@ -153,7 +162,7 @@ urn_am_thread_make(struct urn_am_endpoint *ep)
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&t->lock, &attr);
 	pthread_mutexattr_destroy(&attr);
-	t->forks = urn_am_forks;
+	t->forks = urn_am_forks();
 	t->epoll = epoll_create1(EPOLL_CLOEXEC);
 	t->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (t->epoll >= 0 && t->bell >= 0 &&
@@ -187,7 +196,6 @@ urn_am_thread_start(struct urn_am_endpoint *ep)
 		return urn_fail(EALREADY, "the endpoint has a thread");
 	if (!ep->attr.wakes)
 		return urn_fail(EINVAL, "the endpoint was made without `wakes`");
-	(void)pthread_once(&urn_am_once, urn_am_fork_register);
 	ep->thread = urn_am_thread_make(ep);
 	if (ep->thread == NULL)
 		return urn_fail(errno, "cannot prepare a thread");

@@ -438,10 +438,13 @@ test_private_memory(void **state)
 	struct side *a = &n->side[0];
 	struct urn_am_memory memory;
 	uint8_t *own = malloc(5000);
+	char says[64];
 
 	assert_non_null(own);
 	assert_int_equal(urn_am_memory_add(a->ep, own, 5000, &memory), EOPNOTSUPP);
-	assert_non_null(strstr(urn_attach_error(), "urn_alloc"));
+	snprintf(says, sizeof(says), "does not map the 5000 bytes at %p", (void *)own);
+	assert_non_null(strstr(urn_attach_error(), says));
+	assert_non_null(strstr(urn_attach_error(), "urn_alloc()"));
 	free(own);
 }
 

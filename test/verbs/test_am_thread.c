@@ -267,6 +267,38 @@ test_the_thread_looks_and_sleeps(void **state)
 			    100000000);
 }
 
+/*
+ * The thread dozes for 100 ms while a request has no answer. Requests that are sent meanwhile wake
+ * it, as only the thread gives their lanes back: more of them than there are lanes do not wait for
+ * the end of the nap.
+ */
+static void
+test_a_nap_is_cut_short(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	uint64_t best = UINT64_MAX;
+
+	urn_am_handle(a->ep, 1, count_reply, NULL);
+	urn_am_handle(b->ep, 7, answer, NULL);
+	assert_int_equal(urn_am_thread_start(a->ep), 0);
+	for (unsigned int i = 0; i < 5; i++) {
+		uint64_t start;
+
+		request(a->ep, &b->address, 7); /* nobody runs its handler yet */
+		usleep(20000); /* the lanes are idle again, and the thread sleeps */
+		start = urn_clock_ms();
+		for (unsigned int k = 0; k < URN_AM_LANES + 1; k++)
+			request(a->ep, &b->address, 7);
+		if (urn_clock_ms() - start < best)
+			best = urn_clock_ms() - start;
+		while (urn_am_pending(a->ep) != 0)
+			(void)urn_am_progress(b->ep);
+	}
+	assert_true(best < 40);
+	assert_int_equal(atomic_load(&seen.err), 0);
+}
+
 /* Start and stop: once each, only with descriptors; afterwards the program drives the progress
  * again. */
 static void
@@ -333,6 +365,60 @@ test_queue_of_a_thread(void **state)
 	assert_int_equal(urn_am_queue_destroy(q), 0);
 }
 
+/* In a child of fork(), calls on a queue of events of the parent fail. returns: true when they do
+ */
+static bool
+is_queue_shut(struct urn_am_queue *q, struct urn_am_endpoint *ep)
+{
+	struct urn_am_event e;
+	bool ok;
+
+	errno = 0;
+	ok = urn_am_queue_poll(q, &e, 1) == 0 && errno == EPERM;
+	errno = 0;
+	ok = ok && urn_am_queue_wait(q, &e, 1, WAIT_MS) == 0 && errno == EPERM;
+	errno = 0;
+	ok = ok && urn_am_queue_arm(q) == -1 && errno == EPERM;
+	ok = ok && urn_am_queue_add(q, ep) == EPERM;
+	return ok && urn_am_queue_remove(q, ep) == EPERM && urn_am_queue_destroy(q) == EPERM &&
+	       strstr(urn_attach_error(), "parent") != NULL;
+}
+
+/* A queue of events belongs to the process that made it: a child of fork() takes no event, drains
+ * no descriptor, and drives no endpoint. The endpoint in the queue has no thread. */
+static void
+test_fork_and_queue(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	struct urn_am_part part = {&b->memory, b->buf, MEM};
+	struct urn_am_queue *q = urn_am_queue_create(0);
+	struct urn_rma op = {.to = &b->address,
+			     .remote = (uintptr_t)b->buf,
+			     .memory = &a->memory,
+			     .local = a->buf,
+			     .len = 8,
+			     .flags = URN_RMA_EVENT};
+	struct urn_am_event e[4];
+	int status;
+	pid_t child;
+
+	assert_non_null(q);
+	assert_int_equal(urn_am_region_create(b->ep, &part, 1, URN_AM_ACCESS_ALL, &op.key), 0);
+	assert_int_equal(urn_am_queue_add(q, a->ep), 0);
+	assert_int_equal(urn_rma_write(a->ep, &op), 0);
+	child = fork();
+	if (child == 0)
+		_exit(is_queue_shut(q, a->ep) ? 0 : 1);
+	assert_true(child > 0);
+	assert_true(waitpid(child, &status, 0) == child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(urn_am_queue_wait(q, e, 4, WAIT_MS), 1);
+	assert_true(e[0].ep == a->ep && e[0].code == URN_AM_DONE);
+	assert_int_equal(urn_am_queue_remove(q, a->ep), 0);
+	assert_int_equal(urn_am_queue_destroy(q), 0);
+}
+
 /* In a child of fork() the endpoint is the parent's: calls fail, the end of the child harms nobody.
  */
 static void
@@ -380,13 +466,11 @@ main(void)
 	}
 #define BOTH(f) OVER(f, NULL), OVER(f, "socket")
 	const struct CMUnitTest tests[] = {
-		BOTH(test_handlers_run),
-		BOTH(test_any_thread_may_call),
-		BOTH(test_a_handler_that_hangs),
-		BOTH(test_the_thread_looks_and_sleeps),
-		BOTH(test_start_and_stop),
-		BOTH(test_queue_of_a_thread),
-		BOTH(test_fork),
+		BOTH(test_handlers_run),	 BOTH(test_any_thread_may_call),
+		BOTH(test_a_handler_that_hangs), BOTH(test_the_thread_looks_and_sleeps),
+		BOTH(test_a_nap_is_cut_short),	 BOTH(test_start_and_stop),
+		BOTH(test_queue_of_a_thread),	 BOTH(test_fork),
+		BOTH(test_fork_and_queue),
 	};
 
 	net_attr.wakes = 1;

@@ -187,7 +187,9 @@ struct urn_am_memory {
 };
 /*
  * Let the dataplane reach memory. The memory stays mapped until urn_am_memory_remove(). With a
- * dataplane in another process the memory is of urn_alloc() (urnic/attach.h).
+ * dataplane in another process the memory is of urn_alloc() (urnic/attach.h): the dataplane reads
+ * and writes other memory of the program late, through a worker, and endpoints don't wait
+ * (doc/inside/active-messages.md).
  *
  * returns: 0, or an errno value with its text; EOPNOTSUPP: not memory of urn_alloc()
  */
@@ -386,22 +388,27 @@ struct urn_am_event {
  * entries: operations with URN_RMA_EVENT that are under way, or whose event was not read yet, at
  * most 65536; one more is EAGAIN to its caller; 0: 256
  *
+ * The queue belongs to this process. In a child of fork(), calls on it fail with EPERM, and change
+ * nothing of the parent's; those that return numbers of events return 0 with errno set.
+ *
  * returns: NULL with errno set, and urn_attach_error() says why
  */
 struct urn_am_queue *urn_am_queue_create(uint32_t entries);
-/* Destroy a queue. returns: 0; EBUSY: endpoints are in it. NULL is allowed */
+/* Destroy a queue. returns: 0; EBUSY: endpoints are in it; EPERM: the queue is a parent's. NULL is
+ * allowed */
 int urn_am_queue_destroy(struct urn_am_queue *q);
 /* Let an endpoint be in the queue. returns: 0, or an errno value with its text: EINVAL: the
- * endpoint was made without attr.wakes; EBUSY: the endpoint is in a queue */
+ * endpoint was made without attr.wakes; EBUSY: the endpoint is in a queue; EPERM: queue or endpoint
+ * is a parent's */
 int urn_am_queue_add(struct urn_am_queue *q, struct urn_am_endpoint *ep);
 /* Take an endpoint out. Events that were not read stay; urn_am_endpoint_destroy() takes these,
  * too. returns: 0; EINVAL: the endpoint is not in the queue; EBUSY: operations with URN_RMA_EVENT
- * are under way */
+ * are under way; EPERM: queue or endpoint is a parent's */
 int urn_am_queue_remove(struct urn_am_queue *q, struct urn_am_endpoint *ep);
 /*
  * Drive urn_am_progress() of all endpoints in the queue, and read events. events: room for n
  *
- * returns: number of events read
+ * returns: number of events read; 0 with errno EPERM: the queue is a parent's
  */
 uint32_t urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n);
 /*
@@ -409,7 +416,8 @@ uint32_t urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, 
  * program are called meanwhile.
  *
  * timeout_ms: milliseconds; negative: without bound
- * returns: number of events read; 0: the time is over
+ * returns: number of events read; 0: the time is over, or, with errno EPERM, the queue is a
+ * parent's
  */
 uint32_t urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n,
 			   int timeout_ms);
@@ -421,7 +429,7 @@ uint32_t urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, 
  */
 int urn_am_queue_fd(const struct urn_am_queue *q);
 /* Let the descriptor become readable when something comes. returns: 1: something is there already:
- * call urn_am_queue_poll(), not poll(); 0 */
+ * call urn_am_queue_poll(), not poll(); 0; -1 with errno EPERM: the queue is a parent's */
 int urn_am_queue_arm(struct urn_am_queue *q);
 
 /* ---- a thread of the library */

@@ -18,7 +18,8 @@
  *   talk.c      a talker is one life of an endpoint of the library with its program
  *   hear.c      the oracle of active messages
  *   word.c      the oracle of atomic operations and fences
- *   sabotage.c  bugs that are imitated, so that the oracles are seen to notice
+ *   sabotage.c  bugs that are imitated, so that the oracles are seen to notice (sabotage.h)
+ *   sabotage_tags.c  ... those of tags and early data
  *
  * The oracle knows the rules of doc/inside/active-messages.md and the numbers that programs see. No
  * function of dataplane/am is called to find out what is right.
@@ -281,6 +282,9 @@ void as_judge_orphan(struct ms_world *w, struct as_op *o);
 void as_judge_revoke(struct ms_world *w, struct as_end *e, unsigned int zone, uint8_t code);
 /* An endpoint goes. */
 void as_judge_close(struct ms_world *w, struct as_end *e);
+/* True when wires lose so much that a flow of the node gave up: then operations and requests may
+ * fail. */
+bool as_gave_up(const struct ms_world *w, uint32_t node);
 void as_judge_look(struct ms_world *w);
 void as_judge_end(struct ms_world *w);
 

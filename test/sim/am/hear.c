@@ -211,7 +211,7 @@ static bool
 network_fails(const struct as_request *r, const struct as_talker *from, const struct as_talker *to)
 {
 	return was_away(from->node, r->posted) || was_away(to->node, r->posted - 25 * MS_S) ||
-	       world->plan.drop > 0.1;
+	       as_gave_up(world, from->node) || as_gave_up(world, to->node);
 }
 
 /* True when the target may have left its queue alone for long. */

@@ -266,11 +266,22 @@ was_away(const struct ms_world *w, int32_t node, uint64_t since)
 	return !n->tp || n->gone_at >= since || n->cut_until >= since;
 }
 
+bool
+as_gave_up(const struct ms_world *w, uint32_t node)
+{
+	const struct ms_node *n = &w->node[node];
+
+	return w->plan.drop > 0.1 && n->tp && n->tp->c.v[URN_C_FLOW_FAILED];
+}
+
 static bool
 network_fails(const struct ms_world *w, const struct as_op *o)
 {
-	return was_away(w, (int32_t)w->as->end[o->from].node, o->posted) ||
-	       was_away(w, o->node, o->posted - RTE_MIN(o->posted, 3 * MS_S)) || w->plan.drop > 0.1;
+	uint32_t from = w->as->end[o->from].node;
+
+	return was_away(w, (int32_t)from, o->posted) ||
+	       was_away(w, o->node, o->posted - RTE_MIN(o->posted, 3 * MS_S)) ||
+	       as_gave_up(w, from) || as_gave_up(w, (uint32_t)o->node);
 }
 
 /* True when the code names something that was so. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* urnic-am-sim: ends and talkers as the load of nodes. */
-#include "amsim.h"
+#include "sabotage.h"
 
 #include "am/tagged.h"
 
@@ -33,6 +33,7 @@ open_load(struct ms_world *w)
 	memset(s->at, 0xff, sizeof(s->at));
 	memset(s->talker_at, 0xff, sizeof(s->talker_at));
 	as_clock(0);
+	as_sabotage_open(w);
 	s->revoke_at = w->plan.am.revoke_gap ? w->now + MS_MS : MS_NEVER;
 }
 
@@ -185,6 +186,10 @@ left(struct ms_node *n)
 	    am->tagged->queue.writes_n || am->tagged->queue.reads_n)
 		ms_fail(n->w, "node %u: %u transfers and %u early packets are left", n->id,
 			am->tagged->n, am->tagged->early_n);
+	if (am->kept != URN_AM_NODES * URN_AM_KEEP_REPLIES ||
+	    am->tagged->kept != URN_AM_NODES * URN_AM_KEEP_TRANSFERS ||
+	    am->tagged->early_kept != URN_AM_NODES * URN_AM_KEEP_EARLY)
+		ms_fail(n->w, "node %u: places that are kept for nodes are miscounted", n->id);
 	for (unsigned int i = 0; i < URN_AM_NODES; i++)
 		if (am->node[i])
 			ms_fail(n->w, "node %u: %u replies to a node are left", n->id, am->node[i]);

@@ -231,6 +231,38 @@ make_mixed(struct ms_plan *p, struct sim_rng *r)
 	lossy_wires(p, r);
 }
 
+/*
+ * Wires that lose 30 % of the frames between two nodes, or up to 30 % on the wire of each, while
+ * nodes restart, programs take regions and memory back, or both. The plans are small, so that
+ * 100,000 seeds take a quarter of an hour of a processor.
+ */
+static void
+make_storm(struct ms_plan *p, struct sim_rng *r)
+{
+	uint64_t what = sim_rnd(r, 4);
+
+	usual(p, r);
+	lossy_wires(p, r);
+	p->nodes = sim_between(r, 2, 3);
+	p->messages = sim_between(r, 30, 100);
+	p->drop = sim_one_in(r, 2) ? 0.1634 : 0.1634 + sim_unit(r) * 0.1366; /* (1 - p)^2 = 0.7 */
+	p->think = sim_between(r, 10, 1500) * MS_US * (sim_one_in(r, 2) ? 1 : 30);
+	p->am.ends = sim_between(r, 1, 2);
+	p->am.talkers = 1;
+	p->am.no_handler_in = 20;
+	p->am.zone = sim_between(r, 500, 30000);
+	p->am.tagged_from = sim_between(r, 1, 8000);
+	p->len_max = sim_between(r, 1, 3000);
+	if (what != 0)
+		p->restart_gap = sim_between(r, 2, 100) * MS_MS;
+	if (what != 1)
+		p->am.revoke_gap = p->think / 10 + sim_between(r, 10, 1000) * MS_US;
+	if (sim_one_in(r, 4))
+		p->close_gap = p->think / 2 + sim_between(r, 500, 15000) * MS_US;
+	p->hold_in = sim_one_in(r, 3) ? 2 : 0;
+	p->bound = 30 * MS_S;
+}
+
 const struct ms_scenario as_scenarios[] = {
 	{"plain", "writes and reads, few of them wrong, on good wires", make_plain},
 	{"lossy", "wires that lose, duplicate and reorder", make_lossy},
@@ -248,5 +280,7 @@ const struct ms_scenario as_scenarios[] = {
 	{"slow", "programs that seldom run their handlers", make_slow},
 	{"leave", "active messages while endpoints and nodes come and go", make_leave},
 	{"mixed", "remote memory and active messages with most of these faults", make_mixed},
+	{"storm", "both on wires that lose 30 %, while nodes restart and programs revoke",
+	 make_storm},
 };
 const unsigned int as_scenario_count = RTE_DIM(as_scenarios);

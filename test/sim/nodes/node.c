@@ -79,6 +79,10 @@ ms_node_start(struct ms_node *n)
 	struct urn_memx_config x = {.pending = 64};
 	struct urn_tp_config c;
 
+	/* Flows rely on it (doc/inside/messages.md). */
+	if (n->gone_at && w->now - n->gone_at < 3 * MS_MS)
+		ms_fail(w, "node %u is up again after %.3f ms, which no node is", n->id,
+			(double)(w->now - n->gone_at) / 1e6);
 	n->mem = urn_mem_create(4096, 64);
 	n->memx = urn_memx_create(&x);
 	n->regs = urn_msg_regs_create(0, 0, sim_rng_next(&w->rng));

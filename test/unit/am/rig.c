@@ -140,6 +140,9 @@ rig_teardown(void **state)
 	assert_int_equal(rig.am->tagged->turns, 0);
 	for (unsigned int i = 0; i < URN_AM_NODES; i++)
 		assert_int_equal(rig.am->node[i], 0);
+	assert_int_equal(rig.am->kept, URN_AM_NODES * URN_AM_KEEP_REPLIES);
+	assert_int_equal(rig.am->tagged->kept, URN_AM_NODES * URN_AM_KEEP_TRANSFERS);
+	assert_int_equal(rig.am->tagged->early_kept, URN_AM_NODES * URN_AM_KEEP_EARLY);
 	assert_int_equal(rig.client[0]->am + rig.client[1]->am, 0);
 	assert_int_equal(rig.tp->wheel.count, 0);
 	assert_int_equal(urn_am_count(rig.am), 0);

@@ -194,6 +194,34 @@ tags_belong_to_their_initiator(void **state)
 		assert_true(rig.end[1].mem[i] == GUARD_BYTE || rig.end[1].mem[i] == 0x11);
 }
 
+/* A request, data and a packet of a pipelined write under a tag whose transfer ended well: each is
+ * an error that says so, nothing is written, and nothing is kept. */
+static void
+used_again(uint64_t tag)
+{
+	struct urn_am_msg m[] = {
+		request(URN_AM_K_TAG_WRITE, tag, 200, 100),
+		request(URN_AM_K_TAG_READ, tag, 200, 100),
+		bytes(tag, 0, 100),
+		{.kind = URN_AM_K_PART,
+		 .len = 10,
+		 .tag = tag,
+		 .total = 20,
+		 .every = 2,
+		 .addr = (uintptr_t)rig.end[1].mem + 200,
+		 .key = rig.end[1].key},
+	};
+
+	for (unsigned int i = 0; i < RTE_DIM(m); i++) {
+		assert_int_equal(send(&m[i]), URN_MSG_DONE);
+		assert_int_equal(rig.held_n, 1);
+		expect_error(URN_AM_TAG_USED, tag, 0);
+		assert_int_equal(rig.am->tagged->n, 0);
+	}
+	for (unsigned int i = 200; i < 300; i++)
+		assert_int_equal(rig.end[1].mem[i], GUARD_BYTE);
+}
+
 /* AM-7: a second request under a tag in use, or under one that was retired, is an error that says
  * so; the first operation goes on. */
 static void
@@ -216,6 +244,7 @@ a_tag_is_used_once(void **state)
 	rig_turn(rig.tp->now);
 	assert_int_equal(rig_parsed(0).kind, URN_AM_K_TAG_DONE);
 	rig_answer(0, URN_MSG_DONE);
+	used_again(7); /* ended well */
 	/* Retired by a failure, and by a cancel that came first. */
 	q = request(URN_AM_K_TAG_WRITE, 8, MEM, 100);
 	assert_int_equal(send(&q), URN_MSG_DONE);

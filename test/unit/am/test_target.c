@@ -179,6 +179,7 @@ replies_have_bounds(void **state)
 {
 	struct urn_am_msg w = request(URN_AM_K_WRITE, 0, 8);
 	unsigned int n = 0;
+	uint8_t last;
 
 	(void)state;
 	while (rig_forge(&w, rig_qid(0), 5, rig_qid(1)) == URN_MSG_DONE)
@@ -191,14 +192,15 @@ replies_have_bounds(void **state)
 	for (unsigned int node = 6; node < 255; node++)
 		for (unsigned int i = 0; i < URN_AM_NODE_REPLIES; i++)
 			n += rig_forge(&w, rig_qid(0), (uint8_t)node, rig_qid(1)) == URN_MSG_DONE;
-	assert_int_equal(n, URN_AM_REPLIES);
+	assert_int_equal(n + rig.am->kept, URN_AM_REPLIES);
 	/* The engine's own operations have packets of their own. */
+	last = rig.node[rig.held_n - 1][15];
 	rig.held_n -= 10;
 	for (unsigned int i = 0; i < 10; i++)
 		urn_am_flow_user.answered(rig.tp, rig.held[rig.held_n + i], URN_MSG_DONE);
 	rig_command(2, URN_AM_WRITE, 3, 0, 0, 10);
 	assert_false(urn_am_kind_is_reply(rig_parsed(rig.held_n - 1).kind));
-	assert_int_equal(rig_forge(&w, rig_qid(0), 255, rig_qid(1)), URN_MSG_DONE);
+	assert_int_equal(rig_forge(&w, rig_qid(0), last, rig_qid(1)), URN_MSG_DONE);
 }
 
 /* Replies that no flow has room for wait, in their order, for at most 10 s. */
