@@ -72,6 +72,9 @@ struct urn_am_stats {
 	uint64_t stray_replies;	  /* replies that no request of this endpoint waited for */
 	uint64_t lost_replies;	  /* replies that could not be delivered */
 	uint64_t failed_requests; /* requests without an answer; the error function was told */
+	uint64_t dropped_requests; /* requests that were let go, because their node does not take
+				      the answers to earlier ones */
+	uint64_t parked; /* messages that waited in the library, because their target refused them */
 };
 
 /*
