@@ -399,8 +399,10 @@ urn_am_take_requests(struct urn_am_endpoint *ep)
 		if (i % URN_AM_HELD_CALLS != 0)
 			continue;
 		ep->now = urn_clock_ns();
-		if (ep->now - before > URN_AM_HELD_NS)
+		if (ep->now - before > URN_AM_HELD_NS) {
 			urn_am_answers_go(ep);
+			urn_am_look_back(ep);
+		}
 	}
 	urn_am_answers_go(ep);
 	return calls;

@@ -231,7 +231,7 @@ is_delivery_true(const struct as_request *r, const struct as_talker *from,
 	case URN_MSG_TOO_LONG:
 		return r->len > to->payload;
 	case URN_MSG_QUEUE_FULL:
-		return is_slow(to) && world->now - r->posted >= 9 * MS_S;
+		return is_slow(to) && world->now - r->posted >= world->plan.am.answer_ms * MS_MS;
 	case URN_MSG_UNREACHABLE:
 	case URN_MSG_RESTARTED:
 	case URN_MSG_BUSY:
