@@ -29,7 +29,7 @@ urn_am_wishes(struct urn_am_attr *a)
 {
 	a->payload = a->payload ? a->payload : 4096;
 	a->queue = a->queue ? a->queue : 64;
-	a->requests = a->requests ? a->requests : 32;
+	a->requests = a->requests ? a->requests : 64;
 	a->operations = a->operations ? a->operations : 128;
 	a->ranges = a->ranges ? a->ranges : 64;
 	a->answer_ms = a->answer_ms ? a->answer_ms : 10000;

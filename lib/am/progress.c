@@ -202,16 +202,14 @@ urn_am_fail_late(struct urn_am_endpoint *ep, uint64_t now)
 	return n;
 }
 
-/* Look now and then at requests and at the dataplane. calls: functions that were called in this
- * progress. returns: number of requests that failed */
+/* Look now and then at requests and at the dataplane. returns: number of requests that failed */
 static unsigned int
-urn_am_look_late(struct urn_am_endpoint *ep, unsigned int calls)
+urn_am_look_late(struct urn_am_endpoint *ep)
 {
 	uint64_t now;
 
 	/* An endpoint that only serves is to know of a dataplane that died, too. */
-	if ((calls != 0 || (ep->pending == 0 && ep->commands == 0)) &&
-	    ++ep->idle % URN_AM_IDLE_CALLS != 0)
+	if (ep->pending == 0 && ep->commands == 0 && ++ep->idle % URN_AM_IDLE_CALLS != 0)
 		return 0;
 	now = urn_clock_ns();
 	if (now < ep->look_at)
@@ -418,7 +416,7 @@ urn_am_do_progress(struct urn_am_endpoint *ep)
 	urn_am_look_back(ep);
 	calls = urn_am_look_out(ep) + urn_am_take_events(ep);
 	calls += urn_am_take_replies(ep) + urn_am_take_requests(ep);
-	return calls + urn_am_look_late(ep, calls);
+	return calls + urn_am_look_late(ep);
 }
 
 unsigned int

@@ -370,7 +370,7 @@ void
 as_hear_look(struct ms_world *w)
 {
 	const struct as_sim *s = w->as;
-	uint64_t most = (w->plan.am.answer_ms + LATE_MS) * MS_MS + 50 * w->plan.read_gap;
+	uint64_t most = (w->plan.am.answer_ms + LATE_MS) * MS_MS + 100 * w->plan.read_gap;
 
 	for (uint32_t i = 0; i < s->requests; i++) {
 		const struct as_request *r = &s->request[i];
