@@ -104,34 +104,56 @@ urn_am_may_ask(const struct urn_am_endpoint *ep, const struct urn_am_peer *p, ui
 	       (p->first != NULL || urn_am_has_lane(box, p, size));
 }
 
+/* Where a request goes, and what is done about errors. */
+static void
+urn_am_aim(struct urn_am_letter *m, const struct urn_am_peer *p, uint64_t number, uint32_t size)
+{
+	memcpy(m->to.node, p->node, sizeof(m->to.node));
+	m->to.qid = p->qid;
+	m->to.retry_us = URN_AM_TRY_US;
+	m->to.retries = URN_AM_TRIES;
+	m->to.retry_kinds = URN_AM_RETRY_KINDS;
+	m->number = number;
+	m->len = size;
+}
+
+/* Let a request wait behind the parked ones of its peer. returns: where it is written; NULL: no
+ * memory */
+static uint8_t *
+urn_am_park_request(struct urn_am_endpoint *ep, struct urn_am_peer *p, struct urn_am_asked *a,
+		    uint32_t size)
+{
+	struct urn_am_letter m = {.answers = 0};
+
+	urn_am_aim(&m, p, a->number, size);
+	a->parked = urn_am_park(&ep->out, p, &m, size);
+	if (a->parked == NULL)
+		return NULL;
+	ep->stats.parked++;
+	return a->parked->data;
+}
+
 /* Send a request on a lane, or behind the parked ones of its peer. returns: 0; ENOMEM */
 static int
 urn_am_post(struct urn_am_endpoint *ep, struct urn_am_peer *p, struct urn_am_asked *a,
 	    const struct urn_am_head *head, const uint64_t *args, const void *data, uint32_t len)
 {
-	struct urn_am_letter m = {.to = {.qid = p->qid,
-					 .retry_us = URN_AM_TRY_US,
-					 .retries = URN_AM_TRIES,
-					 .retry_kinds = URN_AM_RETRY_KINDS},
-				  .number = a->number,
-				  .len = urn_am_size(head->args, len)};
-	struct urn_am_lane *l;
+	uint32_t size = urn_am_size(head->args, len);
+	struct urn_am_lane *l = NULL;
+	uint8_t *at;
 
-	memcpy(m.to.node, p->node, sizeof(m.to.node));
-	if (p->first != NULL) {
-		a->parked = urn_am_park(&ep->out, p, &m, m.len);
-		if (a->parked == NULL)
+	if (p->first == NULL) {
+		l = urn_am_lane_take(&ep->out, p, size);
+		urn_am_aim(&l->m, p, a->number, size);
+		at = urn_msg_set_buffer(&l->set);
+	} else {
+		at = urn_am_park_request(ep, p, a, size);
+		if (at == NULL)
 			return ENOMEM;
-		ep->stats.parked++;
-		urn_am_write(a->parked->data, head, args, data, len);
-		return 0;
 	}
-	l = urn_am_lane_take(&ep->out, p, m.len);
-	l->m.to = m.to;
-	l->m.number = m.number;
-	l->m.len = m.len;
-	urn_am_write(urn_msg_set_buffer(&l->set), head, args, data, len);
-	urn_am_lane_send(&ep->out, l);
+	urn_am_write(at, head, args, data, len);
+	if (l != NULL)
+		urn_am_lane_send(&ep->out, l);
 	return 0;
 }
 

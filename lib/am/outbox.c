@@ -182,7 +182,11 @@ urn_am_lane_take(struct urn_am_outbox *box, struct urn_am_peer *p, uint32_t size
 	p->users++;
 	p->bytes += size;
 	box->bytes += size;
-	memset(&l->m, 0, sizeof(l->m));
+	l->m.number = l->m.until = 0;
+	l->m.off = 0;
+	l->m.answers = 0;
+	l->m.code = 0;
+	l->m.again = false;
 	l->m.peer = urn_am_peer_index(box, p);
 	l->m.bytes = size;
 	return l;
@@ -211,7 +215,10 @@ urn_am_lane_send(struct urn_am_outbox *box, struct urn_am_lane *l)
 struct urn_am_lane *
 urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left, uint32_t *misses, uint8_t *code)
 {
-	while (*left > 0 && *misses < URN_AM_MISSES) {
+	/* Lanes are given back when they are needed. */
+	uint32_t most = box->idle_n[0] > box->lanes / 2 ? 1 : URN_AM_MISSES;
+
+	while (*left > 0 && *misses < most) {
 		struct urn_am_lane *l = &box->lane[box->under_way[box->head % 64]];
 
 		*code = urn_msg_set_answer(&l->set, l->seq);

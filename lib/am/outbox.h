@@ -175,8 +175,8 @@ urn_am_has_lane(const struct urn_am_outbox *box, const struct urn_am_peer *p, ui
 	return p->lanes[large] < box->most && p->lanes[large] < box->idle_n[large];
 }
 
-/* Take an idle lane, after urn_am_has_lane(); its letter is zero but for the peer, and size
- * bytes that count. */
+/* Take an idle lane, after urn_am_has_lane(); its letter has the peer and the bytes that
+ * count; target and length are the caller's, all else is zero. */
 struct urn_am_lane *urn_am_lane_take(struct urn_am_outbox *box, struct urn_am_peer *p,
 				     uint32_t size);
 /* The message of a lane has ended: the lane is idle. */
