@@ -92,7 +92,7 @@ urn_am_answers_go(struct urn_am_endpoint *ep)
 }
 
 /* A place for an answer. */
-struct place {
+struct urn_am_place {
 	struct urn_am_letter *m;  /* NULL: there is none */
 	uint8_t *at;		  /* buffer of the message */
 	struct urn_am_lane *lane; /* NULL: parked */
@@ -100,13 +100,13 @@ struct place {
 };
 
 /* Find a place for a message of answers. size: bytes */
-static struct place
+static struct urn_am_place
 find_place(struct urn_am_endpoint *ep, uint32_t size)
 {
 	struct urn_am_outbox *box = &ep->back;
 	struct urn_am_peer *p = ep->asker_peer;
 	struct urn_am_letter m = {.to = ep->asker, .until = ep->now + URN_AM_BACK_NS};
-	struct place place = {.m = NULL};
+	struct urn_am_place place = {.m = NULL};
 
 	if (p->first == NULL && urn_am_has_lane(box, p, size)) {
 		place.lane = urn_am_lane_take(box, p, size);
@@ -124,11 +124,11 @@ find_place(struct urn_am_endpoint *ep, uint32_t size)
 }
 
 /* The message that answers to the peer may join; m NULL: none. size: bytes that come along */
-static struct place
+static struct urn_am_place
 find_open(struct urn_am_endpoint *ep, uint32_t size)
 {
 	struct urn_am_peer *p = ep->asker_peer;
-	struct place place = {.lane = p->open_lane, .parked = p->open_parked};
+	struct urn_am_place place = {.lane = p->open_lane, .parked = p->open_parked};
 
 	if (place.lane != NULL) {
 		place.m = &place.lane->m;
@@ -152,10 +152,10 @@ find_open(struct urn_am_endpoint *ep, uint32_t size)
 }
 
 /* Begin a message that answers may join. */
-static struct place
+static struct urn_am_place
 open_place(struct urn_am_endpoint *ep)
 {
-	struct place place = find_place(ep, URN_AM_SHARED_BYTES);
+	struct urn_am_place place = find_place(ep, URN_AM_SHARED_BYTES);
 
 	if (place.m == NULL)
 		return place;
@@ -173,7 +173,7 @@ share(struct urn_am_endpoint *ep, const struct urn_am_head *head, const uint64_t
       const void *data, uint32_t len)
 {
 	uint32_t size = urn_am_size(head->args, len), all = (RECORD + size + 7) & ~7u;
-	struct place place = find_open(ep, all);
+	struct urn_am_place place = find_open(ep, all);
 	struct urn_am_record r = {.len = htobe32(size)};
 	uint8_t *at;
 
@@ -196,7 +196,7 @@ send_alone(struct urn_am_endpoint *ep, const struct urn_am_head *head, const uin
 	   const void *data, uint32_t len)
 {
 	uint32_t size = urn_am_size(head->args, len);
-	struct place place = find_place(ep, size);
+	struct urn_am_place place = find_place(ep, size);
 
 	if (place.m == NULL)
 		return false;

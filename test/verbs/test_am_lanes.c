@@ -478,9 +478,9 @@ test_strange_shares(void **state)
 {
 	static const struct {
 		uint32_t answers;
-		uint32_t len;	/* of the first answer */
-		uint8_t kind;	/* of the first answer */
-		uint32_t bytes; /* of the message */
+		uint32_t len;	/* bytes that the first answer has by its record */
+		uint8_t kind;	/* the first answer's */
+		uint32_t bytes; /* the message's */
 	} bad[] = {
 		{1, 24, URN_AM_M_SHARED, 56},  {1, 24, URN_AM_M_REQUEST, 56},
 		{2, 24, URN_AM_M_HANDLED, 56}, {1, 25, URN_AM_M_HANDLED, 56},
