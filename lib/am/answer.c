@@ -11,8 +11,6 @@
  */
 #include "am/endpoint.h"
 
-#include "abi/clock.h"
-
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -36,9 +34,8 @@ urn_am_room(struct urn_am_endpoint *ep, const uint8_t node[16], struct urn_am_pe
 	if ((p->first == NULL && urn_am_has_lane(box, p, box->size)) ||
 	    urn_am_may_park(box, p, box->size))
 		return URN_AM_TAKE;
-	if (p->pause_us != 0 || (p->lanes[0] + p->lanes[1] != 0 &&
-				 ep->now - p->since > (uint64_t)URN_AM_SILENT_NS &&
-				 ep->now > p->since))
+	if (p->pause_us != 0 ||
+	    (p->lanes[0] + p->lanes[1] != 0 && urn_am_now(ep) > p->since + URN_AM_SILENT_NS))
 		return URN_AM_DROP;
 	urn_am_peer_put(box, p);
 	return URN_AM_WAIT;
@@ -72,7 +69,7 @@ close_lane(struct urn_am_endpoint *ep, struct urn_am_peer *p)
 	struct urn_am_lane *l = p->open_lane;
 
 	p->open_lane = NULL;
-	p->since = ep->now;
+	p->since = urn_am_now(ep);
 	urn_am_letter_close(&l->m, urn_msg_set_buffer(&l->set));
 	urn_am_lane_send(&ep->back, l);
 }
@@ -105,7 +102,7 @@ find_place(struct urn_am_endpoint *ep, uint32_t size)
 {
 	struct urn_am_outbox *box = &ep->back;
 	struct urn_am_peer *p = ep->asker_peer;
-	struct urn_am_letter m = {.to = ep->asker, .until = ep->now + URN_AM_BACK_NS};
+	struct urn_am_letter m = {.to = ep->asker, .until = urn_am_now(ep) + URN_AM_BACK_NS};
 	struct urn_am_place place = {.m = NULL};
 
 	if (p->first == NULL && urn_am_has_lane(box, p, size)) {
@@ -204,7 +201,7 @@ send_alone(struct urn_am_endpoint *ep, const struct urn_am_head *head, const uin
 	place.m->answers = 1;
 	urn_am_write(place.at, head, args, data, len);
 	if (place.lane != NULL) {
-		ep->asker_peer->since = ep->now;
+		ep->asker_peer->since = urn_am_now(ep);
 		urn_am_lane_send(&ep->back, place.lane);
 	}
 	return true;
@@ -243,11 +240,10 @@ static bool
 keep(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 {
 	struct urn_am_outbox *box = &ep->back;
-	uint64_t now;
+	uint64_t now = urn_am_now(ep);
 
 	if (!urn_am_is_refusal(code) || urn_am_gone(ep) || box->parked == box->parked_max)
 		return false;
-	now = urn_clock_ns();
 	if (l->m.until == 0)
 		l->m.until = now + URN_AM_BACK_NS;
 	if (now >= l->m.until || urn_am_park_lane(box, l, code, now) == NULL)
@@ -263,7 +259,7 @@ back_ended(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 	struct urn_am_outbox *box = &ep->back;
 	struct urn_am_peer *p = &box->peer[l->m.peer];
 
-	p->since = ep->now;
+	p->since = urn_am_now(ep);
 	if (code == URN_MSG_DONE) {
 		urn_am_peer_takes(box, p);
 	} else {
@@ -300,5 +296,5 @@ urn_am_look_back(struct urn_am_endpoint *ep)
 	while ((l = urn_am_lane_ended(box, &left, &misses, &code)) != NULL)
 		back_ended(ep, l, code);
 	if (box->waiting != URN_AM_NO_PEER)
-		urn_am_unpark_due(box, urn_clock_ns(), sent, late, ep);
+		urn_am_unpark_due(box, urn_am_now(ep), sent, late, ep);
 }

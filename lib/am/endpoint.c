@@ -133,7 +133,8 @@ urn_am_tables(struct urn_am_endpoint *ep)
 	ep->asked = calloc(ep->attr.requests, sizeof(*ep->asked));
 	ep->command = calloc(ep->attr.operations, sizeof(*ep->command));
 	ep->completion = calloc(ep->attr.operations, sizeof(*ep->completion));
-	if (ep->asked == NULL || ep->command == NULL || ep->completion == NULL)
+	ep->taken = calloc(URN_AM_QUEUE_MAX / 64, sizeof(*ep->taken));
+	if (ep->taken == NULL || ep->asked == NULL || ep->command == NULL || ep->completion == NULL)
 		return urn_fail(ENOMEM, "no memory for an endpoint");
 	for (i = 0; i < ep->attr.requests; i++)
 		ep->asked[i].next = i + 1;
@@ -171,6 +172,7 @@ urn_am_free(struct urn_am_endpoint *ep)
 	urn_am_fini_set(&ep->requests);
 	urn_am_fini_set(&ep->replies);
 	free(ep->asked);
+	free(ep->taken);
 	free(ep->command);
 	free(ep->completion);
 	free(ep);

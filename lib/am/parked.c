@@ -168,7 +168,7 @@ urn_am_peer_takes(const struct urn_am_outbox *box, struct urn_am_peer *p)
 
 /* Send the first parked message of a peer, for which there is a lane. */
 static void
-send_parked(struct urn_am_outbox *box, struct urn_am_peer *p,
+send_parked(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
 	    void (*sent)(void *ctx, const struct urn_am_parked *k), void *ctx)
 {
 	struct urn_am_parked *k = p->first;
@@ -182,6 +182,7 @@ send_parked(struct urn_am_outbox *box, struct urn_am_peer *p,
 	l->m.off = 0;
 	memcpy(urn_msg_set_buffer(&l->set), k->data + k->m.off, k->m.len);
 	urn_am_lane_send(box, l);
+	p->since = now;
 	sent(ctx, k);
 	urn_am_unpark(box, k);
 }
@@ -204,7 +205,7 @@ look(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
 	}
 	while ((k = p->first) != NULL && (p->pause_us == 0 || now >= p->next_at) &&
 	       p->lanes[0] + p->lanes[1] < p->burst && urn_am_has_lane(box, p, k->m.len))
-		send_parked(box, p, sent, ctx);
+		send_parked(box, p, now, sent, ctx);
 }
 
 void

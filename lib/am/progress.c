@@ -15,6 +15,14 @@
 
 enum { URN_AM_LOOK_MS = 100 }; /* between looks for requests that wait too long */
 
+uint64_t
+urn_am_now(struct urn_am_endpoint *ep)
+{
+	if (ep->now == 0)
+		ep->now = urn_clock_ns();
+	return ep->now;
+}
+
 /* A message that was parsed. */
 struct urn_am_parsed {
 	struct urn_am_head head; /* in host order */
@@ -97,7 +105,7 @@ urn_am_keep_request(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t c
 
 	if (a == NULL || !urn_am_is_refusal(code) || urn_am_gone(ep))
 		return false;
-	a->parked = urn_am_park_lane(&ep->out, l, code, urn_clock_ns());
+	a->parked = urn_am_park_lane(&ep->out, l, code, urn_am_now(ep));
 	if (a->parked != NULL)
 		ep->stats.parked++;
 	else /* no memory: the lane goes on */
@@ -155,7 +163,7 @@ urn_am_look_out(struct urn_am_endpoint *ep)
 	while ((l = urn_am_lane_ended(box, &left, &misses, &code)) != NULL)
 		n += urn_am_out_ended(ep, l, code);
 	if (box->waiting != URN_AM_NO_PEER)
-		urn_am_unpark_due(box, urn_clock_ns(), urn_am_unparked, urn_am_none_late, ep);
+		urn_am_unpark_due(box, urn_am_now(ep), urn_am_unparked, urn_am_none_late, ep);
 	return n;
 }
 
@@ -211,7 +219,7 @@ urn_am_look_late(struct urn_am_endpoint *ep)
 	/* An endpoint that only serves is to know of a dataplane that died, too. */
 	if (ep->pending == 0 && ep->commands == 0 && ++ep->idle % URN_AM_IDLE_CALLS != 0)
 		return 0;
-	now = urn_clock_ns();
+	now = urn_am_now(ep);
 	if (now < ep->look_at)
 		return 0;
 	ep->look_at = now + URN_AM_LOOK_MS * UINT64_C(1000000);
@@ -306,14 +314,14 @@ urn_am_take_reply(struct urn_am_endpoint *ep, const struct urn_msg *msg)
 static unsigned int
 urn_am_take_replies(struct urn_am_endpoint *ep)
 {
-	uint32_t n = urn_msg_set_waiting(&ep->replies);
+	uint32_t n = urn_msg_set_waiting(&ep->replies), head = urn_msg_set_head(&ep->replies);
 	unsigned int calls = 0;
 	struct urn_msg msg;
 
 	for (n = n < URN_AM_BATCH ? n : (uint32_t)URN_AM_BATCH; n > 0; n--) {
-		urn_msg_set_oldest(&ep->replies, &msg);
+		urn_msg_set_at(&ep->replies, head, &msg);
 		calls += urn_am_take_reply(ep, &msg);
-		urn_msg_set_release(&ep->replies);
+		urn_msg_set_release_to(&ep->replies, ++head);
 	}
 	return calls;
 }
@@ -360,47 +368,84 @@ urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg)
 	return 1;
 }
 
-/* Look at the oldest request. calls: a handler that was called counts. returns: false: it waits */
+/* Look at a request that waits. calls: a handler that was called counts. returns: false: the
+ * request still waits */
 static bool
-urn_am_serve(struct urn_am_endpoint *ep, unsigned int *calls)
+urn_am_serve(struct urn_am_endpoint *ep, const struct urn_msg *msg, unsigned int *calls)
 {
-	enum urn_am_verdict verdict;
-	struct urn_msg msg;
+	enum urn_am_verdict verdict = urn_am_room(ep, msg->node, &ep->asker_peer);
 
-	urn_msg_set_oldest(&ep->requests, &msg);
-	verdict = urn_am_room(ep, msg.node, &ep->asker_peer);
 	if (verdict == URN_AM_WAIT)
 		return false;
 	if (verdict == URN_AM_TAKE)
-		*calls += urn_am_take_request(ep, &msg);
+		*calls += urn_am_take_request(ep, msg);
 	else
 		ep->stats.dropped_requests++;
 	urn_am_peer_put(&ep->back, ep->asker_peer);
-	urn_msg_set_release(&ep->requests);
 	return true;
 }
 
-/* Take requests. returns: number of handlers that were called */
+/* True when the request of an entry was taken while one before it waited. */
+static bool
+urn_am_was_taken(const struct urn_am_endpoint *ep, uint32_t entry)
+{
+	uint32_t bit = entry & (ep->requests.entries - 1);
+
+	return ep->taken_n != 0 && ep->taken[bit / 64] & UINT64_C(1) << bit % 64;
+}
+
+/* The request of an entry was taken. *head: the oldest entry that was not given back */
+static void
+urn_am_taken(struct urn_am_endpoint *ep, uint32_t entry, uint32_t *head)
+{
+	uint32_t bit = entry & (ep->requests.entries - 1);
+
+	if (entry != *head) {
+		ep->taken[bit / 64] |= UINT64_C(1) << bit % 64;
+		ep->taken_n++;
+		return;
+	}
+	while (urn_am_was_taken(ep, ++*head)) {
+		bit = *head & (ep->requests.entries - 1);
+		ep->taken[bit / 64] &= ~(UINT64_C(1) << bit % 64);
+		ep->taken_n--;
+	}
+	urn_msg_set_release_to(&ep->requests, *head);
+}
+
+/* Answers do not wait for slow handlers. */
+static void
+urn_am_hold_no_longer(struct urn_am_endpoint *ep)
+{
+	uint64_t before = urn_am_now(ep);
+
+	ep->now = urn_clock_ns();
+	if (ep->now - before <= URN_AM_HELD_NS)
+		return;
+	urn_am_answers_go(ep);
+	urn_am_look_back(ep);
+}
+
+/* Take requests; those of nodes that have no room for answers now stay where they are. returns:
+ * number of handlers that were called */
 static unsigned int
 urn_am_take_requests(struct urn_am_endpoint *ep)
 {
-	uint32_t n = urn_msg_set_waiting(&ep->requests), i;
+	uint32_t head = urn_msg_set_head(&ep->requests), entry = head;
+	uint32_t left = urn_msg_set_waiting(&ep->requests), n = 0;
 	unsigned int calls = 0;
+	struct urn_msg msg;
 
-	if (n == 0)
-		return 0;
-	ep->now = urn_clock_ns();
-	n = n < URN_AM_BATCH ? n : (uint32_t)URN_AM_BATCH;
-	for (i = 1; i <= n && urn_am_serve(ep, &calls); i++) {
-		uint64_t before = ep->now;
-
-		if (i % URN_AM_HELD_CALLS != 0)
+	for (left = left < URN_AM_LOOKS ? left : (uint32_t)URN_AM_LOOKS;
+	     left > 0 && n < URN_AM_BATCH; left--, entry++) {
+		if ((int32_t)(entry - head) < 0 || urn_am_was_taken(ep, entry))
 			continue;
-		ep->now = urn_clock_ns();
-		if (ep->now - before > URN_AM_HELD_NS) {
-			urn_am_answers_go(ep);
-			urn_am_look_back(ep);
-		}
+		urn_msg_set_at(&ep->requests, entry, &msg);
+		if (!urn_am_serve(ep, &msg, &calls))
+			continue;
+		urn_am_taken(ep, entry, &head);
+		if (++n % URN_AM_HELD_CALLS == 0)
+			urn_am_hold_no_longer(ep);
 	}
 	urn_am_answers_go(ep);
 	return calls;
@@ -413,6 +458,7 @@ urn_am_do_progress(struct urn_am_endpoint *ep)
 
 	if (ep->inside != URN_AM_OUTSIDE)
 		return 0;
+	ep->now = 0;
 	urn_am_look_back(ep);
 	calls = urn_am_look_out(ep) + urn_am_take_events(ep);
 	calls += urn_am_take_replies(ep) + urn_am_take_requests(ep);

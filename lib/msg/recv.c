@@ -12,19 +12,14 @@ urn_msg_set_poll(const struct urn_register_set *set, struct urn_msg *m)
 {
 	if (set->entries == 0 || urn_msg_set_waiting(set) == 0)
 		return 0;
-	urn_msg_set_oldest(set, m);
+	urn_msg_set_at(set, urn_msg_set_head(set), m);
 	return 1;
 }
 
 void
 urn_msg_set_release(struct urn_register_set *set)
 {
-	struct urn_abi_msg_ctrl *ctrl = &set->regs->ctrl;
-
-	/* Release: the engine fills the entry anew only after our reads of it. */
-	atomic_store_explicit(&ctrl->head,
-			      atomic_load_explicit(&ctrl->head, memory_order_relaxed) + 1,
-			      memory_order_release);
+	urn_msg_set_release_to(set, urn_msg_set_head(set) + 1);
 }
 
 int

@@ -76,12 +76,26 @@ urn_msg_set_answer(const struct urn_register_set *set, uint32_t seq)
 		       : (uint8_t)(URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE);
 }
 
-/* The oldest message of the ring, which has entries and is not empty (urn_msg_set_waiting()). */
+/* The number of the oldest entry, as long as no entry is given back. */
+static inline uint32_t
+urn_msg_set_head(const struct urn_register_set *set)
+{
+	return atomic_load_explicit(&set->regs->ctrl.head, memory_order_relaxed);
+}
+
+/* Give all entries before a number back. */
 static inline void
-urn_msg_set_oldest(const struct urn_register_set *set, struct urn_msg *m)
+urn_msg_set_release_to(struct urn_register_set *set, uint32_t head)
+{
+	/* Release: the engine fills the entries anew only after our reads of them. */
+	atomic_store_explicit(&set->regs->ctrl.head, head, memory_order_release);
+}
+
+/* The message of an entry, which waits (urn_msg_set_waiting()). */
+static inline void
+urn_msg_set_at(const struct urn_register_set *set, uint32_t head, struct urn_msg *m)
 {
 	const struct urn_abi_msg_entry *e;
-	uint32_t head = atomic_load_explicit(&set->regs->ctrl.head, memory_order_relaxed);
 	uint32_t room = set->entry_size - (uint32_t)sizeof(*e);
 
 	e = (const void *)(set->arena + set->base +

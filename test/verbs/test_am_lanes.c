@@ -386,6 +386,59 @@ test_requester_hangs(void **state)
 	urn_am_endpoint_destroy(honest.ep);
 }
 
+/* Requests of a node whose answers have no room for now stay in the queue, and others behind them
+ * are taken. When there is room they are taken, too, once; a node that is silent for long has them
+ * dropped. */
+static void
+test_requests_wait(void **state)
+{
+	struct urn_am_attr attr = {.payload = 64, .queue = 64, .requests = 64};
+	struct net *n = *state;
+	struct urn_am_outbox *box;
+	struct urn_am_stats stats;
+	struct third server, other;
+	struct urn_am_peer *p;
+	struct side *a = &n->side[0];
+
+	third_open(n, &server, &attr);
+	third_open(n, &other, &attr);
+	urn_am_handle(server.ep, 7, count, &server);
+	box = &server.ep->back;
+	p = urn_am_peer_get(box, a->address.node, 0);
+	p->users++;
+	for (unsigned int round = 0; round < 3; round++) {
+		unsigned int taken = server.requests;
+		uint64_t arg = FIRST + 200 + round;
+
+		while (box->busy != 0)
+			(void)urn_am_progress(server.ep);
+		p->lanes[0] += URN_AM_BACK_MOST;
+		box->bytes += box->room / 2 + box->room / 4;
+		p->bytes += box->room / 4;
+		p->since = round < 2 ? urn_clock_ns() + UINT64_C(60000000000) : 0;
+		assert_int_equal(urn_am_request(a->ep, &server.address, 7, &arg, 1, NULL, 0, NULL),
+				 0);
+		while (urn_msg_set_waiting(&server.ep->requests) == 0)
+			sched_yield();
+		talk(other.ep, &server, 40);
+		assert_int_equal(server.requests, taken + 40);
+		assert_int_equal(server.count[200 + round], 0);
+		p->lanes[0] -= URN_AM_BACK_MOST;
+		box->bytes -= box->room / 2 + box->room / 4;
+		p->bytes -= box->room / 4;
+		if (round == 2)
+			break;
+		run_until_quiet(a->ep, server.ep);
+		assert_int_equal(server.requests, taken + 41);
+		assert_int_equal(server.count[200 + round], 1);
+		assert_int_equal(server.ep->taken_n, 0);
+	}
+	urn_am_get_stats(server.ep, &stats);
+	assert_int_equal(stats.dropped_requests, 1);
+	urn_am_endpoint_destroy(server.ep);
+	urn_am_endpoint_destroy(other.ep);
+}
+
 /* Messages that came to the queue of an endpoint's answers. */
 static uint32_t
 answers_came(const struct urn_am_endpoint *ep)
@@ -529,10 +582,11 @@ main(void)
 	}
 #define BOTH(f) OVER(f, NULL), OVER(f, "socket")
 	const struct CMUnitTest tests[] = {
-		BOTH(test_target_hangs),     OVER(test_targets_hang, NULL),
-		OVER(test_parked_ends, NULL), BOTH(test_long_parked),
-		BOTH(test_requester_hangs),  OVER(test_answers_share, NULL),
-		OVER(test_slow_handlers, NULL), OVER(test_strange_shares, NULL),
+		BOTH(test_target_hangs),	 OVER(test_targets_hang, NULL),
+		OVER(test_parked_ends, NULL),	 BOTH(test_long_parked),
+		BOTH(test_requester_hangs),	 OVER(test_requests_wait, NULL),
+		OVER(test_answers_share, NULL),	 OVER(test_slow_handlers, NULL),
+		OVER(test_strange_shares, NULL),
 	};
 
 	return cmocka_run_group_tests_name("am_lanes", tests, NULL, NULL);
