@@ -216,7 +216,7 @@ struct urn_am_lane *
 urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left, uint32_t *misses, uint8_t *code)
 {
 	/* Lanes are given back when they are needed. */
-	uint32_t most = box->idle_n[0] > box->lanes / 2 ? 1 : URN_AM_MISSES;
+	uint32_t most = box->idle_n[0] >= box->lanes / 4 ? 1 : URN_AM_MISSES;
 
 	while (*left > 0 && *misses < most) {
 		struct urn_am_lane *l = &box->lane[box->under_way[box->head % 64]];

@@ -319,7 +319,7 @@ urn_am_take_replies(struct urn_am_endpoint *ep)
 	struct urn_msg msg;
 
 	for (n = n < URN_AM_BATCH ? n : (uint32_t)URN_AM_BATCH; n > 0; n--) {
-		urn_msg_set_at(&ep->replies, head, &msg);
+		urn_msg_set_entry(&ep->replies, head, &msg);
 		calls += urn_am_take_reply(ep, &msg);
 		urn_msg_set_release_to(&ep->replies, ++head);
 	}
@@ -440,7 +440,7 @@ urn_am_take_requests(struct urn_am_endpoint *ep)
 	     left > 0 && n < URN_AM_BATCH; left--, entry++) {
 		if ((int32_t)(entry - head) < 0 || urn_am_was_taken(ep, entry))
 			continue;
-		urn_msg_set_at(&ep->requests, entry, &msg);
+		urn_msg_set_entry(&ep->requests, entry, &msg);
 		if (!urn_am_serve(ep, &msg, &calls))
 			continue;
 		urn_am_taken(ep, entry, &head);

@@ -12,7 +12,7 @@ urn_msg_set_poll(const struct urn_register_set *set, struct urn_msg *m)
 {
 	if (set->entries == 0 || urn_msg_set_waiting(set) == 0)
 		return 0;
-	urn_msg_set_at(set, urn_msg_set_head(set), m);
+	urn_msg_set_entry(set, urn_msg_set_head(set), m);
 	return 1;
 }
 

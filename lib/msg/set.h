@@ -93,7 +93,7 @@ urn_msg_set_release_to(struct urn_register_set *set, uint32_t head)
 
 /* The message of an entry, which waits (urn_msg_set_waiting()). */
 static inline void
-urn_msg_set_at(const struct urn_register_set *set, uint32_t head, struct urn_msg *m)
+urn_msg_set_entry(const struct urn_register_set *set, uint32_t head, struct urn_msg *m)
 {
 	const struct urn_abi_msg_entry *e;
 	uint32_t room = set->entry_size - (uint32_t)sizeof(*e);
