@@ -69,7 +69,10 @@ static void
 link_first(struct urn_am_peer *p, struct urn_am_parked *k)
 {
 	k->next = p->first;
-	*(p->first != NULL ? &p->first->prev : &p->last) = k;
+	if (p->first != NULL)
+		p->first->prev = k;
+	else
+		p->last = k;
 	p->first = k;
 }
 
@@ -77,15 +80,24 @@ static void
 link_last(struct urn_am_peer *p, struct urn_am_parked *k)
 {
 	k->prev = p->last;
-	*(p->last != NULL ? &p->last->next : &p->first) = k;
+	if (p->last != NULL)
+		p->last->next = k;
+	else
+		p->first = k;
 	p->last = k;
 }
 
 static void
-take_out(struct urn_am_peer *p, struct urn_am_parked *k)
+take_out(struct urn_am_peer *p, const struct urn_am_parked *k)
 {
-	*(k->next != NULL ? &k->next->prev : &p->last) = k->prev;
-	*(k->prev != NULL ? &k->prev->next : &p->first) = k->next;
+	if (p->first == k)
+		p->first = k->next;
+	else
+		k->prev->next = k->next;
+	if (p->last == k)
+		p->last = k->prev;
+	else
+		k->next->prev = k->prev;
 }
 
 struct urn_am_parked *
@@ -193,9 +205,10 @@ look(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
      void (*sent)(void *ctx, const struct urn_am_parked *k),
      void (*late)(void *ctx, uint32_t answers), void *ctx)
 {
-	struct urn_am_parked *k;
+	struct urn_am_parked *k, *next;
 
-	while ((k = p->first) != NULL && k->m.until != 0 && now >= k->m.until) {
+	for (k = p->first; k != NULL && k->m.until != 0 && now >= k->m.until; k = next) {
+		next = k->next;
 		late(ctx, k->m.answers);
 		urn_am_unpark(box, k);
 	}
