@@ -23,9 +23,9 @@
 
 enum {
 	MANY = 300,	  /* far more than lanes, and than entries of a queue */
-	BRISK_MS = 1000,  /* a round trip that waits for nobody; busy machines included */
+	BRISK_MS = 5000,  /* a round trip that waits for nobody, on a busy machine */
 	HANG_MS = 300,	  /* longer than lanes try, and than the first pauses */
-	ANSWER_MS = 1500, /* after which requests fail in some tests */
+	ANSWER_MS = 3000, /* after which requests fail in some tests */
 	FIRST = 1000,	  /* number of the first request in its argument */
 };
 
@@ -86,24 +86,27 @@ note_failure(struct urn_am_endpoint *ep, const struct urn_am_failure *f, void *a
 		n->other++;
 }
 
-/* Send requests to a target that does not run, for some time. returns: number of those that were
- * taken */
-static unsigned int
-fill(struct urn_am_endpoint *ep, const struct urn_am_address *to, const void *data, uint32_t len)
+/* Send requests to a target that does not run, as many as are taken: that is `want`. */
+static void
+fill(struct urn_am_endpoint *ep, const struct urn_am_address *to, const void *data, uint32_t len,
+     unsigned int want)
 {
-	uint64_t end = urn_clock_ms() + HANG_MS;
+	uint64_t end = urn_clock_ms() + WAIT_MS;
 	unsigned int taken = 0;
 
 	while (urn_clock_ms() < end) {
 		uint64_t arg = FIRST + taken;
-		int err = taken < MANY ? urn_am_request(ep, to, 7, &arg, 1, data, len, NULL) : EAGAIN;
+		int err = urn_am_request(ep, to, 7, &arg, 1, data, len, NULL);
 
 		assert_true(err == 0 || err == EAGAIN);
 		taken += err == 0;
+		assert_true(taken <= want);
+		if (err == 0 && taken == want)
+			end = urn_clock_ms() + HANG_MS;
 		(void)urn_am_progress(ep);
 		sched_yield();
 	}
-	return taken;
+	assert_int_equal(taken, want);
 }
 
 /* Send one request after another to a target that runs. */
@@ -147,7 +150,7 @@ test_target_hangs(void **state)
 	struct net *n = *state;
 	struct third a, hung, other;
 	struct urn_am_stats stats;
-	unsigned int taken;
+	unsigned int taken = attr.requests / 2;
 
 	third_open(n, &a, &attr);
 	third_open(n, &hung, &attr);
@@ -155,8 +158,7 @@ test_target_hangs(void **state)
 	urn_am_on_failure(a.ep, note_failure, &failed);
 	urn_am_handle(hung.ep, 7, count, &hung);
 	urn_am_handle(other.ep, 7, count, &other);
-	taken = fill(a.ep, &hung.address, NULL, 0);
-	assert_int_equal(taken, 32);
+	fill(a.ep, &hung.address, NULL, 0, taken);
 	urn_am_get_stats(a.ep, &stats);
 	assert_true(stats.parked >= taken - 4);
 	assert_true(a.ep->out.parked + a.ep->out.busy == taken - 4);
@@ -187,7 +189,7 @@ test_targets_hang(void **state)
 	urn_am_handle(other.ep, 7, count, &other);
 	for (unsigned int i = 0; i < 4; i++) {
 		third_open(n, &hung[i], &attr);
-		assert_int_equal(fill(a.ep, &hung[i].address, NULL, 0), 32 >> i);
+		fill(a.ep, &hung[i].address, NULL, 0, 32 >> i);
 	}
 	talk(a.ep, &other, MANY);
 	for (unsigned int i = 0; i < 4; i++)
@@ -205,14 +207,14 @@ test_parked_ends(void **state)
 	struct failures failed = {0};
 	struct net *n = *state;
 	struct third a, hung;
-	unsigned int taken;
+	unsigned int taken = attr.requests / 2;
 	uint64_t start = urn_clock_ms();
 
 	third_open(n, &a, &attr);
 	third_open(n, &hung, &attr);
 	urn_am_on_failure(a.ep, note_failure, &failed);
 	urn_am_handle(hung.ep, 7, count, &hung);
-	taken = fill(a.ep, &hung.address, NULL, 0);
+	fill(a.ep, &hung.address, NULL, 0, taken);
 	while (urn_am_pending(a.ep)) {
 		assert_true(urn_clock_ms() - start < WAIT_MS);
 		(void)urn_am_progress(a.ep);
@@ -220,7 +222,7 @@ test_parked_ends(void **state)
 	}
 	assert_true(urn_clock_ms() - start >= ANSWER_MS);
 	/* A try may be on its way at the very end: such a request is not known to be refused. */
-	assert_true(failed.late >= 4 && failed.late <= 6);
+	assert_true(failed.late >= 4 && failed.full > 0);
 	assert_int_equal(failed.full + failed.late, taken);
 	assert_int_equal(failed.other, 0);
 	assert_int_equal(a.ep->out.parked, 0);
@@ -252,15 +254,13 @@ park_long(struct net *n, struct third *other, const uint8_t *data)
 {
 	struct urn_am_attr attr = {.payload = LONG, .queue = 1, .requests = 4, .answer_ms = 60000};
 	struct third a, hung;
-	unsigned int taken;
 
 	third_open(n, &hung, &attr);
 	attr.requests = 16;
 	third_open(n, &a, &attr);
 	assert_true(a.ep->out.room <= 9u << 20);
-	taken = fill(a.ep, &hung.address, data, LONG);
 	/* One is there; half of the room, 4 MiB, waits. */
-	assert_true(taken >= 4 && taken <= 5);
+	fill(a.ep, &hung.address, data, LONG, 5);
 	assert_true(a.ep->out.bytes <= a.ep->out.room / 2 && a.ep->out.parked >= 2);
 	talk(a.ep, other, MANY);
 	urn_am_endpoint_destroy(a.ep);
