@@ -92,6 +92,8 @@ same_prefix(const uint8_t a[16], const uint8_t b[16], unsigned int bits)
 {
 	unsigned int bytes = bits / 8, rest = bits % 8;
 
+	if (likely(bits == 0))
+		return true;
 	return memcmp(a, b, bytes) == 0 &&
 	       (!rest || ((a[bytes] ^ b[bytes]) & (0xff00 >> rest) & 0xff) == 0);
 }

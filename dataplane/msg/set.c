@@ -48,14 +48,18 @@ urn_msg_regs_destroy(struct urn_msg_regs *r)
 
 /* ---- numbers */
 
+/* The generation of a slot's next set: 2^31 - 1 of them, none is 0, and the next differs from the
+ * one before. */
+static uint32_t
+next_generation(const struct urn_msg_regs *r, const struct urn_msg_slot *slot)
+{
+	return (slot->generation ? slot->generation : r->generation) % 0x7fffffff + 1;
+}
+
 uint64_t
 urn_msg_number(const struct urn_msg_regs *r, uint32_t slot)
 {
-	/* 2^31 - 1 generations, from 1 on: none is 0, and the next differs from the one before. */
-	uint32_t g =
-		(uint32_t)(((uint64_t)r->generation + r->slot[slot].generation) % 0x7fffffff) + 1;
-
-	return URN_MSG_QID(g, r->engine, slot);
+	return URN_MSG_QID(r->slot[slot].generation, r->engine, slot);
 }
 
 struct urn_msg_rset *
@@ -118,6 +122,7 @@ urn_msg_open(struct urn_msg_regs *r, const struct urn_msg_config *cfg, struct ur
 	s->channel = cfg->channel;
 	s->cookie = cfg->cookie;
 	s->slot = (uint16_t)slot;
+	r->slot[slot].generation = next_generation(r, &r->slot[slot]);
 	r->slot[slot].set = s;
 	atomic_fetch_add_explicit(&r->count, 1, memory_order_relaxed);
 	*set = s;
@@ -138,7 +143,6 @@ urn_msg_end(struct urn_tp *tp, struct urn_source *src)
 	if (src->flags & URN_MSGF_IN_FLOW)
 		urn_flow_forget(tp, &s->msg);
 	slot->set = NULL;
-	slot->generation++;
 	urn_pool_put(&r->slots, s->slot, &r->slot[0].next, sizeof(*slot));
 	atomic_fetch_sub_explicit(&r->count, 1, memory_order_relaxed);
 	free(s);

@@ -30,7 +30,7 @@ urn_am_wishes(struct urn_am_attr *a)
 {
 	a->payload = a->payload ? a->payload : 4096;
 	a->queue = a->queue ? a->queue : 64;
-	a->requests = a->requests ? a->requests : 32;
+	a->requests = a->requests ? a->requests : 64;
 	a->operations = a->operations ? a->operations : 128;
 	a->ranges = a->ranges ? a->ranges : 64;
 	a->answer_ms = a->answer_ms ? a->answer_ms : 10000;
@@ -49,29 +49,48 @@ urn_am_wishes(struct urn_am_attr *a)
 	return 0;
 }
 
-/* Make the sets: two that receive, and the lanes. returns: 0, or an errno value */
+/* Make the outboxes. returns: 0, or an errno value */
+static int
+urn_am_outboxes(struct urn_am_endpoint *ep)
+{
+	uint32_t size = ep->attr.payload + 96;
+	struct urn_am_outbox_attr a = {
+		.dev = ep->dev,
+		.lanes = URN_AM_OUT_LANES,
+		.most = URN_AM_OUT_LANES,
+		.size = size < URN_AM_SHARED_BYTES ? URN_AM_SHARED_BYTES : size,
+		.vector = ep->attr.vector,
+		.parked = ep->attr.requests,
+		.seed = ep->serial * UINT64_C(0x9e3779b97f4a7c15),
+	};
+	int err = urn_am_outbox_init(&ep->out, &a);
+
+	a.lanes = URN_AM_BACK_LANES;
+	a.most = URN_AM_BACK_MOST;
+	a.parked = URN_AM_BACK_PARKED;
+	return err != 0 ? err : urn_am_outbox_init(&ep->back, &a);
+}
+
+/* Make the sets: two that receive, and those of the outboxes. returns: 0, or an errno value */
 static int
 urn_am_sets(struct urn_am_endpoint *ep)
 {
-	uint32_t size = ep->attr.payload + 96, i;
+	uint32_t size = ep->attr.payload + 96;
 	/* The descriptor of one set shows the death of a dataplane (msg/dev.h). */
 	struct urn_msg_attr recv = {.recv_size = size,
 				    .entries = ep->attr.queue,
 				    .vector = ep->attr.vector,
 				    .wakes = 1};
-	struct urn_msg_attr send = {.send_size = size, .vector = ep->attr.vector};
 	int err = urn_msg_set_init(&ep->requests, ep->dev, &recv);
 
 	recv.entries = ep->attr.requests;
 	recv.wakes = ep->attr.wakes;
+	/* Answers share messages, whose writer does not know this endpoint's payload. */
+	if (recv.recv_size < URN_AM_SHARED_BYTES)
+		recv.recv_size = URN_AM_SHARED_BYTES;
 	if (err == 0)
 		err = urn_msg_set_init(&ep->replies, ep->dev, &recv);
-	for (i = 0; err == 0 && i < URN_AM_LANES; i++) {
-		err = urn_msg_set_init(&ep->out[i].set, ep->dev, &send);
-		if (err == 0)
-			err = urn_msg_set_init(&ep->back[i].set, ep->dev, &send);
-	}
-	return err;
+	return err != 0 ? err : urn_am_outboxes(ep);
 }
 
 /* Make the dataplane's endpoint. returns: 0, or an errno value */
@@ -117,7 +136,8 @@ urn_am_tables(struct urn_am_endpoint *ep)
 	ep->asked = calloc(ep->attr.requests, sizeof(*ep->asked));
 	ep->command = calloc(ep->attr.operations, sizeof(*ep->command));
 	ep->completion = calloc(ep->attr.operations, sizeof(*ep->completion));
-	if (ep->asked == NULL || ep->command == NULL || ep->completion == NULL)
+	ep->taken = calloc(URN_AM_QUEUE_MAX / 64, sizeof(*ep->taken));
+	if (ep->taken == NULL || ep->asked == NULL || ep->command == NULL || ep->completion == NULL)
 		return urn_fail(ENOMEM, "no memory for an endpoint");
 	for (i = 0; i < ep->attr.requests; i++)
 		ep->asked[i].next = i + 1;
@@ -143,7 +163,6 @@ urn_am_free(struct urn_am_endpoint *ep)
 	struct urn_abi_req req = {.op = URN_CTL_AM_CLOSE, .handle = ep->handle};
 	struct urn_abi_req pd = {.op = URN_CTL_DEALLOC_PD, .handle = ep->pd};
 	struct urn_abi_rep rep;
-	uint32_t i;
 
 	urn_am_queue_forget(ep);
 	if (ep->regs != NULL)
@@ -151,13 +170,12 @@ urn_am_free(struct urn_am_endpoint *ep)
 	urn_am_channel_close(ep);
 	if (ep->pd != 0)
 		(void)urn_msg_dev_call(ep->dev, &pd, &rep);
-	for (i = 0; i < URN_AM_LANES; i++) {
-		urn_am_fini_set(&ep->out[i].set);
-		urn_am_fini_set(&ep->back[i].set);
-	}
+	urn_am_outbox_fini(&ep->out);
+	urn_am_outbox_fini(&ep->back);
 	urn_am_fini_set(&ep->requests);
 	urn_am_fini_set(&ep->replies);
 	free(ep->asked);
+	free(ep->taken);
 	free(ep->command);
 	free(ep->completion);
 	free(ep);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An endpoint in the library. Messages are those of register sets (msg/set.h), with a header of
- * this library: one set receives requests, one receives replies, and some send, because a set has
- * one message on its way. Operations on remote memory go by rings (abi/am.h).
+ * this library: one set receives requests, one receives answers, and those of two outboxes send
+ * (am/outbox.h). Operations on remote memory go by rings (abi/am.h).
  *
  *   endpoint.c  making and ending
  *   memory.c    memory and regions
  *   message.c   requests and replies that leave
+ *   answer.c    answers, several in a message
+ *   outbox.c    lanes and peers
+ *   parked.c    messages that wait for their peer
  *   progress.c  messages that come; answers to those that left
  *   rma.c       commands and events; writes and reads
  *   atomic.c    atomic operations
@@ -20,25 +23,26 @@
 #define URN_AM_ENDPOINT_H
 
 #include "abi/am.h"
-#include "msg/set.h"
+#include "am/outbox.h"
 
 #include <urnic/am.h>
 
 enum {
-	URN_AM_LANES = 4,    /* requests on their way at a time; and replies */
 	URN_AM_BATCH = 64,   /* messages of a kind, and events, in one call of urn_am_progress() */
 	URN_AM_MAGIC = 0xa3, /* first byte of a message */
 	URN_AM_REQUESTS_MAX = 4096,
 	URN_AM_SLOT_BITS = 12, /* low bits of a request's number */
 	URN_AM_IDLE_CALLS =
 		64, /* calls with nothing under way, from one look at the clock to the next */
-	URN_AM_RETRY_US = 1000,
-	URN_AM_REQUEST_TRIES = 10000, /* while the target's queue is full: 10 s */
-	URN_AM_REPLY_TRIES = 100,     /* an honest requester has room */
-	/* Errors after which the dataplane sends a message again. RESTARTED: the flow led to an
-	 * earlier life of the node. */
-	URN_AM_RETRY_KINDS =
-		URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
+	URN_AM_SHARED = 31,	     /* answers in a message, at most */
+	URN_AM_SHARED_BYTES = 1024,  /* ... and bytes of it: each queue of answers takes as many */
+	URN_AM_BACK_PARKED = 256,    /* parked messages of answers */
+	URN_AM_BACK_NS = 2000000000, /* ns that a parked answer is kept */
+	URN_AM_SILENT_NS =
+		500000000,	 /* ns that requests of a silent node wait for room for answers */
+	URN_AM_LOOKS = 256,	 /* requests that are looked at in one call of urn_am_progress() */
+	URN_AM_HELD_NS = 100000, /* ns that answers wait for others, but for a few handlers */
+	URN_AM_HELD_CALLS = 4,	 /* handlers from one look at the clock to the next */
 };
 _Static_assert(1 << URN_AM_SLOT_BITS == URN_AM_REQUESTS_MAX, "number of a request");
 
@@ -48,6 +52,7 @@ enum urn_am_message_kind {
 	URN_AM_M_REPLY = 2,   /* by the request's handler */
 	URN_AM_M_HANDLED = 3, /* the handler sent no reply */
 	URN_AM_M_UNKNOWN = 4, /* there is no such handler */
+	URN_AM_M_SHARED = 5,  /* several answers */
 	URN_AM_M_KINDS,
 };
 
@@ -58,28 +63,27 @@ struct urn_am_head {
 	uint8_t args;	   /* arguments that follow */
 	uint8_t rsvd;	   /* 0 */
 	uint32_t handler;  /* request, reply: number of the handler; unknown: the number that was
-			      asked for; else 0 */
-	uint64_t number;   /* number of the request */
+			      asked for; shared: number of the answers; else 0 */
+	uint64_t number;   /* number of the request; shared: of the first answer's */
 	uint64_t reply_to; /* request: number of the queue that takes the answer; else 0 */
 };
 _Static_assert(sizeof(struct urn_am_head) == 24, "header");
 
+/* An answer in a message with several; the answer, a message of its own, follows, and as many bytes
+ * as make the whole a multiple of 8. Network byte order. */
+struct urn_am_record {
+	uint32_t len; /* bytes of the answer */
+	uint32_t rsvd;
+};
+_Static_assert(sizeof(struct urn_am_record) == 8, "record");
+
 /* A request without an answer. */
 struct urn_am_asked {
-	uint64_t number;  /* 0: the slot is free */
-	uint64_t at;	  /* ns: when it was sent */
-	uint8_t node[16]; /* its target */
-	uint32_t next;	  /* next free slot; valid when free */
-};
-
-/* A set that sends. */
-struct urn_am_lane {
-	struct urn_register_set set;
-	struct urn_msg_to to; /* where the last message went */
-	uint32_t len;	      /* bytes of the last message, which the buffer of the set still has */
-	uint64_t number;      /* number of the request that is on its way; 0: a reply, or none */
-	bool busy;	      /* a message's answer was not looked at yet */
-	bool again;	      /* the last message was sent twice */
+	uint64_t number; /* 0: the slot is free */
+	uint64_t at;	 /* ns: when it was seen first; 0: not yet */
+	uint32_t peer;	 /* its target, in the outbox for requests */
+	uint32_t next;	 /* next free slot; valid when free */
+	struct urn_am_parked *parked; /* NULL: the request is on a lane, or there */
 };
 
 /* A command under way. */
@@ -159,8 +163,8 @@ struct urn_am_endpoint {
 
 	/* Messages. */
 	struct urn_register_set requests, replies; /* queues */
-	struct urn_am_lane out[URN_AM_LANES];	   /* for requests */
-	struct urn_am_lane back[URN_AM_LANES];	   /* for replies */
+	struct urn_am_outbox out;		   /* for requests */
+	struct urn_am_outbox back;		   /* for answers */
 	struct urn_am_handler handler[URN_AM_HANDLERS];
 	urn_am_failure_fn *failure;
 	void *failure_arg;
@@ -176,7 +180,12 @@ struct urn_am_endpoint {
 	bool replied;		  /* valid inside its handler */
 	struct urn_msg_to asker;  /* where the reply goes; likewise */
 	uint64_t asker_number;	  /* the requester's number; likewise */
-	struct urn_am_lane *lane; /* idle, for the reply; likewise */
+	struct urn_am_peer *asker_peer; /* has room for the reply; likewise */
+	uint64_t now; /* ns: of this progress; 0: it has not looked at the clock (urn_am_now()) */
+	/* Requests that were taken while one before them waits; bit: number of the entry, modulo
+	 * entries of the queue; owner. */
+	uint64_t *taken;
+	uint32_t taken_n; /* bits that are set */
 
 	/* Remote memory. */
 	struct urn_abi_am_ep *regs;	 /* in the client's area; NULL: not made yet */
@@ -210,19 +219,43 @@ urn_am_gone(const struct urn_am_endpoint *ep)
 	return urn_dev_gone(&ep->dev->dev) != URN_DEV_THERE;
 }
 
-/* A lane without a message on its way; NULL: none. lanes: URN_AM_LANES of them */
-struct urn_am_lane *urn_am_idle_lane(struct urn_am_lane *lanes);
 /*
- * Write a message into a lane and send it. *head: in host order; args: head->args of them. returns:
- * 0 or an errno value
+ * Write a message. *head: in host order; args: head->args of them. at: room for urn_am_size() bytes
  */
-int urn_am_send(struct urn_am_lane *lane, const struct urn_msg_to *to,
-		const struct urn_am_head *head, const uint64_t *args, const void *data,
-		uint32_t len);
+void urn_am_write(uint8_t *at, const struct urn_am_head *head, const uint64_t *args,
+		  const void *data, uint32_t len);
+/* Bytes of a message with so many arguments and bytes of payload. */
+static inline uint32_t
+urn_am_size(uint32_t args, uint32_t len)
+{
+	return (uint32_t)(sizeof(struct urn_am_head) + args * sizeof(uint64_t)) + len;
+}
+
+/* The time of this progress, ns. */
+uint64_t urn_am_now(struct urn_am_endpoint *ep);
 /* A request has its answer, or failed: its slot is free. */
 void urn_am_unask(struct urn_am_endpoint *ep, struct urn_am_asked *a);
 /* The request with a number; NULL: none waits. */
 struct urn_am_asked *urn_am_find_asked(const struct urn_am_endpoint *ep, uint64_t number);
+/* ---- answers (answer.c) */
+
+/* Verdicts on a request that waits. */
+enum urn_am_verdict {
+	URN_AM_TAKE, /* there is room for its answer */
+	URN_AM_WAIT, /* there will be */
+	URN_AM_DROP, /* its node does not take its answers */
+};
+/* Look for room for the answer to a request of a node. p: valid with TAKE */
+enum urn_am_verdict urn_am_room(struct urn_am_endpoint *ep, const uint8_t node[16],
+				struct urn_am_peer **p);
+/* Answer the request that was taken, now or with the next answers. returns: 0; ENOMEM */
+int urn_am_answer(struct urn_am_endpoint *ep, const struct urn_am_head *head, const uint64_t *args,
+		  const void *data, uint32_t len);
+/* Send all answers that wait for others. */
+void urn_am_answers_go(struct urn_am_endpoint *ep);
+/* Look at answers that are on their way, or parked. */
+void urn_am_look_back(struct urn_am_endpoint *ep);
+
 /* Check what a call may do. returns: 0; EPERM, EINVAL with their text; EIO */
 int urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags);
 /* Check length and way of a write or read. returns: 0, or EINVAL with its text */

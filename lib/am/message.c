@@ -2,51 +2,29 @@
 /* Requests and replies that leave, and the rules about them (AM-1). */
 #include "am/lock.h"
 
-#include "abi/clock.h"
-
 #include <endian.h>
 #include <string.h>
 
-struct urn_am_lane *
-urn_am_idle_lane(struct urn_am_lane *lanes)
+void
+urn_am_write(uint8_t *at, const struct urn_am_head *head, const uint64_t *args, const void *data,
+	     uint32_t len)
 {
-	uint32_t i;
-
-	for (i = 0; i < URN_AM_LANES; i++)
-		if (!lanes[i].busy)
-			return &lanes[i];
-	return NULL;
-}
-
-int
-urn_am_send(struct urn_am_lane *lane, const struct urn_msg_to *to, const struct urn_am_head *head,
-	    const uint64_t *args, const void *data, uint32_t len)
-{
-	uint8_t *at = urn_msg_set_buffer(&lane->set);
 	struct urn_am_head h = *head;
-	uint32_t i, size = (uint32_t)sizeof(h) + head->args * (uint32_t)sizeof(uint64_t);
-	int err;
+	uint32_t i;
 
 	h.magic = URN_AM_MAGIC;
 	h.handler = htobe32(head->handler);
 	h.number = htobe64(head->number);
 	h.reply_to = htobe64(head->reply_to);
 	memcpy(at, &h, sizeof(h));
-	for (i = 0; i < head->args; i++) {
+	at += sizeof(h);
+	for (i = 0; i < head->args; i++, at += sizeof(uint64_t)) {
 		uint64_t arg = htobe64(args[i]);
 
-		memcpy(at + sizeof(h) + i * sizeof(arg), &arg, sizeof(arg));
+		memcpy(at, &arg, sizeof(arg));
 	}
 	if (len > 0)
-		memcpy(at + size, data, len);
-	err = urn_msg_set_send(&lane->set, to, at, size + len);
-	if (err != 0)
-		return err;
-	lane->to = *to;
-	lane->len = size + len;
-	lane->busy = true;
-	lane->again = false;
-	return 0;
+		memcpy(at, data, len);
 }
 
 /* Check what a message is to be made of. returns: 0, or an errno value with its text */
@@ -81,25 +59,102 @@ urn_am_find_asked(const struct urn_am_endpoint *ep, uint64_t number)
 void
 urn_am_unask(struct urn_am_endpoint *ep, struct urn_am_asked *a)
 {
+	struct urn_am_peer *p = &ep->out.peer[a->peer];
+
+	if (a->parked != NULL)
+		urn_am_unpark(&ep->out, a->parked);
+	a->parked = NULL;
 	a->number = 0;
 	a->next = ep->asked_free;
 	ep->asked_free = (uint32_t)(a - ep->asked);
 	ep->pending--;
+	p->open--;
+	urn_am_peer_leave(&ep->out, p);
 }
 
-/* Take a slot, which is free, for a request to a node. returns: the slot */
+/* Take a slot, which is free, for a request to a peer. returns: the slot */
 static struct urn_am_asked *
-urn_am_ask(struct urn_am_endpoint *ep, const uint8_t node[16])
+urn_am_ask(struct urn_am_endpoint *ep, struct urn_am_peer *p)
 {
 	uint32_t slot = ep->asked_free;
 	struct urn_am_asked *a = &ep->asked[slot];
 
 	ep->asked_free = a->next;
 	a->number = ++ep->serial << URN_AM_SLOT_BITS | slot;
-	a->at = urn_clock_ns();
-	memcpy(a->node, node, sizeof(a->node));
+	a->at = 0;
+	a->peer = urn_am_peer_index(&ep->out, p);
 	ep->pending++;
+	p->open++;
+	p->users++;
 	return a;
+}
+
+/*
+ * True when a peer may have another request, of so many bytes. A peer has fewer requests without an
+ * answer than are free, and likewise with bytes and lanes: so it leaves something to others,
+ * whether it answers or not.
+ */
+static bool
+urn_am_may_ask(const struct urn_am_endpoint *ep, const struct urn_am_peer *p, uint32_t size)
+{
+	const struct urn_am_outbox *box = &ep->out;
+
+	return p->open < ep->attr.requests - ep->pending &&
+	       p->bytes + size <= box->room - box->bytes &&
+	       (p->first != NULL || urn_am_has_lane(box, p, size));
+}
+
+/* Where a request goes, and what is done about errors. */
+static void
+urn_am_aim(struct urn_am_letter *m, const struct urn_am_peer *p, uint64_t number, uint32_t size)
+{
+	memcpy(m->to.node, p->node, sizeof(m->to.node));
+	m->to.qid = p->qid;
+	m->to.retry_us = URN_AM_TRY_US;
+	m->to.retries = URN_AM_TRIES;
+	m->to.retry_kinds = URN_AM_RETRY_KINDS;
+	m->number = number;
+	m->len = size;
+}
+
+/* Let a request wait behind the parked ones of its peer. returns: where it is written; NULL: no
+ * memory */
+static uint8_t *
+urn_am_park_request(struct urn_am_endpoint *ep, struct urn_am_peer *p, struct urn_am_asked *a,
+		    uint32_t size)
+{
+	struct urn_am_letter m = {.answers = 0};
+
+	urn_am_aim(&m, p, a->number, size);
+	a->parked = urn_am_park(&ep->out, p, &m, size);
+	if (a->parked == NULL)
+		return NULL;
+	ep->stats.parked++;
+	return a->parked->data;
+}
+
+/* Send a request on a lane, or behind the parked ones of its peer. returns: 0; ENOMEM */
+static int
+urn_am_post(struct urn_am_endpoint *ep, struct urn_am_peer *p, struct urn_am_asked *a,
+	    const struct urn_am_head *head, const uint64_t *args, const void *data, uint32_t len)
+{
+	uint32_t size = urn_am_size(head->args, len);
+	struct urn_am_lane *l = NULL;
+	uint8_t *at;
+
+	if (p->first == NULL) {
+		l = urn_am_lane_take(&ep->out, p, size);
+		urn_am_aim(&l->m, p, a->number, size);
+		at = urn_msg_set_buffer(&l->set);
+	} else {
+		at = urn_am_park_request(ep, p, a, size);
+		if (at == NULL)
+			return ENOMEM;
+	}
+	urn_am_write(at, head, args, data, len);
+	if (l != NULL)
+		urn_am_lane_send(&ep->out, l);
+	return 0;
 }
 
 static int
@@ -107,14 +162,12 @@ urn_am_do_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, u
 		  const uint64_t *args, uint32_t n, const void *data, uint32_t len,
 		  uint64_t *number)
 {
-	struct urn_am_head head = {
-		.kind = URN_AM_M_REQUEST, .args = (uint8_t)n, .handler = handler};
-	struct urn_msg_to target = {.qid = to->requests,
-				    .retry_us = URN_AM_RETRY_US,
-				    .retries = URN_AM_REQUEST_TRIES,
-				    .retry_kinds = URN_AM_RETRY_KINDS};
-	struct urn_am_lane *lane = urn_am_idle_lane(ep->out);
+	struct urn_am_head head = {.kind = URN_AM_M_REQUEST,
+				   .args = (uint8_t)n,
+				   .handler = handler,
+				   .reply_to = ep->replies.qid};
 	struct urn_am_asked *a;
+	struct urn_am_peer *p;
 	int err;
 
 	if (ep->inside >= URN_AM_IN_REPLY)
@@ -124,21 +177,23 @@ urn_am_do_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, u
 		return err;
 	if (urn_am_gone(ep))
 		return urn_fail(EIO, "the dataplane is gone");
-	if (lane == NULL || ep->asked_free == ep->attr.requests)
+	p = ep->pending < ep->attr.requests
+		    ? urn_am_peer_get(&ep->out, to->node, to->requests)
+		    : NULL;
+	if (p == NULL)
 		return EAGAIN;
-	a = urn_am_ask(ep, to->node);
-	memcpy(target.node, to->node, sizeof(target.node));
-	head.number = a->number;
-	head.reply_to = ep->replies.qid;
-	err = urn_am_send(lane, &target, &head, args, data, len);
-	if (err != 0) {
-		urn_am_unask(ep, a);
-		return err;
+	if (!urn_am_may_ask(ep, p, urn_am_size(n, len))) {
+		urn_am_peer_put(&ep->out, p);
+		return EAGAIN;
 	}
-	lane->number = a->number;
-	if (number != NULL)
+	a = urn_am_ask(ep, p);
+	head.number = a->number;
+	err = urn_am_post(ep, p, a, &head, args, data, len);
+	if (err != 0)
+		urn_am_unask(ep, a);
+	else if (number != NULL)
 		*number = a->number;
-	return 0;
+	return err != 0 ? urn_fail(err, "no memory for a request that has to wait") : 0;
 }
 
 int
@@ -187,10 +242,8 @@ urn_am_do_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, co
 	if (urn_am_gone(ep))
 		return urn_fail(EIO, "the dataplane is gone");
 	head.number = ep->asker_number;
-	err = urn_am_send(ep->lane, &ep->asker, &head, args, data, len);
-	if (err == 0)
-		ep->replied = true;
-	return err;
+	ep->replied = true;
+	return urn_am_answer(ep, &head, args, data, len);
 }
 
 int

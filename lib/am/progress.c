@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages that come, and answers to those that left. A request's handler runs only while a lane
- * for its reply is idle: so urn_am_reply() always has one, and a reply never waits behind requests.
- * The library answers for handlers that send no reply; with that answer the requester's slot is
- * free.
+ * Messages that come, and what became of requests that left. A request's handler runs only while
+ * there is room for its reply: so urn_am_reply() always has some, and a reply never waits behind
+ * requests. The library answers for handlers that send no reply; with that answer the requester's
+ * slot is free.
  */
 #include "am/lock.h"
 
@@ -14,6 +14,14 @@
 #include <string.h>
 
 enum { URN_AM_LOOK_MS = 100 }; /* between looks for requests that wait too long */
+
+uint64_t
+urn_am_now(struct urn_am_endpoint *ep)
+{
+	if (ep->now == 0)
+		ep->now = urn_clock_ns();
+	return ep->now;
+}
 
 /* A message that was parsed. */
 struct urn_am_parsed {
@@ -89,58 +97,74 @@ urn_am_fail_delivery(struct urn_am_endpoint *ep, struct urn_am_asked *a, uint8_t
 			    gone ? urn_am_gone_text : urn_msg_code_text(code));
 }
 
-/* Look at the lanes of requests. returns: number of requests that failed */
+/* Park a request that its target refused. returns: false: nothing waits for it any more */
+static bool
+urn_am_keep_request(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
+{
+	struct urn_am_asked *a = urn_am_find_asked(ep, l->m.number);
+
+	if (a == NULL || !urn_am_is_refusal(code) || urn_am_gone(ep))
+		return false;
+	a->parked = urn_am_park_lane(&ep->out, l, code, urn_am_now(ep));
+	if (a->parked != NULL)
+		ep->stats.parked++;
+	else /* no memory: the lane goes on */
+		urn_am_lane_send(&ep->out, l);
+	return true;
+}
+
+/* A lane's request has its message's answer. returns: number of requests that failed */
+static unsigned int
+urn_am_out_ended(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
+{
+	uint64_t number = l->m.number;
+	struct urn_am_asked *a;
+
+	if (code == URN_MSG_DONE)
+		urn_am_peer_takes(&ep->out, &ep->out.peer[l->m.peer]);
+	else if (urn_am_keep_request(ep, l, code))
+		return 0;
+	urn_am_lane_give(&ep->out, l);
+	a = code == URN_MSG_DONE ? NULL : urn_am_find_asked(ep, number);
+	if (a == NULL)
+		return 0;
+	urn_am_fail_delivery(ep, a, code);
+	return 1;
+}
+
+/* A parked request is on a lane again. */
+static void
+urn_am_unparked(void *ctx, const struct urn_am_parked *k)
+{
+	struct urn_am_endpoint *ep = ctx;
+	struct urn_am_asked *a = urn_am_find_asked(ep, k->m.number);
+
+	if (a != NULL)
+		a->parked = NULL;
+}
+
+static void
+urn_am_none_late(void *ctx, uint32_t answers)
+{
+	(void)ctx; /* requests have a time of their own */
+	(void)answers;
+}
+
+/* Look at requests that are on their way, or parked. returns: number of those that failed */
 static unsigned int
 urn_am_look_out(struct urn_am_endpoint *ep)
 {
-	unsigned int i, n = 0;
+	struct urn_am_outbox *box = &ep->out;
+	uint32_t left = box->busy, misses = 0;
+	struct urn_am_lane *l;
+	unsigned int n = 0;
+	uint8_t code;
 
-	for (i = 0; i < URN_AM_LANES; i++) {
-		struct urn_am_lane *l = &ep->out[i];
-		uint8_t code = l->busy ? urn_msg_set_status(&l->set) : (uint8_t)URN_MSG_PENDING;
-		struct urn_am_asked *a;
-
-		if (code == URN_MSG_PENDING)
-			continue;
-		l->busy = false;
-		a = urn_am_find_asked(ep, l->number);
-		if (code == URN_MSG_DONE || a == NULL)
-			continue;
-		urn_am_fail_delivery(ep, a, code);
-		n++;
-	}
+	while ((l = urn_am_lane_ended(box, &left, &misses, &code)) != NULL)
+		n += urn_am_out_ended(ep, l, code);
+	if (box->waiting != URN_AM_NO_PEER)
+		urn_am_unpark_due(box, urn_am_now(ep), urn_am_unparked, urn_am_none_late, ep);
 	return n;
-}
-
-/*
- * Send a reply once more, whose flow led to an earlier life of the requester's node. A requester
- * takes one reply, so the reply may have come after all. returns: true: the reply is on its way
- */
-static bool
-urn_am_reply_again(struct urn_am_lane *l, uint8_t code)
-{
-	if ((code & ~URN_MSG_MAY_BE_THERE) != URN_MSG_RESTARTED || l->again)
-		return false;
-	l->again = true;
-	return urn_msg_set_send(&l->set, &l->to, urn_msg_set_buffer(&l->set), l->len) == 0;
-}
-
-/* Look at the lanes of replies. */
-static void
-urn_am_look_back(struct urn_am_endpoint *ep)
-{
-	unsigned int i;
-
-	for (i = 0; i < URN_AM_LANES; i++) {
-		struct urn_am_lane *l = &ep->back[i];
-		uint8_t code = l->busy ? urn_msg_set_status(&l->set) : (uint8_t)URN_MSG_PENDING;
-
-		if (code == URN_MSG_PENDING || urn_am_reply_again(l, code))
-			continue;
-		l->busy = false;
-		if (code != URN_MSG_DONE)
-			ep->stats.lost_replies++;
-	}
 }
 
 /* Note the death of a dataplane in another process. */
@@ -169,10 +193,14 @@ urn_am_fail_late(struct urn_am_endpoint *ep, uint64_t now)
 	for (i = 0; i < ep->attr.requests && ep->pending != 0; i++) {
 		struct urn_am_asked *a = &ep->asked[i];
 
+		if (a->number != 0 && a->at == 0)
+			a->at = now;
 		if (a->number == 0 || (!gone && now - a->at < most))
 			continue;
 		if (gone)
 			urn_am_fail_request(ep, a, EIO, 0, urn_am_gone_text);
+		else if (a->parked != NULL && a->parked->m.code != 0)
+			urn_am_fail_delivery(ep, a, a->parked->m.code);
 		else
 			urn_am_fail_request(
 				ep, a, ETIMEDOUT, 0,
@@ -191,7 +219,7 @@ urn_am_look_late(struct urn_am_endpoint *ep)
 	/* An endpoint that only serves is to know of a dataplane that died, too. */
 	if (ep->pending == 0 && ep->commands == 0 && ++ep->idle % URN_AM_IDLE_CALLS != 0)
 		return 0;
-	now = urn_clock_ns();
+	now = urn_am_now(ep);
 	if (now < ep->look_at)
 		return 0;
 	ep->look_at = now + URN_AM_LOOK_MS * UINT64_C(1000000);
@@ -202,29 +230,24 @@ urn_am_look_late(struct urn_am_endpoint *ep)
 
 /* ---- messages that come */
 
-/* A message came to the queue of replies. returns: 1: a function was called; 0 */
+/* An answer came. returns: 1: a function was called; 0 */
 static unsigned int
-urn_am_take_reply(struct urn_am_endpoint *ep, const struct urn_msg *msg)
+urn_am_take_answer(struct urn_am_endpoint *ep, const struct urn_msg *msg, struct urn_am_parsed *parsed)
 {
+	struct urn_am_parsed *p = parsed;
 	const struct urn_am_handler *h;
-	struct urn_am_parsed p;
-	struct urn_am_asked *a;
+	struct urn_am_asked *a = urn_am_find_asked(ep, p->head.number);
 
-	if (!urn_am_read(msg, &p) || p.head.kind == URN_AM_M_REQUEST) {
-		ep->stats.malformed++;
-		return 0;
-	}
-	a = urn_am_find_asked(ep, p.head.number);
-	if (a == NULL || memcmp(a->node, msg->node, sizeof(a->node)) != 0) {
+	if (a == NULL || memcmp(ep->out.peer[a->peer].node, msg->node, sizeof(msg->node)) != 0) {
 		ep->stats.stray_replies++;
 		return 0;
 	}
-	if (p.head.kind == URN_AM_M_UNKNOWN) {
+	if (p->head.kind == URN_AM_M_UNKNOWN) {
 		urn_am_fail_request(ep, a, ENOSYS, 0, "the target has no handler with that number");
 		return 1;
 	}
-	h = p.head.kind == URN_AM_M_REPLY ? urn_am_handler_of(ep, p.head.handler) : NULL;
-	if (p.head.kind == URN_AM_M_REPLY && h == NULL) {
+	h = p->head.kind == URN_AM_M_REPLY ? urn_am_handler_of(ep, p->head.handler) : NULL;
+	if (p->head.kind == URN_AM_M_REPLY && h == NULL) {
 		ep->stats.unknown_handler++;
 		urn_am_fail_request(ep, a, ENOSYS, 0,
 				    "the reply names a handler that is not registered here");
@@ -233,26 +256,88 @@ urn_am_take_reply(struct urn_am_endpoint *ep, const struct urn_msg *msg)
 	urn_am_unask(ep, a);
 	if (h == NULL)
 		return 0; /* handled, without a reply */
-	p.m.number = p.head.number;
+	p->m.number = p->head.number;
 	ep->inside = URN_AM_IN_REPLY;
-	h->fn(ep, &p.m, h->arg);
+	h->fn(ep, &p->m, h->arg);
 	ep->inside = URN_AM_OUTSIDE;
 	return 1;
 }
 
+/* Several answers came in a message. returns: number of functions that were called */
+static unsigned int
+urn_am_take_shared(struct urn_am_endpoint *ep, const struct urn_msg *msg, uint32_t answers)
+{
+	const uint8_t *at = (const uint8_t *)msg->data + sizeof(struct urn_am_head);
+	uint32_t left = msg->len - (uint32_t)sizeof(struct urn_am_head), len;
+	struct urn_am_parsed p;
+	struct urn_am_record r;
+	unsigned int calls = 0;
+	struct urn_msg one = *msg;
+
+	for (; answers > 0 && left >= sizeof(r); answers--) {
+		memcpy(&r, at, sizeof(r));
+		len = be32toh(r.len);
+		if (len > left - sizeof(r))
+			break;
+		one.data = at + sizeof(r);
+		one.len = len;
+		if (!urn_am_read(&one, &p) || p.head.kind == URN_AM_M_REQUEST ||
+		    p.head.kind == URN_AM_M_SHARED)
+			break;
+		calls += urn_am_take_answer(ep, &one, &p);
+		len = (uint32_t)(len + sizeof(r) + 7) & ~7u;
+		len = len < left ? len : left;
+		at += len;
+		left -= len;
+	}
+	ep->stats.malformed += answers != 0;
+	return calls;
+}
+
+/* A message came to the queue of replies. returns: number of functions that were called */
+static unsigned int
+urn_am_take_reply(struct urn_am_endpoint *ep, const struct urn_msg *msg)
+{
+	struct urn_am_parsed p;
+
+	if (!urn_am_read(msg, &p) || p.head.kind == URN_AM_M_REQUEST ||
+	    (p.head.kind == URN_AM_M_SHARED &&
+	     (p.head.args != 0 || p.head.handler > URN_AM_SHARED))) {
+		ep->stats.malformed++;
+		return 0;
+	}
+	return p.head.kind == URN_AM_M_SHARED ? urn_am_take_shared(ep, msg, p.head.handler)
+					      : urn_am_take_answer(ep, msg, &p);
+}
+
+/* Take replies. returns: number of functions that were called */
+static unsigned int
+urn_am_take_replies(struct urn_am_endpoint *ep)
+{
+	uint32_t n = urn_msg_set_waiting(&ep->replies), head = urn_msg_set_head(&ep->replies);
+	unsigned int calls = 0;
+	struct urn_msg msg;
+
+	for (n = n < URN_AM_BATCH ? n : (uint32_t)URN_AM_BATCH; n > 0; n--) {
+		urn_msg_set_entry(&ep->replies, head, &msg);
+		calls += urn_am_take_reply(ep, &msg);
+		urn_msg_set_release_to(&ep->replies, ++head);
+	}
+	return calls;
+}
+
 /* Answer a request for its handler. kind: URN_AM_M_HANDLED or URN_AM_M_UNKNOWN */
 static void
-urn_am_answer(struct urn_am_endpoint *ep, uint8_t kind, uint32_t handler)
+urn_am_answer_for(struct urn_am_endpoint *ep, uint8_t kind, uint32_t handler)
 {
 	struct urn_am_head head = {.kind = kind, .handler = handler, .number = ep->asker_number};
 
-	if (urn_am_send(ep->lane, &ep->asker, &head, NULL, NULL, 0) != 0)
-		ep->stats.lost_replies++;
+	(void)urn_am_answer(ep, &head, NULL, NULL, 0);
 }
 
-/* A message came to the queue of requests; lane: idle. returns: 1: a handler was called; 0 */
+/* Take a request, for whose answer there is room. returns: 1: a handler was called; 0 */
 static unsigned int
-urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg, struct urn_am_lane *lane)
+urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg)
 {
 	const struct urn_am_handler *h;
 	struct urn_am_parsed p;
@@ -261,17 +346,16 @@ urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg, struc
 		ep->stats.malformed++;
 		return 0;
 	}
-	ep->lane = lane;
 	ep->asker = (struct urn_msg_to){.qid = p.head.reply_to,
-					.retry_us = URN_AM_RETRY_US,
-					.retries = URN_AM_REPLY_TRIES,
+					.retry_us = URN_AM_TRY_US,
+					.retries = URN_AM_TRIES,
 					.retry_kinds = URN_AM_RETRY_KINDS};
 	memcpy(ep->asker.node, msg->node, sizeof(ep->asker.node));
 	ep->asker_number = p.head.number;
 	h = urn_am_handler_of(ep, p.head.handler);
 	if (h == NULL) {
 		ep->stats.unknown_handler++;
-		urn_am_answer(ep, URN_AM_M_UNKNOWN, p.head.handler);
+		urn_am_answer_for(ep, URN_AM_M_UNKNOWN, p.head.handler);
 		return 0;
 	}
 	p.m.token = ++ep->token;
@@ -280,31 +364,104 @@ urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg, struc
 	h->fn(ep, &p.m, h->arg);
 	ep->inside = URN_AM_OUTSIDE;
 	if (!ep->replied)
-		urn_am_answer(ep, URN_AM_M_HANDLED, 0);
+		urn_am_answer_for(ep, URN_AM_M_HANDLED, 0);
 	return 1;
+}
+
+/* Look at a request that waits. calls: a handler that was called counts. returns: false: the
+ * request still waits */
+static bool
+urn_am_serve(struct urn_am_endpoint *ep, const struct urn_msg *msg, unsigned int *calls)
+{
+	enum urn_am_verdict verdict = urn_am_room(ep, msg->node, &ep->asker_peer);
+
+	if (verdict == URN_AM_WAIT)
+		return false;
+	if (verdict == URN_AM_TAKE)
+		*calls += urn_am_take_request(ep, msg);
+	else
+		ep->stats.dropped_requests++;
+	urn_am_peer_put(&ep->back, ep->asker_peer);
+	return true;
+}
+
+/* True when the request of an entry was taken while one before it waited. */
+static bool
+urn_am_was_taken(const struct urn_am_endpoint *ep, uint32_t entry)
+{
+	uint32_t bit = entry & (ep->requests.entries - 1);
+
+	return ep->taken_n != 0 && ep->taken[bit / 64] & UINT64_C(1) << bit % 64;
+}
+
+/* The request of an entry was taken. *head: the oldest entry that was not given back */
+static void
+urn_am_taken(struct urn_am_endpoint *ep, uint32_t entry, uint32_t *head)
+{
+	uint32_t bit = entry & (ep->requests.entries - 1);
+
+	if (entry != *head) {
+		ep->taken[bit / 64] |= UINT64_C(1) << bit % 64;
+		ep->taken_n++;
+		return;
+	}
+	while (urn_am_was_taken(ep, ++*head)) {
+		bit = *head & (ep->requests.entries - 1);
+		ep->taken[bit / 64] &= ~(UINT64_C(1) << bit % 64);
+		ep->taken_n--;
+	}
+	urn_msg_set_release_to(&ep->requests, *head);
+}
+
+/* Answers do not wait for slow handlers. */
+static void
+urn_am_hold_no_longer(struct urn_am_endpoint *ep)
+{
+	uint64_t before = urn_am_now(ep);
+
+	ep->now = urn_clock_ns();
+	if (ep->now - before <= URN_AM_HELD_NS)
+		return;
+	urn_am_answers_go(ep);
+	urn_am_look_back(ep);
+}
+
+/* Take requests; those of nodes that have no room for answers now stay where they are. returns:
+ * number of handlers that were called */
+static unsigned int
+urn_am_take_requests(struct urn_am_endpoint *ep)
+{
+	uint32_t head = urn_msg_set_head(&ep->requests), entry = head;
+	uint32_t left = urn_msg_set_waiting(&ep->requests), n = 0;
+	unsigned int calls = 0;
+	struct urn_msg msg;
+
+	for (left = left < URN_AM_LOOKS ? left : (uint32_t)URN_AM_LOOKS;
+	     left > 0 && n < URN_AM_BATCH; left--, entry++) {
+		if ((int32_t)(entry - head) < 0 || urn_am_was_taken(ep, entry))
+			continue;
+		urn_msg_set_entry(&ep->requests, entry, &msg);
+		if (!urn_am_serve(ep, &msg, &calls))
+			continue;
+		urn_am_taken(ep, entry, &head);
+		if (++n % URN_AM_HELD_CALLS == 0)
+			urn_am_hold_no_longer(ep);
+	}
+	urn_am_answers_go(ep);
+	return calls;
 }
 
 static unsigned int
 urn_am_do_progress(struct urn_am_endpoint *ep)
 {
-	struct urn_am_lane *lane;
-	unsigned int calls, i;
-	struct urn_msg msg;
+	unsigned int calls;
 
 	if (ep->inside != URN_AM_OUTSIDE)
 		return 0;
+	ep->now = 0;
 	urn_am_look_back(ep);
 	calls = urn_am_look_out(ep) + urn_am_take_events(ep);
-	for (i = 0; i < URN_AM_BATCH && urn_msg_set_poll(&ep->replies, &msg); i++) {
-		calls += urn_am_take_reply(ep, &msg);
-		urn_msg_set_release(&ep->replies);
-	}
-	for (i = 0; i < URN_AM_BATCH && (lane = urn_am_idle_lane(ep->back)) != NULL &&
-		    urn_msg_set_poll(&ep->requests, &msg);
-	     i++) {
-		calls += urn_am_take_request(ep, &msg, lane);
-		urn_msg_set_release(&ep->requests);
-	}
+	calls += urn_am_take_replies(ep) + urn_am_take_requests(ep);
 	return calls + urn_am_look_late(ep);
 }
 

@@ -107,11 +107,8 @@ urn_am_drain(struct urn_am_endpoint *ep)
 int
 urn_am_doze(const struct urn_am_endpoint *ep)
 {
-	unsigned int i;
-
-	/* The answer to a message that was sent wakes nobody. */
-	for (i = 0; i < URN_AM_LANES; i++)
-		if (ep->out[i].busy || ep->back[i].busy)
-			return URN_AM_DOZE_LANE_MS;
+	/* The answer to a message that was sent wakes nobody, nor does the time of a parked one. */
+	if (ep->out.busy + ep->back.busy != 0 || ep->out.parked + ep->back.parked != 0)
+		return URN_AM_DOZE_LANE_MS;
 	return ep->pending != 0 ? URN_AM_DOZE_MS : -1;
 }

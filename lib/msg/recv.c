@@ -10,31 +10,16 @@
 int
 urn_msg_set_poll(const struct urn_register_set *set, struct urn_msg *m)
 {
-	const struct urn_abi_msg_entry *e;
-	uint32_t head = atomic_load_explicit(&set->regs->ctrl.head, memory_order_relaxed);
-	uint32_t room = set->entry_size - (uint32_t)sizeof(*e);
-
 	if (set->entries == 0 || urn_msg_set_waiting(set) == 0)
 		return 0;
-	e = (const void *)(set->arena + set->base +
-			   (uint64_t)(head & (set->entries - 1)) * set->entry_size);
-	m->data = e + 1;
-	m->len = e->len < room ? e->len : room;
-	m->rsvd = 0;
-	m->qid = e->qid;
-	memcpy(m->node, e->node, sizeof(m->node));
+	urn_msg_set_entry(set, urn_msg_set_head(set), m);
 	return 1;
 }
 
 void
 urn_msg_set_release(struct urn_register_set *set)
 {
-	struct urn_abi_msg_ctrl *ctrl = &set->regs->ctrl;
-
-	/* Release: the engine fills the entry anew only after our reads of it. */
-	atomic_store_explicit(&ctrl->head,
-			      atomic_load_explicit(&ctrl->head, memory_order_relaxed) + 1,
-			      memory_order_release);
+	urn_msg_set_release_to(set, urn_msg_set_head(set) + 1);
 }
 
 int

@@ -18,39 +18,20 @@ urn_msg_set_buffer(struct urn_register_set *set)
 uint8_t
 urn_msg_set_status(struct urn_register_set *set)
 {
-	uint64_t answer = atomic_load_explicit(&set->regs->sstat.answer, memory_order_acquire);
-	uint32_t seq = atomic_load_explicit(&set->regs->send.seq, memory_order_relaxed);
-	bool pending =
-		urn_msg_answer_seq(answer) != seq || urn_msg_answer_code(answer) == URN_MSG_PENDING;
-
-	if (pending && urn_dev_gone(&set->dev->dev) != URN_DEV_THERE)
-		return URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE;
-	return pending ? (uint8_t)URN_MSG_PENDING : urn_msg_answer_code(answer);
+	return urn_msg_set_answer(set, atomic_load_explicit(&set->regs->send.seq, memory_order_relaxed));
 }
 
 int
 urn_msg_set_send(struct urn_register_set *set, const struct urn_msg_to *to, const void *data,
 		 uint32_t len)
 {
-	struct urn_abi_msg_send *send = &set->regs->send;
-	uint32_t seq = atomic_load_explicit(&send->seq, memory_order_relaxed);
-
 	if (len > set->send_size || set->send_size == 0)
 		return EMSGSIZE;
 	if (urn_msg_set_status(set) == URN_MSG_PENDING)
 		return EBUSY;
 	if (len > 0 && data != set->arena)
 		memcpy(set->arena, data, len);
-	send->size = len;
-	send->addr = 0;
-	memcpy(send->node, to->node, sizeof(send->node));
-	send->qid = to->qid;
-	send->retry_us = to->retry_us;
-	send->retries = to->retries;
-	send->retry_kinds = to->retry_kinds;
-	/* Release: the engine that sees the new number sees the fields and the message. */
-	atomic_store_explicit(&send->seq, seq + 1, memory_order_release);
-	urn_dev_ring(&set->dev->dev, set->engine, set->db);
+	(void)urn_msg_set_ring(set, to, 0, len);
 	return 0;
 }
 

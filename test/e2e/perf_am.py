@@ -58,7 +58,9 @@ class Embedded(unittest.TestCase):
                 self.assertEqual(r["drops"], {})
                 if op in AM:  # the handler ran once for each request (AM-1)
                     self.assertEqual(r["handled"], 1100)
-                    self.assertEqual(r["counters"]["rx_msg"], 2 * 1100)
+                    # ... and answers share messages, 25 of this length one (a ping-pong's do not)
+                    least = 2 * 1100 if op == "am_lat" else 1100 + 1100 // 25
+                    self.assertTrue(least <= r["counters"]["rx_msg"] <= 2 * 1100, r["counters"]["rx_msg"])
 
     def test_sizes(self):
         for size in ("1", "7", "8", "16", "4032", "4096", "4097", "100000", "1M"):

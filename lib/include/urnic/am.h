@@ -46,12 +46,15 @@ struct urn_am_attr {
 			      0: 4096 */
 	uint32_t queue;	   /* requests that wait for urn_am_progress(), made a power of two, at most
 			      4096; 0: 64 */
-	uint32_t requests; /* requests of this endpoint without an answer, at most 4096; 0: 32 */
+	uint32_t requests; /* requests of this endpoint without an answer, half of them to one
+			      target; at most 4096; 0: 64 */
 	uint32_t operations; /* operations on remote memory under way, made a power of two, at most
 				1024; 0: 128 */
 	uint32_t ranges;     /* ranges of all regions, at most 4096; 0: 64 */
 	uint32_t vector;     /* picks the engine */
-	uint32_t answer_ms;  /* milliseconds that a request waits for its answer; 0: 10000 */
+	uint32_t answer_ms;  /* milliseconds that a request waits for its answer, from a call of
+				urn_am_progress() on, which looks at new requests each 100 ms;
+				0: 10000 */
 	uint32_t wakes; /* 1: the endpoint will be in a queue of events, or have a thread; costs
 			   three descriptors */
 	/*
@@ -78,6 +81,9 @@ struct urn_am_stats {
 	uint64_t stray_replies;	  /* replies that no request of this endpoint waited for */
 	uint64_t lost_replies;	  /* replies that could not be delivered */
 	uint64_t failed_requests; /* requests without an answer; the error function was told */
+	uint64_t dropped_requests; /* requests that were let go, because their node does not take
+				      the answers to earlier ones */
+	uint64_t parked; /* messages that waited in the library, because their target refused them */
 };
 
 /*
@@ -150,7 +156,8 @@ void urn_am_on_failure(struct urn_am_endpoint *ep, urn_am_failure_fn *fn, void *
  * number: set on success to the request's number, which its reply and its failure name; NULL: not
  * wanted
  *
- * returns: 0; EAGAIN: too many requests have no answer yet: call urn_am_progress();
+ * returns: 0; EAGAIN: too many requests have no answer yet, or too many to this target: one target
+ * has at most half of what others leave, of requests, lanes and bytes: call urn_am_progress();
  * EMSGSIZE; EINVAL; EPERM: the call is made inside a handler (AM-1); EIO: the dataplane is gone
  */
 int urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t handler,

@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <stdlib.h>
 
-enum { MOST = 16 }; /* sources */
+enum { MOST = AS_TALKER_PLACES };
 
 struct as_dev {
 	struct ms_node *n;

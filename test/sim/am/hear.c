@@ -231,7 +231,7 @@ is_delivery_true(const struct as_request *r, const struct as_talker *from,
 	case URN_MSG_TOO_LONG:
 		return r->len > to->payload;
 	case URN_MSG_QUEUE_FULL:
-		return is_slow(to) && world->now - r->posted >= 9 * MS_S;
+		return is_slow(to) && world->now - r->posted >= world->plan.am.answer_ms * MS_MS;
 	case URN_MSG_UNREACHABLE:
 	case URN_MSG_RESTARTED:
 	case URN_MSG_BUSY:
@@ -370,7 +370,7 @@ void
 as_hear_look(struct ms_world *w)
 {
 	const struct as_sim *s = w->as;
-	uint64_t most = (w->plan.am.answer_ms + LATE_MS) * MS_MS + 50 * w->plan.read_gap;
+	uint64_t most = (w->plan.am.answer_ms + LATE_MS) * MS_MS + 100 * w->plan.read_gap;
 
 	for (uint32_t i = 0; i < s->requests; i++) {
 		const struct as_request *r = &s->request[i];

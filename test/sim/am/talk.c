@@ -23,10 +23,10 @@ open_endpoint(struct ms_node *n, struct as_talker *t)
 		.ranges = 1,
 		.answer_ms = w->plan.am.answer_ms,
 	};
-	uint64_t entries = attr.queue + 2 * attr.requests + 2 * URN_AM_LANES;
+	uint64_t entries = attr.queue + 2 * attr.requests + URN_AM_OUT_LANES + URN_AM_BACK_LANES;
 
 	t->dev = as_dev_new(n, AS_ENDS + t->place * AS_TALKER_PLACES,
-			    (uint32_t)(entries * (t->payload + 300) + 65536));
+			    (uint32_t)(entries * (RTE_MAX(t->payload, (uint32_t)URN_AM_SHORT_BYTES) + 400) + 65536));
 	as_clock(w->now);
 	t->ep = urn_am_endpoint_create(as_dev_msg(t->dev), &attr);
 	if (!t->ep)
@@ -161,11 +161,14 @@ request(struct ms_world *w, struct as_talker *t)
 /* ---- turns */
 
 static bool
-is_answered(struct urn_am_lane *lanes)
+is_answered(const struct urn_am_outbox *box)
 {
-	for (unsigned int i = 0; i < URN_AM_LANES; i++)
-		if (lanes[i].busy && urn_msg_set_status(&lanes[i].set) != URN_MSG_PENDING)
+	for (uint32_t i = 0; i < box->busy; i++) {
+		const struct urn_am_lane *l = &box->lane[box->under_way[(box->head + i) % 64]];
+
+		if (urn_msg_set_answer(&l->set, l->seq) != URN_MSG_PENDING)
 			return true;
+	}
 	return false;
 }
 
@@ -174,7 +177,7 @@ static bool
 has_work(struct urn_am_endpoint *ep)
 {
 	return urn_msg_set_waiting(&ep->requests) || urn_msg_set_waiting(&ep->replies) ||
-	       is_answered(ep->out) || is_answered(ep->back);
+	       is_answered(&ep->out) || is_answered(&ep->back);
 }
 
 static void
@@ -217,7 +220,7 @@ as_talker_step(struct ms_node *n, struct as_talker *t)
 	ms_node_wake(n, t->send_at);
 	if (has_work(t->ep))
 		ms_node_wake(n, RTE_MAX(t->progress_at, w->now + 1));
-	else if (urn_am_pending(t->ep))
+	else if (urn_am_pending(t->ep) || t->ep->back.parked)
 		ms_node_wake(n, RTE_MAX(t->look_at, t->progress_at));
 	as_clock(0);
 }

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lanes and peers of an outbox (am/outbox.h). */
+#include "am/outbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- making and ending */
+
+/* Long lanes of an outbox whose longest messages have `size` bytes. */
+static uint32_t
+long_lanes(uint32_t size, uint32_t lanes)
+{
+	uint32_t n = URN_AM_LONG_BYTES / size;
+
+	n = n < URN_AM_LONG_MIN ? URN_AM_LONG_MIN : n;
+	return n < lanes / 2 ? n : lanes / 2;
+}
+
+static int
+make_lanes(struct urn_am_outbox *box, const struct urn_am_outbox_attr *attr)
+{
+	bool alike = attr->size <= URN_AM_ALIKE_BYTES;
+	uint32_t large = alike ? 0 : long_lanes(attr->size, attr->lanes), i;
+	int err = 0;
+
+	box->size = attr->size;
+	box->short_size = alike ? attr->size : (uint32_t)URN_AM_SHORT_BYTES;
+	box->most = attr->most;
+	for (i = 0; i < attr->lanes && err == 0; i++) {
+		struct urn_am_lane *l = &box->lane[i];
+		struct urn_msg_attr a = {.vector = attr->vector};
+
+		l->index = (uint8_t)i;
+		l->large = i < large;
+		a.send_size = l->large ? box->size : box->short_size;
+		err = urn_msg_set_init(&l->set, attr->dev, &a);
+		if (err != 0)
+			break;
+		box->lanes++;
+		box->room += 2 * (uint64_t)a.send_size;
+		box->idle |= UINT64_C(1) << i;
+		box->large |= (uint64_t)l->large << i;
+		box->idle_n[l->large]++;
+	}
+	return err;
+}
+
+/* Make the table of peers: each has a request, a lane or a parked message, but for one that is
+ * made just now. returns: 0, or ENOMEM with its text */
+static int
+make_peers(struct urn_am_outbox *box, const struct urn_am_outbox_attr *attr)
+{
+	uint32_t i, buckets = 64;
+
+	box->peers = attr->parked + attr->lanes + 1;
+	while (buckets < box->peers)
+		buckets *= 2;
+	box->mask = buckets - 1;
+	box->peer = calloc(box->peers, sizeof(*box->peer));
+	box->bucket = malloc(buckets * sizeof(*box->bucket));
+	if (box->peer == NULL || box->bucket == NULL)
+		return urn_fail(ENOMEM, "no memory for the peers of an endpoint");
+	for (i = 0; i < buckets; i++)
+		box->bucket[i] = URN_AM_NO_PEER;
+	for (i = 0; i < box->peers; i++)
+		box->peer[i].next = i + 1;
+	box->peer[box->peers - 1].next = URN_AM_NO_PEER;
+	return 0;
+}
+
+int
+urn_am_outbox_init(struct urn_am_outbox *box, const struct urn_am_outbox_attr *attr)
+{
+	int err;
+
+	box->seed = attr->seed;
+	box->parked_max = attr->parked;
+	box->last = box->waiting = box->waiting_end = URN_AM_NO_PEER;
+	err = make_peers(box, attr);
+	return err != 0 ? err : make_lanes(box, attr);
+}
+
+void
+urn_am_outbox_fini(struct urn_am_outbox *box)
+{
+	uint32_t i;
+
+	for (i = 0; i < box->lanes; i++)
+		urn_msg_set_fini(&box->lane[i].set);
+	for (i = 0; box->peer != NULL && i < box->peers; i++)
+		while (box->peer[i].first != NULL)
+			urn_am_unpark(box, box->peer[i].first);
+	free(box->peer);
+	free(box->bucket);
+}
+
+/* ---- peers */
+
+static uint32_t *
+bucket_of(const struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
+{
+	uint64_t w[2], h;
+
+	memcpy(w, node, sizeof(w));
+	h = (w[0] ^ box->seed) * UINT64_C(0x9e3779b97f4a7c15);
+	h = (h ^ h >> 32 ^ w[1]) * UINT64_C(0xbf58476d1ce4e5b9);
+	h = (h ^ h >> 32 ^ qid) * UINT64_C(0x94d049bb133111eb);
+	return &box->bucket[(h >> 32) & box->mask];
+}
+
+static bool
+is_peer(const struct urn_am_peer *p, const uint8_t node[16], uint64_t qid)
+{
+	return p->qid == qid && memcmp(p->node, node, sizeof(p->node)) == 0;
+}
+
+struct urn_am_peer *
+urn_am_peer_find(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
+{
+	uint32_t i = box->last;
+
+	if (i != URN_AM_NO_PEER && is_peer(&box->peer[i], node, qid))
+		return &box->peer[i];
+	for (i = *bucket_of(box, node, qid); i != URN_AM_NO_PEER; i = box->peer[i].next)
+		if (is_peer(&box->peer[i], node, qid)) {
+			box->last = i;
+			return &box->peer[i];
+		}
+	return NULL;
+}
+
+struct urn_am_peer *
+urn_am_peer_get(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
+{
+	struct urn_am_peer *p = urn_am_peer_find(box, node, qid);
+	uint32_t *bucket, i = box->free;
+
+	if (p != NULL || i == URN_AM_NO_PEER)
+		return p;
+	p = &box->peer[i];
+	box->free = p->next;
+	memset(p, 0, sizeof(*p));
+	memcpy(p->node, node, sizeof(p->node));
+	p->qid = qid;
+	p->burst = box->most;
+	bucket = bucket_of(box, node, qid);
+	p->next = *bucket;
+	*bucket = box->last = i;
+	return p;
+}
+
+void
+urn_am_peer_put(struct urn_am_outbox *box, struct urn_am_peer *p)
+{
+	uint32_t i = urn_am_peer_index(box, p), *at = bucket_of(box, p->node, p->qid);
+
+	if (p->users != 0)
+		return;
+	while (*at != i)
+		at = &box->peer[*at].next;
+	*at = p->next;
+	p->next = box->free;
+	box->free = i;
+	if (box->last == i)
+		box->last = URN_AM_NO_PEER;
+}
+
+/* ---- lanes */
+
+struct urn_am_lane *
+urn_am_lane_take(struct urn_am_outbox *box, struct urn_am_peer *p, uint32_t size)
+{
+	bool large = size > box->short_size;
+	uint64_t idle = box->idle & (large ? box->large : ~box->large);
+	struct urn_am_lane *l = &box->lane[__builtin_ctzll(idle)];
+
+	box->idle &= ~(UINT64_C(1) << l->index);
+	box->idle_n[large]--;
+	p->lanes[large]++;
+	p->users++;
+	p->bytes += size;
+	box->bytes += size;
+	l->m.number = l->m.until = 0;
+	l->m.off = 0;
+	l->m.answers = 0;
+	l->m.code = 0;
+	l->m.again = false;
+	l->m.peer = urn_am_peer_index(box, p);
+	l->m.bytes = size;
+	return l;
+}
+
+void
+urn_am_lane_give(struct urn_am_outbox *box, struct urn_am_lane *l)
+{
+	struct urn_am_peer *p = &box->peer[l->m.peer];
+
+	box->idle |= UINT64_C(1) << l->index;
+	box->idle_n[l->large]++;
+	p->lanes[l->large]--;
+	p->bytes -= l->m.bytes;
+	box->bytes -= l->m.bytes;
+	urn_am_peer_leave(box, p);
+}
+
+void
+urn_am_lane_send(struct urn_am_outbox *box, struct urn_am_lane *l)
+{
+	l->seq = urn_msg_set_ring(&l->set, &l->m.to, l->m.off, l->m.len);
+	box->under_way[(box->head + box->busy++) % 64] = l->index;
+}
+
+struct urn_am_lane *
+urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left, uint32_t *misses, uint8_t *code)
+{
+	/* Lanes are given back when they are needed. */
+	uint32_t most = box->idle_n[0] >= box->lanes / 4 ? 1 : URN_AM_MISSES;
+
+	while (*left > 0 && *misses < most) {
+		struct urn_am_lane *l = &box->lane[box->under_way[box->head % 64]];
+
+		*code = urn_msg_set_answer(&l->set, l->seq);
+		--*left;
+		box->head++;
+		if (*code != URN_MSG_PENDING) {
+			box->busy--;
+			return l;
+		}
+		/* Others may have theirs, and the next look begins with them. */
+		box->under_way[(box->head + box->busy - 1) % 64] = l->index;
+		++*misses;
+	}
+	return NULL;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of an endpoint that leave. An endpoint has two outboxes, one for requests and one for
+ * answers. An outbox has lanes, register sets that send one message at a time, and shares them among
+ * its peers, so that no peer stops the messages to others:
+ *
+ *   message ─► lane ─► DONE
+ *                │ QUEUE FULL or BUSY, for 2 ms
+ *                ▼
+ *              parked, in memory of the library ─► a lane again, after pauses of 1 to 64 ms
+ *
+ * A peer has fewer lanes than are idle, and the messages to it take fewer bytes than are free. So
+ * peers that take nothing leave half of the lanes, and of the room, to the next one. A parked
+ * message leaves its lane to others; the peer's other messages are parked behind it.
+ *
+ *   outbox.c  lanes and peers
+ *   parked.c  messages that wait for a peer
+ *   answer.c  answers: several to one peer share a message
+ */
+#ifndef URN_AM_OUTBOX_H
+#define URN_AM_OUTBOX_H
+
+#include "msg/set.h"
+
+enum {
+	URN_AM_LANES_MAX = 32,	       /* lanes of an outbox; a bitmap has 64 bits */
+	URN_AM_OUT_LANES = 32,	       /* lanes for requests */
+	URN_AM_BACK_LANES = 12,	       /* lanes for answers */
+	URN_AM_BACK_MOST = 2,	       /* lanes for answers to one node */
+	URN_AM_ALIKE_BYTES = 8192,     /* longest messages for which all lanes are alike */
+	URN_AM_SHORT_BYTES = 4192,     /* bytes of a short lane, if there are short and long ones */
+	URN_AM_LONG_BYTES = 512 << 10, /* bytes of all long lanes, if these are more than ... */
+	URN_AM_LONG_MIN = 4,	       /* ... so many lanes */
+	URN_AM_MISSES = 4,	       /* lanes without an answer that a look finds, at most */
+	URN_AM_TRY_US = 200,	       /* microseconds between tries of a lane */
+	URN_AM_TRIES = 10,	       /* tries of a lane after the first one */
+	URN_AM_PAUSE_US = 1000,	       /* pause of a parked message: the first one */
+	URN_AM_PAUSE_MAX_US = 64000,   /* ... and the longest */
+	URN_AM_PARKED_PEERS = 8,       /* peers whose parked messages are looked at in a call */
+	/* Errors after which a message is sent again: it is not there. RESTARTED: the flow led to an
+	 * earlier life of the node. */
+	URN_AM_RETRY_KINDS =
+		URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
+};
+_Static_assert((int)URN_AM_OUT_LANES <= (int)URN_AM_LANES_MAX, "lanes");
+_Static_assert((int)URN_AM_BACK_LANES <= (int)URN_AM_LANES_MAX, "lanes");
+
+#define URN_AM_NO_PEER UINT32_MAX
+
+/* A message on a lane, or parked. */
+struct urn_am_letter {
+	struct urn_msg_to to;
+	uint64_t number;  /* number of the request; 0: answers */
+	uint64_t until;	  /* ns: answers are given up then; 0: never parked */
+	uint32_t peer;	  /* index */
+	uint32_t off;	  /* first byte in the buffer */
+	uint32_t len;	  /* bytes */
+	uint32_t bytes;	  /* bytes that count in peer and outbox until the message has ended */
+	uint16_t answers; /* answers in it; 0: a request */
+	uint8_t code;	  /* enum urn_msg_code of the last refusal; 0: none */
+	bool again;	  /* sent again after RESTARTED, though it may have been there */
+};
+
+/* A register set that sends. */
+struct urn_am_lane {
+	struct urn_register_set set;
+	struct urn_am_letter m; /* valid while the lane is not idle */
+	uint32_t seq;		/* number of the last doorbell write */
+	uint8_t index;
+	bool large; /* takes long messages */
+};
+
+/* A message that waits for its peer; owner: the list of the peer. */
+struct urn_am_parked {
+	struct urn_am_parked *next, *prev; /* in the list of the peer */
+	struct urn_am_letter m;
+	uint32_t room; /* bytes of data */
+	uint8_t data[];
+};
+
+/* A target of messages. */
+struct urn_am_peer {
+	uint8_t node[16];
+	uint64_t qid;	   /* queue of the target; 0: an outbox with a peer for each node */
+	uint32_t next;	   /* in the bucket, or next free one */
+	uint32_t waiting;  /* next in the list of peers with parked messages; valid with `waits` */
+	uint32_t users;	   /* reasons to keep the peer: requests, lanes, parked messages, the list */
+	uint32_t open;	   /* requests without an answer */
+	uint32_t lanes[2]; /* lanes that are not idle: short ones, long ones */
+	uint32_t parked;   /* parked messages */
+	uint64_t bytes;	   /* bytes that count, of its messages */
+	struct urn_am_parked *first, *last; /* parked messages, in the order of their sending */
+	uint64_t next_at;		    /* ns: no try before; valid with pause_us */
+	uint64_t since; /* ns: when a lane was taken, or answered, last; answers only */
+	uint32_t pause_us;
+	uint32_t burst; /* lanes that parked messages may have now */
+	bool waits;	/* in the list of peers with parked messages */
+	/* Answers that are written: a message that further ones may join. At most one is set. */
+	struct urn_am_lane *open_lane;
+	struct urn_am_parked *open_parked;
+};
+
+struct urn_am_outbox {
+	struct urn_am_lane lane[URN_AM_LANES_MAX];
+	uint32_t lanes;
+	uint32_t short_size; /* bytes that a short lane holds */
+	uint32_t size;	     /* bytes of the longest message */
+	uint64_t idle, large;
+	uint32_t idle_n[2]; /* idle lanes: short ones, long ones */
+	uint32_t most;	    /* lanes of a class that a peer may have */
+	/* Lanes under way, in the order of sending but for those that were looked at in vain. */
+	uint8_t under_way[64];
+	uint32_t head, busy;
+
+	struct urn_am_peer *peer; /* owner */
+	uint32_t *bucket;	  /* owner */
+	uint32_t peers, mask;	  /* places for peers; buckets less one */
+	uint32_t free;		  /* a free place */
+	uint32_t last;		  /* the peer that was found last; URN_AM_NO_PEER: none */
+	uint64_t seed;
+	uint64_t room, bytes;	       /* bytes that may count, and do */
+	uint32_t parked, parked_max;   /* parked messages, and how many there may be */
+	uint32_t waiting, waiting_end; /* peers with parked messages; URN_AM_NO_PEER: none */
+	/* Lanes with answers that further ones may join. */
+	uint8_t open[URN_AM_LANES_MAX];
+	uint32_t opens;
+};
+
+/* Wishes for an outbox. */
+struct urn_am_outbox_attr {
+	struct urn_msg_dev *dev;
+	uint32_t lanes, most; /* lanes, and those of a class that one peer may have */
+	uint32_t size;	      /* bytes of the longest message */
+	uint32_t vector;      /* picks the engine */
+	uint32_t parked;      /* parked messages, at most */
+	uint64_t seed;	      /* random */
+};
+
+/* Make an outbox, which is all zero. returns: 0, or an errno value with its text; fini() follows in
+ * any case */
+int urn_am_outbox_init(struct urn_am_outbox *box, const struct urn_am_outbox_attr *attr);
+void urn_am_outbox_fini(struct urn_am_outbox *box);
+
+/* ---- peers */
+
+/* The peer of a node and a queue; NULL: there is none. */
+struct urn_am_peer *urn_am_peer_find(struct urn_am_outbox *box, const uint8_t node[16],
+				     uint64_t qid);
+/* The same, made if there is none; NULL: no place. urn_am_peer_put() forgets one without users. */
+struct urn_am_peer *urn_am_peer_get(struct urn_am_outbox *box, const uint8_t node[16],
+				    uint64_t qid);
+void urn_am_peer_put(struct urn_am_outbox *box, struct urn_am_peer *p);
+/* A user of a peer is gone. */
+static inline void
+urn_am_peer_leave(struct urn_am_outbox *box, struct urn_am_peer *p)
+{
+	if (--p->users == 0)
+		urn_am_peer_put(box, p);
+}
+
+static inline uint32_t
+urn_am_peer_index(const struct urn_am_outbox *box, const struct urn_am_peer *p)
+{
+	return (uint32_t)(p - box->peer);
+}
+
+/* ---- lanes */
+
+/* True when a peer may have a lane for a message of so many bytes. */
+static inline bool
+urn_am_has_lane(const struct urn_am_outbox *box, const struct urn_am_peer *p, uint32_t size)
+{
+	bool large = size > box->short_size;
+
+	return p->lanes[large] < box->most && p->lanes[large] < box->idle_n[large];
+}
+
+/* Take an idle lane, after urn_am_has_lane(); its letter has the peer and the bytes that
+ * count; target and length are the caller's, all else is zero. */
+struct urn_am_lane *urn_am_lane_take(struct urn_am_outbox *box, struct urn_am_peer *p,
+				     uint32_t size);
+/* The message of a lane has ended: the lane is idle. */
+void urn_am_lane_give(struct urn_am_outbox *box, struct urn_am_lane *l);
+/* Send the message of a lane. */
+void urn_am_lane_send(struct urn_am_outbox *box, struct urn_am_lane *l);
+/*
+ * The next lane under way whose message has its answer; it is not under way any more. left, misses:
+ * box->busy and 0 at first. NULL: none of those that are looked at
+ */
+struct urn_am_lane *urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left, uint32_t *misses,
+				      uint8_t *code);
+
+/* ---- parked messages */
+
+/* True when there is room for another parked message of a peer, of so many bytes that do not count
+ * yet. */
+static inline bool
+urn_am_may_park(const struct urn_am_outbox *box, const struct urn_am_peer *p, uint32_t size)
+{
+	return p->parked < box->parked_max - box->parked && p->bytes + size <= box->room - box->bytes;
+}
+
+/*
+ * Make a parked message of a peer, the last one. m: letter; room: bytes for its data, which the
+ * caller fills; they count from now on. NULL: no memory
+ */
+struct urn_am_parked *urn_am_park(struct urn_am_outbox *box, struct urn_am_peer *p,
+				  const struct urn_am_letter *m, uint32_t room);
+/*
+ * Park the message of a lane, which the peer refused; the lane is idle then. now: ns. NULL: no
+ * memory, and the lane is as before
+ */
+struct urn_am_parked *urn_am_park_lane(struct urn_am_outbox *box, struct urn_am_lane *l,
+				       uint8_t code, uint64_t now);
+/*
+ * Close a message of answers that further ones may have joined. at: its buffer (answer.c)
+ */
+void urn_am_letter_close(struct urn_am_letter *m, uint8_t *at);
+/* Free a parked message. */
+void urn_am_unpark(struct urn_am_outbox *box, struct urn_am_parked *k);
+/* A message to a peer was taken: its parked ones follow. */
+void urn_am_peer_takes(const struct urn_am_outbox *box, struct urn_am_peer *p);
+/*
+ * Send parked messages of some peers whose time has come. now: ns; sent: called for each before its
+ * parked memory is freed, with ctx; late: called for the number of answers that are given up
+ */
+void urn_am_unpark_due(struct urn_am_outbox *box, uint64_t now,
+		       void (*sent)(void *ctx, const struct urn_am_parked *k),
+		       void (*late)(void *ctx, uint32_t answers), void *ctx);
+
+/* True when a message with this code is not there, and may be taken later. code: enum urn_msg_code
+ */
+static inline bool
+urn_am_is_refusal(uint8_t code)
+{
+	return !(code & URN_MSG_MAY_BE_THERE) && (urn_msg_code_kind(code) & URN_AM_RETRY_KINDS);
+}
+
+#endif
