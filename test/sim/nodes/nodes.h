@@ -315,7 +315,6 @@ void ms_net_count(struct ms_world *w);
 
 /* ---- pauser.c */
 
-extern const char *const ms_pauser_words[MS_PAUSERS];
 /* The node that pauses. NULL: none does */
 struct ms_node *ms_pauser(struct ms_world *w);
 void ms_pauser_step(struct ms_world *w);

@@ -12,12 +12,6 @@ enum {
 	GAP_US = 2,  /* us for which a pauser below the watchdog lets frames go: one or two */
 };
 
-const char *const ms_pauser_words[MS_PAUSERS] = {
-	[MS_PAUSER_NONE] = "none",	  [MS_PAUSER_EVER] = "for ever",
-	[MS_PAUSER_BELOW] = "below",	  [MS_PAUSER_ALL] = "all priorities",
-	[MS_PAUSER_BROKEN] = "malformed", [MS_PAUSER_STORM] = "on and off",
-};
-
 struct ms_node *
 ms_pauser(struct ms_world *w)
 {
