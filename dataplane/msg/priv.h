@@ -75,7 +75,7 @@ _Static_assert(sizeof(struct urn_msg_rset) <= 264, "thousands of sets a node (DB
 /* A slot, which outlives its sets. */
 struct urn_msg_slot {
 	struct urn_msg_rset *set; /* NULL: none */
-	uint32_t generation; /* of the slot's set, or of its last one; 0: it had none yet */
+	uint32_t generation;	  /* number of the slot's set, or of its last one; 0: it had none */
 	uint32_t next;	     /* with a name: the next in the bucket; free: the pool's */
 };
 
