@@ -347,7 +347,7 @@ judge_p99(struct ms_world *w)
 	/* Headers of Ethernet, IPv4, UDP, BTH, flow and segment, and the ICRC. */
 	uint64_t frame = 14 + 20 + 8 + 12 + 16 + 32 + 4 + p->len_max + URN_IMPAIR_WIRE_EXTRA;
 	double need = (double)((p->nodes - 1) * frame * 8) * 1e9 / (double)p->rate, ratio;
-	uint64_t *took = calloc(w->mails, sizeof(*took));
+	uint64_t *took = calloc(w->mails + 1ull, sizeof(*took));
 
 	if (!took)
 		ms_fail(w, "no memory");
