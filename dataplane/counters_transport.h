@@ -102,6 +102,8 @@
 	X(FLOW_FAILED, "flow_failed", "flows whose peer did not answer") \
 	X(FLOW_RESTARTED, "flow_restarted", "flows that ended because the peer was restarted") \
 	X(FLOW_NONE, "flow_none", "flows that found no room") \
+	X(FLOW_RESTED, "flow_rested", "idle flows that went to rest, because their client has many") \
+	X(FLOW_RESTORED, "flow_restored", "flows at rest that were made anew") \
 	X(FLOW_DRY, "flow_dry", "turns of a client in a flow that found no room for a packet in flight") \
 	X(FLOW_DROP_FORMAT, "flow_drop_format", "packets of flows whose fields make no sense") \
 	X(FLOW_DROP_NO_USER, "flow_drop_no_user", "packets of flows to an adapter without messages") \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flows: making, finding, forgetting; messages in and out of a flow. */
-#include "transport/flow_priv.h"
+#include "transport/flow_rest.h"
 
 #include "wire/ecn.h"
 
@@ -35,7 +35,7 @@ urn_flows_init(struct urn_tp *tp)
 	TAILQ_INIT(&fl->whole);
 	urn_flows_init_acks(fl);
 	tp->flows = fl;
-	return fl->bucket && fl->strand_bucket ? 0 : -1;
+	return urn_flows_init_rests(fl) == 0 && fl->bucket && fl->strand_bucket ? 0 : -1;
 }
 
 uint32_t
@@ -82,7 +82,7 @@ urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t fl
 	struct urn_flow **bucket = bucket_of(tp, gid, key), *f = NULL;
 
 	if (fl->n < URN_FLOWS_MAX && (!(flags & URN_FLOWF_RX) || fl->rx < URN_FLOWS_RX_MAX))
-		f = aligned_alloc(64, RTE_CACHE_LINE_ROUNDUP(sizeof(*f)));
+		f = malloc(sizeof(*f)); /* aligned memory costs 48 bytes more */
 	if (!f) {
 		URN_COUNT(tp, FLOW_NONE);
 		return NULL;
@@ -158,8 +158,7 @@ destroy(struct urn_tp *tp, struct urn_flow *f)
 	if (tp->flows->found == f)
 		tp->flows->found = NULL;
 	urn_flow_doubt(tp, f, false);
-	if (f->maker)
-		tp->flows->made[f->maker - 1]--;
+	urn_flow_unmake(tp->flows, f);
 	tp->flows->rx -= (f->flags & URN_FLOWF_RX) != 0;
 	__atomic_store_n(&tp->flows->n, tp->flows->n - 1, __ATOMIC_RELAXED);
 	urn_flows_trim_strands(tp->flows);
@@ -191,6 +190,7 @@ urn_flows_free(struct urn_tp *tp)
 			destroy(tp, f);
 		}
 	urn_flows_free_kept(fl);
+	urn_flows_free_rests(tp);
 	urn_flows_free_strands(fl);
 	urn_flows_free_refusals(fl);
 	free(fl->bucket);
@@ -276,7 +276,8 @@ make_tx(struct urn_tp *tp, struct urn_flow *f)
 		f->flags |= URN_FLOWF_LOOP | URN_FLOWF_MAC;
 	f->tx.peer = urn_peer_get(&tp->peers, f->gid);
 	f->flags |= URN_FLOWF_TX;
-	urn_flow_renew(tp, f);
+	if (!f->tx_epoch) /* else the flow was at rest, and its epoch goes on */
+		urn_flow_renew(tp, f);
 }
 
 /* Bucket of the owner of a message, for the bound of flows. */
@@ -288,27 +289,6 @@ maker_of(const struct urn_flow_msg *m)
 	return (unsigned int)(h >> 52);
 }
 _Static_assert(URN_FLOW_MAKERS == 4096, "twelve bits of a hash");
-
-/* Make a flow for a message. NULL: no room, or its owner has as many as it may (counted) */
-static struct urn_flow *
-make_for(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, const struct urn_flow_msg *m)
-{
-	unsigned int maker = maker_of(m);
-	struct urn_flow *f;
-
-	if (unlikely(tp->flows->made[maker] >= URN_FLOWS_OWNER)) {
-		URN_COUNT(tp, FLOW_NONE);
-		return NULL;
-	}
-	f = urn_flow_make(tp, gid, key, 0);
-	if (!f)
-		return NULL;
-	f->maker = (uint16_t)(maker + 1);
-	tp->flows->made[maker]++;
-	/* The message may be let go of before anything else starts the timer. */
-	urn_flow_age(tp, f);
-	return f;
-}
 
 /* The flow that leads to a queue's engine, made if needed. *code: set when NULL is returned */
 static struct urn_flow *
@@ -328,12 +308,11 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, 
 	}
 	to |= (uint8_t)(own << URN_FLOW_KEY_OWN_SHIFT);
 	f = urn_flow_find(tp, gid, to);
+	if (!f && urn_flow_restore(tp, gid, to, &f) && !f)
+		f = urn_flow_make_for(tp, gid, to, maker_of(m));
 	if (!f) {
-		f = make_for(tp, gid, to, m);
-		if (!f) {
-			*code = URN_MSG_BUSY;
-			return NULL;
-		}
+		*code = URN_MSG_BUSY;
+		return NULL;
 	}
 	if (!(f->flags & URN_FLOWF_TX))
 		make_tx(tp, f);

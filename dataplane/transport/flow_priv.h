@@ -13,6 +13,8 @@
  *   flow_whole.c  parts of long messages that came, and the buffers that they are put together in
  *   flow_ack.c    acknowledgements and resets, both ways
  *   flow_timer.c  repeats, giving up, ageing
+ *   flow_rest.c   flows at rest: the little that is kept of an idle flow whose client needs room
+ * (flow_rest.h)
  *
  * Sending uses the sequence of PSNs that queue pairs use (psn_tx.h, psn_timer.h): one work a
  * packet. A receiver needs no packet in order, because messages have no order among each other: it
@@ -34,8 +36,8 @@ enum {
 	URN_FLOWS_MAX = 65536,		      /* flows of an engine and adapter */
 	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
 	URN_FLOWS_DOUBTED = 2048, /* flows with URN_FLOWF_DOUBTED; beyond, senders are asked */
-	URN_FLOWS_OWNER = 4096,	  /* flows that messages of a bucket of makers made */
-	URN_FLOWS_CROWD = 2048,	  /* ... beyond these, idle ones go early */
+	URN_FLOWS_OWNER = 4096,	  /* flows that messages of a maker made; beyond half of them, idle
+				     ones go to rest early */
 	URN_FLOW_MAKERS = 4096,	  /* buckets of owners, for the bound of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_STRAND_BUCKETS = 16384,
@@ -59,7 +61,7 @@ enum {
 	URN_FLOW_SLOW_SHIFT = 13, /* slower than a byte in 2^13 ns: the place goes to another */
 	URN_FLOW_KINDS = 8,	  /* sizes of the buffers for these: 8 KiB, 16 KiB, ... 1 MiB */
 	URN_FLOW_KEPT_BYTES = 8 << 20, /* bytes of buffers without a message that an engine keeps */
-	URN_FLOW_REFUSALS = 16,	       /* packets with refused messages that a flow remembers */
+	URN_FLOW_REFUSALS = 8,	       /* packets with refused messages that a flow remembers */
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
 					   at the same time */
 	URN_FLOW_AGE_SHIFT = 20,	/* ns to units of urn_flow.tx_born */
@@ -77,7 +79,9 @@ enum {
 #define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
 #define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
 #define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
-#define URN_FLOW_CROWD_NS 250000000ull   /* ns ... if its maker has more than URN_FLOWS_CROWD, and no data came by it: less than a message waits for room */
+#define URN_FLOW_CROWD_NS                                                                     \
+	250000000ull /* ns without a packet either way after which a flow goes to rest if its \
+			maker has many */
 #define URN_FLOW_ASK_NS 2500000000ull    /* ns without a MAC address after which there is no such node: longer than all tries for it take */
 #define URN_FLOW_YOUNG_NS (URN_FLOW_YOUNG_MS * 1000000ull)
 #define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
@@ -165,10 +169,13 @@ struct urn_flow_node {
 /* A packet with refused messages. */
 struct urn_flow_refusal {
 	uint64_t codes; /* by segment, four bits each from the lowest on: enum urn_msg_code; 0: there is no such segment */
-	uint32_t psn;
-	bool told;      /* an acknowledgement with the codes was sent since the packet came last */
-	bool in;        /* ... the one that is being made has them; valid from urn_flow_say() to urn_flow_put_said() */
-};
+	uint32_t psn : 24;
+	uint32_t told : 1; /* an acknowledgement with the codes was sent since the packet came last
+			    */
+	uint32_t in : 1;   /* ... the one that is being made has them; valid from urn_flow_say() to
+			      urn_flow_put_said() */
+} __attribute__((packed, aligned(4)));
+_Static_assert(sizeof(struct urn_flow_refusal) == 12, "memory of refusals");
 
 /* Packets with refused messages, until the sender says that it knows. */
 struct urn_flow_refusals {
@@ -218,11 +225,14 @@ struct urn_flow {
 	struct urn_flow *hash_next;      /* in its bucket */
 	struct urn_flow *ack_next;	 /* in urn_flows.acks; valid with URN_FLOWF_ACK */
 	uint8_t gid[16];                 /* the node */
+	TAILQ_ENTRY(urn_flow) of_maker;	 /* in urn_flow_maker.flows; valid with maker */
 
 	/* ---- sending */
 	struct urn_psn_tx tx;      /* packets under way, one work each */
 	struct urn_tmpl tmpl;      /* headers to the node; valid with URN_FLOWF_TX */
-	uint64_t tx_epoch;
+	uint32_t strands;	   /* strands of the flow */
+	uint64_t tx_epoch; /* valid with URN_FLOWF_TX; 0: none yet; else the epoch before the flow
+			      was at rest */
 	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
 	struct urn_flow_strands ready; /* strands with something to send: those with lost packets
 					* first, then the one that sent longest ago */
@@ -262,12 +272,21 @@ struct urn_flow {
 	uint16_t congestion;       /* state of congestion, by index; 0: none */
 	uint16_t out, lost;        /* packets in flight; packets to be sent again */
 	uint16_t wholes_n;         /* entries of wholes */
-	uint16_t maker; /* bucket of the owner whose message made the flow, and 1: counts in
-			   urn_flows.made; 0: none */
+	uint16_t maker; /* bucket of the owner whose message made the flow, and 1: the flow is in
+			   urn_flows.maker there; 0: none */
 	uint16_t asked_at;         /* units of 2^20 ns, wraps: when the wait for the MAC address began; valid with URN_FLOWF_ASKS */
 };
 _Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
 _Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_msg.out");
+
+/* A bucket of owners: flows that their messages made. */
+struct urn_flow_maker {
+	TAILQ_HEAD(, urn_flow)
+	flows;		/* valid after the first one; in the order in which they were
+			   made, or last looked at for room */
+	uint32_t made;	/* number of flows, at most urn_flows.owner_max */
+	uint32_t rests; /* flows at rest */
+};
 
 /* All flows of a transport. */
 struct urn_flows {
@@ -277,7 +296,18 @@ struct urn_flows {
 	uint64_t born;             /* ns: start of this transport */
 	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
 	uint32_t doubted;          /* flows with URN_FLOWF_DOUBTED */
-	uint16_t made[URN_FLOW_MAKERS]; /* flows that messages made, by bucket of the owner, at most URN_FLOWS_OWNER each */
+	uint32_t owner_max;	   /* flows of a maker: URN_FLOWS_OWNER, less in tests */
+	struct urn_flow_maker maker[URN_FLOW_MAKERS]; /* by bucket of the owner */
+	TAILQ_HEAD(, urn_flow_rest)
+	resting; /* flows at rest, the one that has rested longest first; owner */
+	struct urn_flow_rest **rest_bucket; /* URN_FLOW_BUCKETS; owner */
+	uint32_t rests;			    /* flows at rest */
+	uint32_t rests_max;		    /* ... at most: URN_FLOWS_RESTS, less in tests */
+	struct urn_source_timer
+		rest_timer; /* when the first of these is forgotten; started with resting */
+	struct urn_source_ops_user rester; /* the source of that timer; has no turns */
+	struct urn_flow *taking;   /* flow whose packet is being taken: it does not go to rest
+				      meanwhile; NULL: none */
 	uint32_t wholes;           /* messages that are put together */
 	TAILQ_HEAD(, urn_flow_whole) whole; /* ... those, the one that began first in front */
 	struct urn_flow_node
@@ -336,6 +366,14 @@ urn_flow_strand_has_new(const struct urn_flow_strand *l)
 {
 	return l->shorts.head || l->active || l->longs.head ||
 	       (unlikely(l->gone) && l->flow->gone_n);
+}
+
+/* True when the node accepted nothing of this life of the sending end and sent nothing: the flow
+ * knows nothing. */
+static inline bool
+urn_flow_is_unanswered(const struct urn_flow *f)
+{
+	return !f->tx_start && !f->rx_epoch;
 }
 
 /* True when something is to be sent, new or again. */
@@ -487,6 +525,8 @@ void urn_flow_say(struct urn_flow *f, struct urn_flow_said *s);
 void urn_flow_put_said(struct urn_flow *f, struct urn_flow_refused *to);
 /* Forget all refusals of a flow. */
 void urn_flow_drop_refusals(struct urn_tp *tp, struct urn_flow *f);
+/* The same with those of a flow at rest. */
+void urn_flows_put_refusals(struct urn_flows *fl, struct urn_flow_refusals *r);
 void urn_flows_free_refusals(struct urn_flows *fl);
 
 /* ---- flow_whole.c */

@@ -20,10 +20,16 @@
 enum { CODE_BITS = 4 };
 _Static_assert(URN_MSG_CODES <= 1 << CODE_BITS && URN_FLOW_SEGMENTS * CODE_BITS <= 64,
 	       "urn_flow_refusal.codes");
-_Static_assert(sizeof(struct urn_flow) + sizeof(struct urn_flow_refusals) +
-			       URN_FLOW_REFUSALS * sizeof(struct urn_flow_refusal) <=
-		       1024,
-	       "memory of an active flow with refusals");
+
+/* Bytes of the heap that malloc() takes for an object. */
+#define HEAP(bytes) (((bytes) + 8 + 15) / 16 * 16)
+_Static_assert(
+	HEAP(sizeof(struct urn_flow)) + HEAP(sizeof(struct urn_flow_strand)) +
+			HEAP(sizeof(struct urn_peer)) +
+			HEAP(sizeof(struct urn_flow_refusals) +
+			     URN_FLOW_REFUSALS * sizeof(struct urn_flow_refusal)) <=
+		1024,
+	"memory of an active flow of one owner, with refusals, and what is known of the way");
 
 /* ---- memory */
 
@@ -38,8 +44,8 @@ make_refusals(uint16_t room)
 	return r;
 }
 
-static void
-put_refusals(struct urn_flows *fl, struct urn_flow_refusals *r)
+void
+urn_flows_put_refusals(struct urn_flows *fl, struct urn_flow_refusals *r)
 {
 	struct urn_flow_refusals **spare =
 		r->room == URN_FLOW_REFUSALS ? &fl->spare : &fl->spare_large;
@@ -69,7 +75,7 @@ enlarge(struct urn_flows *fl, struct urn_flow *f)
 	l->una = r->una;
 	memcpy(l->of, r->of, r->n * sizeof(r->of[0]));
 	f->refusals = l;
-	put_refusals(fl, r);
+	urn_flows_put_refusals(fl, r);
 	return true;
 }
 
@@ -91,7 +97,7 @@ void
 urn_flow_drop_refusals(struct urn_tp *tp, struct urn_flow *f)
 {
 	if (f->refusals)
-		put_refusals(tp->flows, f->refusals);
+		urn_flows_put_refusals(tp->flows, f->refusals);
 	f->refusals = NULL;
 }
 
@@ -134,7 +140,7 @@ urn_flow_note_refusals(struct urn_tp *tp, struct urn_flow *f, uint32_t psn,
 		tp->flows->spare = NULL;
 	}
 	e = &f->refusals->of[f->refusals->n++];
-	*e = (struct urn_flow_refusal){.psn = psn};
+	*e = (struct urn_flow_refusal){.psn = psn & URN_PSN_MASK};
 	for (unsigned int i = 0; i < URN_FLOW_SEGMENTS; i++)
 		e->codes |= (uint64_t)code[i] << (i * CODE_BITS);
 }

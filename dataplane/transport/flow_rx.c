@@ -4,7 +4,7 @@
  * flow notes the packet's PSN, and the codes of refused messages. A packet for whose refusals there
  * is no room is not accepted: its sender repeats the packet.
  */
-#include "transport/flow_priv.h"
+#include "transport/flow_rest.h"
 
 #include "wire/ecn.h"
 
@@ -327,6 +327,10 @@ accept_data(struct urn_tp *tp, struct rte_mbuf *m, struct data *d)
 		goto drop;
 	}
 	f = urn_flow_find(tp, d->from.node, d->key);
+	if (unlikely(!f && !urn_flow_restore(tp, d->from.node, d->key, &f))) {
+		rte_pktmbuf_free(m); /* the sender repeats its data */
+		return;
+	}
 	if (unlikely(is_doubtful(tp, f, d))) {
 		urn_flow_ask(tp, m, d->from.node, d->key, tp->cfg.engine, d->una);
 		why = URN_C_FLOW_DROP_ASKED;
@@ -345,7 +349,9 @@ accept_data(struct urn_tp *tp, struct rte_mbuf *m, struct data *d)
 		URN_COUNT(tp, RX_MARKED);
 		f->flags |= URN_FLOWF_MARKED;
 	}
+	tp->flows->taking = f;
 	why = take_data(tp, f, d, m);
+	tp->flows->taking = NULL;
 drop:
 	tp->c.v[why]++;
 	urn_tp_done(tp, m);

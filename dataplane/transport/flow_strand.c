@@ -105,7 +105,7 @@ make(struct urn_flows *fl, struct urn_flow *f, struct urn_tp_share *share)
 		fl->spare_strands = l->hash_next;
 		fl->spare_strands_n--;
 	} else {
-		l = aligned_alloc(64, RTE_CACHE_LINE_ROUNDUP(sizeof(*l)));
+		l = malloc(sizeof(*l));
 		if (!l)
 			return NULL;
 	}
@@ -118,6 +118,7 @@ make(struct urn_flows *fl, struct urn_flow *f, struct urn_tp_share *share)
 	urn_flow_queue_init(&l->longs);
 	l->hash_next = *bucket;
 	*bucket = l;
+	f->strands++;
 	return l;
 }
 
@@ -158,6 +159,7 @@ urn_flow_strand_free(struct urn_tp *tp, struct urn_flow_strand *l)
 
 	if (!(l->user.source.flags & URN_STRAND_ORPHAN))
 		unhash(fl, l);
+	l->flow->strands--;
 	if (fl->spare_strands_n >= fl->n + URN_FLOW_SPARE_STRANDS) {
 		free(l);
 		return;

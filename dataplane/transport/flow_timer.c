@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flows: repeats, giving up, ageing. */
-#include "transport/flow_priv.h"
+#include "transport/flow_rest.h"
 
 /* Fill in when a flow probes and repeats early (struct urn_psn_clock: first, step). */
 static void
@@ -29,22 +29,12 @@ urn_flow_arm(struct urn_tp *tp, struct urn_flow *f)
 	look_later(tp, f);
 }
 
-/* True when the node accepted nothing of this life of the sending end and sent nothing: the flow
- * knows nothing. */
-static bool
-is_unanswered(const struct urn_flow *f)
-{
-	return !f->tx_start && !f->rx_epoch;
-}
-
-/*
- * True when an idle flow is to go early, because its maker has many: a client may name many nodes
- * in a row. A flow by which data came stays: its bitmap knows repeats.
- */
+/* True when an idle flow is to rest early, because its maker has many: a client may name many nodes
+ * in a row. */
 static bool
 is_crowded(const struct urn_tp *tp, const struct urn_flow *f)
 {
-	return f->maker && !f->rx_epoch && tp->flows->made[f->maker - 1] > URN_FLOWS_CROWD;
+	return f->maker && tp->flows->maker[f->maker - 1].made > tp->flows->owner_max / 2;
 }
 
 void
@@ -53,16 +43,26 @@ urn_flow_age(struct urn_tp *tp, struct urn_flow *f)
 	uint64_t ns = is_crowded(tp, f) ? URN_FLOW_CROWD_NS : URN_FLOW_RENEW_NS;
 
 	urn_wheel_start(&tp->wheel, &f->tx.timer,
-			tp->now + (is_unanswered(f) ? URN_FLOW_NOBODY_NS : ns));
+			tp->now + (urn_flow_is_unanswered(f) ? URN_FLOW_NOBODY_NS : ns));
 }
 
-/* True when nothing is under way, and nothing was for so long that the flow is to be forgotten. */
+/* True when no packet went either way for so long, ns. */
 static bool
-is_aged(const struct urn_tp *tp, const struct urn_flow *f)
+was_idle(const struct urn_tp *tp, const struct urn_flow *f, uint64_t ns)
 {
-	uint64_t ns = is_crowded(tp, f) ? URN_FLOW_CROWD_NS : URN_FLOW_AGE_NS;
+	return tp->now - f->tx_at >= ns && tp->now - f->rx_at >= ns;
+}
 
-	return is_unanswered(f) || (tp->now - f->tx_at >= ns && tp->now - f->rx_at >= ns);
+/* Nothing is under way: forget the flow when that was so for long, or let it rest. */
+static void
+idle(struct urn_tp *tp, struct urn_flow *f)
+{
+	if (urn_flow_is_unanswered(f) || was_idle(tp, f, URN_FLOW_AGE_NS)) {
+		urn_flow_free(tp, f);
+		return;
+	}
+	if (!is_crowded(tp, f) || !was_idle(tp, f, URN_FLOW_CROWD_NS) || !urn_flow_rest(tp, f))
+		urn_flow_age(tp, f);
 }
 
 void
@@ -151,8 +151,8 @@ urn_flow_due(struct urn_tp *tp, struct urn_flow *f)
 	}
 	if (urn_flow_has_work(f))
 		return;
-	if (!(f->flags & URN_FLOWF_ACK) && is_aged(tp, f))
-		urn_flow_free(tp, f);
-	else
+	if (f->flags & URN_FLOWF_ACK)
 		urn_flow_age(tp, f);
+	else
+		idle(tp, f);
 }

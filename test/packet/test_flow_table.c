@@ -299,12 +299,12 @@ crowded_owner(void **state)
 	for (unsigned int crowd = 0; crowd < 2; crowd++) {
 		struct flow_net *n = flow_net_new(2, 1);
 		struct urn_flows *fl = n->node[0].tp->flows;
-		uint16_t *made;
+		uint32_t *made;
 
 		send_done(n, 0, 1, MS);
-		made = &fl->made[fl->last->maker - 1];
+		made = &fl->maker[fl->last->maker - 1].made;
 		assert_int_equal(*made, 1);
-		*made = (uint16_t)(crowd ? URN_FLOWS_CROWD + 1 : URN_FLOWS_CROWD);
+		*made = URN_FLOWS_OWNER / 2 + crowd;
 		send_done(n, 0, 2, MS);
 		n->now += 200 * MS;
 		flow_net_run(n, 10 * FLOW_NET_STEP);
