@@ -72,7 +72,7 @@ am_sim=$build/test/sim/am/urnic-am-sim
 "$sim" --jobs "$jobs" "${options[@]}" --list >/dev/null || exit 2
 mapfile -t all < <(
 	"$sim" --list | sed -n '/^scenarios:/,/^faults:/s/^  \([a-z0-9]*\).*/\1/p'
-	"$msg_sim" --list | sed -n 's/^  \([a-z0-9]*\).*/msg:\1/p'
+	"$msg_sim" --list | sed -n '/^scenarios:/,/^sabotages:/s/^  \([a-z0-9]*\).*/msg:\1/p'
 	"$am_sim" --list | sed -n '/^scenarios:/,/^sabotages:/s/^  \([a-z0-9]*\).*/am:\1/p'
 )
 if [ -n "$scenarios" ]; then

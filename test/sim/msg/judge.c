@@ -244,6 +244,13 @@ may_be_busy(const struct ms_world *w, const struct ms_node *to, const struct ms_
 	return is_long && to->crowded_at >= m->rung;
 }
 
+/* True when the flows of a sender may have been in use for long: packets of each were lost. */
+static bool
+may_have_no_flow(const struct ms_world *w)
+{
+	return w->plan.flows && w->plan.drop > 0;
+}
+
 /* True when the code names something that was so. */
 static bool
 is_true(const struct ms_world *w, const struct ms_mail *m, uint8_t code)
@@ -268,7 +275,8 @@ is_true(const struct ms_world *w, const struct ms_mail *m, uint8_t code)
 	case URN_MSG_UNREACHABLE:
 		return to && may_be_unreachable(w, m);
 	case URN_MSG_BUSY:
-		return to && (may_be_busy(w, to, m) || w->plan.cut_gap || w->plan.restart_gap);
+		return may_have_no_flow(w) ||
+		       (to && (may_be_busy(w, to, m) || w->plan.cut_gap || w->plan.restart_gap));
 	case URN_MSG_RESTARTED:
 		return to && to->gone_at >= m->rung - 25 * MS_S; /* flows are renewed after 20 s */
 	}
@@ -328,7 +336,7 @@ judge_p99(struct ms_world *w)
 	/* Headers of Ethernet, IPv4, UDP, BTH, flow and segment, and the ICRC. */
 	uint64_t frame = 14 + 20 + 8 + 12 + 16 + 32 + 4 + p->len_max + URN_IMPAIR_WIRE_EXTRA;
 	double need = (double)((p->nodes - 1) * frame * 8) * 1e9 / (double)p->rate, ratio;
-	uint64_t *took = calloc(w->mails, sizeof(*took));
+	uint64_t *took = calloc(w->mails + 1ull, sizeof(*took));
 
 	if (!took)
 		ms_fail(w, "no memory");

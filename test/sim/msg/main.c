@@ -82,6 +82,13 @@ finish(struct ms_world *w)
 	ms_judge_end(w);
 }
 
+static void
+step(struct ms_node *n)
+{
+	ms_sabotage_turn(n);
+	ms_boxes_step(n);
+}
+
 /* Flows and their packets are looked at for every load. */
 static void
 left(struct ms_node *n)
@@ -110,13 +117,14 @@ main(int argc, char **argv)
 		.up = up,
 		.down = down,
 		.source = source,
-		.step = ms_boxes_step,
+		.step = step,
 		.woken = ms_box_woken,
 		.close_one = close_one,
 		.look = ms_judge_stalls,
 		.settle = check_sleepers,
 		.finish = finish,
 		.left = left,
+		.sabotage = ms_sabotage_name,
 	};
 
 	return ms_main(&load, argc, argv);

@@ -8,6 +8,7 @@
  *   box.c     a box is one life of a register set with its program: it sends, reads, sleeps, closes
  *   judge.c   the oracle: each message has its answer, and the answer tells the truth
  *   plan.c    the scenarios
+ *   sabotage.c  bugs that a broken product could have
  */
 #ifndef URN_MSGSIM_H
 #define URN_MSGSIM_H
@@ -90,5 +91,12 @@ void ms_judge_answer(struct ms_world *w, struct ms_box *b, uint32_t mail, uint8_
 void ms_judge_stalls(struct ms_world *w);
 /* All boxes are closed: look at every mail. */
 void ms_judge_end(struct ms_world *w);
+
+/* ---- sabotage.c */
+
+/* Name and text of a sabotage; ms_load.sabotage. */
+const char *ms_sabotage_name(unsigned int i, const char **text);
+/* A node had its turn: break something, if the run is to. */
+void ms_sabotage_turn(struct ms_node *n);
 
 #endif

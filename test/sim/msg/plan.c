@@ -87,6 +87,33 @@ make_crowd(struct ms_plan *p, struct sim_rng *r)
 	p->bound = 2 * MS_S;
 }
 
+/* Clients that have room for a flow or two, and many nodes to send to: idle flows go to rest. */
+static void
+make_rest(struct ms_plan *p, struct sim_rng *r)
+{
+	usual(p, r);
+	p->flows = sim_between(r, 1, 3);
+	p->nodes = sim_between(r, 4, 12);
+	p->sets = sim_between(r, 4, 16);
+	p->messages = sim_between(r, 500, 3000);
+	p->think = sim_between(r, 1, 200) * 1000;
+	p->entries = 1u << sim_rnd(r, 4);
+	if (sim_one_in(r, 4))
+		return;
+	lossy_wires(p, r);
+	p->drop = sim_unit(r) * 0.1;
+	p->dup = sim_unit(r) * 0.3;
+	if (sim_one_in(r, 3)) {
+		p->long_in = sim_between(r, 2, 10);
+		p->long_max = sim_between(r, 2100, 20000);
+	}
+	if (sim_one_in(r, 4))
+		p->close_gap = sim_between(r, 100000, 5000000);
+	if (sim_one_in(r, 4))
+		p->restart_gap = sim_between(r, 5, 50) * MS_MS;
+	p->bound = 20 * MS_S;
+}
+
 static void
 make_long(struct ms_plan *p, struct sim_rng *r)
 {
@@ -265,6 +292,7 @@ const struct ms_scenario ms_scenarios[] = {
 	{"lossy", "wires that lose, duplicate and reorder", make_lossy},
 	{"full", "small queues, slow readers, permissions, bad doorbells", make_full},
 	{"crowd", "hundreds of senders to a full queue, one packet a message", make_crowd},
+	{"rest", "clients with room for a flow or two, whose idle flows go to rest", make_rest},
 	{"long", "messages up to 1 MiB", make_long},
 	{"halves", "many messages of a few parts on bad wires", make_halves},
 	{"close", "register sets that are closed and opened while messages are on their way",

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""urnic-msg-sim from the outside: a seed alone makes a run, whatever ran before in the same process.
+"""urnic-msg-sim from the outside: a seed alone makes a run, whatever ran before in the same process; and the oracle catches
+what is broken on purpose.
 usage: test_urnic_msg_sim.py URNIC_MSG_SIM"""
 import re
 import subprocess
@@ -9,14 +10,17 @@ import unittest
 
 SIM = sys.argv.pop(1)
 LONG = ("lossless", "ring", "incast", "thousand") # scenarios whose seeds take longest
+# Words of the oracle about each sabotage.
+SAYS = {"bitmap": "came twice", "epoch": "came twice", "codes": "is not in its queue"}
 
 
 def run(*args):
     return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=200, check=False)
 
 
-def scenarios():
-    return re.findall(r"^  (\w+)", run("--list").stdout, re.MULTILINE)
+def listed(what):
+    text = run("--list").stdout.split(what + ":\n")[1]
+    return re.findall(r"^  (\w+)", re.split(r"^\w", text, maxsplit=1, flags=re.MULTILINE)[0], re.MULTILINE)
 
 
 class Hash(unittest.TestCase):
@@ -27,7 +31,7 @@ class Hash(unittest.TestCase):
 
     def test_a_seed_makes_a_run(self):
         """Frames and answers are the same alone, behind other seeds, and in parallel processes."""
-        for name in scenarios():
+        for name in listed("scenarios"):
             last = 2 if name in LONG else 4
             whole = self.hash_of("--scenario", name, "--seeds", f"1..{last}")
             self.assertEqual(whole, self.hash_of("--scenario", name, "--seeds", f"1..{last}", "--jobs", "2"), name)
@@ -35,8 +39,18 @@ class Hash(unittest.TestCase):
             self.assertEqual(whole, sum(alone) % (1 << 64), name)
             self.assertEqual(len(set(alone)), last, name)
 
+    def test_each_sabotage(self):
+        """A flow at rest that forgets something is noticed, in most runs with losses."""
+        names = listed("sabotages")
+        self.assertEqual(set(names), set(SAYS))
+        for name in names:
+            failed = [p.stderr for s in range(1, 11)
+                      if (p := run("--scenario", "rest", "--sabotage", name, "--seeds", str(s))).returncode == 1]
+            self.assertGreater(len(failed), 2, name)
+            self.assertRegex(failed[0], SAYS[name], name)
+
     def test_wrong_usage(self):
-        for args in (("--scenario", "nothing"), ("--seeds", "x"), ("more",)):
+        for args in (("--scenario", "nothing"), ("--sabotage", "nothing"), ("--seeds", "x"), ("more",)):
             self.assertEqual(run(*args).returncode, 2, args)
 
 

@@ -93,6 +93,8 @@ ms_node_start(struct ms_node *n)
 	if (w->now == w->start) /* the first nodes are up for long, or for a while */
 		n->tp->flows->born -= ms_one_in(w, w->plan.young_in) ? ms_upto(w, URN_FLOW_YOUNG_NS)
 								     : 2 * URN_FLOW_YOUNG_NS;
+	if (w->plan.flows)
+		n->tp->flows->owner_max = w->plan.flows;
 	memset(n->share, 0, sizeof(n->share));
 	n->neigh_at = w->plan.most_p99 > 0 ? 0 : w->now + ms_upto(w, 3 * MS_MS);
 	n->up_at = MS_NEVER;
@@ -109,6 +111,7 @@ ms_node_stop(struct ms_node *n)
 	if (n->tp) {
 		if (urn_msg_count(n->regs) || (n->am && urn_am_count(n->am)))
 			ms_fail(n->w, "node %u: register sets or endpoints are left", n->id);
+		n->w->stats.rests += n->tp->c.v[URN_C_FLOW_RESTED];
 		urn_tp_destroy(n->tp);
 		urn_msg_regs_destroy(n->regs);
 		urn_am_destroy(n->am);

@@ -81,6 +81,7 @@ struct ms_plan {
 	double drop, dup, reorder; /* rates of each direction of a node's wire */
 	uint64_t delay, jitter;	   /* ns of a node's wire */
 	uint32_t queue;		   /* frames that wait at a port of a lossy switch */
+	uint32_t flows;		   /* flows that a client of a node may make; 0: as many as usual */
 	uint32_t len_max;	   /* bytes of a usual message */
 	uint32_t long_in;	   /* messages that are longer, up to long_max */
 	uint32_t long_max;
@@ -188,6 +189,7 @@ struct ms_node {
 struct ms_stats {
 	uint64_t messages, done, errors, may_be, bytes, frames, lost, marked, pauses, watchdogs;
 	uint64_t code[URN_MSG_CODES]; /* answers */
+	uint64_t rests;		      /* flows that went to rest */
 	uint64_t closes, restarts, held,
 		ns;		/* held: frames that came to a later life of their node */
 	uint64_t p99_ppm;	/* largest ratio of plan.most_p99 that was found, in millionths */

@@ -222,14 +222,14 @@ print(const struct options *o, const struct ms_totals *t, double seconds)
 
 	printf("%s: %llu runs in %.1f s, %llu messages, %llu done, %llu errors (%llu may be "
 	       "there), %llu frames (%llu lost, %llu marked), "
-	       "%llu stops, %llu closes, %llu restarts (%llu frames held);",
+	       "%llu stops, %llu closes, %llu restarts (%llu frames held), %llu rests of flows;",
 	       o->sc ? o->sc->name : "all", (unsigned long long)t->seeds, seconds,
 	       (unsigned long long)s->messages, (unsigned long long)s->done,
 	       (unsigned long long)s->errors, (unsigned long long)s->may_be,
 	       (unsigned long long)s->frames, (unsigned long long)s->lost,
 	       (unsigned long long)s->marked, (unsigned long long)s->pauses,
 	       (unsigned long long)s->closes, (unsigned long long)s->restarts,
-	       (unsigned long long)s->held);
+	       (unsigned long long)s->held, (unsigned long long)s->rests);
 	for (uint8_t c = URN_MSG_DONE + 1; c < URN_MSG_CODES && !load->more; c++)
 		printf(" %s %llu", urn_msg_code_word(c), (unsigned long long)s->code[c]);
 	for (unsigned int i = 0; load->more && load->more[i]; i++)

@@ -234,6 +234,9 @@ check_node(struct ms_world *w, struct ms_node *n)
 {
 	if (urn_flow_count(n->tp))
 		ms_fail(w, "node %u: %u flows did not age out", n->id, urn_flow_count(n->tp));
+	if (n->tp->flows->rests || n->tp->flows->doubted)
+		ms_fail(w, "node %u: %u flows rest, %u are in doubt, after all have aged out",
+			n->id, n->tp->flows->rests, n->tp->flows->doubted);
 	if (n->tp->nobodys.work || n->tp->sched.n || n->tp->wheel.count || n->tp->dry)
 		ms_fail(w, "node %u: %u packets, %u sources, %u timers are left", n->id,
 			n->tp->nobodys.work, n->tp->sched.n, n->tp->wheel.count);
