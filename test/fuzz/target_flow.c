@@ -451,6 +451,8 @@ step(struct world *w, struct fuzz_in *in)
 	case 12:
 		w->neigh = -(what >> 4) % 3;
 		w->tp->flows->born = what & 128 ? w->now : 0; /* just started, or up for long */
+		/* Clients with room for one flow: others go to rest. */
+		w->tp->flows->owner_max = what & 64 ? 1 : URN_FLOWS_OWNER;
 		break;
 	case 13: turn(w, 1ull << fuzz_u8(in) % 35); break;
 	case 14:
@@ -480,6 +482,7 @@ close_world(struct world *w)
 	for (unsigned int i = 0; i < AGED_S * 4; i++)
 		turn(w, 250000000);
 	fuzz_check(urn_flow_count(tp) == 0 && tp->nobodys.work == 0 && tp->flows->wholes == 0);
+	fuzz_check(tp->flows->rests == 0 && tp->flows->doubted == 0);
 	fuzz_check(urn_msg_count(w->regs) == 0);
 	urn_tp_destroy(tp);
 	urn_msg_regs_destroy(w->regs);
