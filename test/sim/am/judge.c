@@ -33,11 +33,11 @@ bytes_of(struct ms_world *w, const struct as_op *o)
 
 /* True when a piece of the operation's target may be reached. */
 static bool
-is_reached(const struct ms_world *w, const struct as_op *o, uint32_t off, uint32_t len)
+is_reached(const struct as_op *o, uint32_t off, uint32_t len)
 {
 	if (o->reach != AS_REACH_SOME)
 		return o->reach == AS_REACH_ALL;
-	return as_zone_holds(&w->as->end[o->to].zone[o->zone], o->remote + off, len);
+	return as_zone_holds(&o->ranges, o->remote + off, len);
 }
 
 /*
@@ -55,7 +55,7 @@ look_at(struct ms_world *w, struct as_op *o, const struct as_mem *m, uint32_t at
 		bool is_new = memcmp(m->at + at + i, bytes + i, n) == 0;
 		bool is_old = memcmp(m->at + at + i, m->was + at + i, n) == 0;
 
-		if (!is_old && !is_reached(w, o, i, n))
+		if (!is_old && !is_reached(o, i, n))
 			ms_fail(w,
 				"operation %u changed bytes %u to %u of its range, which it may "
 				"not reach",
@@ -160,6 +160,7 @@ judge_target(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c
 		holds = as_zone_holds(z, o->remote + i, RTE_MIN(o->chunk, o->len - i));
 	if (holds)
 		return;
+	o->ranges = *z;
 	o->can |= BIT(URN_AM_RANGE);
 	/* The request of a tagged transfer is for all bytes, or is refused (AM-7). */
 	o->reach = o->reach == AS_REACH_NONE || o->way == URN_AM_TAGGED ? AS_REACH_NONE
