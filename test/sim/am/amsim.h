@@ -149,6 +149,8 @@ struct as_op {
 	uint64_t posted;	 /* ns */
 	uint64_t bytes;		 /* bytes by the event */
 	uint8_t *want;		 /* read: bytes that are to come; owner */
+	struct as_zone ranges;	 /* zone when it was posted: a later region there has another key;
+				    valid with AS_REACH_SOME */
 	uint32_t sure, perhaps;	 /* bytes that were new when the memory was looked at last; bytes
 				    that cannot be told */
 	uint32_t word;		 /* atomic operation: index of the word */

@@ -33,11 +33,11 @@ bytes_of(struct ms_world *w, const struct as_op *o)
 
 /* True when a piece of the operation's target may be reached. */
 static bool
-is_reached(const struct ms_world *w, const struct as_op *o, uint32_t off, uint32_t len)
+is_reached(const struct as_op *o, uint32_t off, uint32_t len)
 {
 	if (o->reach != AS_REACH_SOME)
 		return o->reach == AS_REACH_ALL;
-	return as_zone_holds(&w->as->end[o->to].zone[o->zone], o->remote + off, len);
+	return as_zone_holds(&o->ranges, o->remote + off, len);
 }
 
 /*
@@ -58,7 +58,7 @@ look_at_pieces(struct ms_world *w, struct as_op *o, const struct as_mem *m, uint
 		bool is_old = memcmp(m->at + at + i, m->was + at + i, n) == 0;
 
 		*bad = i;
-		if (!is_old && !is_reached(w, o, i, n))
+		if (!is_old && !is_reached(o, i, n))
 			return "changed bytes, which it may not reach";
 		if (!is_old && !is_new)
 			return "has a packet that is torn";
@@ -175,6 +175,7 @@ judge_target(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c
 		holds = as_zone_holds(z, o->remote + i, RTE_MIN(o->chunk, o->len - i));
 	if (holds)
 		return;
+	o->ranges = *z;
 	o->can |= BIT(URN_AM_RANGE);
 	/* The request of a tagged transfer is for all bytes, or is refused (AM-7). */
 	o->reach = o->reach == AS_REACH_NONE || o->way == URN_AM_TAGGED ? AS_REACH_NONE
