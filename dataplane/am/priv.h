@@ -20,8 +20,8 @@ enum {
 	URN_AM_REPLIES = 4096, /* replies of the engine that were not delivered yet */
 	URN_AM_NODES = 64,     /* buckets of nodes, for the bound of their replies */
 	URN_AM_NODE_REPLIES = 512, /* replies to the nodes of a bucket */
-	URN_AM_KEEP_REPLIES = 16,	     /* ... that the others leave to them */
-	URN_AM_LATE_STEPS = 64,		     /* replies without a flow that a turn tries */
+	URN_AM_KEEP_REPLIES = 16,  /* ... that the others leave to them */
+	URN_AM_LATE_STEPS = 64,	   /* replies without a flow that a turn tries */
 	URN_AM_FRAMES = 16,	   /* packets of an endpoint in a turn ... */
 	URN_AM_SHORT = 256, /* ... where URN_AM_SHORTS writes of so many bytes count as one: they
 			       share the flow's packets */

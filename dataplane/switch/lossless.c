@@ -12,7 +12,8 @@
 #define DEFAULT_BPS                                                                  \
 	10000000000ull /* speed of a port that has none: for the time of quanta only \
 			*/
-/* Bytes that one burst of an input brings at most: the longest frames of ports (pmd_glue/port.h). */
+/* Bytes that one burst of an input brings at most: the longest frames of ports (pmd_glue/port.h).
+ */
 #define BURST_BYTES (URN_SWITCH_BURST * 4416u)
 
 void

@@ -182,7 +182,8 @@ fill_gone(struct urn_flow *f, struct urn_work *w)
 	w->flow.off = f->gone[--f->gone_n];
 }
 
-/* Packets are shorter since messages were queued: those in front that fit none are sent in parts. */
+/* Packets are shorter since messages were queued: those in front that fit none are sent in parts.
+ */
 static void
 lengthen(struct urn_flow_strand *l)
 {

@@ -5,9 +5,9 @@
  *
  *   head  record, answer, padding  record, answer, padding ...
  *
- * One that stays alone leaves without head and record. An honest requester has room for its answers,
- * so the peers of this outbox are nodes, and a node that refuses answers has its requests dropped
- * when its parked answers fill its part of the room: the queue of requests is one for all.
+ * One that stays alone leaves without head and record. An honest requester has room for its
+ * answers, so the peers of this outbox are nodes, and a node that refuses answers has its requests
+ * dropped when its parked answers fill its part of the room: the queue of requests is one for all.
  */
 #include "am/endpoint.h"
 

@@ -79,10 +79,10 @@ _Static_assert(sizeof(struct urn_am_record) == 8, "record");
 
 /* A request without an answer. */
 struct urn_am_asked {
-	uint64_t number; /* 0: the slot is free */
-	uint64_t at;	 /* ns: when it was seen first; 0: not yet */
-	uint32_t peer;	 /* its target, in the outbox for requests */
-	uint32_t next;	 /* next free slot; valid when free */
+	uint64_t number;	      /* 0: the slot is free */
+	uint64_t at;		      /* ns: when it was seen first; 0: not yet */
+	uint32_t peer;		      /* its target, in the outbox for requests */
+	uint32_t next;		      /* next free slot; valid when free */
 	struct urn_am_parked *parked; /* NULL: the request is on a lane, or there */
 };
 

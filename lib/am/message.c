@@ -177,9 +177,8 @@ urn_am_do_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, u
 		return err;
 	if (urn_am_gone(ep))
 		return urn_fail(EIO, "the dataplane is gone");
-	p = ep->pending < ep->attr.requests
-		    ? urn_am_peer_get(&ep->out, to->node, to->requests)
-		    : NULL;
+	p = ep->pending < ep->attr.requests ? urn_am_peer_get(&ep->out, to->node, to->requests)
+					    : NULL;
 	if (p == NULL)
 		return EAGAIN;
 	if (!urn_am_may_ask(ep, p, urn_am_size(n, len))) {

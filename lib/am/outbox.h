@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages of an endpoint that leave. An endpoint has two outboxes, one for requests and one for
- * answers. An outbox has lanes, register sets that send one message at a time, and shares them among
- * its peers, so that no peer stops the messages to others:
+ * answers. An outbox has lanes, register sets that send one message at a time, and shares them
+ * among its peers, so that no peer stops the messages to others:
  *
  *   message ─► lane ─► DONE
  *                │ QUEUE FULL or BUSY, for 2 ms
@@ -37,8 +37,8 @@ enum {
 	URN_AM_PAUSE_US = 1000,	       /* pause of a parked message: the first one */
 	URN_AM_PAUSE_MAX_US = 64000,   /* ... and the longest */
 	URN_AM_PARKED_PEERS = 8,       /* peers whose parked messages are looked at in a call */
-	/* Errors after which a message is sent again: it is not there. RESTARTED: the flow led to an
-	 * earlier life of the node. */
+	/* Errors after which a message is sent again: it is not there. RESTARTED: the flow led to
+	 * an earlier life of the node. */
 	URN_AM_RETRY_KINDS =
 		URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
 };
@@ -81,14 +81,14 @@ struct urn_am_parked {
 /* A target of messages. */
 struct urn_am_peer {
 	uint8_t node[16];
-	uint64_t qid;	   /* queue of the target; 0: an outbox with a peer for each node */
-	uint32_t next;	   /* in the bucket, or next free one */
-	uint32_t waiting;  /* next in the list of peers with parked messages; valid with `waits` */
-	uint32_t users;	   /* reasons to keep the peer: requests, lanes, parked messages, the list */
-	uint32_t open;	   /* requests without an answer */
-	uint32_t lanes[2]; /* lanes that are not idle: short ones, long ones */
-	uint32_t parked;   /* parked messages */
-	uint64_t bytes;	   /* bytes that count, of its messages */
+	uint64_t qid;	  /* queue of the target; 0: an outbox with a peer for each node */
+	uint32_t next;	  /* in the bucket, or next free one */
+	uint32_t waiting; /* next in the list of peers with parked messages; valid with `waits` */
+	uint32_t users;	  /* reasons to keep the peer: requests, lanes, parked messages, the list */
+	uint32_t open;	  /* requests without an answer */
+	uint32_t lanes[2];		    /* lanes that are not idle: short ones, long ones */
+	uint32_t parked;		    /* parked messages */
+	uint64_t bytes;			    /* bytes that count, of its messages */
 	struct urn_am_parked *first, *last; /* parked messages, in the order of their sending */
 	uint64_t next_at;		    /* ns: no try before; valid with pause_us */
 	uint64_t since; /* ns: when a lane was taken, or answered, last; answers only */
@@ -197,7 +197,8 @@ struct urn_am_lane *urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left,
 static inline bool
 urn_am_may_park(const struct urn_am_outbox *box, const struct urn_am_peer *p, uint32_t size)
 {
-	return p->parked < box->parked_max - box->parked && p->bytes + size <= box->room - box->bytes;
+	return p->parked < box->parked_max - box->parked &&
+	       p->bytes + size <= box->room - box->bytes;
 }
 
 /*

@@ -175,7 +175,8 @@ urn_am_peer_takes(const struct urn_am_outbox *box, struct urn_am_peer *p)
 		return;
 	p->next_at = 0;
 	p->burst = p->first != NULL && 2 * p->burst < box->most ? 2 * p->burst : box->most;
-	p->pause_us = p->first != NULL ? URN_AM_PAUSE_US / 2 : 0; /* doubled when it refuses again */
+	p->pause_us =
+		p->first != NULL ? URN_AM_PAUSE_US / 2 : 0; /* doubled when it refuses again */
 }
 
 /* Send the first parked message of a peer, for which there is a lane. */

@@ -232,7 +232,8 @@ urn_am_look_late(struct urn_am_endpoint *ep)
 
 /* An answer came. returns: 1: a function was called; 0 */
 static unsigned int
-urn_am_take_answer(struct urn_am_endpoint *ep, const struct urn_msg *msg, struct urn_am_parsed *parsed)
+urn_am_take_answer(struct urn_am_endpoint *ep, const struct urn_msg *msg,
+		   struct urn_am_parsed *parsed)
 {
 	struct urn_am_parsed *p = parsed;
 	const struct urn_am_handler *h;

@@ -18,7 +18,8 @@ urn_msg_set_buffer(struct urn_register_set *set)
 uint8_t
 urn_msg_set_status(struct urn_register_set *set)
 {
-	return urn_msg_set_answer(set, atomic_load_explicit(&set->regs->send.seq, memory_order_relaxed));
+	return urn_msg_set_answer(set,
+				  atomic_load_explicit(&set->regs->send.seq, memory_order_relaxed));
 }
 
 int

@@ -167,7 +167,8 @@ end_all(struct flow_net *n, unsigned int many, struct flow_sent *s)
 		flow_sent_free(&s[i]);
 }
 
-/* Messages that wait when packets become longer, and fit then, stay in their queue, and are sent. */
+/* Messages that wait when packets become longer, and fit then, stay in their queue, and are sent.
+ */
 static void
 waiting_messages_fit_longer_packets(void **state)
 {

@@ -43,8 +43,9 @@ set_class(struct probe *p, unsigned int q, uint8_t class)
 		probe_attributes(p, &a);
 		a.state = (uint8_t)s;
 		a.av.traffic_class = class;
-		assert_int_equal(probe_modify(p, bare_qp_mask(p->cfg.type, (uint8_t)s) | URN_QPM_STATE, &a),
-				 0);
+		assert_int_equal(
+			probe_modify(p, bare_qp_mask(p->cfg.type, (uint8_t)s) | URN_QPM_STATE, &a),
+			0);
 	}
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No peer of an endpoint stops its messages to others (AM-1): targets that do not run, and nodes that
- * do not take their answers. Messages that wait are bounded, are delivered once, and end in time.
+ * No peer of an endpoint stops its messages to others (AM-1): targets that do not run, and nodes
+ * that do not take their answers. Messages that wait are bounded, are delivered once, and end in
+ * time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -563,8 +564,7 @@ test_strange_shares(void **state)
 		       .record = {.len = htobe32(bad[i].len)},
 		       .answer = {.magic = URN_AM_MAGIC, .kind = bad[i].kind, .number = 1}};
 
-		assert_int_equal(
-			urn_msg_set_send_wait(set, &to, &m, bad[i].bytes, -1, &code), 0);
+		assert_int_equal(urn_msg_set_send_wait(set, &to, &m, bad[i].bytes, -1, &code), 0);
 		assert_int_equal(code, URN_MSG_DONE);
 		(void)urn_am_progress(a->ep);
 		urn_am_get_stats(a->ep, &stats);

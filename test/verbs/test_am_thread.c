@@ -288,7 +288,8 @@ test_a_nap_is_cut_short(void **state)
 		request(a->ep, &b->address, 7); /* nobody runs its handler yet */
 		usleep(20000); /* the lanes are idle again, and the thread sleeps */
 		start = urn_clock_ms();
-		for (unsigned int k = 0; k < URN_AM_OUT_LANES / 2 + 1; k++) /* as many as one target's lanes, and one */
+		/* A target has half of the lanes. */
+		for (unsigned int k = 0; k < URN_AM_OUT_LANES / 2 + 1; k++)
 			request(a->ep, &b->address, 7);
 		if (urn_clock_ms() - start < best)
 			best = urn_clock_ms() - start;

@@ -83,7 +83,8 @@ struct urn_am_stats {
 	uint64_t failed_requests; /* requests without an answer; the error function was told */
 	uint64_t dropped_requests; /* requests that were let go, because their node does not take
 				      the answers to earlier ones */
-	uint64_t parked; /* messages that waited in the library, because their target refused them */
+	uint64_t
+		parked; /* messages that waited in the library, because their target refused them */
 };
 
 /*

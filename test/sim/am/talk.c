@@ -25,8 +25,10 @@ open_endpoint(struct ms_node *n, struct as_talker *t)
 	};
 	uint64_t entries = attr.queue + 2 * attr.requests + URN_AM_OUT_LANES + URN_AM_BACK_LANES;
 
-	t->dev = as_dev_new(n, AS_ENDS + t->place * AS_TALKER_PLACES,
-			    (uint32_t)(entries * (RTE_MAX(t->payload, (uint32_t)URN_AM_SHORT_BYTES) + 400) + 65536));
+	t->dev = as_dev_new(
+		n, AS_ENDS + t->place * AS_TALKER_PLACES,
+		(uint32_t)(entries * (RTE_MAX(t->payload, (uint32_t)URN_AM_SHORT_BYTES) + 400) +
+			   65536));
 	as_clock(w->now);
 	t->ep = urn_am_endpoint_create(as_dev_msg(t->dev), &attr);
 	if (!t->ep)
