@@ -172,7 +172,9 @@ static const struct urn_config_key port_keys[] = {
 	{"device", .type = URN_CT_DEVICE, P(device), .preset = "(to be given)",
 	 .help = "a DPDK device with its arguments, or a PCI address (ports.md)"},
 	{"path_mtu", .type = URN_CT_NUMBER, P(roce_mtu), .words = mtu_words,
-	 .preset = "(the most that it carries)", .help = "the largest path MTU, bytes"},
+	 .preset = "(the most that it carries)",
+	 .help = "the largest path MTU, bytes; below what the port carries, packets of "
+		 "flows keep to it, too. The same on all nodes that send each other messages"},
 	{"queues", .type = URN_CT_COUNT, P(queues), .min = 1, .max = 64,
 	 .preset = "(one for each engine of its adapter)",
 	 .help = "receive and transmit queues, so many each"},

@@ -279,8 +279,10 @@ make_tx(struct urn_tp *tp, struct urn_flow *f)
 		f->flags |= URN_FLOWF_LOOP | URN_FLOWF_MAC;
 	f->tx.peer = urn_peer_get(&tp->peers, f->gid);
 	f->flags |= URN_FLOWF_TX;
-	if (!f->tx_epoch) /* else the flow was at rest, and its epoch goes on */
+	if (!f->tx_epoch)
 		urn_flow_renew(tp, f);
+	else /* the flow was at rest, and its epoch goes on */
+		urn_flow_mtu_renew(tp, f);
 }
 
 /* Bucket of the owner of a message, for the bound of flows. */

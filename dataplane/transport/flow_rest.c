@@ -115,13 +115,20 @@ due(struct urn_tp *tp, struct urn_source *src)
 	}
 }
 
+void
+urn_flows_bound_rests(struct urn_flows *fl, uint32_t most)
+{
+	fl->rests_max = most;
+	urn_fair_init(&fl->fair_rests, most);
+}
+
 int
 urn_flows_init_rests(struct urn_flows *fl)
 {
 	static const struct urn_source_ops ops = {.due = due};
 
 	fl->owner_max = URN_FLOWS_OWNER;
-	fl->rests_max = URN_FLOWS_RESTS;
+	urn_flows_bound_rests(fl, URN_FLOWS_RESTS);
 	TAILQ_INIT(&fl->resting);
 	fl->rester.source.kind = URN_SOURCE_OPS;
 	fl->rester.ops = &ops;
@@ -191,7 +198,7 @@ has_place(const struct urn_flows *fl, const struct urn_flow *f)
 	const struct urn_flow_maker *k = &fl->maker[f->maker - 1];
 
 	return !urn_flow_is_unanswered(f) && fl->rests < fl->rests_max &&
-	       k->rests < fl->rests_max - fl->rests;
+	       urn_fair_has(&fl->fair_rests, fl->rests_max - fl->rests, k->rests);
 }
 
 bool
@@ -200,6 +207,7 @@ urn_flow_rest(struct urn_tp *tp, struct urn_flow *f)
 	struct urn_flows *fl = tp->flows;
 	struct urn_flow_rest *r;
 
+	urn_flow_strand_drop_empty(tp, f);
 	if (!may_rest(fl, f))
 		return false;
 	r = has_place(fl, f) ? make_rest(tp, f) : NULL;

@@ -50,6 +50,8 @@ struct urn_flow_rest {
 };
 _Static_assert(sizeof(struct urn_flow_rest) <= 152, "memory of a flow at rest");
 
+/* Set the number of places for flows at rest; none is there. */
+void urn_flows_bound_rests(struct urn_flows *fl, uint32_t most);
 /* Prepare flows at rest. returns: 0 or -1: no memory */
 int urn_flows_init_rests(struct urn_flows *fl);
 void urn_flows_free_rests(struct urn_tp *tp);

@@ -3,6 +3,7 @@
 #ifndef URN_TRANSPORT_FLOW_STATE_H
 #define URN_TRANSPORT_FLOW_STATE_H
 
+#include "base/fair.h"
 #include "transport/flow.h"
 #include "transport/frame.h"
 #include "transport/psn_timer.h"
@@ -45,7 +46,7 @@ enum {
 			       for a header each */
 	URN_FLOW_KEPT_BYTES =
 		8 * URN_MSG_MAX, /* bytes of buffers without a message that an engine keeps */
-	URN_FLOW_REFUSALS = 6, /* packets with refused messages that a flow remembers */
+	URN_FLOW_REFUSALS = 6,	 /* packets with refused messages that a flow remembers */
 	URN_FLOW_REFUSALS_LARGE = 2048, /* flows of an engine that remember a whole window of those
 					   at the same time */
 	URN_FLOW_PROBE_TRIES = 3,	/* transmissions of a probe in its length */
@@ -62,15 +63,20 @@ enum {
 	URN_FLOW_KEY_TO_FIRST = 0x80, /* to the node's first engine, whichever that is */
 };
 
-#define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
-#define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
-#define URN_FLOW_NOBODY_NS 1000000ull	 /* ns ... if the node never answered */
+#define URN_FLOW_RENEW_NS \
+	20000000000ull /* ns without a packet after which a sender begins a new epoch */
+#define URN_FLOW_AGE_NS \
+	40000000000ull /* ns without a packet either way after which a flow is forgotten */
+#define URN_FLOW_NOBODY_NS 1000000ull /* ns ... if the node never answered */
 #define URN_FLOW_CROWD_NS                                                                     \
 	250000000ull /* ns without a packet either way after which a flow goes to rest if its \
 			maker has many */
-#define URN_FLOW_ASK_NS 2500000000ull    /* ns without a MAC address after which there is no such node: longer than all tries for it take */
+#define URN_FLOW_ASK_NS                                                                          \
+	2500000000ull /* ns without a MAC address after which there is no such node: longer than \
+			 all tries for it take */
 #define URN_FLOW_YOUNG_NS (URN_FLOW_YOUNG_MS * 1000000ull)
-#define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
+#define URN_FLOW_DOUBT_NS \
+	5000000000ull /* ns without an accepted packet after which an older epoch is believed */
 #define URN_FLOW_STALL_NS                                                                          \
 	10000000000ull /* ns without a part after which a message gives its place to another; also \
 			  allowance of a slow one */
@@ -88,8 +94,8 @@ enum urn_flow_msg_state {
 
 /* Positions of a packet; urn_flow_packet.state. */
 enum urn_flow_packet_state {
-	URN_FLOW_OUT,   /* in flight */
-	URN_FLOW_LOST,  /* to be sent again */
+	URN_FLOW_OUT,	/* in flight */
+	URN_FLOW_LOST,	/* to be sent again */
 	URN_FLOW_ACKED, /* acknowledged; packets before it are not */
 };
 
@@ -138,10 +144,10 @@ struct urn_flow_whole {
 	SLIST_ENTRY(urn_flow_whole)
 	link; /* in the flow's list, the newest first; or in urn_flows.kept */
 	TAILQ_ENTRY(urn_flow_whole) turn; /* in urn_flows.whole */
-	struct urn_flow *flow; /* the flow that it came by */
-	uint64_t since, at;    /* ns: when the first part came, and the last */
+	struct urn_flow *flow;		  /* the flow that it came by */
+	uint64_t since, at;		  /* ns: when the first part came, and the last */
 	uint64_t qid, src_qid;
-	uint32_t id;       /* number of the message, among those of the flow */
+	uint32_t id;	   /* number of the message, among those of the flow */
 	uint32_t len, got; /* bytes of the message; bytes that came */
 	uint64_t edges; /* ends of the parts that came, less their beginnings: sum of secret numbers
 			   (flow_whole.c) */
@@ -159,7 +165,8 @@ struct urn_flow_node {
 
 /* A packet with refused messages. */
 struct urn_flow_refusal {
-	uint64_t codes; /* by segment, four bits each from the lowest on: enum urn_msg_code; 0: there is no such segment */
+	uint64_t codes; /* by segment, four bits each from the lowest on: enum urn_msg_code; 0:
+			   there is no such segment */
 	uint32_t psn : 24;
 	uint32_t told : 1; /* an acknowledgement with the codes was sent since the packet came last
 			    */
@@ -170,8 +177,9 @@ _Static_assert(sizeof(struct urn_flow_refusal) == 12, "memory of refusals");
 
 /* Packets with refused messages, until the sender says that it knows. */
 struct urn_flow_refusals {
-	uint32_t una;  /* oldest PSN that the sender has not seen acknowledged, as of the packet that came last */
-	uint16_t n;    /* entries of `of`, in the order in which the packets came; not 0 */
+	uint32_t una; /* oldest PSN that the sender has not seen acknowledged, as of the packet that
+			 came last */
+	uint16_t n;   /* entries of `of`, in the order in which the packets came; not 0 */
 	uint16_t room; /* places of `of`: URN_FLOW_REFUSALS or URN_FLOW_WINDOW */
 	struct urn_flow_refusal of[];
 };
@@ -179,9 +187,9 @@ struct urn_flow_refusals {
 /* Contents of an acknowledgement. */
 struct urn_flow_said {
 	uint64_t bitmap[URN_FLOW_WINDOW / 64]; /* bit PSN % 256: came ahead of expected */
-	uint32_t expected; /* all PSNs before this one came */
-	uint16_t n;        /* packets with refused messages, at most URN_FLOW_REFUSED_MAX */
-	bool more;         /* new refusals found no place */
+	uint32_t expected;		       /* all PSNs before this one came */
+	uint16_t n; /* packets with refused messages, at most URN_FLOW_REFUSED_MAX */
+	bool more;  /* new refusals found no place */
 };
 
 /*
@@ -206,7 +214,7 @@ struct urn_flow_strand {
 					 a list; NULL: none */
 	struct urn_work *failed;      /* packets whose messages are to be answered, the last of a
 					 ring by next; NULL: none */
-	uint32_t msgs;	 /* messages of the owner that the flow has, in any position */
+	uint32_t msgs;		      /* messages of the owner that the flow has, in any position */
 	uint8_t packets; /* packets sent in its turns that are neither acknowledged nor answered:
 			    counted in the share's work */
 	uint8_t lost;	 /* ... those of them that are to be sent again */
@@ -222,20 +230,20 @@ TAILQ_HEAD(urn_flow_strands, urn_flow_strand);
 struct urn_flow {
 	struct urn_source_ops_user
 		user; /* first: waits for the pace of the flow; no data is sent in its turns */
-	struct urn_flow *hash_next;      /* in its bucket */
-	struct urn_flow *ack_next;	 /* in urn_flows.acks; valid with URN_FLOWF_ACK */
-	uint8_t gid[16];                 /* the node */
-	TAILQ_ENTRY(urn_flow) of_maker;	 /* in urn_flow_maker.flows; valid with maker */
+	struct urn_flow *hash_next;	/* in its bucket */
+	struct urn_flow *ack_next;	/* in urn_flows.acks; valid with URN_FLOWF_ACK */
+	uint8_t gid[16];		/* the node */
+	TAILQ_ENTRY(urn_flow) of_maker; /* in urn_flow_maker.flows; valid with maker */
 
 	/* ---- sending */
-	struct urn_psn_tx tx;      /* packets under way, one work each */
-	struct urn_tmpl tmpl;      /* headers to the node; valid with URN_FLOWF_TX */
-	uint32_t strands;	   /* strands of the flow */
+	struct urn_psn_tx tx; /* packets under way, one work each */
+	struct urn_tmpl tmpl; /* headers to the node; valid with URN_FLOWF_TX */
+	uint32_t strands;     /* strands of the flow */
 	uint64_t tx_epoch; /* valid with URN_FLOWF_TX; 0: none yet; else the epoch before the flow
 			      was at rest */
-	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
-	struct urn_flow_strands ready; /* strands with something to send: those with lost packets
-					* first, then the one that sent longest ago */
+	uint64_t tx_at;	   /* ns: when a packet was sent or acknowledged last */
+	struct urn_flow_strands ready;	 /* strands with something to send: those with lost packets
+					  * first, then the one that sent longest ago */
 	struct urn_flow_strands failing; /* strands with messages of a failure to answer */
 	struct urn_flow_strand *strand;	 /* the strand that was found last, perhaps an empty one;
 					    NULL: none, or it  has gone */
@@ -243,10 +251,11 @@ struct urn_flow {
 		active;	   /* long messages that are being sent, of all strands, the oldest first */
 	uint32_t tx_start; /* start of the node, which was before the epoch's first packet; 0: not
 			      known yet */
-	uint32_t tx_born;          /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0: none was */
-	uint32_t sent_no;          /* transmissions so far */
-	uint32_t next_id;          /* id of the long message that was begun last */
-	uint32_t probe_no;	   /* sent_no when a probe was lost last */
+	uint32_t tx_born;  /* units of 2^20 ns, wraps: when the epoch's first packet was sent; 0:
+			      none was */
+	uint32_t sent_no;  /* transmissions so far */
+	uint32_t next_id;  /* id of the long message that was begun last */
+	uint32_t probe_no; /* sent_no when a probe was lost last */
 	uint16_t mtu;  /* bytes of a packet behind the flow header, at most; valid with URN_FLOWF_TX
 			*/
 	uint16_t told; /* ... that node and port carry, a multiple of 4; 0: the node did not tell in
@@ -255,32 +264,35 @@ struct urn_flow {
 					   to be told; gone_n are valid */
 
 	/* ---- receiving */
-	uint64_t rx_epoch;         /* 0: nothing came yet */
-	uint64_t rx_at;            /* ns: when a packet was accepted last */
+	uint64_t rx_epoch;		       /* 0: nothing came yet */
+	uint64_t rx_at;			       /* ns: when a packet was accepted last */
 	uint64_t bitmap[URN_FLOW_WINDOW / 64]; /* bit PSN % 256: came ahead of expected */
 	struct urn_flow_refusals *refusals;    /* NULL: none */
 	struct urn_flow_whole_list wholes;
 	uint64_t *refused_ids; /* owner; URN_FLOW_IDS bits, id % URN_FLOW_IDS: the long message was
 				  refused; NULL: none */
-	uint32_t last_id; /* newest id of a long message that came; 0: none did. Bits are of ids up
-			     to it */
-	uint32_t expected;         /* first PSN that has not come */
-	uint32_t stalled_id;       /* the largest id of a message that lost its place; valid with URN_FLOWF_STALLED */
+	uint32_t last_id;  /* newest id of a long message that came; 0: none did. Bits are of ids up
+			      to it */
+	uint32_t expected; /* first PSN that has not come */
+	uint32_t stalled_id; /* the largest id of a message that lost its place; valid with
+				URN_FLOWF_STALLED */
 
 	/* ---- both */
-	uint8_t key;               /* URN_FLOW_KEY_ bits */
-	uint8_t active_n;          /* messages in active */
+	uint8_t key;	  /* URN_FLOW_KEY_ bits */
+	uint8_t active_n; /* messages in active */
 	uint8_t asks; /* packets repeated because tx_start stayed unknown, at most URN_FLOW_ASKS */
-	uint8_t gone_n;            /* entries of gone; with the active messages that began, at most URN_FLOW_ACTIVE */
-	uint8_t ack_mac[6];        /* MAC address that the last data packet came from */
-	uint16_t flags;            /* enum urn_flow_flag */
-	uint16_t mac_gen;          /* urn_tp.mac_gen when the MAC was looked up; valid with URN_FLOWF_MAC */
-	uint16_t congestion;       /* state of congestion, by index; 0: none */
-	uint16_t out, lost;        /* packets in flight; packets to be sent again */
-	uint16_t wholes_n;         /* entries of wholes */
-	uint16_t maker; /* bucket of the owner whose message made the flow, and 1: the flow is in
-			   urn_flows.maker there; 0: none */
-	uint16_t asked_at;         /* units of 2^20 ns, wraps: when the wait for the MAC address began; valid with URN_FLOWF_ASKS */
+	uint8_t gone_n;	    /* entries of gone; with the active messages that began, at most
+			       URN_FLOW_ACTIVE */
+	uint8_t ack_mac[6]; /* MAC address that the last data packet came from */
+	uint16_t flags;	    /* enum urn_flow_flag */
+	uint16_t mac_gen; /* urn_tp.mac_gen when the MAC was looked up; valid with URN_FLOWF_MAC */
+	uint16_t congestion; /* state of congestion, by index; 0: none */
+	uint16_t out, lost;  /* packets in flight; packets to be sent again */
+	uint16_t wholes_n;   /* entries of wholes */
+	uint16_t maker;	   /* bucket of the owner whose message made the flow, and 1: the flow is in
+			      urn_flows.maker there; 0: none */
+	uint16_t asked_at; /* units of 2^20 ns, wraps: when the wait for the MAC address began;
+			      valid with URN_FLOWF_ASKS */
 };
 _Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
 _Static_assert(URN_FLOW_WINDOW - 1 <= UINT8_MAX, "urn_flow_msg.out");
@@ -296,25 +308,26 @@ struct urn_flow_maker {
 
 /* All flows of a transport. */
 struct urn_flows {
-	struct urn_flow **bucket;  /* URN_FLOW_BUCKETS */
-	uint64_t looped;           /* bit of mbuf.ol_flags: the frame is one that we sent to ourselves */
-	uint64_t epochs;           /* epochs given out */
-	uint64_t born;             /* ns: start of this transport */
-	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
-	uint32_t doubted;          /* flows with URN_FLOWF_DOUBTED */
-	uint32_t owner_max;	   /* flows of a maker: URN_FLOWS_OWNER, less in tests */
+	struct urn_flow **bucket; /* URN_FLOW_BUCKETS */
+	uint64_t looped;    /* bit of mbuf.ol_flags: the frame is one that we sent to ourselves */
+	uint64_t epochs;    /* epochs given out */
+	uint64_t born;	    /* ns: start of this transport */
+	uint32_t n, rx;	    /* flows, and those with URN_FLOWF_RX; n is read by others */
+	uint32_t doubted;   /* flows with URN_FLOWF_DOUBTED */
+	uint32_t owner_max; /* flows of a maker: URN_FLOWS_OWNER, less in tests */
 	struct urn_flow_maker maker[URN_FLOW_MAKERS]; /* by bucket of the owner */
 	TAILQ_HEAD(, urn_flow_rest)
 	resting; /* flows at rest, the one that has rested longest first; owner */
 	struct urn_flow_rest **rest_bucket; /* URN_FLOW_BUCKETS; owner */
 	uint32_t rests;			    /* flows at rest */
 	uint32_t rests_max;		    /* ... at most: URN_FLOWS_RESTS, less in tests */
+	struct urn_fair fair_rests;	    /* how many of them a maker may have */
 	struct urn_source_timer
 		rest_timer; /* when the first of these is forgotten; started with resting */
 	struct urn_source_ops_user rester; /* the source of that timer; has no turns */
-	struct urn_flow *taking;   /* flow whose packet is being taken: it does not go to rest
-				      meanwhile; NULL: none */
-	uint32_t wholes;           /* messages that are put together */
+	struct urn_flow *taking; /* flow whose packet is being taken: it does not go to rest
+				    meanwhile; NULL: none */
+	uint32_t wholes;	 /* messages that are put together */
 	TAILQ_HEAD(, urn_flow_whole) whole; /* ... those, the one that began first in front */
 	struct urn_flow_node
 		node[URN_FLOW_WHOLES]; /* nodes with messages among these; nodes are valid */
@@ -326,8 +339,8 @@ struct urn_flows {
 	uint64_t secret;	      /* for place() (flow_whole.c): nobody else knows it */
 	uint32_t kept_bytes;	      /* bytes of messages that those have room for, at most
 					 URN_FLOW_KEPT_BYTES */
-	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
-	struct urn_flow *found;    /* the flow that was found last; NULL: none, or it has gone */
+	struct urn_flow *last;	/* the flow that was sent to last; NULL: none, or it has gone */
+	struct urn_flow *found; /* the flow that was found last; NULL: none, or it has gone */
 	struct urn_flow_strand **strand_bucket; /* URN_FLOW_STRAND_BUCKETS; owner */
 	struct urn_flow_strand *spare_strands;	/* strands without an owner, by hash_next; owner */
 	uint32_t spare_strands_n;		/* ... how many */
@@ -336,9 +349,9 @@ struct urn_flows {
 	struct urn_flow *acks_last;		/* the last one of urn_tp.acks; valid with these */
 	uint32_t acks_n,
 		acks_old; /* flows there; those of them, from the first on, since an earlier turn */
-	struct urn_flow_refusals *spare; /* taken when a message is refused; NULL: none now */
+	struct urn_flow_refusals *spare;       /* taken when a message is refused; NULL: none now */
 	struct urn_flow_refusals *spare_large; /* the same with places for a whole window */
-	uint32_t large;            /* flows with such places, at most URN_FLOW_REFUSALS_LARGE */
+	uint32_t large; /* flows with such places, at most URN_FLOW_REFUSALS_LARGE */
 };
 
 #endif

@@ -87,17 +87,21 @@ answer(struct urn_tp *tp, const uint8_t gid[16], const uint8_t mac[6], uint8_t k
 		return NULL;
 	memset(&t, 0, sizeof(t));
 	answer_path(tp, gid, mac, key, &t);
-	return urn_tp_frame(tp, &t, opcode, payload, urn_flow_qpn(key & URN_FLOW_KEY_ENGINE), 0, 0, false, bth);
+	return urn_tp_frame(tp, &t, opcode, payload, urn_flow_qpn(key & URN_FLOW_KEY_ENGINE), 0, 0,
+			    false, bth);
 }
 
-/* Begin an acknowledgement of a flow, by the headers of its data if they lead to the same place. NULL: as answer() */
+/* Begin an acknowledgement of a flow, by the headers of its data if they lead to the same place.
+ * NULL: as answer() */
 static struct urn_txd *
 answer_in(struct urn_tp *tp, struct urn_flow *f, uint32_t payload, uint8_t **bth)
 {
 	if ((f->flags & URN_FLOWF_TX) && memcmp(f->tmpl.bytes, f->ack_mac, 6) == 0)
-		return urn_tp_tx_frames(tp) ? urn_tp_frame(tp, &f->tmpl, URN_FLOW_ACK, payload,
-							   urn_flow_qpn(f->key & URN_FLOW_KEY_ENGINE), 0, 0, false, bth)
-					    : NULL;
+		return urn_tp_tx_frames(tp)
+			       ? urn_tp_frame(tp, &f->tmpl, URN_FLOW_ACK, payload,
+					      urn_flow_qpn(f->key & URN_FLOW_KEY_ENGINE), 0, 0,
+					      false, bth)
+			       : NULL;
 	return answer(tp, f->gid, f->ack_mac, f->key, URN_FLOW_ACK, payload, bth);
 }
 

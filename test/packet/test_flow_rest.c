@@ -254,8 +254,9 @@ other_client(struct far *far, struct urn_tp_share *client, uint32_t i)
 }
 
 /*
- * A client takes half of the places for flows at rest, and the next one half of those that are
- * left; then it gets BUSY until flows age. Others have the flows of their bound in any case.
+ * A client takes 7 of 9 places for flows at rest, and the next one its part of those that are left
+ * (base/fair.h); then it gets BUSY until flows age. Others have the flows of their bound in any
+ * case.
  */
 static void
 places_are_shared(void **state)
@@ -267,23 +268,23 @@ places_are_shared(void **state)
 
 	(void)state;
 	fl->owner_max = 4;
-	fl->rests_max = 64;
-	assert_int_equal(send_until_busy(far, 0, 1000, &client[0]), 4 + 32);
+	urn_flows_bound_rests(fl, 64);
+	assert_int_equal(send_until_busy(far, 0, 1000, &client[0]), 4 + 50);
 	other = other_client(far, &client[1], 60000);
-	assert_int_equal(send_until_busy(far, 1000, 1000, other), 3 + 16);
-	assert_int_equal(fl->rests, 48);
-	fl->rests_max = 48; /* no place is left */
+	assert_int_equal(send_until_busy(far, 1000, 1000, other), 3 + 6);
+	assert_int_equal(fl->rests, 56);
+	fl->rests_max = 56; /* no place is left */
 	other = other_client(far, &client[2], 61000);
 	assert_int_equal(send_until_busy(far, 2000, 1000, other), 3);
 	/* Nodes that send nothing need no place. */
 	far->answers = false;
 	age(far->n);
-	fl->rests_max = 4;
+	urn_flows_bound_rests(fl, 4);
 	assert_int_equal(send_until_busy(far, 3000, 1000, &client[0]), 1000);
-	assert_int_equal(fl->rests, 2);
+	assert_int_equal(fl->rests, 4);
 	far->answers = true;
 	age(far->n);
-	assert_int_equal(send_until_busy(far, 4000, 1000, &client[0]), 4 + 2);
+	assert_int_equal(send_until_busy(far, 4000, 1000, &client[0]), 4 + 4);
 	far_end(far);
 }
 

@@ -119,6 +119,27 @@ refusals_stay(void **state)
 	flow_net_end(n);
 }
 
+/* After a rest packets have the path's length first, until the node told what it takes. */
+static void
+length_is_found_anew(void **state)
+{
+	struct flow_net *n = flow_net_new(2, 1);
+	struct flow_sent s;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		flow_send(n, 0, 1, flow_qid(1), 100000, 1, &s);
+		assert_int_equal(n->node[0].tp->flows->last->mtu, n->node[0].tp->cfg.mtu);
+		flow_net_until(n, &s, 100 * MS);
+		assert_int_equal(s.code, URN_MSG_DONE);
+		flow_sent_free(&s);
+		flow_net_run(n, 5 * FLOW_NET_STEP);
+		let_rest(n, 1);
+	}
+	assert_int_equal(n->node[1].got_n, 3);
+	flow_net_end(n);
+}
+
 /* Numbers of long messages go on: one is not taken for another that was refused before the rest. */
 static void
 numbers_go_on(void **state)
@@ -229,8 +250,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(epoch_goes_on), cmocka_unit_test(refusals_stay),
-		cmocka_unit_test(numbers_go_on), cmocka_unit_test(once_each),
-		cmocka_unit_test(memory),
+		cmocka_unit_test(numbers_go_on), cmocka_unit_test(length_is_found_anew),
+		cmocka_unit_test(once_each),	 cmocka_unit_test(memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
