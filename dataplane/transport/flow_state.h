@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What flows keep, and their bounds (flow_priv.h). */
+/* State that flows keep, and their bounds (flow_priv.h). */
 #ifndef URN_TRANSPORT_FLOW_STATE_H
 #define URN_TRANSPORT_FLOW_STATE_H
 
