@@ -6,8 +6,9 @@
  *
  *   data   segments: each a header and its bytes, padded to 4
  *   ack    struct urn_flow_ack, then struct urn_flow_refused for packets with refused messages,
- * then struct urn_flow_room if a flag says so reset  nothing: the data named a start of this node
- * that is over, or is older than the node
+ *          then struct urn_flow_room if a flag says so
+ *
+ *   reset  nothing: the data named a start of this node that is over, or is older than the node
  *
  * The destination QP number of the BTH has the engine in its top four bits and
  * URN_FLOW_SLOT or URN_FLOW_SLOT_FIRST below.

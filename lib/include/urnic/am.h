@@ -60,7 +60,8 @@ struct urn_am_attr {
 	/*
 	 * Operations of the way URN_AM_AUTO of so many bytes and more are pipelined, and go under a
 	 * tag; 0: as the configuration of the adapter says (am_pipelined_from, am_tagged_from of
-	 * urnicd). An operation below both is direct if one packet holds all its bytes.
+	 * urnicd). An operation below pipelined_from is direct if one packet holds all its
+	 * bytes.
 	 */
 	uint32_t pipelined_from, tagged_from;
 };
