@@ -22,7 +22,7 @@ echo "\$*" >>"$place/meson"
 echo '[{"name": "fuzz", "value": true}]'
 E2
 fake ninja </dev/null
-for t in parse transport engine queues socket neigh link config cm flow am; do
+for t in parse transport engine queues socket neigh link config cm flow am am_flow; do
 	cat >"$build/test/fuzz/fuzz_$t" <<E2
 #!/bin/bash
 echo "\$*" >>"$place/log"

@@ -12,6 +12,7 @@
 #define QUANTUM 200ull	     /* ns: the clock moves at least so far */
 #define LOOK_NS (50 * MS_MS) /* between two looks for stalled messages */
 #define AGE_NS (100 * MS_S)  /* after which flows have gone */
+#define HALVES_NS (4 * MS_S)   /* after which a flow repeated its packets, or has failed */
 
 struct ms_world *
 ms_world_new(const struct ms_load *load)
@@ -245,6 +246,15 @@ never(const struct ms_world *w)
 	return false;
 }
 
+static bool
+has_no_halves(const struct ms_world *w)
+{
+	for (unsigned int i = 0; i < w->plan.nodes; i++)
+		if (w->node[i].tp && w->node[i].tp->flows->wholes)
+			return false;
+	return true;
+}
+
 /* ---- the end */
 
 static void
@@ -265,7 +275,11 @@ check_node(struct ms_world *w, struct ms_node *n)
 	w->load->left(n);
 }
 
-/* A message of which parts came, but not all, though its sender has its answer. */
+/*
+ * A message of which parts came, but not all, though its sender has its answer. A message whose
+ * bytes are not there any more has its answer at once: its node is told by a packet, which may be
+ * repeated after a timeout.
+ */
 static void
 check_halves(struct ms_world *w)
 {
@@ -273,6 +287,7 @@ check_halves(struct ms_world *w)
 
 	if (p->close_gap || p->restart_gap || p->cut_gap) /* senders ended midway */
 		return;
+	run_until(w, w->now + HALVES_NS, has_no_halves);
 	for (unsigned int i = 0; i < p->nodes; i++)
 		if (w->node[i].tp->flows->wholes)
 			ms_fail(w, "node %u: %u half messages are left", i,
