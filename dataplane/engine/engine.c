@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 
 #include "stage.h"
+#include "transport/frame.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -219,6 +220,7 @@ urn_shard_flush(struct urn_shard *s)
 	unsigned int n, left, may;
 	uint64_t bytes = 0;
 
+	urn_flow_emit_last(tp); /* the frame may be among these */
 	if (unlikely(s->obey != NULL))
 		urn_shard_hold(s);
 	may = tp->tx_n;
