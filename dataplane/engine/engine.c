@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 
 #include "stage.h"
+#include "transport/frame.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -212,18 +213,22 @@ stuck(struct urn_shard *s, uint64_t now)
 	}
 }
 
-static void
-flush(struct urn_shard *s)
+void
+urn_shard_flush(struct urn_shard *s)
 {
 	struct urn_tp *tp = s->tp;
 	unsigned int n, left, may;
 	uint64_t bytes = 0;
 
+	urn_flow_emit_last(tp); /* the frame may be among these */
 	if (unlikely(s->obey != NULL))
 		urn_shard_hold(s);
 	may = tp->tx_n;
-	if (may == 0)
+	if (may == 0) { /* the frames that the last turn left may have been put aside */
+		tp->tx_old = 0;
+		s->stuck_since = 0;
 		return;
+	}
 	for (unsigned int i = 0; i < may; i++)
 		bytes += tp->tx[i]->pkt_len;
 	n = likely(s->queue >= 0) ? urn_port_tx(s->port, (uint16_t)s->queue, tp->tx, (uint16_t)may)
@@ -443,7 +448,7 @@ turn(struct urn_shard *s, uint64_t now)
 	if (tp->sched.head)
 		n += urn_tp_tx(tp);
 	URN_STAGE(PORT_TX);
-	flush(s);
+	urn_shard_flush(s);
 	URN_STAGE(PORT_RX);
 	s->came = receive(s);
 	URN_STAGE(ENGINE);

@@ -255,6 +255,11 @@ void urn_engine_hear(struct urn_engine *e, uint64_t now);
 /* Add the engine's shard of an adapter. The caller still owns the shard. (engine.c) */
 int urn_engine_add(struct urn_engine *e, struct urn_shard *s);
 void urn_engine_remove(struct urn_engine *e, struct urn_shard *s);
+/*
+ * Send the frames of a shard that may be sent now; those that the port does not take are the first
+ * of the next turn. (engine.c)
+ */
+void urn_shard_flush(struct urn_shard *s);
 
 /*
  * Add and remove a client of a shard, in its engine's thread, in time that does not depend on the

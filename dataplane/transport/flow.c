@@ -254,6 +254,8 @@ urn_flow_renew(struct urn_tp *tp, struct urn_flow *f)
 	f->tx_at = tp->now;
 	f->out = f->lost = 0;
 	f->gone_n = 0; /* the node forgets messages of the epoch before */
+	for (struct urn_flow_msg *m = f->active.head; m; m = m->next)
+		m->sent = 0; /* no part is in flight */
 	urn_flow_mtu_renew(tp, f);
 	urn_psn_tx_start(&f->tx, (uint32_t)f->tx_epoch & URN_PSN_MASK);
 	urn_psn_progress(&f->tx);
@@ -355,8 +357,7 @@ urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 	l = urn_flow_strand_get(tp, f, m->owner);
 	if (unlikely(!l))
 		return URN_MSG_BUSY;
-	if (unlikely(tp->now - f->tx_at > URN_FLOW_RENEW_NS) && urn_psn_tx_idle(&f->tx))
-		urn_flow_renew(tp, f);
+	urn_flow_renew_old(tp, f);
 	m->sent = 0;
 	m->out = 0;
 	m->code = 0;

@@ -126,8 +126,16 @@ void urn_flow_put(struct urn_flow_queue *q, struct urn_flow_msg *m, enum urn_flo
 void urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m);
 /* Give the answer to the user. */
 void urn_flow_answer(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code);
-/* Begin a new epoch; no packet is under way. */
+/* Begin a new epoch; no packet is under way. Long messages that are half sent begin anew. */
 void urn_flow_renew(struct urn_tp *tp, struct urn_flow *f);
+
+/* The same if no packet went for so long that the node may have forgotten the epoch. */
+static inline void
+urn_flow_renew_old(struct urn_tp *tp, struct urn_flow *f)
+{
+	if (unlikely(tp->now - f->tx_at > URN_FLOW_RENEW_NS) && urn_psn_tx_idle(&f->tx))
+		urn_flow_renew(tp, f);
+}
 
 /* ---- flow_fail.c */
 

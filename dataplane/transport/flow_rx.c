@@ -418,5 +418,6 @@ void
 urn_flow_no_engine(struct urn_tp *tp, struct rte_mbuf *m)
 {
 	tp->c.v[answer_stray(tp, m)]++;
+	urn_flow_emit_last(tp); /* no urn_tp_execute() follows */
 	rte_pktmbuf_free(m);
 }

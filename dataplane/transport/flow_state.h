@@ -26,7 +26,8 @@ enum {
 	URN_FLOW_SPARE_FLOWS = 4,    /* ... and one more for so many flows */
 	URN_FLOW_FRAMES = 16,	     /* packets of a strand in a turn */
 	URN_FLOW_LOOK = 16,  /* strands that are looked at for messages that share a packet */
-	URN_FLOW_ACKS = 64,  /* acknowledgements in a turn of theirs */
+	URN_FLOW_ACKS = 64,  /* acknowledgements in a turn of theirs; of those that wait for their
+				priority, looked at in a turn of the engine */
 	URN_FLOW_FAILS = 64, /* messages of a flow that failed, answered in a turn of a strand */
 	URN_FLOW_DRY = 16,   /* owners without room that a turn looks at, and strands of each */
 	URN_FLOW_FIRST =

@@ -194,9 +194,10 @@ void
 urn_flows_tell(struct urn_tp *tp)
 {
 	struct urn_flows *fl = tp->flows;
+	unsigned int waiting = 0;
 	struct urn_flow *f;
 
-	for (uint32_t n = fl->acks_n; n; n--) {
+	for (uint32_t n = fl->acks_n; n && waiting < URN_FLOW_ACKS; n--) {
 		f = tp->acks;
 		if ((f->flags & (URN_FLOWF_SENT | URN_FLOWF_ACK_LATE)) == URN_FLOWF_SENT) {
 			f->flags |= URN_FLOWF_ACK_LATE;
@@ -207,6 +208,7 @@ urn_flows_tell(struct urn_tp *tp)
 			tp->acks = f->ack_next;
 			fl->acks_n--;
 			append(tp, f);
+			waiting++;
 		} else if (!tell_first(tp)) {
 			break;
 		}

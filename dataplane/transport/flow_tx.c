@@ -428,6 +428,7 @@ serve(struct urn_tp *tp, struct urn_flow_strand *l)
 	if (unlikely(tp->sched.stopped) && !(l->flow->flags & URN_FLOWF_LOOP) &&
 	    urn_sched_stops(tp, &l->user.source, &l->flow->tmpl))
 		return false;
+	urn_flow_renew_old(tp, l->flow); /* messages may have waited since the last packet */
 	l->msgs++; /* the turn holds the strand: messages that are answered meanwhile do not free it
 		    */
 	more = send_data(tp, l);

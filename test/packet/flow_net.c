@@ -334,7 +334,8 @@ step(struct flow_net *n)
 		hand_over(tp);
 		urn_tp_turn(tp, n->now);
 		hand_over(tp);
-		urn_tp_tx(tp);
+		if (tp->sched.head)
+			urn_tp_tx(tp);
 		if (n->hold)
 			n->hold(tp);
 		for (unsigned int j = 0; j < tp->tx_n; j++)

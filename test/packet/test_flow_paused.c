@@ -8,6 +8,7 @@
 
 #include "common/test_eal.h"
 #include "engine/engine.h"
+#include "transport/flow_priv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -154,12 +155,86 @@ ends_while_paused(void **state)
 	free(out);
 }
 
+/* Make flows by which node 0 owes an acknowledgement each. */
+static void
+owe_many(struct urn_tp *tp)
+{
+	uint8_t gid[16] = {[10] = 0xff, [11] = 0xff, [12] = 11};
+
+	for (unsigned int i = 0; i < MANY; i++) {
+		struct urn_flow *f;
+
+		gid[14] = (uint8_t)(i >> 8);
+		gid[15] = (uint8_t)i;
+		f = urn_flow_make(tp, gid, 0, URN_FLOWF_RX);
+		assert_non_null(f);
+		urn_flow_owe(tp, f);
+	}
+}
+
+/* Flows before this one among those that owe an acknowledgement. */
+static unsigned int
+flows_before(const struct urn_tp *tp, const struct urn_flow *f)
+{
+	unsigned int n = 0;
+
+	for (const struct urn_flow *i = tp->acks; i != f; i = i->ack_next)
+		n++;
+	return n;
+}
+
+/*
+ * A turn looks at URN_FLOW_ACKS of the acknowledgements that wait, however many there are. One to
+ * the own node behind them gets its turn, and all go out when the pause ends.
+ */
+static void
+waiting_answers_are_cheap(void **state)
+{
+	struct flow_net *n = open_paused();
+	struct urn_tp *tp = n->node[0].tp;
+	struct flow_sent *out = calloc(MANY, sizeof(*out)), own;
+	const struct urn_flow *first;
+	unsigned int outs;
+
+	(void)state;
+	assert_non_null(out);
+	outs = send_many(n, 0, 1, out);
+	all_done(n, out, outs);
+	run_paused(n, MS);
+	outs = send_many(n, 0, 1, out);
+	run_paused(n, MS);
+	assert_true(tp->sched.stopped & 1);
+	owe_many(tp);
+	first = tp->acks;
+	for (unsigned int turns = 1; turns <= 10; turns++) {
+		pause_flows(0xffff);
+		flow_net_run(n, FLOW_NET_STEP);
+		assert_int_equal(tp->flows->acks_n - flows_before(tp, first),
+				 turns * URN_FLOW_ACKS);
+	}
+	flow_send(n, 0, 0, flow_qid(1), LEN, 1, &own);
+	for (unsigned int turns = 0; turns < MANY / URN_FLOW_ACKS + 10 && !own.answers; turns++) {
+		pause_flows(0xffff);
+		flow_net_run(n, FLOW_NET_STEP);
+	}
+	assert_int_equal(own.code, URN_MSG_DONE);
+	flow_sent_free(&own);
+	assert_true(tp->flows->acks_n >= MANY);
+	pause_flows(0);
+	all_done(n, out, outs);
+	flow_net_run(n, MS);
+	assert_int_equal(tp->flows->acks_n, 0);
+	free(out);
+	close_paused(n);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_and_goes_on),
 		cmocka_unit_test(ends_while_paused),
+		cmocka_unit_test(waiting_answers_are_cheap),
 	};
 
 	return cmocka_run_group_tests_name("packet_flow_paused", tests, NULL, NULL);

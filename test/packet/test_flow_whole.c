@@ -228,6 +228,98 @@ short_first(void **state)
 	flow_net_end(n);
 }
 
+/* The priority of flows is stopped on node 0, or goes on. */
+static void
+stop(struct flow_net *n, bool stopped)
+{
+	static const uint8_t priority_of[64];
+	struct urn_tp *tp = n->node[0].tp;
+
+	tp->priority_of = priority_of;
+	tp->sched.stopped = stopped;
+	if (!stopped)
+		urn_sched_go(&tp->sched, 0, 64);
+}
+
+/* Time passes in which each node has few turns. */
+static void
+pass_time(struct flow_net *n, uint64_t ns)
+{
+	for (uint64_t end = n->now + ns; n->now < end; n->now += 300 * MS)
+		flow_net_run(n, 20 * FLOW_NET_STEP);
+}
+
+/*
+ * DB-7: messages that wait half sent while the flow's epoch becomes too old are there once and
+ * whole when they are DONE. other: a message of another client begins the new epoch
+ */
+static void
+waits_half_sent(uint64_t ns, bool other)
+{
+	struct flow_net *n = flow_net_new(2, 1);
+	struct urn_tp_share client[2] = {0};
+	struct flow_sent s[3];
+
+	for (unsigned int i = 0; i < 2; i++)
+		flow_send_as(n, 0, n->node[1].gid, &client[0], 900000, 1 + i, &s[i]);
+	flow_net_run(n, 20 * FLOW_NET_STEP);
+	stop(n, true);
+	pass_time(n, ns);
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(s[i].m.state, URN_FLOW_MSG_ACTIVE);
+	assert_in_range(s[0].m.sent, 1, 899999);
+	if (other)
+		flow_send_as(n, 0, n->node[1].gid, &client[1], 64, 3, &s[2]);
+	stop(n, false);
+	for (unsigned int i = 0; i < 2u + other; i++) {
+		flow_net_until(n, &s[i], 3000 * MS);
+		assert_int_equal(s[i].code, URN_MSG_DONE);
+		flow_sent_free(&s[i]);
+	}
+	assert_int_equal(n->node[1].got_n, 2 + other);
+	for (unsigned int i = 0; i < n->node[1].got_n; i++)
+		assert_true(n->node[1].got[i].whole);
+	assert_int_equal(flows(n)->wholes, 0);
+	flow_net_end(n);
+}
+
+/* A new message, or none, begins the new epoch; or the node has forgotten the flow. */
+static void
+waits_for_an_epoch(void **state)
+{
+	(void)state;
+	waits_half_sent(22000 * MS, true);
+	waits_half_sent(22000 * MS, false);
+	waits_half_sent(45000 * MS, false);
+	waits_half_sent(45000 * MS, true);
+}
+
+/* A message that is let go of after the new epoch began leaves nothing at the node. */
+static void
+let_go_in_the_new_epoch(void **state)
+{
+	struct flow_net *n = flow_net_new(2, 1);
+	struct flow_sent s[2];
+
+	(void)state;
+	flow_send(n, 0, 1, flow_qid(0), 900000, 1, &s[0]);
+	flow_net_run(n, 20 * FLOW_NET_STEP);
+	stop(n, true);
+	pass_time(n, 22000 * MS);
+	flow_send(n, 0, 1, flow_qid(0), 64, 2, &s[1]);
+	assert_int_equal(s[0].m.sent, 0);
+	urn_flow_forget(n->node[0].tp, &s[0].m);
+	flow_sent_free(&s[0]);
+	stop(n, false);
+	flow_net_until(n, &s[1], 1000 * MS);
+	assert_int_equal(s[1].code, URN_MSG_DONE);
+	flow_sent_free(&s[1]);
+	assert_int_equal(n->node[1].got_n, 1);
+	assert_int_equal(flows(n)->wholes, 0);
+	assert_int_equal(n->node[0].tp->nobodys.work, 0);
+	flow_net_end(n);
+}
+
 int
 main(void)
 {
@@ -237,6 +329,8 @@ main(void)
 		cmocka_unit_test(kept_buffers_are_bounded),
 		cmocka_unit_test(parts_cover_the_message),
 		cmocka_unit_test(short_first),
+		cmocka_unit_test(waits_for_an_epoch),
+		cmocka_unit_test(let_go_in_the_new_epoch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,7 @@ enum {
 struct port {
 	struct probe p;
 	struct urn_shard shard;
+	struct urn_port port;
 	uint64_t sent[PROBE_QPS]; /* frames of data, by queue pair */
 	unsigned int most;	  /* most frames that waited */
 };
@@ -59,8 +60,10 @@ port_open(const struct probe_config *c)
 	assert_non_null(o);
 	urn_classify_preset(&obey.map);
 	probe_open(&o->p, c);
-	o->shard = (struct urn_shard){
-		.tp = o->p.tp, .sibling = sibling, .obey = urn_obey_create(&obey, BPS)};
+	o->shard = (struct urn_shard){.tp = o->p.tp,
+				      .sibling = sibling,
+				      .port = &o->port,
+				      .obey = urn_obey_create(&obey, BPS)};
 	assert_non_null(o->shard.obey);
 	return o;
 }
@@ -100,13 +103,28 @@ take(struct port *o, struct rte_mbuf *m)
 	}
 }
 
+uint16_t __wrap_urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m,
+				 uint16_t n);
+
+/* The port takes frames of a turn, as many as the wire. */
+uint16_t
+__wrap_urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	struct port *o = (struct port *)((uintptr_t)p - offsetof(struct port, port));
+	uint16_t taken = RTE_MIN(n, (uint16_t)WIRE);
+
+	assert_int_equal(queue, 0);
+	for (uint16_t i = 0; i < taken; i++)
+		take(o, m[i]);
+	return taken;
+}
+
 /* One turn of the engine, whose port takes a few frames. */
 static void
 turn(struct port *o)
 {
 	struct probe *p = &o->p;
 	struct urn_tp *tp = p->tp;
-	unsigned int n;
 
 	p->now += TURN;
 	urn_tp_turn(tp, p->now);
@@ -114,14 +132,8 @@ turn(struct port *o)
 		urn_tp_rx(tp, p->in, p->in_n, false);
 	p->in_n = 0;
 	urn_tp_tx(tp);
-	urn_shard_hold(&o->shard);
+	urn_shard_flush(&o->shard);
 	o->most = RTE_MAX(o->most, tp->held);
-	n = RTE_MIN(tp->tx_n, (unsigned int)WIRE);
-	for (unsigned int i = 0; i < n; i++)
-		take(o, tp->tx[i]);
-	tp->tx_n -= n;
-	memmove(tp->tx, tp->tx + n, tp->tx_n * sizeof(tp->tx[0]));
-	tp->tx_old = tp->tx_n;
 }
 
 /* Keep a queue pair busy with writes. */

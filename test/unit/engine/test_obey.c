@@ -21,7 +21,29 @@ static struct {
 	struct urn_shard shard[2];
 	struct urn_shard *sibling[URN_ABI_MAX_ENGINES];
 	struct urn_tp *tp[2];
+	struct urn_port port;
+	unsigned int room;		    /* frames that the port takes in a turn */
+	void (*take)(const uint8_t *frame); /* sees each of these; NULL: nobody */
 } t;
+
+uint16_t __wrap_urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m,
+				 uint16_t n);
+
+/* The port takes frames, as many as it has room for. */
+uint16_t
+__wrap_urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	uint16_t taken = (uint16_t)RTE_MIN(n, t.room);
+
+	assert_ptr_equal(p, &t.port);
+	assert_true(queue < 2);
+	for (uint16_t i = 0; i < taken; i++) {
+		if (t.take)
+			t.take(rte_pktmbuf_mtod(m[i], const uint8_t *));
+		rte_pktmbuf_free(m[i]);
+	}
+	return taken;
+}
 
 static int
 setup(void **state)
@@ -46,6 +68,7 @@ setup(void **state)
 					.tp = t.tp[i],
 					.sibling = t.sibling,
 					.queue = (int)i,
+					.port = &t.port,
 					.obey = urn_obey_create(&cfg, BPS)};
 		assert_non_null(s->obey);
 	}
@@ -345,23 +368,36 @@ storm_again(void **state)
 	assert_true(held < turns / 20);
 }
 
-/* The port takes n frames of an engine's list; others are left. */
-static void
-port_takes(unsigned int engine, unsigned int n)
+/* One turn of an engine, whose port takes up to n frames. returns: how many it took */
+static unsigned int
+flush(unsigned int engine, unsigned int n)
 {
-	struct urn_tp *tp = t.tp[engine];
+	uint64_t before = COUNT(engine, TX_PACKETS);
 
-	rte_pktmbuf_free_bulk(tp->tx, n);
-	tp->tx_n -= n;
-	memmove(tp->tx, tp->tx + n, tp->tx_n * sizeof(tp->tx[0]));
-	tp->tx_old = tp->tx_n;
+	t.room = n;
+	urn_shard_flush(&t.shard[engine]);
+	return (unsigned int)(COUNT(engine, TX_PACKETS) - before);
 }
 
-/* Give frame i of an engine's list a number. */
-static uint8_t *
-number(unsigned int engine, unsigned int i)
+/* Add a frame of a priority's DSCP with a number to the list of engine 0. */
+static void
+add_no(unsigned int dscp, uint8_t no)
 {
-	return rte_pktmbuf_mtod(t.tp[engine]->tx[i], uint8_t *) + 59;
+	add(0, dscp);
+	rte_pktmbuf_mtod(t.tp[0]->tx[t.tp[0]->tx_n - 1], uint8_t *)[59] = no;
+}
+
+static uint8_t seen;	/* frames with numbers that the port took */
+static bool stopped_26; /* DSCP 26 is paused */
+
+/* Frames of DSCP 26 come in the order of their numbers, and not while they are paused. */
+static void
+take_in_order(const uint8_t *frame)
+{
+	if (frame[15] >> 2 != 26)
+		return;
+	assert_false(stopped_26);
+	assert_int_equal(frame[59], seen++);
 }
 
 /*
@@ -371,27 +407,73 @@ number(unsigned int engine, unsigned int i)
 static void
 order(void **state)
 {
-	uint8_t put = 0, seen = 0;
+	uint8_t put = 0;
 
 	(void)state;
+	seen = 0;
+	t.take = take_in_order;
 	for (unsigned int i = 0; seen < 200; i++) {
 		for (unsigned int k = 0; k < 7 && put < 200; k++) {
-			add(0, 26);
-			*number(0, t.tp[0]->tx_n - 1) = put++;
+			add_no(26, put++);
 			add(0, 0);
 		}
-		receive(0, 3, i % 5 < 2 ? 0xffff : 0);
-		may_send(0);
-		for (unsigned int k = 0; k < t.tp[0]->tx_n && k < 9; k++) {
-			if (dscp(0, k) == 0)
-				continue;
-			assert_false(i % 5 < 2);
-			assert_int_equal(*number(0, k), seen++);
-		}
-		port_takes(0, RTE_MIN(t.tp[0]->tx_n, 9u));
+		stopped_26 = i % 5 < 2;
+		receive(0, 3, stopped_26 ? 0xffff : 0);
+		flush(0, 9);
 		t.tp[0]->now += 1000;
 	}
 	assert_int_equal(COUNT(0, DROP_PAUSED), 0);
+}
+
+/* Frames that the port did not take keep their order when a pause puts them all aside, and others
+ * come behind. */
+static void
+order_of_all(void **state)
+{
+	(void)state;
+	seen = 0;
+	stopped_26 = false;
+	t.take = take_in_order;
+	for (uint8_t i = 0; i < 5; i++)
+		add_no(26, i);
+	assert_int_equal(flush(0, 2), 2);
+	receive(0, 3, 0xffff);
+	stopped_26 = true;
+	assert_int_equal(flush(0, 100), 0);
+	assert_int_equal(t.tp[0]->held, 3);
+	assert_int_equal(flush(0, 100), 0); /* nothing is left of the turn before */
+	for (uint8_t i = 5; i < 8; i++)
+		add_no(26, i);
+	assert_int_equal(flush(0, 100), 0);
+	receive(0, 3, 0);
+	stopped_26 = false;
+	assert_int_equal(flush(0, 100), 6);
+	assert_int_equal(seen, 8);
+}
+
+/* A port that refused frames before a long pause loses none of those that it refuses after. */
+static void
+stuck_before_a_pause(void **state)
+{
+	(void)state;
+	add(0, 26);
+	assert_int_equal(flush(0, 0), 0);
+	receive(0, 3, 0xffff);
+	for (unsigned int i = 0; i < 150; i++) {
+		assert_int_equal(flush(0, 100), 0);
+		t.tp[0]->now += MS;
+		receive(0, 3, 0xffff);
+	}
+	receive(0, 3, 0);
+	assert_int_equal(flush(0, 0), 0);
+	assert_int_equal(COUNT(0, DROP_TX), 0);
+	assert_int_equal(flush(0, 100), 1);
+}
+
+static void
+take_others(const uint8_t *frame)
+{
+	assert_int_equal(frame[15] >> 2, 0);
 }
 
 /*
@@ -402,13 +484,12 @@ static void
 share(void **state)
 {
 	(void)state;
+	t.take = take_others;
 	receive(0, 3, 0xffff);
 	for (unsigned int i = 0; i < 600; i++) {
 		add(0, 26);
 		add(0, 0);
-		assert_int_equal(may_send(0), 1);
-		assert_int_equal(dscp(0, 0), 0);
-		port_takes(0, 1);
+		assert_int_equal(flush(0, URN_TP_TX), 1);
 		assert_int_equal(t.tp[0]->sched.stopped, i >= 63 ? 1u << 3 : 0);
 		t.tp[0]->now += 1000;
 	}
@@ -416,10 +497,10 @@ share(void **state)
 	assert_int_equal(COUNT(0, DROP_PAUSED), 88);
 	assert_int_equal(COUNT(0, TX_STOPPED), 1);
 	receive(0, 3, 0);
-	assert_int_equal(may_send(0), URN_TP_TX);
+	t.take = NULL;
+	assert_int_equal(flush(0, URN_TP_TX), URN_TP_TX);
 	assert_int_equal(t.tp[0]->sched.stopped, 1u << 3); /* until the list is empty */
-	port_takes(0, URN_TP_TX);
-	assert_int_equal(may_send(0), URN_TP_TX);
+	assert_int_equal(flush(0, URN_TP_TX), URN_TP_TX);
 	assert_int_equal(t.tp[0]->sched.stopped, 0);
 	assert_int_equal(t.tp[0]->held, 0);
 }
@@ -462,6 +543,8 @@ main(void)
 		TEST(slow_peer_full_list),
 		TEST(storm_again),
 		TEST(order),
+		TEST(order_of_all),
+		TEST(stuck_before_a_pause),
 		TEST(share),
 		TEST(without_queue),
 	};
