@@ -154,7 +154,7 @@ test_given_up(void **state)
 		assert_int_equal(gives_up(&b, p, now), c[i].late);
 	}
 	p->lanes[0] = 0;
-	urn_am_peer_failed(p, URN_MSG_NO_QUEUE); /* of one program of the node */
+	urn_am_peer_failed(p, URN_MSG_NO_QUEUE); /* one program of the node ended */
 	assert_int_equal(p->trouble, 0);
 	urn_am_peer_failed(p, URN_MSG_BUSY);
 	assert_int_equal(p->trouble, URN_MSG_BUSY);
@@ -175,7 +175,7 @@ test_time_begins(void **state)
 	bench_open(&b, *state, 64);
 	p = b.ep->asker_peer = peer(&b, 0);
 	p->lanes[0] += URN_AM_BACK_MOST;
-	b.ep->now = 1; /* of a progress long ago */
+	b.ep->now = 1; /* this progress began long ago */
 	assert_int_equal(urn_am_answer(b.ep, &head, NULL, NULL, 0), 0);
 	p->lanes[0] -= URN_AM_BACK_MOST;
 	assert_non_null(p->first);
@@ -236,6 +236,46 @@ test_no_drop(void **state)
 	b.box->bytes = bytes;
 	p->lanes[0]--;
 	urn_am_endpoint_destroy(b.ep);
+}
+
+/* ---- sleep */
+
+/* The descriptor of a queue becomes readable by itself while answers are parked, or requests have
+ * no answer, and does not else. */
+static void
+test_sleep(void **state)
+{
+	struct urn_am_attr attr = {.wakes = 1};
+	struct net *n = *state;
+	struct urn_am_queue *q = urn_am_queue_create(0);
+	struct urn_am_endpoint *ep = urn_am_endpoint_create(n->side[1].dev, &attr);
+	struct urn_am_letter m = {.answers = 1, .len = 64};
+	struct pollfd fd = {.fd = urn_am_queue_fd(q), .events = POLLIN};
+	struct urn_am_peer *p;
+	struct urn_am_event e;
+
+	assert_non_null(ep);
+	assert_int_equal(urn_am_queue_add(q, ep), 0);
+	p = urn_am_peer_get(&ep->back, n->side[0].address.node, 0);
+	p->users++;
+	for (unsigned int i = 0; i < 3; i++) {
+		p->burst = 0;
+		assert_non_null(urn_am_park(&ep->back, p, &m, 64));
+		assert_int_equal(urn_am_queue_arm(q), 0);
+		assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
+		assert_int_equal(urn_am_queue_poll(q, &e, 1), 0);
+		urn_am_unpark(&ep->back, p->first);
+		assert_int_equal(urn_am_queue_arm(q), 0);
+		assert_int_equal(poll(&fd, 1, 20), 0);
+		ep->pending++;
+		assert_int_equal(urn_am_queue_arm(q), 0);
+		assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
+		ep->pending--;
+		assert_int_equal(urn_am_queue_poll(q, &e, 1), 0);
+		assert_int_equal(poll(&fd, 1, 0), 0);
+	}
+	urn_am_endpoint_destroy(ep);
+	assert_int_equal(urn_am_queue_destroy(q), 0);
 }
 
 /* ---- slow handlers */
@@ -357,8 +397,8 @@ main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, net_setup, net_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_room),	 TEST(test_given_up), TEST(test_time_begins),
-		TEST(test_short_answer), TEST(test_no_drop),
-		TEST(test_slow),	 TEST(test_never_left),
+		TEST(test_short_answer), TEST(test_no_drop),  TEST(test_slow),
+		TEST(test_never_left),	 TEST(test_sleep),
 	};
 
 	return cmocka_run_group_tests_name("am_answers", tests, NULL, NULL);

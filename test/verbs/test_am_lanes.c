@@ -71,7 +71,7 @@ note(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
 /* Failures of requests. */
 struct failures {
 	unsigned int full, late, other;
-	unsigned int may_be; /* of those that are full */
+	unsigned int may_be; /* in `full`, too: may be there */
 };
 
 static void
