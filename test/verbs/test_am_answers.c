@@ -36,11 +36,11 @@ bench_open(struct bench *b, const struct net *n, uint32_t payload)
 
 /* A peer that stays. */
 static struct urn_am_peer *
-peer(struct bench *b, uint8_t number)
+peer(struct bench *b, unsigned int number)
 {
 	struct urn_am_peer *p;
 
-	b->node[15] = number;
+	b->node[15] = (uint8_t)number;
 	p = urn_am_peer_get(b->box, b->node, 0);
 	assert_non_null(p);
 	p->users++;
@@ -74,7 +74,7 @@ test_room(void **state)
 	bench_open(&b, *state, LONG);
 	p = peer(&b, 0);
 	assert_true(park_all(&b, p, b.box->size) > 0);
-	for (uint8_t i = 1; i < NODES; i++)
+	for (unsigned int i = 1; i < NODES; i++)
 		(void)park_all(&b, peer(&b, i), b.box->size);
 	last = peer(&b, NODES);
 	for (unsigned int i = 0; i < 2; i++)
@@ -193,7 +193,7 @@ test_short_answer(void **state)
 	struct bench b;
 
 	bench_open(&b, *state, LONG);
-	for (uint8_t i = 0; i < NODES; i++)
+	for (unsigned int i = 0; i < NODES; i++)
 		(void)park_all(&b, peer(&b, i), 1024);
 	p = peer(&b, NODES);
 	assert_int_equal(urn_am_room(b.ep, p->node, &p), URN_AM_TAKE);
