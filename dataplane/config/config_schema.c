@@ -304,7 +304,7 @@ static const struct urn_config_key adapter_keys[] = {
 	{"am_tagged_from", .type = URN_CT_SIZE, A(am_tagged_from), .min = 1, .max = 2 * G,
 	 .preset = "256k",
 	 .help = "bytes from which remote memory is written and read under a "
-		  "tag, where one packet does not hold all"},
+		 "tag, where one packet does not hold all"},
 	{"icrc", .type = URN_CT_BOOL, A(no_icrc), .invert = true, .preset = "yes",
 	 .help = "send and check ICRCs; no is for measurements, at both ends"},
 	{"path_mtu", .type = URN_CT_NUMBER, R(roce_mtu), .words = mtu_words, .preset = "4096",

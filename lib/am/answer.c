@@ -31,10 +31,12 @@ urn_am_room(struct urn_am_endpoint *ep, const uint8_t node[16], struct urn_am_pe
 	*peer = p;
 	if (p == NULL)
 		return URN_AM_WAIT;
-	if ((p->first == NULL && urn_am_has_lane(box, p, box->size)) ||
+	/* The answer may be long or short. */
+	if ((p->first == NULL && urn_am_has_lane(box, p, box->size) &&
+	     urn_am_has_lane(box, p, box->short_size)) ||
 	    urn_am_may_park(box, p, box->size))
 		return URN_AM_TAKE;
-	if (p->pause_us != 0 ||
+	if (p->trouble == URN_MSG_QUEUE_FULL ||
 	    (p->lanes[0] + p->lanes[1] != 0 && urn_am_now(ep) > p->since + URN_AM_SILENT_NS))
 		return URN_AM_DROP;
 	urn_am_peer_put(box, p);
@@ -102,10 +104,12 @@ find_place(struct urn_am_endpoint *ep, uint32_t size)
 {
 	struct urn_am_outbox *box = &ep->back;
 	struct urn_am_peer *p = ep->asker_peer;
-	struct urn_am_letter m = {.to = ep->asker, .until = urn_am_now(ep) + URN_AM_BACK_NS};
+	uint64_t now = urn_am_now_afresh(ep);
+	struct urn_am_letter m = {.to = ep->asker, .until = now + URN_AM_BACK_NS};
 	struct urn_am_place place = {.m = NULL};
 
 	if (p->first == NULL && urn_am_has_lane(box, p, size)) {
+		p->since = now;
 		place.lane = urn_am_lane_take(box, p, size);
 		place.m = &place.lane->m;
 		place.m->to = ep->asker;
@@ -200,10 +204,8 @@ send_alone(struct urn_am_endpoint *ep, const struct urn_am_head *head, const uin
 	place.m->len = size;
 	place.m->answers = 1;
 	urn_am_write(place.at, head, args, data, len);
-	if (place.lane != NULL) {
-		ep->asker_peer->since = urn_am_now(ep);
+	if (place.lane != NULL)
 		urn_am_lane_send(&ep->back, place.lane);
-	}
 	return true;
 }
 
@@ -242,8 +244,10 @@ keep(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 	struct urn_am_outbox *box = &ep->back;
 	uint64_t now = urn_am_now(ep);
 
-	if (!urn_am_is_refusal(code) || urn_am_gone(ep) || box->parked == box->parked_max)
+	if (!urn_am_is_refusal(code) || urn_am_gone(ep) || box->parked == box->parked_max ||
+	    box->bytes > box->room + box->room / 2)
 		return false;
+	urn_am_peer_pause(&box->peer[l->m.peer], now);
 	if (l->m.until == 0)
 		l->m.until = now + URN_AM_BACK_NS;
 	if (now >= l->m.until || urn_am_park_lane(box, l, code, now) == NULL)
@@ -263,6 +267,7 @@ back_ended(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 	if (code == URN_MSG_DONE) {
 		urn_am_peer_takes(box, p);
 	} else {
+		urn_am_peer_failed(p, code);
 		if (send_again(box, l, code) || keep(ep, l, code))
 			return;
 		ep->stats.lost_replies += l->m.answers;

@@ -259,7 +259,7 @@ urn_am_handle(struct urn_am_endpoint *ep, uint32_t number, urn_am_handler_fn *fn
 	if (err != 0)
 		return err;
 	if (number < URN_AM_HANDLERS)
-		ep->handler[number] = (struct urn_am_handler){.fn = fn, .arg = arg};
+		ep->handler[number] = (struct urn_am_handler){.fn = fn, .arg = arg, .slow = true};
 	urn_am_leave(ep);
 	return number < URN_AM_HANDLERS ? 0 : EINVAL;
 }

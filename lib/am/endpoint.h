@@ -34,15 +34,13 @@ enum {
 	URN_AM_SLOT_BITS = 12, /* low bits of a request's number */
 	URN_AM_IDLE_CALLS =
 		64, /* calls with nothing under way, from one look at the clock to the next */
-	URN_AM_SHARED = 31,	     /* answers in a message, at most */
-	URN_AM_SHARED_BYTES = 1024,  /* ... and bytes of it: each queue of answers takes as many */
-	URN_AM_BACK_PARKED = 256,    /* parked messages of answers */
-	URN_AM_BACK_NS = 2000000000, /* ns that a parked answer is kept */
+	URN_AM_SHARED = 31,	    /* answers in a message, at most */
+	URN_AM_SHARED_BYTES = 1024, /* ... and bytes of it: each queue of answers takes as many */
+	URN_AM_BACK_PARKED = 256,   /* parked messages of answers */
 	URN_AM_SILENT_NS =
 		500000000,	 /* ns that requests of a silent node wait for room for answers */
 	URN_AM_LOOKS = 256,	 /* requests that are looked at in one call of urn_am_progress() */
-	URN_AM_HELD_NS = 100000, /* ns that answers wait for others, but for a few handlers */
-	URN_AM_HELD_CALLS = 4,	 /* handlers from one look at the clock to the next */
+	URN_AM_HELD_NS = 100000, /* ns that answers wait for others, and a handler that is slow */
 };
 _Static_assert(1 << URN_AM_SLOT_BITS == URN_AM_REQUESTS_MAX, "number of a request");
 
@@ -147,6 +145,7 @@ struct urn_am_batch {
 struct urn_am_handler {
 	urn_am_handler_fn *fn; /* NULL: none */
 	void *arg;
+	bool slow; /* took longer than URN_AM_HELD_NS for the last request, or had none yet */
 };
 
 /* The function of the program that runs now. */
@@ -182,6 +181,7 @@ struct urn_am_endpoint {
 	uint64_t asker_number;	  /* the requester's number; likewise */
 	struct urn_am_peer *asker_peer; /* has room for the reply; likewise */
 	uint64_t now; /* ns: of this progress; 0: it has not looked at the clock (urn_am_now()) */
+	uint64_t held_from; /* ns: when answers began to wait for others; valid in a progress */
 	/* Requests that were taken while one before them waits; bit: number of the entry, modulo
 	 * entries of the queue; owner. */
 	uint64_t *taken;
@@ -233,6 +233,8 @@ urn_am_size(uint32_t args, uint32_t len)
 
 /* The time of this progress, ns. */
 uint64_t urn_am_now(struct urn_am_endpoint *ep);
+/* The same, read afresh: handlers may take long. */
+uint64_t urn_am_now_afresh(struct urn_am_endpoint *ep);
 /* A request has its answer, or failed: its slot is free. */
 void urn_am_unask(struct urn_am_endpoint *ep, struct urn_am_asked *a);
 /* The request with a number; NULL: none waits. */

@@ -99,8 +99,7 @@ urn_am_may_ask(const struct urn_am_endpoint *ep, const struct urn_am_peer *p, ui
 {
 	const struct urn_am_outbox *box = &ep->out;
 
-	return p->open < ep->attr.requests - ep->pending &&
-	       p->bytes + size <= box->room - box->bytes &&
+	return p->open < ep->attr.requests - ep->pending && urn_am_has_room(box, p, size) &&
 	       (p->first != NULL || urn_am_has_lane(box, p, size));
 }
 

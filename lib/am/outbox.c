@@ -218,6 +218,9 @@ urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left, uint32_t *misses, u
 	/* Lanes are given back when they are needed. */
 	uint32_t most = box->idle_n[0] >= box->lanes / 4 ? 1 : URN_AM_MISSES;
 
+	/* Nobody with parked messages is taken for silent whose answer is there. */
+	if (box->waiting != URN_AM_NO_PEER)
+		most = URN_AM_LANES_MAX;
 	while (*left > 0 && *misses < most) {
 		struct urn_am_lane *l = &box->lane[box->under_way[box->head % 64]];
 

@@ -46,12 +46,15 @@ _Static_assert((int)URN_AM_OUT_LANES <= (int)URN_AM_LANES_MAX, "lanes");
 _Static_assert((int)URN_AM_BACK_LANES <= (int)URN_AM_LANES_MAX, "lanes");
 
 #define URN_AM_NO_PEER UINT32_MAX
+/* ns after which a parked answer may be given up; longer than a flow tries, so that lanes which
+ * silent nodes had are idle before */
+#define URN_AM_BACK_NS UINT64_C(3000000000)
 
 /* A message on a lane, or parked. */
 struct urn_am_letter {
 	struct urn_msg_to to;
 	uint64_t number;  /* number of the request; 0: answers */
-	uint64_t until;	  /* ns: answers are given up then; 0: never parked */
+	uint64_t until;	  /* ns: answers may be given up from then on; 0: never parked */
 	uint32_t peer;	  /* index */
 	uint32_t off;	  /* first byte in the buffer */
 	uint32_t len;	  /* bytes */
@@ -93,8 +96,10 @@ struct urn_am_peer {
 	uint64_t next_at;		    /* ns: no try before; valid with pause_us */
 	uint64_t since; /* ns: when a lane was taken, or answered, last; answers only */
 	uint32_t pause_us;
-	uint32_t burst; /* lanes that parked messages may have now */
-	bool waits;	/* in the list of peers with parked messages */
+	uint32_t burst;	 /* lanes that parked messages may have now */
+	uint8_t trouble; /* enum urn_msg_code of the message that ended last, if the peer refused
+			    it, or its node was not reached; 0: neither */
+	bool waits;	 /* in the list of peers with parked messages */
 	/* Answers that are written: a message that further ones may join. At most one is set. */
 	struct urn_am_lane *open_lane;
 	struct urn_am_parked *open_parked;
@@ -192,13 +197,22 @@ struct urn_am_lane *urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left,
 
 /* ---- parked messages */
 
+/* True when a peer may have so many more bytes. Messages on lanes may count for more than the room.
+ */
+static inline bool
+urn_am_has_room(const struct urn_am_outbox *box, const struct urn_am_peer *p, uint32_t size)
+{
+	uint64_t left = box->room > box->bytes ? box->room - box->bytes : 0;
+
+	return p->bytes + size <= left;
+}
+
 /* True when there is room for another parked message of a peer, of so many bytes that do not count
  * yet. */
 static inline bool
 urn_am_may_park(const struct urn_am_outbox *box, const struct urn_am_peer *p, uint32_t size)
 {
-	return p->parked < box->parked_max - box->parked &&
-	       p->bytes + size <= box->room - box->bytes;
+	return p->parked < box->parked_max - box->parked && urn_am_has_room(box, p, size);
 }
 
 /*
@@ -219,11 +233,23 @@ struct urn_am_parked *urn_am_park_lane(struct urn_am_outbox *box, struct urn_am_
 void urn_am_letter_close(struct urn_am_letter *m, uint8_t *at);
 /* Free a parked message. */
 void urn_am_unpark(struct urn_am_outbox *box, struct urn_am_parked *k);
+/* A message to a peer was not taken. code: enum urn_msg_code */
+static inline void
+urn_am_peer_failed(struct urn_am_peer *p, uint8_t code)
+{
+	const uint32_t kinds =
+		URN_AM_RETRY_KINDS | URN_MSG_RETRY_UNREACHABLE | URN_MSG_RETRY_NO_NODE;
+
+	p->trouble = urn_msg_code_kind(code) & kinds ? code & ~URN_MSG_MAY_BE_THERE : 0;
+}
+/* A peer has refused a message: its parked ones pause. now: ns */
+void urn_am_peer_pause(struct urn_am_peer *p, uint64_t now);
 /* A message to a peer was taken: its parked ones follow. */
 void urn_am_peer_takes(const struct urn_am_outbox *box, struct urn_am_peer *p);
 /*
  * Send parked messages of some peers whose time has come. now: ns; sent: called for each before its
- * parked memory is freed, with ctx; late: called for the number of answers that are given up
+ * parked memory is freed, with ctx; late: called for the number of answers that are given up: their
+ * time is over, and their peer refuses messages, or is silent
  */
 void urn_am_unpark_due(struct urn_am_outbox *box, uint64_t now,
 		       void (*sent)(void *ctx, const struct urn_am_parked *k),

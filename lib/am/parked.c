@@ -115,9 +115,8 @@ urn_am_park(struct urn_am_outbox *box, struct urn_am_peer *p, const struct urn_a
 	return k;
 }
 
-/* A peer has refused a message. */
-static void
-refused(struct urn_am_peer *p, uint64_t now)
+void
+urn_am_peer_pause(struct urn_am_peer *p, uint64_t now)
 {
 	p->burst = 1;
 	if (p->pause_us != 0 && now < p->next_at)
@@ -135,7 +134,7 @@ urn_am_park_lane(struct urn_am_outbox *box, struct urn_am_lane *l, uint8_t code,
 	bool before = l->m.code != 0;
 	struct urn_am_parked *k = make(box, p, &l->m, l->m.len);
 
-	refused(p, now);
+	urn_am_peer_pause(p, now);
 	if (k == NULL)
 		return NULL;
 	memcpy(k->data, (const uint8_t *)urn_msg_set_buffer(&l->set) + l->m.off, l->m.len);
@@ -171,6 +170,7 @@ urn_am_unpark(struct urn_am_outbox *box, struct urn_am_parked *k)
 void
 urn_am_peer_takes(const struct urn_am_outbox *box, struct urn_am_peer *p)
 {
+	p->trouble = 0;
 	if (p->pause_us == 0)
 		return;
 	p->next_at = 0;
@@ -200,6 +200,18 @@ send_parked(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
 	urn_am_unpark(box, k);
 }
 
+/* True when a peer refuses messages, or is silent. One that was refused before the pause has its
+ * next try first. */
+static bool
+takes_none(const struct urn_am_peer *p, uint64_t now)
+{
+	if (p->trouble == URN_MSG_UNREACHABLE || p->trouble == URN_MSG_NO_NODE)
+		return true;
+	if (p->trouble != 0)
+		return now < p->next_at;
+	return p->lanes[0] + p->lanes[1] != 0 && now >= p->since + URN_AM_BACK_NS;
+}
+
 /* Look at the parked messages of a peer. */
 static void
 look(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
@@ -208,7 +220,8 @@ look(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
 {
 	struct urn_am_parked *k, *next;
 
-	for (k = p->first; k != NULL && k->m.until != 0 && now >= k->m.until; k = next) {
+	for (k = p->first; k != NULL && k->m.until != 0 && now >= k->m.until && takes_none(p, now);
+	     k = next) {
 		next = k->next;
 		late(ctx, k->m.answers);
 		urn_am_unpark(box, k);

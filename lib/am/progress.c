@@ -23,6 +23,13 @@ urn_am_now(struct urn_am_endpoint *ep)
 	return ep->now;
 }
 
+uint64_t
+urn_am_now_afresh(struct urn_am_endpoint *ep)
+{
+	ep->now = urn_clock_ns();
+	return ep->now;
+}
+
 /* A message that was parsed. */
 struct urn_am_parsed {
 	struct urn_am_head head; /* in host order */
@@ -60,10 +67,10 @@ urn_am_read(const struct urn_msg *msg, struct urn_am_parsed *p)
 }
 
 /* The handler with a number, which may be any; NULL: none. */
-static const struct urn_am_handler *
-urn_am_handler_of(const struct urn_am_endpoint *ep, uint32_t number)
+static struct urn_am_handler *
+urn_am_handler_of(struct urn_am_endpoint *ep, uint32_t number)
 {
-	const struct urn_am_handler *h = number < URN_AM_HANDLERS ? &ep->handler[number] : NULL;
+	struct urn_am_handler *h = number < URN_AM_HANDLERS ? &ep->handler[number] : NULL;
 
 	return h != NULL && h->fn != NULL ? h : NULL;
 }
@@ -117,13 +124,17 @@ urn_am_keep_request(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t c
 static unsigned int
 urn_am_out_ended(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 {
+	struct urn_am_peer *p = &ep->out.peer[l->m.peer];
 	uint64_t number = l->m.number;
 	struct urn_am_asked *a;
 
-	if (code == URN_MSG_DONE)
-		urn_am_peer_takes(&ep->out, &ep->out.peer[l->m.peer]);
-	else if (urn_am_keep_request(ep, l, code))
-		return 0;
+	if (code == URN_MSG_DONE) {
+		urn_am_peer_takes(&ep->out, p);
+	} else {
+		urn_am_peer_failed(p, code);
+		if (urn_am_keep_request(ep, l, code))
+			return 0;
+	}
 	urn_am_lane_give(&ep->out, l);
 	a = code == URN_MSG_DONE ? NULL : urn_am_find_asked(ep, number);
 	if (a == NULL)
@@ -178,6 +189,35 @@ urn_am_look_alive(struct urn_am_endpoint *ep)
 		urn_msg_dev_gone(ep->dev);
 }
 
+/* The lane that has a request; NULL: none. */
+static const struct urn_am_lane *
+urn_am_lane_of(const struct urn_am_outbox *box, uint64_t number)
+{
+	uint32_t i;
+
+	for (i = 0; i < box->lanes; i++)
+		if (!(box->idle & UINT64_C(1) << i) && box->lane[i].m.number == number)
+			return &box->lane[i];
+	return NULL;
+}
+
+/* How far a request came whose time is over. returns: 0: it was delivered; else a code of enum
+ * urn_msg_code, perhaps with URN_MSG_MAY_BE_THERE */
+static uint8_t
+urn_am_got_to(const struct urn_am_endpoint *ep, const struct urn_am_asked *a)
+{
+	uint8_t trouble = ep->out.peer[a->peer].trouble;
+	const struct urn_am_lane *l;
+
+	trouble = trouble != 0 ? trouble : (uint8_t)URN_MSG_QUEUE_FULL;
+	if (a->parked != NULL)
+		return a->parked->m.code != 0 ? a->parked->m.code : trouble;
+	l = urn_am_lane_of(&ep->out, a->number);
+	if (l == NULL || urn_msg_set_answer(&l->set, l->seq) == URN_MSG_DONE)
+		return 0;
+	return (l->m.code != 0 ? l->m.code : (uint8_t)URN_MSG_UNREACHABLE) | URN_MSG_MAY_BE_THERE;
+}
+
 /*
  * Let requests fail that have waited too long for their answer, or that nobody will answer because
  * the dataplane is gone. now: ns. returns: their number
@@ -188,6 +228,7 @@ urn_am_fail_late(struct urn_am_endpoint *ep, uint64_t now)
 	uint64_t most = ep->attr.answer_ms * UINT64_C(1000000);
 	bool gone = urn_am_gone(ep);
 	unsigned int n = 0;
+	uint8_t code;
 	uint32_t i;
 
 	for (i = 0; i < ep->attr.requests && ep->pending != 0; i++) {
@@ -197,10 +238,11 @@ urn_am_fail_late(struct urn_am_endpoint *ep, uint64_t now)
 			a->at = now;
 		if (a->number == 0 || (!gone && now - a->at < most))
 			continue;
+		code = gone ? 0 : urn_am_got_to(ep, a);
 		if (gone)
 			urn_am_fail_request(ep, a, EIO, 0, urn_am_gone_text);
-		else if (a->parked != NULL && a->parked->m.code != 0)
-			urn_am_fail_delivery(ep, a, a->parked->m.code);
+		else if (code != 0)
+			urn_am_fail_delivery(ep, a, code);
 		else
 			urn_am_fail_request(
 				ep, a, ETIMEDOUT, 0,
@@ -336,11 +378,27 @@ urn_am_answer_for(struct urn_am_endpoint *ep, uint8_t kind, uint32_t handler)
 	(void)urn_am_answer(ep, &head, NULL, NULL, 0);
 }
 
+/* Run the handler of a request, and note how long it took. ep->now: fresh */
+static void
+urn_am_run_handler(struct urn_am_endpoint *ep, struct urn_am_handler *h, struct urn_am_message *m)
+{
+	uint64_t start = urn_am_now(ep);
+
+	if (h->slow)
+		urn_am_answers_go(ep);
+	m->token = ++ep->token;
+	ep->replied = false;
+	ep->inside = URN_AM_IN_REQUEST;
+	h->fn(ep, m, h->arg);
+	ep->inside = URN_AM_OUTSIDE;
+	h->slow = urn_am_now_afresh(ep) - start > URN_AM_HELD_NS;
+}
+
 /* Take a request, for whose answer there is room. returns: 1: a handler was called; 0 */
 static unsigned int
 urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg)
 {
-	const struct urn_am_handler *h;
+	struct urn_am_handler *h;
 	struct urn_am_parsed p;
 
 	if (!urn_am_read(msg, &p) || p.head.kind != URN_AM_M_REQUEST) {
@@ -359,11 +417,7 @@ urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg)
 		urn_am_answer_for(ep, URN_AM_M_UNKNOWN, p.head.handler);
 		return 0;
 	}
-	p.m.token = ++ep->token;
-	ep->replied = false;
-	ep->inside = URN_AM_IN_REQUEST;
-	h->fn(ep, &p.m, h->arg);
-	ep->inside = URN_AM_OUTSIDE;
+	urn_am_run_handler(ep, h, &p.m);
 	if (!ep->replied)
 		urn_am_answer_for(ep, URN_AM_M_HANDLED, 0);
 	return 1;
@@ -414,15 +468,13 @@ urn_am_taken(struct urn_am_endpoint *ep, uint32_t entry, uint32_t *head)
 	urn_msg_set_release_to(&ep->requests, *head);
 }
 
-/* Answers do not wait for slow handlers. */
+/* Answers do not wait for others any more when handlers have taken long. ep->now: fresh */
 static void
 urn_am_hold_no_longer(struct urn_am_endpoint *ep)
 {
-	uint64_t before = urn_am_now(ep);
-
-	ep->now = urn_clock_ns();
-	if (ep->now - before <= URN_AM_HELD_NS)
+	if (ep->now - ep->held_from <= URN_AM_HELD_NS)
 		return;
+	ep->held_from = ep->now;
 	urn_am_answers_go(ep);
 	urn_am_look_back(ep);
 }
@@ -437,6 +489,9 @@ urn_am_take_requests(struct urn_am_endpoint *ep)
 	unsigned int calls = 0;
 	struct urn_msg msg;
 
+	if (left == 0)
+		return 0;
+	ep->held_from = urn_am_now_afresh(ep);
 	for (left = left < URN_AM_LOOKS ? left : (uint32_t)URN_AM_LOOKS;
 	     left > 0 && n < URN_AM_BATCH; left--, entry++) {
 		if ((int32_t)(entry - head) < 0 || urn_am_was_taken(ep, entry))
@@ -445,8 +500,8 @@ urn_am_take_requests(struct urn_am_endpoint *ep)
 		if (!urn_am_serve(ep, &msg, &calls))
 			continue;
 		urn_am_taken(ep, entry, &head);
-		if (++n % URN_AM_HELD_CALLS == 0)
-			urn_am_hold_no_longer(ep);
+		n++;
+		urn_am_hold_no_longer(ep);
 	}
 	urn_am_answers_go(ep);
 	return calls;

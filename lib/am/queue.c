@@ -2,7 +2,8 @@
 /*
  * Queues of events. An operation keeps a place for its event before it is issued, so no event is
  * ever lost. The queue's descriptor is an epoll descriptor over those of its endpoints, and one of
- * its own for events that come from other threads.
+ * its own for events that come from other threads, and a timer for what wakes nobody: answers of
+ * flows, the time of parked messages, and that of requests.
  */
 #include "am/lock.h"
 
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 enum { URN_AM_EVENTS = 256, URN_AM_EVENTS_MAX = 65536 };
@@ -25,7 +27,8 @@ struct urn_am_queue {
 	uint32_t head, n;		 /* first event, and number of them */
 	uint32_t reserved;		 /* places that are kept or hold an event */
 	bool armed;			 /* the bell is to be rung for the next event */
-	int epoll, bell;		 /* descriptors; -1: none */
+	bool timed;			 /* the timer is set */
+	int epoll, bell, timer;		 /* descriptors; -1: none */
 	uint32_t forks;			 /* generation of the process that made the queue */
 	struct urn_am_endpoint *members; /* list */
 };
@@ -48,6 +51,8 @@ urn_am_queue_free(struct urn_am_queue *q)
 		close(q->epoll);
 	if (q->bell >= 0)
 		close(q->bell);
+	if (q->timer >= 0)
+		close(q->timer);
 	pthread_mutex_destroy(&q->lock);
 	free(q->event);
 	free(q);
@@ -75,8 +80,10 @@ urn_am_queue_create(uint32_t entries)
 	q->event = calloc(entries, sizeof(*q->event));
 	q->epoll = epoll_create1(EPOLL_CLOEXEC);
 	q->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (q->event != NULL && q->epoll >= 0 && q->bell >= 0 &&
-	    epoll_ctl(q->epoll, EPOLL_CTL_ADD, q->bell, &ev) == 0)
+	q->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (q->event != NULL && q->epoll >= 0 && q->bell >= 0 && q->timer >= 0 &&
+	    epoll_ctl(q->epoll, EPOLL_CTL_ADD, q->bell, &ev) == 0 &&
+	    epoll_ctl(q->epoll, EPOLL_CTL_ADD, q->timer, &ev) == 0)
 		return q;
 	urn_fail(q->event == NULL ? ENOMEM : errno, "cannot make a queue of events");
 	urn_am_queue_free(q);
@@ -238,6 +245,19 @@ urn_am_queue_read(struct urn_am_queue *q, struct urn_am_event *events, uint32_t 
 	return i;
 }
 
+/* Set the timer. ms: from now on; 0: never */
+static void
+urn_am_queue_time(struct urn_am_queue *q, int ms)
+{
+	struct itimerspec t = {
+		.it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * INT64_C(1000000)}};
+
+	if (ms == 0 && !q->timed)
+		return;
+	q->timed = ms != 0;
+	(void)timerfd_settime(q->timer, 0, &t, NULL); /* takes any past expiry away, too */
+}
+
 /* Nobody sleeps on the queue any more. */
 static void
 urn_am_queue_awake(struct urn_am_queue *q)
@@ -248,6 +268,7 @@ urn_am_queue_awake(struct urn_am_queue *q)
 	q->armed = false;
 	pthread_mutex_unlock(&q->lock);
 	(void)!read(q->bell, &rings, sizeof(rings));
+	urn_am_queue_time(q, 0);
 }
 
 uint32_t
@@ -274,6 +295,22 @@ urn_am_queue_fd(const struct urn_am_queue *q)
 	return q->epoll;
 }
 
+/* Milliseconds that a sleep on the queue may last, because not all wakes; 0: without bound */
+static int
+urn_am_queue_doze(const struct urn_am_queue *q)
+{
+	const struct urn_am_endpoint *ep;
+	int least = 0;
+
+	for (ep = q->members; ep != NULL; ep = ep->in_queue) {
+		int doze = ep->thread == NULL ? urn_am_doze(ep) : -1;
+
+		if (doze >= 0 && (least == 0 || doze < least))
+			least = doze;
+	}
+	return least;
+}
+
 int
 urn_am_queue_arm(struct urn_am_queue *q)
 {
@@ -289,24 +326,8 @@ urn_am_queue_arm(struct urn_am_queue *q)
 	for (ep = q->members; ep != NULL; ep = ep->in_queue)
 		if (ep->thread == NULL)
 			waits |= urn_am_arm(ep);
+	urn_am_queue_time(q, waits ? 0 : urn_am_queue_doze(q));
 	return waits;
-}
-
-/* Milliseconds that a sleep may last; -1: without bound. left: of the caller's; negative: without
- * bound */
-static int
-urn_am_queue_nap(const struct urn_am_queue *q, int64_t left)
-{
-	const struct urn_am_endpoint *ep;
-	int64_t nap = left;
-
-	for (ep = q->members; ep != NULL; ep = ep->in_queue) {
-		int doze = ep->thread == NULL ? urn_am_doze(ep) : -1;
-
-		if (doze >= 0 && (nap < 0 || doze < nap))
-			nap = doze;
-	}
-	return nap > INT32_MAX ? INT32_MAX : (int)nap;
 }
 
 uint32_t
@@ -327,6 +348,6 @@ urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, uint32_t 
 		if (urn_am_queue_arm(q))
 			urn_msg_pause(&pause); /* for a message that can't be taken yet, too */
 		else
-			(void)poll(&p, 1, urn_am_queue_nap(q, left));
+			(void)poll(&p, 1, left > INT32_MAX ? INT32_MAX : (int)left);
 	}
 }

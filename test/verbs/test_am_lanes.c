@@ -71,6 +71,7 @@ note(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
 /* Failures of requests. */
 struct failures {
 	unsigned int full, late, other;
+	unsigned int may_be; /* in `full`, too: may be there */
 };
 
 static void
@@ -79,12 +80,13 @@ note_failure(struct urn_am_endpoint *ep, const struct urn_am_failure *f, void *a
 	struct failures *n = arg;
 
 	(void)ep;
-	if (f->err == EHOSTUNREACH && f->code == URN_MSG_QUEUE_FULL)
+	if (f->err == EHOSTUNREACH && (f->code & ~URN_MSG_MAY_BE_THERE) == URN_MSG_QUEUE_FULL)
 		n->full++;
 	else if (f->err == ETIMEDOUT && f->code == 0)
 		n->late++;
 	else
 		n->other++;
+	n->may_be += (f->code & URN_MSG_MAY_BE_THERE) != 0;
 }
 
 /* Send requests to a target that does not run, as many as are taken: that is `want`. */
@@ -222,16 +224,16 @@ test_parked_ends(void **state)
 		sched_yield();
 	}
 	assert_true(urn_clock_ms() - start >= ANSWER_MS);
-	/* A try may be on its way at the very end: such a request is not known to be refused. */
-	assert_true(failed.late >= 4 && failed.full > 0);
-	assert_int_equal(failed.full + failed.late, taken);
+	assert_int_equal(failed.late, attr.queue);
+	assert_int_equal(failed.full, taken - attr.queue);
 	assert_int_equal(failed.other, 0);
 	assert_int_equal(a.ep->out.parked, 0);
 	for (uint64_t end = urn_clock_ms() + HANG_MS; urn_clock_ms() < end; sched_yield()) {
 		(void)urn_am_progress(hung.ep);
 		(void)urn_am_progress(a.ep);
 	}
-	assert_true(hung.requests >= 4 && hung.requests <= failed.late);
+	/* A try may be on its way at the very end. */
+	assert_true(hung.requests >= 4 && hung.requests <= failed.late + failed.may_be);
 	assert_true(a.ep->out.busy == 0 && a.ep->out.bytes == 0);
 	assert_int_equal(a.ep->out.idle_n[0], URN_AM_OUT_LANES);
 	urn_am_endpoint_destroy(a.ep);
@@ -520,7 +522,7 @@ test_slow_handlers(void **state)
 	urn_am_handle(b.ep, 7, work, &slow);
 	ask_many(&a, &b, 30);
 	assert_int_equal(slow.requests, 30);
-	assert_true(slow.left <= 10);
+	assert_true(slow.left <= 10); /* some may be on their way */
 	run_until_quiet(a.ep, b.ep);
 	urn_am_endpoint_destroy(a.ep);
 	urn_am_endpoint_destroy(b.ep);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* clang-format off */
 /*
  * Active messages, and remote memory access, from node to node without a connection (AM-1 to AM-9).
  *
- *   dev = urn_msg_dev_connect(NULL, NULL)          dev = urn_msg_dev_connect(NULL, NULL)
- *   ep = urn_am_endpoint_create(dev, NULL)         ep = urn_am_endpoint_create(dev, NULL)
- *   urn_am_handle(ep, 1, answer, NULL)             urn_am_handle(ep, 7, serve, NULL)
- *                                                  urn_am_address(ep, 0, &address), which the other
- * gets urn_am_request(ep, &address, 7, ...)           while (...) urn_am_progress(ep) while
- * (urn_am_pending(ep)) urn_am_progress(ep)    serve(): urn_am_reply(ep, m->token, 1, ...)
+ *   asks                                       serves
+ *   dev = urn_msg_dev_connect(NULL, NULL)      dev = urn_msg_dev_connect(NULL, NULL)
+ *   ep = urn_am_endpoint_create(dev, NULL)     ep = urn_am_endpoint_create(dev, NULL)
+ *   urn_am_handle(ep, 1, answer, NULL)         urn_am_handle(ep, 7, serve, NULL)
+ *                                              urn_am_address(ep, 0, &address): to the other
+ *   urn_am_request(ep, &address, 7, ...)       while (...)
+ *   while (urn_am_pending(ep))                         urn_am_progress(ep)
+ *           urn_am_progress(ep)                serve(): urn_am_reply(ep, m->token, 1, ...)
  *
  * An active message names a handler of the target by a number. Handlers run in urn_am_progress() of
  * the program that registered them. Each request is handled once, and answered once: by the reply
@@ -17,6 +20,7 @@
  * One thread at a time may use an endpoint, unless the endpoint has a thread of the library
  * (urn_am_thread_start()). A child of fork() leaves endpoints of its parent alone.
  */
+/* clang-format on */
 #ifndef URNIC_AM_H
 #define URNIC_AM_H
 
@@ -141,7 +145,7 @@ struct urn_am_failure {
 	int err;	 /* ENOSYS: no such handler; ETIMEDOUT: no answer in time; EHOSTUNREACH: not
 			    delivered; EIO: the dataplane is gone */
 	uint8_t code; /* enum urn_msg_code of the delivery, perhaps with URN_MSG_MAY_BE_THERE; 0: it
-			 was delivered */
+			 was delivered, or the dataplane is gone */
 	const char *text; /* a sentence for people */
 };
 typedef void urn_am_failure_fn(struct urn_am_endpoint *ep, const struct urn_am_failure *f,
@@ -160,7 +164,8 @@ void urn_am_on_failure(struct urn_am_endpoint *ep, urn_am_failure_fn *fn, void *
  *
  * returns: 0; EAGAIN: too many requests have no answer yet, or too many to this target: one target
  * has at most half of what others leave, of requests, lanes and bytes: call urn_am_progress();
- * EMSGSIZE; EINVAL; EPERM: the call is made inside a handler (AM-1); EIO: the dataplane is gone
+ * EMSGSIZE; EINVAL; EPERM: the call is made inside a handler (AM-1); ENOMEM: a request that has to
+ * wait finds no memory; EIO: the dataplane is gone
  */
 int urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t handler,
 		   const uint64_t *args, uint32_t n, const void *data, uint32_t len,
@@ -172,7 +177,8 @@ int urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, 
  * of the requester
  *
  * returns: 0; EPERM: the token is not that of a request whose handler runs (AM-1);
- * EALREADY: the request was replied to; EMSGSIZE; EINVAL; EIO: the dataplane is gone
+ * EALREADY: the request was replied to; EMSGSIZE; EINVAL; ENOMEM: a reply that has to wait finds no
+ * memory, and is lost (lost_replies); EIO: the dataplane is gone
  */
 int urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
 		 uint32_t n, const void *data, uint32_t len);
@@ -432,13 +438,15 @@ uint32_t urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, 
 			   int timeout_ms);
 /*
  * The descriptor of the queue, for poll() and epoll: readable once operations have ended or
- * messages have come, after urn_am_queue_arm(). Nobody reads from it. After each wake-up, and every
- * 100 ms while requests have no answer, urn_am_queue_poll() is called: failures of requests wake
- * nobody.
+ * messages have come, after urn_am_queue_arm(); also after 1 ms while messages of this side wait or
+ * are on their way, answers among them, and after 100 ms while requests have no answer. Nobody
+ * reads from it. After each wake-up urn_am_queue_poll() is called. Nothing is sent between
+ * urn_am_queue_arm() and the sleep.
  */
 int urn_am_queue_fd(const struct urn_am_queue *q);
-/* Let the descriptor become readable when something comes. returns: 1: something is there already:
- * call urn_am_queue_poll(), not poll(); 0; -1 with errno EPERM: the queue is a parent's */
+/* Let the descriptor become readable when something comes, or has to be looked at in time. returns:
+ * 1: something is there already: call urn_am_queue_poll(), not poll(); 0; -1 with errno EPERM: the
+ * queue is a parent's */
 int urn_am_queue_arm(struct urn_am_queue *q);
 
 /* ---- a thread of the library */

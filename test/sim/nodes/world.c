@@ -12,7 +12,7 @@
 #define QUANTUM 200ull	     /* ns: the clock moves at least so far */
 #define LOOK_NS (50 * MS_MS) /* between two looks for stalled messages */
 #define AGE_NS (100 * MS_S)  /* after which flows have gone */
-#define HALVES_NS (4 * MS_S)   /* after which a flow repeated its packets, or has failed */
+#define HALVES_NS (4 * MS_S) /* after which a flow repeated its packets, or has failed */
 
 struct ms_world *
 ms_world_new(const struct ms_load *load)
