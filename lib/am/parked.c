@@ -191,6 +191,8 @@ send_parked(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
 	box->bytes -= l->m.bytes;
 	l->m = k->m;
 	l->m.to.retries = p->pause_us != 0 ? 0 : URN_AM_TRIES;
+	if (l->m.code == 0 && l->m.answers == 0) /* the peer refused those before it */
+		l->m.code = p->trouble != 0 ? p->trouble : (uint8_t)URN_MSG_QUEUE_FULL;
 	k->m.bytes = 0; /* they count for the lane now */
 	l->m.off = 0;
 	memcpy(urn_msg_set_buffer(&l->set), k->data + k->m.off, k->m.len);

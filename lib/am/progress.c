@@ -206,16 +206,21 @@ urn_am_lane_of(const struct urn_am_outbox *box, uint64_t number)
 static uint8_t
 urn_am_got_to(const struct urn_am_endpoint *ep, const struct urn_am_asked *a)
 {
-	uint8_t trouble = ep->out.peer[a->peer].trouble;
+	uint8_t trouble = ep->out.peer[a->peer].trouble, answer;
 	const struct urn_am_lane *l;
 
-	trouble = trouble != 0 ? trouble : (uint8_t)URN_MSG_QUEUE_FULL;
-	if (a->parked != NULL)
+	if (a->parked != NULL) {
+		trouble = trouble != 0 ? trouble : (uint8_t)URN_MSG_QUEUE_FULL;
 		return a->parked->m.code != 0 ? a->parked->m.code : trouble;
+	}
 	l = urn_am_lane_of(&ep->out, a->number);
-	if (l == NULL || urn_msg_set_answer(&l->set, l->seq) == URN_MSG_DONE)
+	answer = l != NULL ? urn_msg_set_answer(&l->set, l->seq) : (uint8_t)URN_MSG_DONE;
+	if (answer == URN_MSG_DONE)
 		return 0;
-	return (l->m.code != 0 ? l->m.code : (uint8_t)URN_MSG_UNREACHABLE) | URN_MSG_MAY_BE_THERE;
+	if (answer != URN_MSG_PENDING) /* it came, and nobody has looked at it yet */
+		return answer;
+	trouble = trouble != 0 ? trouble : (uint8_t)URN_MSG_UNREACHABLE;
+	return (l->m.code != 0 ? l->m.code : trouble) | URN_MSG_MAY_BE_THERE;
 }
 
 /*
