@@ -176,6 +176,7 @@ struct as_talker {
 	uint32_t payload; /* bytes, at most */
 	uint32_t open;	  /* requests without a function called */
 	uint32_t silent;  /* ... of which the library says that they have ended */
+	uint32_t dropped; /* failures that were accepted as requests that its library dropped */
 	uint64_t closed;  /* ns; MS_NEVER: not yet */
 	uint64_t send_at, progress_at, look_at; /* ns: next actions */
 	bool slow;				/* the program seldom runs its handlers */

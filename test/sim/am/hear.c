@@ -3,10 +3,14 @@
  * The oracle of active messages (AM-1). Handlers look at what came; replies and failures must be
  * true:
  *
- *   a handler     runs once for a request that was sent to its talker, with the bytes that were
- * sent a reply       comes once, after the request's handler has replied, with its bytes silence
- * the handler ran, and did not reply a failure     comes once; its reason was so; EHOSTUNREACH
- * without "may be there": the handler never runs
+ *   a handler     runs once for a request that was sent to its talker, with the bytes that were sent
+ *
+ *   a reply       comes once, after the request's handler has replied, with its bytes
+ *
+ *   silence       the handler ran, and did not reply
+ *
+ *   a failure     comes once; its reason was so; EHOSTUNREACH without "may be there": the handler
+ *                 never runs
  */
 #include "amsim.h"
 
@@ -221,6 +225,25 @@ is_slow(const struct as_talker *to)
 	return world->plan.slow_in || to->closed < world->now;
 }
 
+/*
+ * True when the target's library dropped the request. It does so when the requester's node has
+ * acknowledged no answer for 500 ms, and the room for answers is used up: on wires that lose much
+ * this happens to honest nodes. Each drop is the reason of one failure.
+ */
+static bool
+was_dropped(const struct as_request *r, struct as_talker *to)
+{
+	struct urn_am_stats s;
+
+	if (r->came || to->ep == NULL)
+		return false;
+	urn_am_get_stats(to->ep, &s);
+	if (to->dropped >= s.dropped_requests)
+		return false;
+	to->dropped++;
+	return true;
+}
+
 static bool
 is_delivery_true(const struct as_request *r, const struct as_talker *from,
 		 const struct as_talker *to, uint8_t code)
@@ -245,14 +268,15 @@ is_delivery_true(const struct as_request *r, const struct as_talker *from,
 static bool
 is_true(const struct as_request *r, const struct urn_am_failure *f)
 {
-	const struct as_talker *from = &world->as->talker[r->from], *to = &world->as->talker[r->to];
+	const struct as_talker *from = &world->as->talker[r->from];
+	struct as_talker *to = &world->as->talker[r->to];
 
 	switch (f->err) {
 	case ENOSYS:
 		return r->handler == AS_H_MISSING && !f->code;
 	case ETIMEDOUT:
 		return !f->code && world->now - r->posted >= world->plan.am.answer_ms * MS_MS &&
-		       (is_slow(to) || network_fails(r, from, to));
+		       (is_slow(to) || network_fails(r, from, to) || was_dropped(r, to));
 	case EHOSTUNREACH:
 		return is_delivery_true(r, from, to, f->code);
 	default:
