@@ -182,17 +182,21 @@ fill_gone(struct urn_flow *f, struct urn_work *w)
 	w->flow.off = f->gone[--f->gone_n];
 }
 
-/* Packets are shorter since messages were queued: those in front that fit none are sent in parts.
+/*
+ * True when the first short message of a strand fits a packet. One that does not, because packets
+ * are shorter since it was queued, is sent in parts. One message a packet is moved: a node that
+ * tells ever other lengths does not make a turn long.
  */
-static void
-lengthen(struct urn_flow_strand *l)
+static bool
+first_fits(struct urn_flow_strand *l)
 {
-	struct urn_flow_msg *m;
+	struct urn_flow_msg *m = l->shorts.head;
 
-	while ((m = l->shorts.head) && urn_flow_seg_bytes(m) > l->flow->mtu) {
-		urn_flow_take(&l->shorts, m);
-		urn_flow_put(&l->longs, m, URN_FLOW_MSG_LONG);
-	}
+	if (!m || likely(urn_flow_seg_bytes(m) <= l->flow->mtu))
+		return m != NULL;
+	urn_flow_take(&l->shorts, m);
+	urn_flow_put(&l->longs, m, URN_FLOW_MSG_LONG);
+	return false;
 }
 
 /*
@@ -204,16 +208,15 @@ static void
 fill_new(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 {
 	struct urn_flow *f = l->flow;
+	bool fits = first_fits(l);
 
-	if (unlikely(l->shorts.head && urn_flow_seg_bytes(l->shorts.head) > f->mtu))
-		lengthen(l);
 	if (unlikely(l->longs.head))
 		activate(l);
 	if (unlikely(f->gone_n))
 		fill_gone(f, w);
 	else if (unlikely(f->flags & URN_FLOWF_PROBE))
 		urn_flow_mtu_fill(f, w);
-	else if ((l->active || l->longs.head) && (!l->shorts.head || f->sent_no & 1))
+	else if ((l->active || l->longs.head) && (!fits || f->sent_no & 1))
 		fill_part(tp, l, w);
 	else
 		fill_whole(tp, l, w);

@@ -336,24 +336,34 @@ test_start_and_stop(void **state)
 	}
 }
 
+/* A write of 8 bytes from one side to the other, which makes the region for it, and ends with an
+ * event. */
+static struct urn_rma
+write_with_event(struct side *from, struct side *to)
+{
+	struct urn_am_part part = {&to->memory, to->buf, MEM};
+	struct urn_rma op = {.to = &to->address,
+			     .remote = (uintptr_t)to->buf,
+			     .memory = &from->memory,
+			     .local = from->buf,
+			     .len = 8,
+			     .flags = URN_RMA_EVENT};
+
+	assert_int_equal(urn_am_region_create(to->ep, &part, 1, URN_AM_ACCESS_ALL, &op.key), 0);
+	return op;
+}
+
 /* A queue of events takes those of an endpoint with a thread: the thread wakes its reader. */
 static void
 test_queue_of_a_thread(void **state)
 {
 	struct net *n = *state;
 	struct side *a = &n->side[0], *b = &n->side[1];
-	struct urn_am_part part = {&b->memory, b->buf, MEM};
 	struct urn_am_queue *q = urn_am_queue_create(0);
-	struct urn_rma op = {.to = &b->address,
-			     .remote = (uintptr_t)b->buf,
-			     .memory = &a->memory,
-			     .local = a->buf,
-			     .len = 8,
-			     .flags = URN_RMA_EVENT};
+	struct urn_rma op = write_with_event(a, b);
 	struct urn_am_event e[4];
 
 	assert_non_null(q);
-	assert_int_equal(urn_am_region_create(b->ep, &part, 1, URN_AM_ACCESS_ALL, &op.key), 0);
 	assert_int_equal(urn_am_queue_add(q, a->ep), 0);
 	assert_int_equal(urn_am_thread_start(a->ep), 0);
 	for (unsigned int i = 0; i < 50; i++) {
@@ -394,20 +404,13 @@ test_fork_and_queue(void **state)
 {
 	struct net *n = *state;
 	struct side *a = &n->side[0], *b = &n->side[1];
-	struct urn_am_part part = {&b->memory, b->buf, MEM};
 	struct urn_am_queue *q = urn_am_queue_create(0);
-	struct urn_rma op = {.to = &b->address,
-			     .remote = (uintptr_t)b->buf,
-			     .memory = &a->memory,
-			     .local = a->buf,
-			     .len = 8,
-			     .flags = URN_RMA_EVENT};
+	struct urn_rma op = write_with_event(a, b);
 	struct urn_am_event e[4];
 	int status;
 	pid_t child;
 
 	assert_non_null(q);
-	assert_int_equal(urn_am_region_create(b->ep, &part, 1, URN_AM_ACCESS_ALL, &op.key), 0);
 	assert_int_equal(urn_am_queue_add(q, a->ep), 0);
 	assert_int_equal(urn_rma_write(a->ep, &op), 0);
 	child = fork();

@@ -3,7 +3,8 @@
  * The oracle of active messages (AM-1). Handlers look at what came; replies and failures must be
  * true:
  *
- *   a handler     runs once for a request that was sent to its talker, with the bytes that were sent
+ *   a handler     runs once for a request that was sent to its talker, with the bytes that were
+ * sent
  *
  *   a reply       comes once, after the request's handler has replied, with its bytes
  *
@@ -226,7 +227,7 @@ is_slow(const struct as_talker *to)
 }
 
 /*
- * True when the target's library dropped the request. It does so when the requester's node has
+ * True when the target's library dropped the request: the requester's node has
  * acknowledged no answer for 500 ms, and the room for answers is used up: on wires that lose much
  * this happens to honest nodes. Each drop is the reason of one failure.
  */

@@ -145,6 +145,20 @@ fabric_crosses(void *arg)
 	bench_close(&b);
 }
 
+/* Open the bench with small accounts, for frames of len bytes. *cfg: has the priorities, gets the
+ * rest */
+static void
+bench_open_tight(struct fabric_bench *b, struct urn_lossless_config *cfg, uint32_t len)
+{
+	urn_lossless_preset(cfg);
+	cfg->share = 1000;
+	cfg->xoff = 4000;
+	cfg->xon = 2000;
+	cfg->headroom = URN_SWITCH_BURST * len;
+	cfg->no_pfc = true;
+	bench_open_as(b, cfg);
+}
+
 /*
  * A host that knows no flow control sends to one that takes a frame a poll. Credits leave the
  * frames in the sender's ring, so that none is lost, and the switch holds no more than its accounts
@@ -160,13 +174,7 @@ fabric_lossless(void *arg)
 	struct fabric_bench b;
 
 	(void)arg;
-	urn_lossless_preset(&cfg);
-	cfg.share = 1000;
-	cfg.xoff = 4000;
-	cfg.xon = 2000;
-	cfg.headroom = URN_SWITCH_BURST * LEN;
-	cfg.no_pfc = true;
-	bench_open_as(&b, &cfg);
+	bench_open_tight(&b, &cfg, LEN);
 	for (uint64_t now = 1; next < FRAMES && now < 100ull * FRAMES; now++) {
 		for (; sent < FRAMES; sent++) {
 			struct rte_mbuf *m = frame_make(b.host[0], LEN, sent);
@@ -206,13 +214,7 @@ fabric_other_priority(void *arg)
 	uint64_t now = 1;
 
 	(void)arg;
-	urn_lossless_preset(&cfg);
-	cfg.share = 1000;
-	cfg.xoff = 4000;
-	cfg.xon = 2000;
-	cfg.headroom = URN_SWITCH_BURST * LEN;
-	cfg.no_pfc = true;
-	bench_open_as(&b, &cfg);
+	bench_open_tight(&b, &cfg, LEN);
 	urn_switch_pause(b.sw, 1, 1, true, now);
 	for (; now < 4 * FRAMES; now++) {
 		if (now == 3 * FRAMES)
