@@ -45,6 +45,7 @@ exceptions() {
 	cat <<-'END'
 		lib/include . public headers, whose functions the folders of the library define
 		pmd_glue ^ibv_ functions of the system's libibverbs, which the port's PMD uses
+		pmd_glue ^rte_eth_remove_ functions of ethdev, which urnicd calls in its own of the same name
 	END
 }
 
@@ -139,9 +140,10 @@ function code(line,   i, j, rest) {
 	return line ~ /^#[ \t]*(include|if|ifdef|ifndef|elif|undef)/ ? "" : line
 }
 
-# True when a folder may use the name. A public header is below all who are not of the library.
+# True when a folder may use the name. A public header is below all who are not of the library; drop-in libraries
+# are programs of it.
 function usable(from, name,   n, h, i) {
-	if ((name in public) && from !~ /^lib\//)
+	if ((name in public) && (from !~ /^lib\// || from ~ /^lib\/dropin\//))
 		return from == "lib/include" || ((from, "lib/include") in reach)
 	n = split(home[name], h, "|")
 	for (i = 1; i <= n; i++)

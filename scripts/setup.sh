@@ -44,6 +44,7 @@ packages() {
 	run  | libdpdk-dev        | pc libdpdk 22.11         | DPDK: ports, packet buffers, rings
 	run  | libisal-dev        | pc libisal               | ISA-L: the CRC-32 of the ICRC
 	run  | libibverbs-dev     | pc libibverbs            | <infiniband/verbs.h>, and the mlx5 driver's way to the kernel
+	run  | librdmacm-dev      | pc librdmacm             | <rdma/rdma_cma.h>, for the drop-in librdmacm
 	run  | libnuma-dev        | pc numa                  | memory on the port's NUMA node
 	run  | libssl-dev         | pc libcrypto             | SHA-256 of the files that urnic-cp sends
 	test | libcmocka-dev      | pc cmocka                | unit tests
@@ -57,6 +58,10 @@ packages() {
 	test | bind9-dnsutils     | cmd dig                  | ... that know nothing of urnic
 	test | dnsmasq-base       | cmd dnsmasq              | ... a server for dig
 	test | sockperf           | cmd sockperf             | ... and a ping-pong
+	test | ibverbs-utils      | cmd ibv_rc_pingpong      | RDMA programs that know nothing of urnic
+	test | perftest           | cmd ib_write_bw          | ... and measure
+	test | binutils           | cmd objdump              | names of the system's libibverbs
+	test | rdmacm-utils       | cmd rping                | programs of RDMA-CM, on the drop-in library
 	test | procps             | cmd pgrep                | finds programs that a script started
 	test | dpdk-dev           | cmd dpdk-telemetry.py    | asks urnicd as other DPDK programs are asked
 	test | systemd            | cmd systemd-analyze      | checks the service

@@ -28,12 +28,11 @@ slot_of(const struct side *s, uint64_t seq)
 
 /* Retire messages in the order of their numbers, and check what they moved. */
 static void
-retire(struct am_end *e, uint64_t now)
+retire(struct am_end *e)
 {
 	struct side *s = &e->side;
 	struct perf_qp *q = e->seq;
 	bool check = perf_op_is_rma(s->o->op) && s->o->check != PERF_CHECK_NONE;
-	uint64_t before = q->done;
 
 	while (q->done < q->seq && e->slot[slot_of(s, q->done + 1)].ended) {
 		e->slot[slot_of(s, q->done + 1)].ended = false;
@@ -43,11 +42,12 @@ retire(struct am_end *e, uint64_t now)
 		if (++q->dst_done == s->l->dst_slots)
 			q->dst_done = 0;
 	}
-	if (q->done != before)
-		meter_count(s->meter, q->done - before, now);
 }
 
-/* The messages of a slot ended well. */
+/*
+ * The messages of a slot ended well. The meter counts them as they end: a message that ends late
+ * would hold back the count of all behind it, and measuring began and ended at one time.
+ */
 static void
 ended(struct am_slot *slot)
 {
@@ -59,7 +59,8 @@ ended(struct am_slot *slot)
 	meter_latency(s->meter, perf_op_is_pingpong(s->o->op) ? took / 2 : took);
 	for (uint32_t i = 0; i < slot->count; i++)
 		e->slot[(first + i) & mask].ended = true;
-	retire(e, now);
+	retire(e);
+	meter_count(s->meter, slot->count, now);
 }
 
 /* The operations of a chain ended. */

@@ -3,6 +3,7 @@
 
 #include "admin_proto.h"
 #include "folder.h"
+#include "pdump.h"
 
 #include "dataplane/memory/space.h"
 
@@ -59,6 +60,7 @@ nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err
 	if (cores_take(cfg, err) != 0 || urn_rig_start(&rig->base, cfg, &opts, err) != 0 ||
 	    urn_rig_ports(&rig->base, err) != 0 || urn_rig_dataplane(&rig->base, err) != 0)
 		return -1;
+	nicd_pdump_quiesce(urn_captures_quiesce, rig->base.dp);
 	return captures_up(rig, err);
 }
 
@@ -201,6 +203,7 @@ nicd_rig_abandon(struct nicd_rig *rig)
 void
 nicd_rig_close(struct nicd_rig *rig)
 {
+	nicd_pdump_quiesce(NULL, NULL);
 	urn_rig_close(&rig->base, NULL, NULL);
 	memset(rig, 0, sizeof(*rig));
 }

@@ -129,14 +129,13 @@ nothing(void *arg)
 	(void)arg;
 }
 
-/* Wait until every engine has begun another turn: none is still in its present burst. */
-static void
-quiesce(void *arg)
+void
+urn_captures_quiesce(void *dp)
 {
-	struct urn_dp *dp = arg;
+	const struct urn_dp *d = dp;
 
-	for (unsigned int i = 0; i < dp->engines_n; i++)
-		urn_engine_call(dp->engine[i], nothing, NULL);
+	for (unsigned int i = 0; i < d->engines_n; i++)
+		urn_engine_call(d->engine[i], nothing, NULL);
 }
 
 /* Update the status of the running capture. c->lock is held. */
@@ -171,7 +170,7 @@ begin(struct urn_captures *c, int port, const char *file, struct urn_capture_con
 	cfg->path = file;
 	cfg->ports = port < 0 ? c->port : &c->port[port];
 	cfg->n = port < 0 ? c->ports : 1;
-	cfg->quiesce = c->dp != NULL ? quiesce : NULL;
+	cfg->quiesce = c->dp != NULL ? urn_captures_quiesce : NULL;
 	cfg->quiesce_arg = c->dp;
 	c->running = urn_capture_begin(cfg, err);
 	if (c->running == NULL) {

@@ -47,6 +47,11 @@ int urn_captures_add(struct urn_captures *c, const char *name, struct urn_port *
 		     struct urn_err *err);
 /* Packets of the EAL's memory that a capture takes. */
 uint64_t urn_captures_mbufs(void);
+/*
+ * Wait until every engine has begun another turn: none is still in a burst that it was in. dp:
+ * struct urn_dp (urn_capture_config.quiesce). Not in the thread of an engine that polls.
+ */
+void urn_captures_quiesce(void *dp);
 
 /*
  * Start a capture. port: a name, NULL or "": all; file: a name in the folder, of letters,

@@ -230,14 +230,19 @@ urn_flow_own_index(const struct urn_tp *tp, const uint8_t gid[16])
 {
 	static const uint8_t none[16];
 	int v4 = urn_gid_is_v4(gid), found = -1;
+	bool link_local = gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 
 	for (unsigned int i = 0; i < tp->cfg.gids; i++) {
 		const uint8_t *own = tp->cfg.gid[i];
 
 		if (memcmp(own, gid, 16) == 0)
 			return (int)i;
-		/* The last one: a configured address is behind the link-local one. */
-		if (memcmp(own, none, 16) != 0 && urn_gid_is_v4(own) == v4)
+		/*
+		 * A configured address is behind the link-local one. The scope is the node's, so that the
+		 * node answers from the address that was asked.
+		 */
+		if (memcmp(own, none, 16) != 0 && urn_gid_is_v4(own) == v4 &&
+		    (found < 0 || !link_local))
 			found = (int)i;
 	}
 	return found;
@@ -297,6 +302,13 @@ maker_of(const struct urn_flow_msg *m)
 }
 _Static_assert(URN_FLOW_MAKERS == 4096, "twelve bits of a hash");
 
+/* True when an address is that of many nodes: multicast, or beyond it in IPv4. */
+static bool
+is_group(const uint8_t gid[16])
+{
+	return urn_gid_is_v4(gid) ? gid[12] >= 224 : gid[0] == 0xff;
+}
+
 /* The flow that leads to a queue's engine, made if needed. *code: set when NULL is returned */
 static struct urn_flow *
 flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, uint8_t *code)
@@ -314,6 +326,10 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, 
 	}
 	to |= (uint8_t)(own << URN_FLOW_KEY_OWN_SHIFT);
 	f = urn_flow_find(tp, gid, to);
+	if (unlikely(!f && is_group(gid))) { /* frames would go to many nodes */
+		*code = URN_MSG_NO_NODE;
+		return NULL;
+	}
 	if (!f && urn_flow_restore(tp, gid, to, &f) && !f)
 		f = urn_flow_make_for(tp, gid, to, maker_of(m));
 	if (!f) {

@@ -102,9 +102,10 @@ struct urn_flow_user {
 /*
  * Send a message to a node; gid: its address, our own too. The flow is made if there is none.
  *
- * returns: URN_MSG_PENDING: answered() will be called once; else the code of an error, and the message
- * is the caller's again: BUSY: no room for another flow, or no memory; NO_NODE: no address of ours is of
- * its family; BAD_DOORBELL: a message longer than URN_MSG_MAX
+ * returns: URN_MSG_PENDING: answered() will be called once; else the code of an error, and the
+ * message is the caller's again: BUSY: no room for another flow, or no memory; NO_NODE: no address
+ * of ours is of its family, or the address is that of a group; BAD_DOORBELL: a message longer than
+ * URN_MSG_MAX
  */
 uint8_t urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m);
 /*

@@ -442,9 +442,10 @@ probe(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 {
 	struct urn_work *w = qp->tx.fetch;
 
-	if (*budget < 2)
+	/* A paced QP's turns may have one frame each: a probe does not wait for a longer turn. */
+	if (urn_tp_tx_frames(tp) < 2)
 		return false;
-	*budget -= 2;
+	*budget -= RTE_MIN(*budget, 2u);
 	if (w && w->state == URN_WORK_SENT &&
 	    !urn_req_refetch(tp, qp, w, urn_psn_add(w->first_psn, w->accepted),
 			     urn_psn_add(w->first_psn, w->npsn)))

@@ -62,7 +62,7 @@ enum urn_am_kind {
 struct urn_am_hdr {
 	uint8_t kind;	/* enum urn_am_kind */
 	uint8_t code;	/* ERROR, TAG_ERROR, TAG_CANCEL: enum urn_am_code, not DONE; else 0 */
-	uint16_t flags; /* 0; none is known */
+	uint16_t flags; /* WRITE_REPLY: further writes that it answers (wire/am_more.h); else 0 */
 	uint32_t len;  /* bytes of memory, 1 to URN_AM_CHUNK_MAX, ATOMIC: 4 or 8; replies: as in the
 			  message that they answer; TAG_WRITE, TAG_READ, TAG_DONE, TAG_ERROR,
 			  TAG_CANCEL: bytes of the operation, 1 to URN_AM_TOTAL_MAX */

@@ -219,6 +219,10 @@ urn_am_endpoint_destroy(struct urn_am_endpoint *ep)
 {
 	if (ep == NULL || urn_am_is_parents(ep))
 		return;
+	if (urn_am_is_inside(ep)) {
+		urn_fail(EPERM, "an endpoint may not be destroyed inside a handler of its own");
+		return;
+	}
 	if (ep->thread != NULL)
 		(void)urn_am_thread_stop(ep);
 	urn_am_free(ep);

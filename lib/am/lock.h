@@ -26,6 +26,9 @@ uint32_t urn_am_forks(void);
 /* True when the endpoint's thread is that of a parent of this process. */
 bool urn_am_is_parents(const struct urn_am_endpoint *ep);
 
+/* True when the calling thread is inside a function of the program that the endpoint called. */
+bool urn_am_is_inside(const struct urn_am_endpoint *ep);
+
 /* A call on the endpoint begins. returns: 0, and urn_am_leave() follows; else EPERM */
 static inline int
 urn_am_enter(const struct urn_am_endpoint *ep)

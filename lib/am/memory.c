@@ -62,14 +62,25 @@ urn_am_space_declare(struct urn_am_endpoint *ep, const struct urn_am_part *parts
 	return urn_am_register_alone(ep, parts, n, access, URN_AM_REG_SPACE, &key);
 }
 
+/* A call that needs no lock of the endpoint. returns: 0; EPERM with its text: the endpoint is a
+ * parent's */
+static int
+urn_am_own(const struct urn_am_endpoint *ep)
+{
+	return urn_am_is_parents(ep)
+		       ? urn_fail(EPERM, "the endpoint belongs to the parent of this process")
+		       : 0;
+}
+
 int
 urn_am_region_destroy(struct urn_am_endpoint *ep, uint64_t key)
 {
 	struct urn_abi_req req = {
 		.op = URN_CTL_AM_DEREG, .handle = ep->handle, .am_dereg.key = key};
 	struct urn_abi_rep rep;
+	int err = urn_am_own(ep);
 
-	return urn_msg_dev_call(ep->dev, &req, &rep);
+	return err == 0 ? urn_msg_dev_call(ep->dev, &req, &rep) : err;
 }
 
 /* ---- memory */
@@ -97,8 +108,10 @@ urn_am_memory_add(struct urn_am_endpoint *ep, void *addr, size_t len, struct urn
 {
 	struct urn_abi_req req = {.op = URN_CTL_REG_MR};
 	struct urn_abi_rep rep;
-	int err;
+	int err = urn_am_own(ep);
 
+	if (err != 0)
+		return err;
 	if (len == 0)
 		return urn_fail(EINVAL, "memory has at least one byte");
 	err = urn_msg_dev_share(ep->dev, addr, len);
@@ -125,6 +138,7 @@ urn_am_memory_remove(struct urn_am_endpoint *ep, const struct urn_am_memory *mem
 {
 	struct urn_abi_req req = {.op = URN_CTL_DEREG_MR, .handle = memory->lkey};
 	struct urn_abi_rep rep;
+	int err = urn_am_own(ep);
 
-	return urn_msg_dev_call(ep->dev, &req, &rep);
+	return err == 0 ? urn_msg_dev_call(ep->dev, &req, &rep) : err;
 }

@@ -209,7 +209,7 @@ void
 urn_am_lane_send(struct urn_am_outbox *box, struct urn_am_lane *l)
 {
 	l->seq = urn_msg_set_ring(&l->set, &l->m.to, l->m.off, l->m.len);
-	box->under_way[(box->head + box->busy++) % 64] = l->index;
+	box->under_way[(box->head + box->busy++) % URN_AM_LANES_MAX] = l->index;
 }
 
 struct urn_am_lane *
@@ -222,7 +222,7 @@ urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left, uint32_t *misses, u
 	if (box->waiting != URN_AM_NO_PEER)
 		most = URN_AM_LANES_MAX;
 	while (*left > 0 && *misses < most) {
-		struct urn_am_lane *l = &box->lane[box->under_way[box->head % 64]];
+		struct urn_am_lane *l = &box->lane[box->under_way[box->head % URN_AM_LANES_MAX]];
 
 		*code = urn_msg_set_answer(&l->set, l->seq);
 		--*left;
@@ -232,7 +232,7 @@ urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left, uint32_t *misses, u
 			return l;
 		}
 		/* Others may have theirs, and the next look begins with them. */
-		box->under_way[(box->head + box->busy - 1) % 64] = l->index;
+		box->under_way[(box->head + box->busy - 1) % URN_AM_LANES_MAX] = l->index;
 		++*misses;
 	}
 	return NULL;

@@ -23,8 +23,8 @@
 #include "msg/set.h"
 
 enum {
-	URN_AM_LANES_MAX = 32,	       /* lanes of an outbox; a bitmap has 64 bits */
-	URN_AM_OUT_LANES = 32,	       /* lanes for requests */
+	URN_AM_LANES_MAX = 64,	       /* lanes of an outbox: the bits of a bitmap */
+	URN_AM_OUT_LANES = 64,	       /* lanes for requests */
 	URN_AM_BACK_LANES = 12,	       /* lanes for answers */
 	URN_AM_BACK_MOST = 2,	       /* lanes for answers to one node */
 	URN_AM_ALIKE_BYTES = 8192,     /* longest messages for which all lanes are alike */
@@ -115,7 +115,7 @@ struct urn_am_outbox {
 	uint32_t idle_n[2]; /* idle lanes: short ones, long ones */
 	uint32_t most;	    /* lanes of a class that a peer may have */
 	/* Lanes under way, in the order of sending but for those that were looked at in vain. */
-	uint8_t under_way[64];
+	uint8_t under_way[URN_AM_LANES_MAX];
 	uint32_t head, busy;
 
 	struct urn_am_peer *peer; /* owner */

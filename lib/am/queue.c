@@ -330,6 +330,22 @@ urn_am_queue_arm(struct urn_am_queue *q)
 	return waits;
 }
 
+/* Refuse to wait inside a function that an endpoint of the queue called: that endpoint moves on
+ * when the function has returned. returns: 0; EPERM with its text and errno set */
+static int
+urn_am_queue_outside(const struct urn_am_queue *q)
+{
+	const struct urn_am_endpoint *ep;
+
+	for (ep = q->members; ep != NULL; ep = ep->in_queue)
+		if (urn_am_is_inside(ep)) {
+			errno = urn_fail(EPERM, "a handler may not wait for events of its own "
+						"endpoint");
+			return EPERM;
+		}
+	return 0;
+}
+
 uint32_t
 urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n, int timeout_ms)
 {
@@ -343,7 +359,7 @@ urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, uint32_t 
 		uint32_t got = urn_am_queue_poll(q, events, n);
 		int64_t left = timeout_ms < 0 ? -1 : timeout_ms - (int64_t)(urn_clock_ms() - start);
 
-		if (got != 0 || (timeout_ms >= 0 && left <= 0))
+		if (got != 0 || (timeout_ms >= 0 && left <= 0) || urn_am_queue_outside(q) != 0)
 			return got;
 		if (urn_am_queue_arm(q))
 			urn_msg_pause(&pause); /* for a message that can't be taken yet, too */

@@ -59,6 +59,20 @@ urn_am_lock(const struct urn_am_endpoint *ep)
 	return 0;
 }
 
+bool
+urn_am_is_inside(const struct urn_am_endpoint *ep)
+{
+	bool inside;
+
+	if (ep->thread == NULL)
+		return ep->inside != URN_AM_OUTSIDE;
+	if (pthread_mutex_trylock(&ep->thread->lock) != 0)
+		return false; /* another thread has the lock, which is recursive */
+	inside = ep->inside != URN_AM_OUTSIDE;
+	pthread_mutex_unlock(&ep->thread->lock);
+	return inside;
+}
+
 /* Let the thread look. */
 static void
 urn_am_ring(const struct urn_am_thread *t)
@@ -194,6 +208,8 @@ urn_am_thread_start(struct urn_am_endpoint *ep)
 
 	if (ep->thread != NULL)
 		return urn_fail(EALREADY, "the endpoint has a thread");
+	if (urn_am_is_inside(ep))
+		return urn_fail(EPERM, "a thread may not be started inside a handler");
 	if (!ep->attr.wakes)
 		return urn_fail(EINVAL, "the endpoint was made without `wakes`");
 	ep->thread = urn_am_thread_make(ep);
@@ -220,6 +236,8 @@ urn_am_thread_stop(struct urn_am_endpoint *ep)
 		return urn_fail(EPERM, "the endpoint belongs to the parent of this process");
 	if (pthread_equal(t->id, pthread_self()))
 		return urn_fail(EDEADLK, "a thread cannot wait for its own end");
+	if (urn_am_is_inside(ep))
+		return urn_fail(EDEADLK, "a handler cannot wait for a thread that waits for it");
 	atomic_store(&t->stop, true);
 	urn_am_ring(t);
 	pthread_join(t->id, NULL);

@@ -47,6 +47,7 @@ struct urn_sock {
 				 set 0 */
 	struct urn_socks *socks; /* constant while the socket is open */
 	uint32_t used;		 /* 1: the slot is taken; under the lock of the table */
+	uint64_t born;		 /* children that the processes had made before it; constant */
 	uint32_t index;		 /* the slot's */
 	int family;		 /* AF_INET or AF_INET6; constant */
 	uint32_t bound;
@@ -80,7 +81,8 @@ struct urn_sock *urn_socks_take(struct urn_socks *t);
  * urn_socks_free() */
 bool urn_socks_let_go(struct urn_sock *s);
 void urn_socks_free(struct urn_sock *s);
-/* End the sockets that no process has any more. returns: how many */
+/* End the sockets that no process has any more. May wait for children that fork() has just made.
+ * returns: how many */
 unsigned int urn_socks_reap(struct urn_socks *t);
 
 /* ---- one socket; errno values are returned, and not set */
@@ -162,6 +164,11 @@ urn_sock_fd(const struct urn_sock *s)
 /* Make the descriptor tell the truth to pollers that the library does not see. returns: 0; EIO: the
  * dataplane is gone */
 int urn_sock_show(struct urn_sock *s);
+/*
+ * The socket's descriptor was told readable once: the next datagram makes another event on it, also
+ * while others wait. Takes no lock; the socket may be ending in another thread.
+ */
+void urn_sock_edge(struct urn_sock *s);
 
 /* ---- poll */
 

@@ -120,6 +120,17 @@ urn_sock_show(struct urn_sock *s)
 	return err;
 }
 
+void
+urn_sock_edge(struct urn_sock *s)
+{
+	/* An area outlives its sets: the word may at worst be that of a set made since, which wakes
+	 * once. */
+	struct urn_abi_msg_set *regs = __atomic_load_n(&s->outlet[0].set.regs, __ATOMIC_RELAXED);
+
+	if (regs != NULL)
+		atomic_store_explicit(&regs->conf.arm, 1, memory_order_seq_cst);
+}
+
 uint64_t
 urn_sock_end_of(int64_t ns)
 {

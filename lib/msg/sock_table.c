@@ -9,13 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { CHILD_MS = 2000 }; /* milliseconds that a child of fork() may take until it runs */
 
 /* In memory that children of fork() share. */
 struct urn_socks_shared {
 	pthread_mutex_t lock; /* lock protects `used` of all slots, and the decision about who ends
 				 a socket */
 	_Atomic uint32_t forking; /* children that have not taken their locks yet */
+	uint64_t forks;		  /* children so far; under lock */
 	struct urn_sock sock[URN_SOCKS_MAX];
 };
 
@@ -25,6 +29,7 @@ struct urn_socks {
 	int lock_fd; /* file of URN_SOCKS_MAX bytes: a lock on a byte for each process that has the
 			socket */
 	uint8_t held[URN_SOCKS_MAX]; /* 1: this process has the socket; under urn_socks_lock */
+	_Atomic uint64_t awaited; /* shared->forks at the last wait for children */
 	struct urn_socks *next;
 };
 
@@ -49,13 +54,15 @@ urn_socks_mark(struct urn_socks *t, uint32_t index, bool have)
 	t->held[index] = have;
 }
 
-/* True when another process has the socket. */
+/* True when another process has the socket. The lock of the table is held. */
 static bool
 urn_socks_others(struct urn_socks *t, uint32_t index)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
 
-	if (atomic_load(&t->shared->forking) != 0)
+	/* A child without its locks has the sockets that were there before it, and no later ones. */
+	if (atomic_load(&t->shared->forking) != 0 &&
+	    t->shared->sock[index].born < t->shared->forks)
 		return true;
 	return fcntl(t->lock_fd, F_GETLK, &l) != 0 || l.l_type != F_UNLCK;
 }
@@ -71,6 +78,7 @@ urn_socks_fork_hold(void)
 	for (t = urn_socks_list; t != NULL; t = t->next) {
 		(void)urn_msg_mutex_take(&t->shared->lock);
 		atomic_fetch_add(&t->shared->forking, 1);
+		t->shared->forks++;
 		pthread_mutex_unlock(&t->shared->lock);
 	}
 }
@@ -207,6 +215,7 @@ urn_socks_take(struct urn_socks *t)
 		s->socks = t;
 		s->index = i - 1;
 		s->used = 1;
+		s->born = t->shared->forks;
 		urn_socks_mark(t, s->index, true);
 	}
 	pthread_mutex_unlock(&t->shared->lock);
@@ -264,6 +273,23 @@ urn_socks_orphan(struct urn_socks *t, uint32_t *i)
 	return found;
 }
 
+/* Wait until each child has its locks, or is late: on a busy machine it has not run at all yet. */
+static void
+urn_socks_await_children(struct urn_socks *t)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	uint64_t forks;
+	int i;
+
+	(void)urn_msg_mutex_take(&t->shared->lock);
+	forks = t->shared->forks;
+	pthread_mutex_unlock(&t->shared->lock);
+	if (atomic_exchange(&t->awaited, forks) == forks)
+		return; /* a child that was killed before it ran never takes its locks */
+	for (i = 0; i < CHILD_MS && atomic_load(&t->shared->forking) != 0; i++)
+		nanosleep(&ms, NULL);
+}
+
 unsigned int
 urn_socks_reap(struct urn_socks *t)
 {
@@ -271,6 +297,7 @@ urn_socks_reap(struct urn_socks *t)
 	unsigned int n = 0;
 	uint32_t i = 0;
 
+	urn_socks_await_children(t);
 	while ((s = urn_socks_orphan(t, &i)) != NULL) {
 		/* The channel's descriptor was another process's. */
 		for (uint32_t k = 0; k < URN_PORT_OUTLETS; k++)

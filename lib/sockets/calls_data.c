@@ -124,8 +124,15 @@ static bool
 urn_call_recv(int fd, struct msghdr *msg, int flags, ssize_t *n)
 {
 	struct urn_twin *t = urn_twin_get(fd);
+	int err = t != NULL && !atomic_load(&t->kernel) ? urn_twin_unsettled(t) : 0;
 	bool urnic;
 
+	if (err != 0) { /* nothing can come */
+		urn_twin_put(t);
+		errno = err;
+		*n = -1;
+		return true;
+	}
 	if (!(flags & MSG_DONTWAIT))
 		urn_twin_early(t);
 	urnic = t != NULL && atomic_load(&t->sock) != NULL && !(flags & (MSG_ERRQUEUE | MSG_OOB));

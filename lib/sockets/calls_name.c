@@ -28,9 +28,11 @@ socket(int domain, int type, int protocol)
 static int
 urn_bind_urnic(struct urn_twin *t, const struct urn_addr *a)
 {
-	struct urn_sock *s = urn_twin_sock(t);
+	struct urn_sock *s;
 
-	return s != NULL ? urn_sock_bind(s, a) : errno;
+	urn_twin_claim(a->port);
+	s = urn_twin_sock(t);
+	return s != NULL ? urn_twin_bind(s, a) : errno;
 }
 
 /* Give the urnic socket the port that the kernel picked; another one will do when that is taken. */
@@ -95,8 +97,9 @@ urn_bind_any(struct urn_twin *t, int fd, const struct sockaddr *addr, socklen_t 
 
 	/* A server has an IPv6 socket beside the IPv4 socket that has the port, or several sockets
 	 * at the port by SO_REUSEPORT: on urnic the first one has all datagrams. */
-	if (err == EADDRINUSE && t->family == AF_INET &&
-	    !urn_bind_option(fd, SOL_SOCKET, SO_REUSEPORT)) {
+	if ((err == EADDRINUSE && t->family == AF_INET &&
+	     !urn_bind_option(fd, SOL_SOCKET, SO_REUSEPORT)) ||
+	    urn_twin_is_full(err)) {
 		if (made)
 			urn_twin_unmake(t);
 		errno = err;
@@ -205,16 +208,23 @@ connect(int fd, const struct sockaddr *addr, socklen_t len)
 URN_CALL int
 getsockname(int fd, struct sockaddr *restrict addr, socklen_t *restrict len)
 {
-	struct urn_twin *t = urn_twin_get(fd);
+	struct urn_twin *t = urn_twin_peek(fd);
+	bool pending = t != NULL && atomic_load(&t->pending);
 	struct urn_sock *s = t != NULL ? atomic_load(&t->sock) : NULL;
 	struct urn_addr a = {0};
+	bool peer = t != NULL && (pending ? t->heir_connected : urn_twin_to_urnic(t));
 	int err = 0;
 
-	if (s != NULL)
+	/* The address that a connected socket sends from is known by the adapter only. */
+	if (pending && peer && urn_addr_is_any(t->local.gid) && urn_twin_settle(t) == 0)
+		s = atomic_load(&t->sock);
+	if (s == NULL && pending && t->heir_bound)
+		a = t->local;
+	else if (s != NULL)
 		urn_sock_name(s, &a);
 	/* A socket that the kernel knows too has the kernel's name, unless its peer is a urnic
 	 * node. */
-	if (s == NULL || a.port == 0 || (atomic_load(&t->kernel) && !urn_twin_to_urnic(t)))
+	if (a.port == 0 || (atomic_load(&t->kernel) && !peer))
 		err = urn_real()->getsockname(fd, addr, len);
 	else
 		urn_addr_put(&a, t->family, addr, len);
@@ -225,11 +235,13 @@ getsockname(int fd, struct sockaddr *restrict addr, socklen_t *restrict len)
 URN_CALL int
 getpeername(int fd, struct sockaddr *restrict addr, socklen_t *restrict len)
 {
-	struct urn_twin *t = urn_twin_get(fd);
+	struct urn_twin *t = urn_twin_peek(fd);
 	struct urn_sock *s = t != NULL && urn_twin_to_urnic(t) ? atomic_load(&t->sock) : NULL;
 	int err = 0;
 
-	if (s == NULL)
+	if (t != NULL && atomic_load(&t->pending) && t->heir_connected)
+		urn_addr_put(&t->peer, t->family, addr, len);
+	else if (s == NULL)
 		err = urn_real()->getpeername(fd, addr, len);
 	else
 		urn_addr_put(&s->peer, t->family, addr, len);
@@ -240,7 +252,7 @@ getpeername(int fd, struct sockaddr *restrict addr, socklen_t *restrict len)
 URN_CALL int
 getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restrict len)
 {
-	struct urn_twin *t = urn_twin_get(fd);
+	struct urn_twin *t = urn_twin_peek(fd);
 	struct urn_sock *s = t != NULL ? atomic_load(&t->sock) : NULL;
 	int err = urn_real()->getsockopt(fd, level, option, value, len), v;
 
@@ -284,7 +296,7 @@ urn_option_note(struct urn_twin *t, int level, int option, const void *value, so
 URN_CALL int
 setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 {
-	struct urn_twin *t = urn_twin_get(fd);
+	struct urn_twin *t = urn_twin_peek(fd);
 	int err = urn_real()->setsockopt(fd, level, option, value, len);
 
 	if (t != NULL && err == 0 && value != NULL)

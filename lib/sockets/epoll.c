@@ -3,6 +3,9 @@
  * Epolls that twins are in. The urnic socket's descriptor stands in the epoll beside the program's,
  * with the same data. The program has one entry, so events of both become one, and both rest after
  * an event of EPOLLONESHOT.
+ *
+ * Copies of a descriptor can be in one epoll, each with data of its own. The urnic socket's
+ * descriptor stands for the first of them, and for each further one a copy of it.
  */
 #include "sockets/twin.h"
 
@@ -16,6 +19,7 @@ enum { URN_EPOLL_EVENTS = 512 };
 /* The lock of twins protects all of these. */
 static struct urn_twin_epoll *urn_epoll_list; /* entries of all twins */
 static uint32_t urn_epoll_oneshots;	      /* those of the list with EPOLLONESHOT */
+static uint32_t urn_epoll_edges;	      /* those of the list with EPOLLET */
 /* One bit for each descriptor that is or was an epoll with twins in it; set under the lock. */
 static _Atomic uint64_t urn_epoll_bits[URN_TWIN_FDS / 64];
 
@@ -31,12 +35,24 @@ urn_epoll_is(int epfd)
 
 /* ---- entries; the lock is held */
 
+/* Let go of the entry's own descriptor. Others have the same file, so the epoll would keep it. */
+static void
+urn_epoll_end_own(struct urn_twin_epoll *e)
+{
+	if (e->own < 0)
+		return;
+	(void)urn_real()->epoll_ctl(e->epfd, EPOLL_CTL_DEL, e->own, NULL);
+	urn_real_end(e->own);
+	e->own = -1;
+}
+
 /* Take an entry out of both lists, and free it. */
 static void
 urn_epoll_forget(struct urn_twin_epoll *e)
 {
 	struct urn_twin_epoll **at = &e->twin->epolls;
 
+	urn_epoll_end_own(e);
 	while (*at != e)
 		at = &(*at)->next;
 	*at = e->next;
@@ -44,6 +60,7 @@ urn_epoll_forget(struct urn_twin_epoll *e)
 	if (e->all_next != NULL)
 		e->all_next->all_at = e->all_at;
 	urn_epoll_oneshots -= (e->event.events & EPOLLONESHOT) != 0;
+	urn_epoll_edges -= (e->event.events & EPOLLET) != 0;
 	free(e);
 }
 
@@ -58,6 +75,7 @@ urn_epoll_new(struct urn_twin *t, int epfd, int fd)
 	e->twin = t;
 	e->epfd = epfd;
 	e->fd = fd;
+	e->own = -1;
 	e->next = t->epolls;
 	t->epolls = e;
 	e->all_next = urn_epoll_list;
@@ -74,8 +92,17 @@ static void
 urn_epoll_set_event(struct urn_twin_epoll *e, const struct epoll_event *event)
 {
 	urn_epoll_oneshots -= (e->event.events & EPOLLONESHOT) != 0;
+	urn_epoll_edges -= (e->event.events & EPOLLET) != 0;
 	e->event = *event;
 	urn_epoll_oneshots += (e->event.events & EPOLLONESHOT) != 0;
+	urn_epoll_edges += (e->event.events & EPOLLET) != 0;
+}
+
+/* The descriptor of the urnic socket that stands for an entry. */
+static int
+urn_epoll_fd(const struct urn_twin_epoll *e, const struct urn_sock *s)
+{
+	return e->own >= 0 ? e->own : urn_sock_fd(s);
 }
 
 /* The urnic side of an entry. */
@@ -85,7 +112,33 @@ urn_epoll_mirror(const struct urn_twin_epoll *e, struct urn_sock *s, int op)
 	struct epoll_event event = e->event;
 
 	event.events &= EPOLLIN | EPOLLRDNORM | EPOLLET | EPOLLONESHOT;
-	return urn_real()->epoll_ctl(e->epfd, op, urn_sock_fd(s), &event);
+	return urn_real()->epoll_ctl(e->epfd, op, urn_epoll_fd(e, s), &event);
+}
+
+/* True when another entry has the twin in the same epoll. */
+static bool
+urn_epoll_shared(const struct urn_twin_epoll *e)
+{
+	const struct urn_twin_epoll *other = e->twin->epolls;
+
+	while (other != NULL && (other == e || other->epfd != e->epfd))
+		other = other->next;
+	return other != NULL;
+}
+
+/* Put the urnic side of an entry in its epoll. */
+static void
+urn_epoll_mirror_add(struct urn_twin_epoll *e, struct urn_sock *s)
+{
+	if (urn_epoll_mirror(e, s, EPOLL_CTL_ADD) == 0 || errno != EEXIST)
+		return;
+	if (e->own < 0 && urn_epoll_shared(e)) {
+		e->own = urn_real_copy(urn_sock_fd(s));
+		if (e->own >= 0 && urn_epoll_mirror(e, s, EPOLL_CTL_ADD) == 0)
+			return;
+		urn_epoll_end_own(e);
+	}
+	(void)urn_epoll_mirror(e, s, EPOLL_CTL_MOD);
 }
 
 /* Keep the program's entry in mind, and do the same for the urnic socket. */
@@ -111,8 +164,10 @@ urn_epoll_note(struct urn_twin *t, int epfd, int op, int fd, const struct epoll_
 	if (e == NULL)
 		return;
 	urn_epoll_set_event(e, event);
-	if (s != NULL && urn_epoll_mirror(e, s, op) != 0 && errno == EEXIST)
-		(void)urn_epoll_mirror(e, s, EPOLL_CTL_MOD);
+	if (s != NULL && op == EPOLL_CTL_ADD)
+		urn_epoll_mirror_add(e, s);
+	else if (s != NULL)
+		(void)urn_epoll_mirror(e, s, op);
 }
 
 /* ---- calls */
@@ -141,8 +196,10 @@ urn_epoll_put_in(struct urn_twin *t, struct urn_sock *s)
 	bool some;
 
 	urn_twin_hold();
-	for (e = t->epolls; e != NULL; e = e->next)
-		(void)urn_epoll_mirror(e, s, EPOLL_CTL_ADD);
+	for (e = t->epolls; e != NULL; e = e->next) {
+		urn_epoll_end_own(e); /* that of the socket before */
+		urn_epoll_mirror_add(e, s);
+	}
 	some = t->epolls != NULL;
 	urn_twin_release();
 	if (some)
@@ -227,7 +284,25 @@ urn_epoll_rest(int epfd, uint64_t data)
 			continue;
 		(void)urn_real()->epoll_ctl(epfd, EPOLL_CTL_MOD, e->fd, &none);
 		if (s != NULL)
-			(void)urn_real()->epoll_ctl(epfd, EPOLL_CTL_MOD, urn_sock_fd(s), &none);
+			(void)urn_real()->epoll_ctl(epfd, EPOLL_CTL_MOD, urn_epoll_fd(e, s), &none);
+	}
+}
+
+/*
+ * An event of entries with EPOLLET was told: the next datagram makes another one, also if the
+ * program leaves some in the queue. The lock is held.
+ */
+static void
+urn_epoll_edge(int epfd, uint64_t data)
+{
+	const struct urn_twin_epoll *e;
+
+	for (e = urn_epoll_list; e != NULL; e = e->all_next) {
+		struct urn_sock *s = atomic_load(&e->twin->sock);
+
+		if (s != NULL && e->epfd == epfd && e->event.data.u64 == data &&
+		    (e->event.events & EPOLLET))
+			urn_sock_edge(s);
 	}
 }
 
@@ -243,6 +318,8 @@ urn_epoll_told(int epfd, struct epoll_event *events, int n)
 		n = urn_epoll_merge(epfd, events, n);
 	for (i = 0; i < n && urn_epoll_oneshots != 0; i++)
 		urn_epoll_rest(epfd, events[i].data.u64);
+	for (i = 0; i < n && urn_epoll_edges != 0; i++)
+		urn_epoll_edge(epfd, events[i].data.u64);
 	urn_twin_release();
 	return n;
 }

@@ -175,11 +175,16 @@ urn_twin_send(struct urn_twin *t, int fd, const struct msghdr *msg, int flags)
 	struct urn_addr to;
 	struct urn_sock *s;
 	bool named = msg->msg_name != NULL && msg->msg_namelen > 0;
+	int err = urn_twin_unsettled(t);
 
 	if (named ? !urn_twin_target(t, &to, msg->msg_name, msg->msg_namelen)
-		  : !urn_twin_to_urnic(t))
+		  : !urn_twin_to_urnic(t) && !(err != 0 && t->heir_connected))
 		return urn_twin_send_kernel(t, fd, msg, flags);
+	if (err != 0)
+		return urn_twin_ret(err); /* its port is still to come from before exec() */
 	s = urn_twin_sock(t);
+	if (s == NULL && urn_twin_is_full(errno))
+		return urn_twin_ret(ENOBUFS); /* the kernel would lose the datagram without a word */
 	if (s == NULL)
 		return urn_twin_send_kernel(t, fd, msg, flags);
 	return urn_twin_send_node(t, s, msg, flags, named ? &to : NULL);

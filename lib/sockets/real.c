@@ -91,6 +91,20 @@ urn_hide(int fd)
 	return fd;
 }
 
+int
+urn_real_copy(int fd)
+{
+	return urn_hide(urn_real()->dup(fd));
+}
+
+void
+urn_real_end(int fd)
+{
+	if (urn_real_hidden(fd))
+		atomic_fetch_and(&urn_hidden[fd / 64], ~(1ull << (fd % 64)));
+	(void)urn_real()->close(fd);
+}
+
 /* Hide the descriptors that came along with a message. */
 static void
 urn_hide_all(struct msghdr *msg)

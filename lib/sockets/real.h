@@ -12,6 +12,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -58,7 +59,13 @@
 	X(int, dup2, (int, int)) \
 	X(int, dup3, (int, int, int)) \
 	X(int, close_range, (unsigned int, unsigned int, int)) \
-	X(long, syscall, (long, ...))
+	X(long, syscall, (long, ...)) \
+	X(int, execve, (const char *, char *const[], char *const[])) \
+	X(int, execvpe, (const char *, char *const[], char *const[])) \
+	X(int, fexecve, (int, char *const[], char *const[])) \
+	X(int, execveat, (int, const char *, char *const[], char *const[], int)) \
+	X(int, posix_spawn, (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[])) \
+	X(int, posix_spawnp, (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]))
 /* clang-format on */
 
 struct urn_real {
@@ -72,6 +79,9 @@ const struct urn_real *urn_real(void);
 
 /* True when the descriptor is the library's own. */
 bool urn_real_hidden(int fd);
+/* Make a hidden descriptor for the file of another one; urn_real_end() closes it. -1 with errno */
+int urn_real_copy(int fd);
+void urn_real_end(int fd);
 /* The lowest hidden descriptor at or above fd; -1: none */
 int urn_real_next_hidden(int fd);
 /* True in a child of vfork(), which runs in its parent's memory: it must change nothing there. */

@@ -13,6 +13,11 @@ static pthread_mutex_t urn_twin_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_twin *_Atomic urn_twin_table[URN_TWIN_FDS];
 /* urn_twin_make_lock protects the making of urnic sockets. */
 static pthread_mutex_t urn_twin_make_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Descriptors that have or had a twin lie below; changed under the lock. */
+static _Atomic int urn_twin_end;
+/* Twins in no use, under the lock. Memory of twins is never given back: exec() reads it without the
+ * lock. */
+static struct urn_twin *urn_twin_free;
 static pthread_once_t urn_twin_once = PTHREAD_ONCE_INIT;
 
 /* ---- fork() */
@@ -69,8 +74,14 @@ urn_twin_has(const struct urn_twin *t, int fd)
 	return fd >= 0 && fd < URN_TWIN_FDS && atomic_load(&urn_twin_table[fd]) == t;
 }
 
+const struct urn_twin *
+urn_twin_glance(int fd)
+{
+	return fd >= 0 && fd < URN_TWIN_FDS ? atomic_load(&urn_twin_table[fd]) : NULL;
+}
+
 struct urn_twin *
-urn_twin_get(int fd)
+urn_twin_peek(int fd)
 {
 	struct urn_twin *t;
 
@@ -81,6 +92,16 @@ urn_twin_get(int fd)
 	if (t != NULL)
 		t->refs++;
 	pthread_mutex_unlock(&urn_twin_lock);
+	return t;
+}
+
+struct urn_twin *
+urn_twin_get(int fd)
+{
+	struct urn_twin *t = urn_twin_peek(fd);
+
+	if (t != NULL && atomic_load_explicit(&t->pending, memory_order_relaxed))
+		(void)urn_twin_settle(t);
 	return t;
 }
 
@@ -101,32 +122,93 @@ urn_twin_put(struct urn_twin *t)
 	if (s != NULL)
 		urn_sock_drop(s);
 	urn_epoll_let_go(t);
-	free(t);
+	pthread_mutex_lock(&urn_twin_lock);
+	t->free_next = urn_twin_free;
+	urn_twin_free = t;
+	pthread_mutex_unlock(&urn_twin_lock);
+}
+
+int
+urn_twin_top(void)
+{
+	return atomic_load(&urn_twin_end);
+}
+
+/* A descriptor has a twin from now on. */
+static void
+urn_twin_set(int fd, struct urn_twin *t)
+{
+	pthread_mutex_lock(&urn_twin_lock);
+	atomic_store(&urn_twin_table[fd], t);
+	if (fd >= atomic_load(&urn_twin_end))
+		atomic_store(&urn_twin_end, fd + 1);
+	pthread_mutex_unlock(&urn_twin_lock);
+}
+
+uint64_t
+urn_twin_cookie(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return urn_real()->getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) == 0 &&
+			       len == (socklen_t)sizeof(cookie)
+		       ? cookie
+		       : 0;
+}
+
+/* Make a twin for a descriptor, which has none yet. returns: NULL: no memory */
+static struct urn_twin *
+urn_twin_new(int fd, int family, bool nonblock)
+{
+	struct urn_twin *t;
+
+	(void)pthread_once(&urn_twin_once, urn_twin_forks);
+	pthread_mutex_lock(&urn_twin_lock);
+	t = urn_twin_free;
+	if (t != NULL)
+		urn_twin_free = t->free_next;
+	pthread_mutex_unlock(&urn_twin_lock);
+	if (t != NULL)
+		memset(t, 0, sizeof(*t));
+	else
+		t = calloc(1, sizeof(*t));
+	if (t == NULL)
+		return NULL;
+	t->refs = 1;
+	t->family = family;
+	t->cookie = urn_twin_cookie(fd);
+	atomic_store(&t->nonblock, nonblock);
+	return t;
 }
 
 void
 urn_twin_add(int fd, int family, bool nonblock)
 {
-	struct urn_twin *t;
+	struct urn_twin *t =
+		fd >= 0 && fd < URN_TWIN_FDS ? urn_twin_new(fd, family, nonblock) : NULL;
 
-	if (fd < 0 || fd >= URN_TWIN_FDS)
-		return;
-	t = calloc(1, sizeof(*t));
 	if (t == NULL)
 		return;
-	(void)pthread_once(&urn_twin_once, urn_twin_forks);
-	t->refs = 1;
-	t->family = family;
-	atomic_store(&t->nonblock, nonblock);
-	pthread_mutex_lock(&urn_twin_lock);
-	atomic_store(&urn_twin_table[fd], t);
-	pthread_mutex_unlock(&urn_twin_lock);
+	urn_twin_set(fd, t);
+}
+
+void
+urn_twin_add_heir(int fd, int family, void (*tell)(struct urn_twin *t, int fd, const void *arg),
+		  const void *arg)
+{
+	struct urn_twin *t = fd >= 0 && fd < URN_TWIN_FDS ? urn_twin_new(fd, family, false) : NULL;
+
+	if (t == NULL)
+		return;
+	tell(t, fd, arg);
+	urn_twin_set(fd, t);
 }
 
 void
 urn_twin_set_nonblock(int fd, bool on)
 {
-	struct urn_twin *t = urn_twin_get(fd);
+	struct urn_twin *t = urn_twin_peek(fd);
 
 	if (t != NULL)
 		atomic_store(&t->nonblock, on);
@@ -136,13 +218,11 @@ urn_twin_set_nonblock(int fd, bool on)
 void
 urn_twin_dup(int from, int to)
 {
-	struct urn_twin *t = to >= 0 && to < URN_TWIN_FDS ? urn_twin_get(from) : NULL;
+	struct urn_twin *t = to >= 0 && to < URN_TWIN_FDS ? urn_twin_peek(from) : NULL;
 
 	if (t == NULL)
 		return;
-	pthread_mutex_lock(&urn_twin_lock);
-	atomic_store(&urn_twin_table[to], t); /* with the reference of urn_twin_get() */
-	pthread_mutex_unlock(&urn_twin_lock);
+	urn_twin_set(to, t); /* with the reference of urn_twin_peek() */
 }
 
 void
@@ -167,7 +247,7 @@ urn_twin_flush(void)
 	int fd;
 
 	for (fd = 0; fd < URN_TWIN_FDS && !urn_real_stranger(); fd++) {
-		struct urn_twin *t = urn_twin_get(fd);
+		struct urn_twin *t = urn_twin_peek(fd);
 		struct urn_sock *s = t != NULL ? atomic_load(&t->sock) : NULL;
 
 		if (s != NULL)
@@ -186,6 +266,10 @@ urn_twin_sock(struct urn_twin *t)
 
 	if (s != NULL)
 		return s;
+	if (atomic_load(&t->pending)) {
+		errno = urn_twin_settle(t);
+		return errno == 0 ? atomic_load(&t->sock) : NULL;
+	}
 	pthread_mutex_lock(&urn_twin_make_lock);
 	s = atomic_load(&t->sock);
 	err = s != NULL ? 0 : urn_sock_make(&s, t->family);
@@ -199,11 +283,28 @@ urn_twin_sock(struct urn_twin *t)
 	return err == 0 ? s : NULL;
 }
 
+bool
+urn_twin_install(struct urn_twin *t, struct urn_sock *s)
+{
+	bool first;
+
+	pthread_mutex_lock(&urn_twin_make_lock);
+	first = atomic_load(&t->sock) == NULL && atomic_load(&t->pending);
+	if (first) {
+		s->sndtimeo_ns = atomic_load(&t->sndtimeo_ns);
+		urn_epoll_put_in(t, s);
+		atomic_store(&t->sock, s);
+		atomic_store(&t->pending, false);
+	}
+	pthread_mutex_unlock(&urn_twin_make_lock);
+	return first;
+}
+
 void
 urn_twin_early(struct urn_twin *t)
 {
 	if (t != NULL && atomic_load(&t->sock) == NULL && !atomic_load(&t->kernel) &&
-	    urn_net_some())
+	    !atomic_load(&t->pending) && urn_net_some())
 		(void)urn_twin_sock(t);
 }
 
@@ -214,7 +315,7 @@ urn_twin_yield(uint16_t port)
 	int fd;
 
 	for (fd = 0; fd < URN_TWIN_FDS; fd++) {
-		struct urn_twin *t = urn_twin_get(fd);
+		struct urn_twin *t = urn_twin_peek(fd);
 		struct urn_sock *s =
 			t != NULL && atomic_load(&t->v6only) ? atomic_load(&t->sock) : NULL;
 

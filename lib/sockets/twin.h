@@ -3,14 +3,16 @@
  * A UDP socket of the program and its twin: the program's descriptor is the kernel's socket as it
  * always was, and beside it there may be a socket of urnic's (lib/msg/sock.h). Datagrams to
  * addresses of urnic nodes go by the twin, all others by the kernel; the program receives from
- * both. So every call that the library does not see, and a program that exec() puts in this one's
- * place, still have a socket of the kernel's.
+ * both. So every call that the library does not see still has a socket of the kernel's. A program
+ * that exec() puts in this one's place gets a twin with the same name (heir.h).
  */
 #ifndef URN_SOCKETS_TWIN_H
 #define URN_SOCKETS_TWIN_H
 
 #include "msg/sock.h"
 #include "sockets/real.h"
+
+#include <errno.h>
 
 /* Descriptors that can have a twin. */
 enum { URN_TWIN_FDS = 65536 };
@@ -24,12 +26,15 @@ struct urn_twin_epoll {
 	struct urn_twin_epoll *all_next, **all_at; /* in the list of all */
 	struct urn_twin *twin;
 	int epfd, fd;		  /* the program's numbers */
+	int own; /* a descriptor of this entry's for the urnic socket, if another entry has the
+		    socket in the same epoll; -1: none; owner */
 	struct epoll_event event; /* the program's */
 };
 
 struct urn_twin {
 	uint32_t refs; /* descriptors of this process, and calls under way; under the lock */
 	int family;    /* constant */
+	uint64_t cookie;	       /* the kernel's socket (SO_COOKIE); 0: unknown; constant */
 	struct urn_sock *_Atomic sock; /* NULL: the kernel's socket is all there is */
 	_Atomic bool kernel;	       /* the kernel's socket may get datagrams */
 	_Atomic bool
@@ -41,21 +46,42 @@ struct urn_twin {
 	_Atomic uint32_t shut;	       /* URN_TWIN_SHUT_RD, ..._WR */
 	_Atomic uint64_t sndtimeo_ns;  /* SO_SNDTIMEO; 0: none */
 	struct urn_twin_epoll *epolls; /* under the lock */
+	struct urn_twin *free_next;    /* the next of those in no use; under the lock */
+	/* Name and peer that the program before exec() left; the urnic socket is made at the first
+	 * call that needs it. */
+	_Atomic bool pending;		 /* it has not been made; the four below are valid */
+	bool heir_bound, heir_connected; /* constant with pending */
+	struct urn_addr local, peer;	 /* valid with heir_bound, heir_connected; constant so */
+	_Atomic int heir_err;		 /* errno value of the last try; 0: there was none */
+	_Atomic uint64_t heir_next;	 /* ms of urn_clock_ms(), when to try again; 0: at once */
 };
 
 /* Get the twin of a descriptor, with a reference that urn_twin_put() gives back. NULL: it has none
  */
 struct urn_twin *urn_twin_get(int fd);
+/* The same for a call that needs no urnic socket: one from before exec() stays to be made. */
+struct urn_twin *urn_twin_peek(int fd);
 void urn_twin_put(struct urn_twin *t);
+/* The twin of a descriptor, without a reference and a lock: its memory stays a twin's, but may soon
+ * be another one's. Look again by urn_twin_has() after reading. */
+const struct urn_twin *urn_twin_glance(int fd);
+/* All descriptors with twins lie below. */
+int urn_twin_top(void);
 /* True when the descriptor is the twin's still: another thread may have closed it. */
 bool urn_twin_has(const struct urn_twin *t, int fd);
 /* Take and give back the lock of twins. */
 void urn_twin_hold(void);
 void urn_twin_release(void);
+/* The kernel's name of a socket, which no other has; 0: none. */
+uint64_t urn_twin_cookie(int fd);
 /* The program has a new UDP socket. */
 void urn_twin_add(int fd, int family, bool nonblock);
 /* The program has set O_NONBLOCK of a descriptor. */
 void urn_twin_set_nonblock(int fd, bool on);
+/* A descriptor that came over exec() is a UDP socket; tell: writes the rest of the twin before
+ * others see it. */
+void urn_twin_add_heir(int fd, int family,
+		       void (*tell)(struct urn_twin *t, int fd, const void *arg), const void *arg);
 /* Descriptor `to` is now another one for the socket of `from`, if that has a twin; *to* was none
  * before. */
 void urn_twin_dup(int from, int to);
@@ -64,6 +90,23 @@ void urn_twin_close(int fd);
 
 /* The urnic socket of a twin, made now if need be. NULL with errno: there is no dataplane, ... */
 struct urn_sock *urn_twin_sock(struct urn_twin *t);
+/*
+ * Make the urnic socket that a twin had before exec(), with its port and peer (settle.c). The first
+ * call tries for up to a second, while the port is the old program's still; later ones try
+ * once, ten times a second at most. returns: 0: it is there; or an errno value
+ */
+int urn_twin_settle(struct urn_twin *t);
+/* The urnic socket of a twin from before exec() is made. returns: false: another thread's is */
+bool urn_twin_install(struct urn_twin *t, struct urn_sock *s);
+/* A socket is to get a port: sockets from before exec() that have it take it first. */
+void urn_twin_claim(uint16_t port);
+/* This program has taken the place of one with sockets: ports of these become free within the next
+ * second. */
+void urn_twin_replaced(void);
+/* Bind like urn_sock_bind(); a port that may be about to become free is waited for. */
+int urn_twin_bind(struct urn_sock *s, const struct urn_addr *a);
+/* The answer of a call on a twin that urn_twin_settle() could not settle; 0: the call goes on. */
+int urn_twin_unsettled(const struct urn_twin *t);
 /*
  * The dataplane is gone, or the process that connected to it: make the urnic socket anew, with its
  * name and peer. returns: true: there is a new one
@@ -82,6 +125,12 @@ void urn_twin_early(struct urn_twin *t);
  */
 bool urn_twin_yield(uint16_t port);
 
+/* True when an urnic socket was not made for want of room, though a dataplane is there. err: errno */
+static inline bool
+urn_twin_is_full(int err)
+{
+	return err == ENOMEM || err == ENFILE || err == EMFILE || err == EDQUOT || err == ENOBUFS;
+}
 /* True when the socket's peer is a urnic node. A process related by fork() may have connected it.
  */
 static inline bool

@@ -10,12 +10,12 @@ import signal
 import socket
 import subprocess
 import time
+from collections import namedtuple
 
 from attached import more_descriptors, said
 from runner import Failed, Missing, last
 
 LIMIT = "50us"          # delay limit
-RING_RATE = 10**9       # bits a second of the wire to the receiver, over net_ring
 # Programs that send over net_ring, each with a node of its own, which share the queue pairs: more than that would
 # take turns on the cores, and the scheduler, not congestion control, would say who sends.
 RING_PROGRAMS = 2
@@ -30,6 +30,17 @@ PATIENCE = 60           # seconds until all senders send
 FOR_EVER = 3600         # seconds that a program would send, if it were not stopped
 MODES = {"DCQCN": (), "delay limit " + LIMIT: ("--no-dcqcn", "--delay-limit", LIMIT),
          "neither": ("--no-dcqcn",)}
+
+# The published steps are made for 10 Gbit/s and more. On a wire with a tenth of that a packet takes ten times as
+# long, so marks come ten times slower: the steps are as much slower, and smaller.
+SLOW = ("[congestion]\nalpha_time = 550us\nraise_time = 550us\nraise_bytes = 1M\n"
+        "additive = 4M\nhyper = 40M\nleast_rate = 1M\n")
+# rate: Mbit/s of the wire to the receiver. marks: congestion control is on. more: of the configuration
+Wire = namedtuple("Wire", "rate marks more", defaults=[""])
+WIRES = {"net_ring, DCQCN": Wire(10000, True), "net_ring, neither": Wire(10000, False),
+         "net_ring 1 Gbit/s, DCQCN with slower steps": Wire(1000, True, SLOW),
+         "net_ring 1 Gbit/s, DCQCN": Wire(1000, True), "net_ring 1 Gbit/s, neither": Wire(1000, False)}
+DRAWN = "net_ring, DCQCN"
 
 
 def jain(rates):
@@ -85,14 +96,14 @@ def draw(out, name, files):
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def configuration(path, nodes, marks):
+def configuration(path, nodes, wire):
     """A urnicd whose node b is behind a wire with a rate, with so many other nodes."""
     text = f"[urnicd]\nsocket = {path}\n"
     for i, node in enumerate(["b"] + [f"s{k}" for k in range(nodes)]):
         text += (f"[adapter {node}0]\nnode = {node}\nswitch = wire\nipv4 = 10.0.0.{i + 1}\n"
-                 f"congestion_control = {'yes' if marks else 'no'}\n")
-    text += f"[switch wire]\nimpair b0.out = rate={RING_RATE // 10**6}M, queue=512\n"
-    return text + ("kmin = 5000\nkmax = 200000\n" if marks else "")
+                 f"congestion_control = {'yes' if wire.marks else 'no'}\n")
+    text += f"[switch wire]\nimpair b0.out = rate={wire.rate}M, queue=512\n"
+    return text + ("kmin = 5000\nkmax = 200000\n" if wire.marks else "") + wire.more
 
 
 class Views:
@@ -182,7 +193,7 @@ def senders_of(programs, path, senders):
              str(FOR_EVER)] for k in range(n)]
 
 
-def ring(runner, programs, t, senders, marks, drawn):
+def ring(runner, programs, t, senders, wire, drawn):
     """Run programs whose queue pairs write to node b at the same time. drawn: files of data that are drawn, by
     number of senders; None: this run is not"""
     programs.need()
@@ -191,7 +202,7 @@ def ring(runner, programs, t, senders, marks, drawn):
     config = os.path.join(runner.dir, "congestion.ini")
     commands = senders_of(programs, path, senders)
     with open(config, "w", encoding="utf-8") as f:
-        f.write(configuration(path, len(commands), marks))
+        f.write(configuration(path, len(commands), wire))
     process = runner.start([programs.urnicd, "-c", config])
     t = max(t, 1)
     try:
@@ -211,7 +222,7 @@ def ring(runner, programs, t, senders, marks, drawn):
         save(drawn[senders], looks)
         draw(programs.out, "congestion-ring", drawn)
     waited = sorted(w for _, w, _ in looks)
-    return [(senders, "jain", jain(rates)), (senders, "goodput", 100 * sum(rates) / RING_RATE),
+    return [(senders, "jain", jain(rates)), (senders, "goodput", sum(rates) / wire.rate / 10**4),
             (senders, "queue", sum(waited) / len(waited) / 1000),
             (senders, "queue_p99", waited[len(waited) * 99 // 100] / 1000), (senders, "drops", dropped)]
 
@@ -220,6 +231,7 @@ def measures(runner, programs, t, quick):
     """Series by name: functions of the number of senders."""
     simulated = Simulated(runner, programs, quick)
     found = {name: lambda n, mode=name: simulated.run(n, mode) for name in MODES}
-    for name, marks, drawn in (("net_ring, DCQCN", True, {}), ("net_ring, neither", False, None)):
-        found[name] = lambda n, m=marks, d=drawn: ring(runner, programs, t, n, m, d)
+    for name, wire in WIRES.items():
+        drawn = {} if name == DRAWN else None
+        found[name] = lambda n, w=wire, d=drawn: ring(runner, programs, t, n, w, d)
     return found

@@ -26,7 +26,7 @@ FAMILIES = {
     "pipelined": ("#2471a3",),
     "tagged": ("#0b6e4f",),
     "RC": ("#222222",),
-    "net_ring": ("#2ca25f", "#e08e79"),
+    "net_ring": ("#2ca25f", "#e08e79", "#8fd19e", "#7fb3d5", "#c39bd3"),
 }
 OTHERS = ("#999999",)
 # Colours of stages, from the program down to the port and up again; idle last.

@@ -242,6 +242,13 @@ s.recv(10)
 fails(lambda: s.recv(10, socket.MSG_DONTWAIT), errno.EAGAIN)
 t.sendto(b"x", (A, 706))
 assert e.poll(5)
+s.recv(10)
+# Also while others wait: a program may read one datagram for each event.
+for i in range(5):
+    t.sendto(b"x", (A, 706))
+    t.sendto(b"x", (A, 706))
+    assert e.poll(5), i
+    s.recv(10)
 e.unregister(s)
 t.sendto(b"x", (A, 706))
 assert e.poll(0.05) == []
@@ -296,6 +303,20 @@ fails(lambda: udp(A, 711), errno.EADDRINUSE)
 os.close(100)
 os.close(f)
 udp(A, 711)
+# Copies are entries of their own in an epoll.
+u, e = udp(A, 711), select.epoll()
+d = os.dup(u.fileno())
+e.register(u, select.EPOLLIN)
+e.register(d, select.EPOLLIN)
+t.sendto(b"x", (A, 711))
+time.sleep(0.05)
+assert sorted(x[0] for x in e.poll(5)) == sorted((u.fileno(), d))
+e.unregister(d)
+assert e.poll(5) == [(u.fileno(), select.EPOLLIN)]
+u.close()
+os.close(d)
+assert e.poll(0.05) == []
+e.close()
 # A program that closes all it knows does not hit the library's own descriptors.
 t.close()
 os.closerange(3, 5000)
@@ -386,26 +407,152 @@ s.sendto(b"end", (A, 717))
 """))
         self.assertIn("served", p.communicate(timeout=SECONDS)[0])
 
-    def test_exec(self):
-        """A program after exec() has the kernel's socket under the same number, and its own sockets on urnic."""
-        self.done(self.python("a", """
-s = udp(A, 718)
+    def again(self, head, text, tail=""):
+        """A program that executes itself anew, as AGAIN, after `head`; the number of its socket s is told."""
+        return (f"AGAIN = {HEAD + text!r}\n" + head + """
 os.set_inheritable(s.fileno(), True)
-text = '''
-import socket, sys
-s = socket.socket(fileno=int(sys.argv[1]))
-assert s.type == socket.SOCK_DGRAM and s.getsockname() == ("0.0.0.0", 0), s
-t = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-t.bind(("10.0.0.1", 718))
-t.sendto(b"x", ("10.0.0.1", 718))
-assert t.recv(10) == b"x"
-'''
-# subprocess has the child run in this memory, by vfork(): nothing here may change.
-assert subprocess.run(["true"]).returncode == 0
+def become(*more):
+    os.execv(sys.executable, [sys.executable, "-c", AGAIN, str(s.fileno()), *map(str, more)])
+""" + (tail or "become()\n"))
+
+    def test_exec(self):
+        """A server that executes itself anew keeps its name and answers at its port (DB-11)."""
+        p = self.python("a", self.again("""
+s = udp(A, 718)
+s.setblocking(False)
+assert subprocess.run(["true"]).returncode == 0 # a child of vfork()
 s.sendto(b"y", (A, 718))
+time.sleep(0.05)
 assert s.recv(10) == b"y"
-os.execv(sys.executable, [sys.executable, "-c", text, str(s.fileno())])
+""", """
+assert "URNIC_SOCKETS_EXEC" not in os.environ
+s = socket.socket(fileno=int(sys.argv[1]))
+assert [x for x in os.listdir("/proc/self/fd") if int(x) >= 512] == [], "no table is left"
+assert s.type == socket.SOCK_DGRAM and s.getsockname() == (A, 718), s
+fails(lambda: udp(A, 718), errno.EADDRINUSE)
+fails(lambda: s.bind((A, 719)), errno.EINVAL)
+fails(lambda: os.read(s.fileno(), 10), errno.EAGAIN)
+s.settimeout(30)
+say("again")
+while (got := s.recvfrom(10))[0] != b"end":
+    s.sendto(*got)
+if len(sys.argv) == 2: # once more
+    os.set_inheritable(s.fileno(), True)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:], "more"])
 """))
+        for _ in range(2):
+            self.line(p, "again")
+            self.done(self.python("b", ASK + """
+ask(b"x", 718)
+s.sendto(b"end", (A, 718))
+"""))
+        self.done(p)
+
+    def test_exec_connected(self):
+        """A client after exec() talks to its peer, from its old port."""
+        self.pair("""
+s = udp(A, 730)
+say("ready")
+first = s.recvfrom(10)
+assert first[0] == b"old"
+assert s.recvfrom(10) == (b"new", first[1])
+s.sendto(b"back", first[1])
+""", self.again("""
+s = udp()
+s.connect((A, 730))
+s.send(b"old")
+""", """
+s = socket.socket(fileno=int(sys.argv[1]))
+assert s.getpeername() == (A, 730), s
+assert s.getsockname() == (B, int(sys.argv[2])), s
+s.send(b"new")
+s.settimeout(30)
+assert s.recv(10) == b"back"
+""", "become(s.getsockname()[1])\n"))
+
+    def test_exec_fails(self):
+        """An exec() that fails leaves descriptors, environment and sockets as they were."""
+        self.done(self.python("a", self.again("""
+s = udp(A, 731)
+""", "", """
+before = sorted(os.listdir("/proc/self/fd"))
+libc = ctypes.CDLL(None, use_errno=True)
+argv = (ctypes.c_char_p * 2)(b"x", None)
+for call in (lambda: libc.execv(b"/nowhere", argv), lambda: libc.execvp(b"nowhere-at-all", argv),
+             lambda: libc.execve(b"/nowhere", argv, None), lambda: libc.execl(b"/nowhere", b"x", None),
+             lambda: libc.execlp(b"nowhere-at-all", b"x", None), lambda: libc.execle(b"/nowhere", b"x", None, None),
+             lambda: libc.execveat(-1, b"/nowhere", argv, None, 0), lambda: libc.execvpe(b"nowhere-at-all", argv, None)):
+    assert call() == -1 and ctypes.get_errno() == errno.ENOENT, ctypes.get_errno()
+assert libc.posix_spawn(None, b"/nowhere", None, None, argv, None) == errno.ENOENT
+assert sorted(os.listdir("/proc/self/fd")) == before
+assert "URNIC_SOCKETS_EXEC" not in os.environ
+s.sendto(b"x", (A, 731))
+assert s.recv(10) == b"x" and s.getsockname() == (A, 731)
+""")))
+
+    def test_exec_dup(self):
+        """Copies of a descriptor stay copies, as in a child of vfork(); a descriptor with close-on-exec is not handed on."""
+        self.done(self.python("a", self.again("""
+s, t = udp(A, 732), udp(A, 733)
+assert not os.get_inheritable(t.fileno())
+os.dup2(s.fileno(), 0)
+""", """
+s = socket.socket(fileno=int(sys.argv[1]))
+fails(lambda: os.fstat(int(sys.argv[2])), errno.EBADF)
+t = udp(A, 733)
+fails(lambda: s.recv(10, socket.MSG_DONTWAIT), errno.EAGAIN) # the first call takes the port
+for fd in (0, s.fileno()):
+    t.sendto(b"x", (A, 732))
+    assert os.read(fd, 10) == b"x"
+s.close()
+t.sendto(b"y", (A, 732))
+assert os.read(0, 10) == b"y"
+os.close(0)
+udp(A, 732)
+""", "become(t.fileno())\n")))
+
+    def test_exec_child(self):
+        """A child's program has the names and leaves the port to its parent; it gets the port when the parent lets go."""
+        self.done(self.python("a", self.again("""
+s = udp(A, 734)
+""", """
+s = socket.socket(fileno=0)
+assert s.getsockname() == (A, 734), s
+
+fails(lambda: s.sendto(b"x", (A, 734)), errno.EADDRINUSE)
+fails(lambda: s.recv(10, socket.MSG_DONTWAIT), errno.EADDRINUSE)
+say("taken")
+time.sleep(0.5)
+s.settimeout(30)
+while True:
+    try:
+        assert s.recv(10) == b"late"
+        break
+    except OSError:
+        time.sleep(0.01)
+""", """
+p = subprocess.Popen([sys.executable, "-c", AGAIN], stdin=s, stdout=subprocess.PIPE)
+assert p.stdout.readline() == b"taken\\n", p.wait()
+s.sendto(b"mine", (A, 734))
+assert s.recv(10) == b"mine"
+s.close()
+t = udp()
+end = time.time() + 30
+while p.poll() is None and time.time() < end:
+    try:
+        t.sendto(b"late", (A, 734))
+    except OSError:
+        pass
+    time.sleep(0.05)
+assert p.wait() == 0
+# By posix_spawn(), whose file actions the library does not see.
+s = udp(A, 735)
+pid = os.posix_spawn(sys.executable, [sys.executable, "-c", "import socket; assert socket.socket(fileno=9).getsockname() == ('10.0.0.1', 735)"],
+                     os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, s.fileno(), 9)])
+assert os.waitpid(pid, 0)[1] == 0
+s.sendto(b"mine", (A, 735))
+assert s.recv(10) == b"mine"
+""")))
 
     def test_kernel(self):
         """Other addresses are the kernel's, also of a socket that has datagrams of urnic's."""
@@ -568,6 +715,16 @@ for data in [b"x"] * 50 + [b"end"]:
         self.assertEqual(out, "HELLO\n", err)
         server.kill()
 
+    def test_socat_exec(self):
+        """A program that socat executes has socat's socket, too, and does not take its port."""
+        server = self.on("a", "socat", "-T", "5", "UDP4-LISTEN:736,bind=10.0.0.1", "EXEC:cat")
+        client = self.python("b", ASK + """
+for i in range(3):
+    ask(b"line%d\\n" % i, 736)
+""")
+        self.done(client)
+        server.kill()
+
     def dig(self, port):
         """Ask the server at a until it answers."""
         for _ in range(100):
@@ -618,7 +775,7 @@ fails(lambda: s.send(b"x"), errno.ECONNREFUSED)
         self.assertEqual(run("--sockets", "sh", "-c", "exit 7")[0], 7)
         self.assertEqual(run("--sockets", "/nowhere/program")[0], 127)
         self.assertEqual(run("--sockets", "/etc/passwd")[0], 126)
-        for wrong in ((), ("--sockets",), ("true",), ("--bogus", "true")):
+        for wrong in ((), ("--sockets",), ("--bogus", "true")):
             code, _, err = run(*wrong)
             self.assertEqual(code, 2)
             self.assertIn("urnic-run", err)

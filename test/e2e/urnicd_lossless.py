@@ -20,14 +20,17 @@ SLOW = "impair c0.out = rate=500M, queue=128\n"
 class Lossless(Nicd):
     CTL = None
     lossless = True
+    share = "64k" # less than a window: senders are stopped
 
     def config(self, daemon="", eal="", wire="", a0="", b0=""):
         """lossless.ini with a socket of our own, and a wire to c0 that is slow; lossless or not."""
         path = os.path.join(self.dir.name, "c.ini")
         with open(os.path.join(self.CONFIG, "lossless.ini"), encoding="utf-8") as f:
             text = f.read().replace("[switch wire]\n", f"[switch wire]\n{SLOW}{wire}")
+        self.assertIn("\nshare     = 2M\n", text)
+        text = text.replace("\nshare     = 2M\n", f"\nshare = {self.share}\n")
         if not self.lossless:
-            text = text.replace("\nlossless =", "\n#lossless =")
+            text = text.replace("\nlossless =", "\n#lossless =").replace("\nshare =", "\n#share =")
         with open(path, "w", encoding="utf-8") as f:
             f.write(f"[urnicd]\nsocket = {self.socket}\nidle = pause\nempty_polls = 4\n{text}")
         return path
@@ -65,6 +68,14 @@ class Lossless(Nicd):
             # The bound of an account: a share for each output, xoff and headroom.
             self.assertLessEqual(ports[name]["queue0_account_peak"], (64 + 256 + 256) * 1024 + 64 * 1024)
             self.assertEqual(ports[name]["queue0_account"], 0)
+        self.assertGreater(ports["c0"]["queue0_peak"], 256 * 1024)
+
+    def test_as_it_is(self):
+        """With the share of lossless.ini nothing is lost either."""
+        self.share = "2M"
+        _, ports = self.incast()
+        for port in ports.values():
+            self.assertEqual({k: v for k, v in port.items() if "drop" in k and v}, {})
         self.assertGreater(ports["c0"]["queue0_peak"], 256 * 1024)
 
     def test_lossy(self):

@@ -65,9 +65,23 @@ class Pdump(Nicd):
         seen = subprocess.run(["tshark", "-r", pcap, "-Y", "infiniband"], capture_output=True, text=True,
                               timeout=60, check=True).stdout.splitlines()
         self.assertGreaterEqual(len(seen), 150)
+        self.dumpers_end()
         self.perf("send_lat", "--iters", "100")
         self.assertEqual(self.stop(p)[0], 0)
         self.assertEqual(os.listdir(folder), [])
+
+    def dumpers_end(self):
+        """dpdk-dumpcap frees its memory when it ends, amid packets; no engine is in its callbacks then."""
+        for i in range(8):
+            d = self.popen(shutil.which("dpdk-dumpcap"), "--file-prefix", "pd", "-i", "0", "-c", "20", "-w",
+                           os.path.join(self.dir.name, f"end{i}.pcapng"))
+            self.assertTrue(self.until(lambda: self.perf("write_bw", "--iters", "300") and d.poll() is not None))
+
+    def test_removal_is_ours(self):
+        bound = subprocess.run([self.NICD, "--version"], env={**self.env, "LD_BIND_NOW": "1", "LD_DEBUG": "bindings"},
+                               capture_output=True, text=True, timeout=60, check=True).stderr
+        for direction in ("rx", "tx"):
+            self.assertRegex(bound, rf"librte_pdump\S* \[0\] to \S*urnicd \[0\]: .*rte_eth_remove_{direction}_callback")
 
     def test_without(self):
         p, _ = self.start(eal="file_prefix = pd")

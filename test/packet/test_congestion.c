@@ -244,6 +244,34 @@ asks_before_it_waits(void **state)
 	probe_close(&p);
 }
 
+/*
+ * A paced QP, whose turns have one frame each, probes when nothing comes, and goes on: a probe of
+ * up to two frames must not wait for a turn that has two.
+ */
+static void
+paced_probe_goes(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	open_line(&p,
+		  &(struct probe_config){.timeout = 14, .selective = true, .rto_floor = 4000000});
+	for (int i = 0; i < 64; i++)
+		put_cnp(&p), probe_turn(&p, 1);
+	for (int i = 0; i < 3; i++)
+		probe_post(&p, URN_WR_SEND, URN_WRF_SIGNALED, 0, LEN, 0, 100 + i);
+	for (int i = 0; i < 80; i++) /* 8 ms, all of them at the least rate */
+		put_cnp(&p), probe_turn(&p, 100 * US);
+	expect_count(&p, PROBES, 1);
+	for (int i = 0; i < 3; i++)
+		(void)expect_frame(&p, SEND_ONLY, SQ(i));
+	assert_true(expect_frame(&p, SEND_ONLY, SQ(2))->ack);
+	probe_ack(&p, SQ(2), SYN_ACK, 3);
+	for (int i = 0; i < 3; i++)
+		expect_sent(&p, 100 + i, SUCCESS);
+	probe_close(&p);
+}
+
 /* READ responses are data: a notification slows them down, too. */
 static void
 responses_are_paced(void **state)
@@ -401,15 +429,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slows_the_sender),
-		cmocka_unit_test(can_be_marked),
-		cmocka_unit_test(slows_down),
-		cmocka_unit_test(acks_are_not_paced),
-		cmocka_unit_test(asks_before_it_waits),
-		cmocka_unit_test(responses_are_paced),
-		cmocka_unit_test(only_its_own),
-		cmocka_unit_test(pool_is_bounded),
-		cmocka_unit_test(other_source_is_paced),
+		cmocka_unit_test(slows_the_sender),	cmocka_unit_test(can_be_marked),
+		cmocka_unit_test(slows_down),		cmocka_unit_test(acks_are_not_paced),
+		cmocka_unit_test(asks_before_it_waits), cmocka_unit_test(paced_probe_goes),
+		cmocka_unit_test(responses_are_paced),	cmocka_unit_test(only_its_own),
+		cmocka_unit_test(pool_is_bounded),	cmocka_unit_test(other_source_is_paced),
 	};
 
 	return cmocka_run_group_tests_name("congestion", tests, NULL, NULL);

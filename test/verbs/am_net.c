@@ -23,7 +23,7 @@ open_dev(struct rig *r, unsigned int node, bool socket)
 static struct net *
 make_net(bool socket)
 {
-	struct rig_config cfg = {.remote = true};
+	struct rig_config cfg = {.remote = true, .global = true};
 	struct net *n = calloc(1, sizeof(*n));
 
 	assert_non_null(n);

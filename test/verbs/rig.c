@@ -146,6 +146,8 @@ open_dataplane(struct rig *r)
 		ac[i].engines = r->engines == 1 ? 1u : r->engines == 2 ? 1u << i : 5u << i;
 		ac[i].ipv4[0] = 10;
 		ac[i].ipv4[3] = (uint8_t)(i + 1);
+		ac[i].ipv6[0] = r->cfg.global ? 0xfd : 0;
+		ac[i].ipv6[15] = r->cfg.global ? (uint8_t)(i + 1) : 0;
 		ac[i].no_learn = ac[i].no_cm = r->cfg.no_learn >> i & 1;
 		ac[i].features_off = r->cfg.no_features >> i & 1 ? UINT32_MAX : 0;
 		ac[i].window = r->cfg.window;

@@ -99,6 +99,25 @@ test_request_and_reply(void **state)
 	}
 }
 
+/* AM-1: a program hands out whichever address of its node it likes: the answer comes from there. */
+static void
+test_addresses(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+
+	urn_am_handle(a->ep, 1, note, a);
+	urn_am_handle(b->ep, 7, echo, b);
+	urn_am_on_failure(a->ep, note_failure, a);
+	for (uint32_t i = 0; urn_am_address(b->ep, i, &b->address) == 0; i++) {
+		assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, NULL, 0, NULL), 0);
+		net_until_quiet(n, a);
+		assert_int_equal(a->failures, 0);
+		assert_int_equal(a->replies, i + 1);
+	}
+	assert_int_equal(a->replies, 3);
+}
+
 /* AM-1: a handler need not reply: the request is answered all the same. More requests than have
  * room wait for progress. */
 static void
@@ -458,6 +477,7 @@ main(void)
 #define BOTH(f) OVER(f, NULL), OVER(f, "socket")
 	const struct CMUnitTest tests[] = {
 		BOTH(test_request_and_reply),
+		BOTH(test_addresses),
 		BOTH(test_requests_without_reply),
 		BOTH(test_rules),
 		BOTH(test_failures),

@@ -90,6 +90,41 @@ test_events(void **state)
 	assert_int_equal(urn_am_queue_destroy(q), 0);
 }
 
+/* Wait for events inside the function of an operation, whose own is there. arg: the queue */
+static void
+wait_inside(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg)
+{
+	struct urn_am_event e;
+
+	assert_true(code == URN_AM_DONE && bytes == 8);
+	assert_int_equal(urn_am_queue_wait(arg, &e, 1, -1), 1);
+	assert_ptr_equal(e.ep, ep);
+	errno = 0;
+	assert_int_equal(urn_am_queue_wait(arg, &e, 1, -1), 0);
+	assert_int_equal(errno, EPERM);
+	assert_non_null(strstr(urn_attach_error(), "may not wait"));
+}
+
+/* AM-1: a function that waits for events which can come after it only gets an error, and does not
+ * hang. */
+static void
+test_wait_inside(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0];
+	struct urn_am_queue *q = make_queue(0, a);
+	struct urn_rma op = make_write(n);
+	struct urn_am_event e;
+
+	op.done = wait_inside;
+	op.arg = q;
+	assert_int_equal(urn_rma_write(a->ep, &op), 0);
+	while (urn_rma_pending(a->ep) != 0)
+		assert_int_equal(urn_am_queue_poll(q, &e, 1), 0);
+	assert_int_equal(urn_am_queue_remove(q, a->ep), 0);
+	assert_int_equal(urn_am_queue_destroy(q), 0);
+}
+
 /* No event is lost for want of room: the operation is refused, and nothing is issued. */
 static void
 test_queue_bounds(void **state)
@@ -317,8 +352,9 @@ main(void)
 	}
 #define BOTH(f) OVER(f, NULL), OVER(f, "socket")
 	const struct CMUnitTest tests[] = {
-		BOTH(test_events),     BOTH(test_queue_bounds),	 BOTH(test_shared),
-		BOTH(test_descriptor), BOTH(test_messages_wake), OVER(test_channels, "socket"),
+		BOTH(test_events),	BOTH(test_queue_bounds),  BOTH(test_shared),
+		BOTH(test_descriptor),	BOTH(test_messages_wake), OVER(test_channels, "socket"),
+		BOTH(test_wait_inside),
 	};
 
 	net_attr.wakes = 1;

@@ -101,8 +101,8 @@ struct urn_am_stats {
  */
 struct urn_am_endpoint *urn_am_endpoint_create(struct urn_msg_dev *dev,
 					       const struct urn_am_attr *attr);
-/* Destroy an endpoint: requests and operations under way are forgotten. Not inside a handler. NULL
- * is allowed. */
+/* Destroy an endpoint: requests and operations under way are forgotten. Inside a function that the
+ * endpoint called, the call does nothing, and urn_attach_error() says so. NULL is allowed. */
 void urn_am_endpoint_destroy(struct urn_am_endpoint *ep);
 /* The endpoint's address. index: of the node's GID, as for urn_msg_dev_gid(). returns: 0; EINVAL:
  * no such index */
@@ -432,7 +432,8 @@ uint32_t urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, 
  *
  * timeout_ms: milliseconds; negative: without bound
  * returns: number of events read; 0: the time is over, or, with errno EPERM, the queue is a
- * parent's
+ * parent's, or there is no event, and the call is made inside a function that an endpoint in the
+ * queue called
  */
 uint32_t urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n,
 			   int timeout_ms);
@@ -463,14 +464,16 @@ int urn_am_queue_arm(struct urn_am_queue *q);
  * endpoint fail with EPERM there, and urn_am_endpoint_destroy() leaves the parent's endpoint alone.
  *
  * returns: 0, or an errno value with its text: EINVAL: the endpoint was made without attr.wakes;
- * EALREADY: the endpoint has a thread
+ * EALREADY: the endpoint has a thread; EPERM: the call is made inside a function that the endpoint
+ * called
  */
 int urn_am_thread_start(struct urn_am_endpoint *ep);
 /*
  * Let the thread end, after the function that it calls just now; urn_am_endpoint_destroy() does so,
  * too. No other thread uses the endpoint during this call, and afterwards one at a time may.
  *
- * returns: 0; EINVAL: the endpoint has no thread; EDEADLK: the call is made in that thread
+ * returns: 0; EINVAL: the endpoint has no thread; EDEADLK: the call is made in that
+ * thread, or inside a function that the endpoint called
  */
 int urn_am_thread_stop(struct urn_am_endpoint *ep);
 

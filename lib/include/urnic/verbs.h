@@ -15,8 +15,7 @@
  * C++. Every function that verbs.h of rdma-core 44 declares is in the list;
  * its inline functions go through the context's function pointers.
  *
- * URN_VERBS_PLAIN_NAMES leaves the names alone: the drop-in libibverbs.so.1 is
- * built from the same sources with that macro.
+ * URN_VERBS_PLAIN_NAMES leaves the names alone.
  */
 #ifndef URNIC_VERBS_H
 #define URNIC_VERBS_H

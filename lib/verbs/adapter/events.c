@@ -153,6 +153,7 @@ urn_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq)
 				      offsetof(struct urn_adapter_cq, comp_got));
 	} while (found == NULL);
 	atomic_store_explicit(&found->expects, false, memory_order_relaxed);
+	urn_cq_tell(found);
 	*cq = &found->ibv;
 	return 0;
 }

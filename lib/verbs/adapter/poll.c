@@ -10,7 +10,15 @@
 #include "attach/pipe.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
+
+/*
+ * Looks at an empty queue until the reader yields its core, some two microseconds. Programs poll
+ * without a pause, and on a machine with fewer cores than pollers the peer or the dataplane may
+ * wait for this very core: until the scheduler takes it away that is milliseconds.
+ */
+#define URN_POLL_LOOKS 256
 
 /* Completion that a reader sees while a queue is being resized: a phase of no lap. */
 static struct urn_abi_cqe urn_no_cqe = {.phase = URN_CQE_WHOLE};
@@ -122,11 +130,22 @@ urn_poll_gone(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
+/* Count a look that found nothing; the queue's lock is held. returns: true when the reader yields now */
+static inline bool
+urn_cq_look(struct urn_adapter_cq *cq)
+{
+	if (++cq->looks < URN_POLL_LOOKS)
+		return false;
+	cq->looks = 0;
+	return true;
+}
+
 int
 urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct urn_adapter_cq *cq = urn_cq(ibcq);
 	const struct urn_abi_cqe *cqe;
+	bool yields = false;
 	uint32_t cons;
 	int got = 0;
 
@@ -138,12 +157,17 @@ urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	}
 	if (got > 0) {
 		cq->cons = cons;
+		cq->looks = 0;
 		urn_cq_publish(cq);
 		__builtin_prefetch(&cq->cqe[cons & cq->mask]);
 	} else if (URN_UNLIKELY(urn_cq_gone(cq) != URN_CQ_THERE)) {
 		got = urn_poll_gone(cq, n, wc);
+	} else {
+		yields = urn_cq_look(cq);
 	}
 	urn_cq_unlock(cq);
+	if (URN_UNLIKELY(yields))
+		sched_yield();
 	return got;
 }
 
@@ -162,6 +186,7 @@ urn_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct urn_adapter_cq *cq = (struct urn_adapter_cq *)ex;
 	struct urn_abi_cqe *cqe;
+	bool yields;
 
 	if (attr != NULL && attr->comp_mask != 0)
 		return EINVAL;
@@ -170,9 +195,13 @@ urn_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (URN_UNLIKELY(cqe == NULL && urn_cq_gone(cq) != URN_CQ_THERE && urn_gone_fill(cq)))
 		cqe = urn_cq_at(cq, cq->cons);
 	if (cqe == NULL) {
+		yields = urn_cq_look(cq);
 		urn_cq_unlock(cq);
+		if (URN_UNLIKELY(yields))
+			sched_yield();
 		return ENOENT;
 	}
+	cq->looks = 0;
 	urn_cq_show(cq, cqe);
 	return 0;
 }
@@ -287,6 +316,38 @@ urn_cq_init_poll(struct urn_adapter_cq *cq)
 /* ---- arming */
 
 /*
+ * Each completion from `armed_from` on that came since the queue was armed has an event. So a program that took an event,
+ * and has read all completions before that index and none from it on, was told of the one that waits there, or its event is
+ * on its way.
+ */
+void
+urn_cq_tell(struct urn_adapter_cq *cq)
+{
+	/* The thread that takes events of such a queue may be another than the one that polls, and there is no lock. */
+	if (cq->single)
+		return;
+	urn_cq_lock(cq);
+	cq->told = cq->armed_next && cq->armed_from == cq->cons;
+	urn_cq_unlock(cq);
+}
+
+/*
+ * Note that the queue is armed. returns: true: exactly one completion waits, and the program was told of it. A program
+ * that takes an event, arms, and polls once gets no second event, after which the program would find nothing
+ */
+static bool
+urn_cq_armed(struct urn_adapter_cq *cq, enum urn_abi_cq_arm arm)
+{
+	bool told = cq->told && cq->armed_from == cq->cons && urn_cq_at(cq, cq->cons) != NULL &&
+		urn_cq_at(cq, cq->cons + 1) == NULL;
+
+	cq->told = false;
+	cq->armed_next = arm == URN_CQ_ARM_NEXT;
+	cq->armed_from = cq->cons + told;
+	return told;
+}
+
+/*
  * The dataplane writes a completion, then reads whether the queue is armed; the library
  * arms, then looks for a completion. Both have a full fence between the two steps, so at
  * least one side sees the other; the side that swaps NONE in writes the event, so
@@ -318,7 +379,7 @@ urn_cq_arm(struct urn_adapter_cq *cq, enum urn_abi_cq_arm arm)
 	 * already. The library does not know which of them were solicited: an event too many
 	 * costs a poll, an event too few hangs a program.
 	 */
-	if (urn_cq_at(cq, cq->cons) == NULL)
+	if (urn_cq_armed(cq, arm) || urn_cq_at(cq, cq->cons) == NULL)
 		return 0;
 	if (atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE) == URN_CQ_ARM_NONE)
 		return 0;

@@ -2,6 +2,9 @@
 #include "verbs/provider/provider.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +25,33 @@ urn_object_alloc(size_t size)
 	return p;
 }
 
+static bool urn_explains; /* set once */
+
+static void
+urn_explain_start(void)
+{
+	const char *explain = secure_getenv("URNIC_EXPLAIN");
+
+	urn_explains = explain != NULL && strcmp(explain, "1") == 0;
+}
+
+/* Programs that were not written for urnic don't ask for the text: tell people. A program that
+ * tries again is told once. */
+static void
+urn_explain(const char *what)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static _Atomic(const char *) last;
+
+	(void)pthread_once(&once, urn_explain_start);
+	if (urn_explains && atomic_exchange_explicit(&last, what, memory_order_relaxed) != what)
+		fprintf(stderr, "urnic: %s: urnic has no such thing\n", what);
+}
+
 int
 urn_unsupported(const char *what)
 {
+	urn_explain(what);
 	return urn_fail(EOPNOTSUPP, "%s: urnic has no such thing", what);
 }
 

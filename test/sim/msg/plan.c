@@ -245,10 +245,37 @@ make_lossless(struct ms_plan *p, struct sim_rng *r)
 	}
 }
 
+/* Small accounts, and more bytes for one node than they hold: senders stop all the time. */
+static void
+make_tight(struct ms_plan *p, struct sim_rng *r)
+{
+	make_lossless(p, r);
+	p->tight = true;
+	p->one_target = true;
+	p->nodes = sim_between(r, 4, 16);
+	p->sets = sim_between(r, 16, 32);
+	p->len_max = sim_between(r, 600, 900);
+	p->entries = 1u << sim_between(r, 6, 10);
+	p->messages = sim_between(r, 500, 1500);
+	p->long_in = 2;
+	p->long_max = 100000;
+}
+
 static void
 make_ring(struct ms_plan *p, struct sim_rng *r)
 {
 	make_lossless(p, r);
+	p->ring = true;
+	p->switches = sim_between(r, 3, MS_SWITCHES);
+	p->bound = 10 * MS_S;
+}
+
+/* The frames of all nodes go to all others, so that switches wait for each other in a circle. */
+static void
+make_jam(struct ms_plan *p, struct sim_rng *r)
+{
+	make_tight(p, r);
+	p->one_target = false;
 	p->ring = true;
 	p->switches = sim_between(r, 3, MS_SWITCHES);
 	p->bound = 10 * MS_S;
@@ -306,6 +333,7 @@ make_thousand(struct ms_plan *p, struct sim_rng *r)
 	p->len_max = sim_between(r, 16, 1024);
 	p->messages = 4000;
 	p->switches = sim_between(r, 1, MS_SWITCHES);
+	p->tight = sim_one_in(r, 2);
 }
 
 const struct ms_scenario ms_scenarios[] = {
@@ -322,6 +350,8 @@ const struct ms_scenario ms_scenarios[] = {
 	{"scribble", "programs that scribble over their registers", make_scribble},
 	{"marks", "marks of congestion, and nodes that obey them", make_marks},
 	{"lossless", "trees of switches that lose nothing", make_lossless},
+	{"tight", "the same with small accounts, and more than they hold", make_tight},
+	{"jam", "rings of such switches", make_jam},
 	{"ring", "rings of switches that lose nothing but to a deadlock", make_ring},
 	{"pauser", "trees of switches that lose nothing, and a port that pauses without end",
 	 make_pauser},

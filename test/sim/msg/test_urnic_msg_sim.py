@@ -9,7 +9,7 @@ import sys
 import unittest
 
 SIM = sys.argv.pop(1)
-LONG = ("lossless", "ring", "pauser", "incast", "thousand") # scenarios whose seeds take longest
+LONG = ("lossless", "ring", "tight", "jam", "pauser", "incast", "thousand") # scenarios whose seeds take longest
 # Words of the oracle about each sabotage.
 SAYS = {"bitmap": "came twice", "epoch": "came twice", "codes": "is not in its queue"}
 
@@ -48,6 +48,13 @@ class Hash(unittest.TestCase):
                       if (p := run("--scenario", "rest", "--sabotage", name, "--seeds", str(s))).returncode == 1]
             self.assertGreater(len(failed), 2, name)
             self.assertRegex(failed[0], SAYS[name], name)
+
+    def test_senders_stop(self):
+        """Lossless switches with small accounts do stop their senders, or the runs would say nothing about them."""
+        for name in ("tight", "jam"):
+            p = run("--scenario", name, "--seeds", "1..6")
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertGreater(int(re.search(r"(\d+) stops", p.stdout)[1]), 500, p.stdout)
 
     def test_wrong_usage(self):
         for args in (("--scenario", "nothing"), ("--sabotage", "nothing"), ("--seeds", "x"), ("more",)):

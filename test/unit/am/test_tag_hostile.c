@@ -320,6 +320,43 @@ a_revoked_key_ends_a_read(void **state)
 	assert_int_equal(rig.am->tagged->n, 0);
 }
 
+/* Declare the memory of endpoint 1 anew, with other rights. */
+static void
+declare(uint32_t access)
+{
+	struct urn_am_region_config c = {.access = access, .n = 1, .space = true};
+
+	*urn_am_ranges(rig.end[1].regs, ENTRIES) = (struct urn_abi_am_range){
+		.addr = (uintptr_t)rig.end[1].mem, .len = MEM, .lkey = rig.end[1].lkey};
+	if (rig.end[1].ep->space)
+		assert_int_equal(urn_am_region_remove(rig.end[1].ep, 0), 0);
+	assert_int_equal(urn_am_region_add(rig.tp, rig.end[1].ep, &c), 0);
+}
+
+/* AM-9: the space is declared anew with other rights in mid-transfer: each packet is checked
+ * against those of its time. */
+static void
+other_rights_end_a_transfer(void **state)
+{
+	(void)state;
+	rig.am->unregistered = true;
+	for (unsigned int op = URN_AM_WRITE; op <= URN_AM_READ; op++) {
+		struct urn_abi_am_cmd *c = rig_next(0, (uint8_t)op, 1, 0, 0, 200 * CHUNK);
+
+		declare(op == URN_AM_WRITE ? URN_AM_ACCESS_WRITE : URN_AM_ACCESS_READ);
+		c->way = URN_AM_TAGGED;
+		c->key = 0;
+		rig_post(0);
+		pass(0);
+		rig_turn(rig.tp->now);
+		for (unsigned int i = 0; i < 9; i++)
+			pass(0);
+		declare(op == URN_AM_WRITE ? URN_AM_ACCESS_READ : URN_AM_ACCESS_WRITE);
+		rig_run();
+		rig_expect(0, URN_AM_RIGHTS, 9 * CHUNK);
+	}
+}
+
 /* AM-7: data under the tag of a read, which came before the read's request, is not placed. */
 static void
 early_data_for_a_read(void **state)
@@ -527,6 +564,7 @@ main(void)
 		T(retired_tags_have_a_bound),
 		T(a_revoked_key_ends_a_write),
 		T(a_revoked_key_ends_a_read),
+		T(other_rights_end_a_transfer),
 		T(placed_after_a_failure),
 		T(early_data_for_a_read),
 		T(local_memory_that_goes_cancels),

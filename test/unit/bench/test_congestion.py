@@ -45,7 +45,7 @@ class Ring(unittest.TestCase):
         programs = types.SimpleNamespace(perf="urnic-perf")
         for senders in (1, 3, *SENDERS):
             commands = congestion.senders_of(programs, "/s", senders)
-            text = congestion.configuration("/s", len(commands), True)
+            text = congestion.configuration("/s", len(commands), congestion.WIRES[congestion.DRAWN])
             self.assertLessEqual(2 * text.count("[adapter "), PORTS)
             self.assertEqual(sum(int(c[c.index("--qps") + 1]) for c in commands), senders)
             for c in commands:

@@ -59,6 +59,7 @@ static const char every_type[] = "[urnicd]\n"
 				 "work_in_flight = 64\n"
 				 "features_off = sack\n"
 				 "link = no\n"
+				 "am_unregistered = yes\n"
 				 "am_pipelined_from = 1234\n"
 				 "am_tagged_from = 12345\n"
 				 "icrc = no\n";
@@ -116,6 +117,7 @@ all_types_are_taken(void **state)
 	assert_true(c->adapter[0].adapter.area_size == 64u << 20);
 	assert_int_equal(c->adapter[0].adapter.work_in_flight, 64);
 	assert_int_equal(c->adapter[0].adapter.features_off, 1);
+	assert_true(c->adapter[0].adapter.am_unregistered);		 /* AM-9 */
 	assert_int_equal(c->adapter[0].adapter.am_pipelined_from, 1234); /* AM-8 */
 	assert_int_equal(c->adapter[0].adapter.am_tagged_from, 12345); /* AM-8 */
 	assert_true(c->adapter[0].adapter.no_learn && c->adapter[0].adapter.no_icrc);
@@ -163,6 +165,7 @@ presets(void **state)
 	assert_int_equal(a->rto_floor_us, 4000);
 	assert_true(a->area_size == 1u << 30);
 	assert_int_equal(a->work_in_flight, 65536);
+	assert_false(a->am_unregistered);
 	assert_int_equal(a->am_pipelined_from, 0);
 	assert_int_equal(a->am_tagged_from, 262144);
 	assert_false(a->no_learn || a->no_icrc || a->features_off || a->no_congestion_control);

@@ -17,8 +17,6 @@ am_setup(void **state)
 {
 	int rc = rig_setup(state);
 
-	for (unsigned int v = 0; v < ENGINES; v++)
-		urn_adapter_shard(rig_dp->adapter[0], v)->am->unregistered = true;
 	for (unsigned int i = 0; i < CLIENTS; i++) {
 		struct urn_abi_req req = {.op = URN_CTL_ALLOC_PD};
 

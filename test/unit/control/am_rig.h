@@ -28,7 +28,8 @@ struct am_end {
 
 int am_setup(void **state);
 int am_teardown(void **state);
-/* Open an endpoint of a client. The node of adapter 0 allows memory without a key. */
+/* Open an endpoint of a client. The node of adapter 0 allows memory without a key; that of adapter
+ * 1 has thresholds of its own (ctl_msg_rig.c). */
 void am_open(struct am_end *e, unsigned int client, uint32_t vector);
 /* Open an endpoint of node 0, and one of node 1 on an engine; am_open_pair_all(): and register all
  * memory of the second. returns: the key */

@@ -77,6 +77,10 @@ rig_setup(void **state)
 						    .port = port[i],
 						    .engines = (1 << ENGINES) - 1,
 						    .ipv4 = {10, 0, 0, 1 + i},
+						    .ipv6 = {0xfd, [15] = 1 + i},
+						    .am_unregistered = i == 0,
+						    .am_pipelined_from = i ? 500 : 0,
+						    .am_tagged_from = i ? 2000 : 0,
 						    .max_qp = 16,
 						    .max_mr = 16,
 						    .area_size = 16 << 20};

@@ -5,6 +5,8 @@
  */
 #include "am_rig.h"
 
+#include "am/priv.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -75,6 +77,51 @@ ways_are_chosen_by_length(void **state)
 	am_expect(&from, URN_AM_BAD_COMMAND, 0);
 }
 
+/* AM-8: the thresholds are those of the adapter's configuration. */
+static void
+thresholds_are_configured(void **state)
+{
+	static const struct {
+		uint32_t len, tags;
+	} t[] = {{499, 0}, {500, 0}, {1999, 0}, {2000, 1}, {5000, 2}};
+	struct am_end from, to;
+	uint64_t key;
+
+	(void)state;
+	am_open(&from, CLIENTS - 1, 0);
+	am_open(&to, 0, 0);
+	key = am_register(&to, URN_AM_ACCESS_ALL);
+	for (unsigned int i = 0; i < RTE_DIM(t); i++) {
+		am_command_way(&from, URN_AM_WRITE, URN_AM_AUTO, &to, 0, key, 0, t[i].len);
+		am_expect(&from, URN_AM_DONE, t[i].len);
+		assert_int_equal(am_counter(0, URN_C_AM_TAG_REQUESTS), t[i].tags);
+	}
+	/* A pipelined packet looks like a direct one. */
+	assert_int_equal(urn_adapter_shard(rig_dp->adapter[1], 0)->am->pipelined_from, 500);
+	assert_int_equal(urn_adapter_shard(rig_dp->adapter[1], 0)->am->tagged_from, 2000);
+}
+
+/* AM-2 to AM-6: a node answers from the address that was asked, whichever of its own that is. */
+static void
+each_address_of_a_node_answers(void **state)
+{
+	struct am_end from, to;
+	uint64_t key;
+
+	(void)state;
+	key = am_open_pair_all(&from, &to, 1);
+	for (uint32_t i = 0; i < URN_GIDS; i++)
+		for (unsigned int way = URN_AM_DIRECT; way < URN_AM_WAYS; way++)
+			for (unsigned int op = URN_AM_WRITE; op <= URN_AM_READ; op++) {
+				struct urn_abi_am_cmd *c = am_next(&from, (uint8_t)op, (uint8_t)way,
+								   &to, 0, key, 0, 1000);
+
+				memcpy(c->node, rig_dp->adapter[to.node]->gid[i], 16);
+				am_post(&from);
+				am_expect(&from, URN_AM_DONE, 1000);
+			}
+}
+
 /* Many operations under way: each has its event, and no more are taken than events have room. */
 static void
 each_command_has_one_event(void **state)
@@ -132,6 +179,50 @@ access_is_checked(void **state)
 	am_command(&from, URN_AM_WRITE, &to, 1990, both, 0, 10);
 	am_expect(&from, URN_AM_DONE, 10);
 	assert_int_equal(am_counter(1, URN_C_AM_ACCESS), 8);
+}
+
+/* AM-9: a region that allows one access is not reached by another, by no way and in no mode of
+ * replies. */
+static void
+each_access_needs_its_right(void **state)
+{
+	static const struct {
+		uint8_t op, way, every;
+		uint32_t len;
+	} t[] = {{URN_AM_WRITE, URN_AM_DIRECT, 0, 1000},
+		 {URN_AM_WRITE, URN_AM_PIPELINED, 0, 1000},
+		 {URN_AM_WRITE, URN_AM_PIPELINED, 2, 1000},
+		 {URN_AM_WRITE, URN_AM_PIPELINED, URN_AM_EVERY_TRANSFER, 1000},
+		 {URN_AM_WRITE, URN_AM_TAGGED, 0, 1000},
+		 {URN_AM_READ, URN_AM_DIRECT, 0, 50},
+		 /* read at once */ {URN_AM_READ, URN_AM_DIRECT, 0, 1000},
+		 {URN_AM_READ, URN_AM_PIPELINED, 0, 1000},
+		 {URN_AM_READ, URN_AM_TAGGED, 0, 1000}};
+	static const uint32_t access[] = {URN_AM_ACCESS_WRITE, URN_AM_ACCESS_READ,
+					  URN_AM_ACCESS_ATOMIC};
+	struct am_end from, to;
+
+	(void)state;
+	am_open_pair(&from, &to, 0);
+	memset(from.mem, 0x11, 1000);
+	for (unsigned int r = 0; r < RTE_DIM(access); r++) {
+		uint64_t key = am_register(&to, access[r]);
+
+		for (unsigned int i = 0; i < RTE_DIM(t); i++) {
+			bool write = t[i].op == URN_AM_WRITE;
+			bool may = access[r] == (write ? URN_AM_ACCESS_WRITE : URN_AM_ACCESS_READ);
+			struct urn_abi_am_cmd *c = am_next(&from, t[i].op, t[i].way, &to, 0, key,
+							   write ? 0 : 2000, t[i].len);
+
+			c->every = t[i].every;
+			memset(to.mem, 0, 1000);
+			memset(from.mem + 2000, 0x22, 1000);
+			am_post(&from);
+			am_expect(&from, may ? URN_AM_DONE : URN_AM_RIGHTS, may ? t[i].len : 0);
+			assert_int_equal(to.mem[t[i].len - 1], write && may ? 0x11 : 0);
+			assert_int_equal(from.mem[1999 + t[i].len], !write && may ? 0 : 0x22);
+		}
+	}
 }
 
 /* AM-9: a range of the address space that wraps around, and commands that make no sense, end at
@@ -308,6 +399,32 @@ a_target_that_is_not_there(void **state)
 	am_expect_some(&from, URN_AM_NO_NODE);
 }
 
+/* A group of nodes is no target: no frame leaves for it, whatever the way. */
+static void
+a_group_is_no_target(void **state)
+{
+	static const uint8_t group[][16] = {{0xff, 2, [15] = 1}, {[10] = 0xff, 0xff, 224, 0, 0, 1}};
+	struct am_end from, to;
+	uint64_t key, sent;
+
+	(void)state;
+	key = am_open_pair_all(&from, &to, 0);
+	am_command(&from, URN_AM_WRITE, &to, 0, key, 0, 100); /* the neighbour is known */
+	am_expect(&from, URN_AM_DONE, 100);
+	rig_turns(2000);
+	sent = am_counter(0, URN_C_FLOW_TX);
+	for (unsigned int i = 0; i < RTE_DIM(group); i++)
+		for (unsigned int way = URN_AM_DIRECT; way < URN_AM_WAYS; way++) {
+			struct urn_abi_am_cmd *c =
+				am_next(&from, URN_AM_WRITE, (uint8_t)way, &to, 0, key, 0, 100);
+
+			memcpy(c->node, group[i], 16);
+			am_post(&from);
+			am_expect_some(&from, URN_AM_NO_NODE);
+		}
+	assert_true(am_counter(0, URN_C_FLOW_TX) == sent);
+}
+
 /* An endpoint, and a client, end with operations under way: others are served, and nothing is left
  * behind. */
 static void
@@ -363,14 +480,18 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(writes_and_reads_arrive),
 		T(ways_are_chosen_by_length),
+		T(thresholds_are_configured),
+		T(each_address_of_a_node_answers),
 		T(each_command_has_one_event),
 		T(access_is_checked),
+		T(each_access_needs_its_right),
 		T(bad_commands_end_at_once),
 		T(a_region_is_a_list_of_ranges),
 		T(bad_regions_are_refused),
 		T(keys_are_revoked),
 		T(a_declared_space_needs_no_key),
 		T(a_target_that_is_not_there),
+		T(a_group_is_no_target),
 		T(ends_in_flight),
 		T(the_target_ends_in_flight),
 	};

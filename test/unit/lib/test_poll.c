@@ -5,7 +5,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
+
+/* Times that the library yielded the core. */
+static unsigned int yields;
+
+int
+sched_yield(void)
+{
+	yields++;
+	return 0;
+}
 
 static struct urn_abi_cq *
 cq_hdr(struct env *e)
@@ -260,6 +271,75 @@ notify_fires_at_once(void **state)
 	armed_done(&a);
 }
 
+/*
+ * doc/reference/verbs.md: a program that takes an event, arms and then polls once is not told of the same completion
+ * again. A completion that no event can have told of is one to tell of.
+ */
+static void
+notify_tells_once(void **state)
+{
+	struct armed a = armed_make(*state);
+	struct ibv_wc wc[8];
+	int i;
+
+	assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
+	for (i = 0; i < 3; i++) {
+		armed_complete(&a, false);
+		assert_int_equal(armed_events(&a), 1);
+		assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
+		assert_int_equal(armed_events(&a), 0);
+		assert_int_equal(ibv_poll_cq(a.cq, 1, wc), 1);
+	}
+	/* One of two is polled. */
+	armed_complete(&a, false);
+	armed_complete(&a, false);
+	assert_int_equal(armed_events(&a), 1);
+	assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
+	assert_int_equal(armed_events(&a), 1);
+	assert_int_equal(ibv_poll_cq(a.cq, 1, wc), 1);
+	assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
+	assert_int_equal(armed_events(&a), 1);
+	assert_int_equal(ibv_poll_cq(a.cq, 8, wc), 1);
+	armed_done(&a);
+}
+
+/* An event that came for another completion does not hide one that nothing has told of. */
+static void
+notify_after_stale(void **state)
+{
+	struct armed a = armed_make(*state);
+	struct ibv_wc wc[8];
+	int i;
+
+	/* The event's completion was polled before; the new one comes before, or after the event is taken. */
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
+		armed_complete(&a, false);
+		assert_int_equal(ibv_poll_cq(a.cq, 8, wc), 1);
+		if (i & 1)
+			armed_complete(&a, false);
+		assert_int_equal(armed_events(&a), 1);
+		if (i & 2)
+			assert_int_equal(ibv_poll_cq(a.cq, 8, wc), i & 1);
+		if (i != 1)
+			armed_complete(&a, false);
+		assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
+		assert_int_equal(armed_events(&a), 1);
+		assert_int_equal(ibv_poll_cq(a.cq, 8, wc), 1);
+	}
+	/* Armed for solicited completions, and the event is an older one. */
+	assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
+	armed_complete(&a, false);
+	assert_int_equal(ibv_poll_cq(a.cq, 8, wc), 1);
+	assert_int_equal(ibv_req_notify_cq(a.cq, 1), 0);
+	armed_complete(&a, false);
+	assert_int_equal(armed_events(&a), 1);
+	assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
+	assert_int_equal(armed_events(&a), 1);
+	assert_int_equal(ibv_poll_cq(a.cq, 8, wc), 1);
+	armed_done(&a);
+}
+
 #define RACES 20000
 
 static void *
@@ -363,6 +443,46 @@ clean_on_reset(void **state)
 	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 0);
 }
 
+/* Looks at an empty queue until the reader yields its core. */
+static unsigned int
+looks_until_yield(struct env *e, struct ibv_cq_ex *ex)
+{
+	struct ibv_poll_cq_attr attr = {0};
+	unsigned int looks = 0, before = yields;
+	struct ibv_wc wc;
+
+	while (yields == before) {
+		if (ex == NULL)
+			assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 0);
+		else
+			assert_int_equal(ibv_start_poll(ex, &attr), ENOENT);
+		assert_in_range(++looks, 1, 1000);
+	}
+	return looks;
+}
+
+/* A reader of an empty queue yields its core now and then, and never while completions come. */
+static void
+poll_yields(void **state)
+{
+	struct env *e = *state;
+	struct ibv_cq_ex *ex = make_ex(e, 0);
+	unsigned int looks = looks_until_yield(e, NULL), before;
+	struct ibv_wc wc;
+
+	assert_in_range(looks, 100, 1000);
+	assert_int_equal(looks_until_yield(e, NULL), looks);
+	assert_int_equal(looks_until_yield(e, ex), looks);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
+	before = yields;
+	for (unsigned int i = 1; i < 3 * looks; i++) {
+		if (i % (looks - 1) == 0)
+			complete(e, i);
+		assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), i % (looks - 1) == 0);
+	}
+	assert_int_equal(yields, before);
+}
+
 #define RC(fn) cmocka_unit_test_setup_teardown(fn, env_setup, env_teardown)
 
 int
@@ -370,8 +490,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RC(poll_fields), RC(poll_laps), RC(poll_extended), RC(poll_extended_unsupported), RC(notify_next),
-		RC(notify_solicited), RC(notify_fires_at_once), RC(notify_race), RC(notify_without_channel),
-		RC(clean_on_destroy), RC(clean_on_reset),
+		RC(notify_solicited), RC(notify_fires_at_once), RC(notify_tells_once), RC(notify_after_stale),
+		RC(notify_race), RC(notify_without_channel),
+		RC(clean_on_destroy), RC(clean_on_reset), RC(poll_yields),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

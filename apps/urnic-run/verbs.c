@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Programs that were built for RDMA hardware get the drop-in libraries. */
+#include "urnic-run/run.h"
+
+#include <urnic/attach.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Check a folder that the user names, or look for one. full: room for the path. returns: false: a
+ * message says why not */
+static bool
+find_folder(const char *folder, char full[PATH_MAX])
+{
+	char path[PATH_MAX];
+	const char *found = path;
+
+	if (folder == NULL)
+		found = run_find(RUN_VERBS, path, sizeof(path));
+	else if ((size_t)snprintf(path, sizeof(path), "%s/" RUN_VERBS, folder) >= sizeof(path))
+		found = NULL;
+	if (found == NULL || realpath(found, full) == NULL) {
+		fprintf(stderr,
+			"urnic-run: there is no " RUN_VERBS
+			" of urnic %s%s; is urnic installed, or built?\n",
+			folder != NULL ? "in " : "beside urnic-run", folder != NULL ? folder : "");
+		return false;
+	}
+	*strrchr(full, '/') = '\0';
+	if (strpbrk(full, ":;") == NULL)
+		return true;
+	fprintf(stderr,
+		"urnic-run: the system finds no library in a folder whose path has a colon or a "
+		"semicolon: %s\n",
+		full);
+	return false;
+}
+
+bool
+run_verbs(const char *folder)
+{
+	char full[PATH_MAX];
+
+	return find_folder(folder, full) && run_put_first("LD_LIBRARY_PATH", full) &&
+	       run_tell("URNIC_EXPLAIN", "1");
+}
+
+bool
+run_urnicd_answers(void)
+{
+	struct ibv_context *c = urn_attach_connect(NULL, NULL);
+	int err = errno;
+
+	if (c != NULL) {
+		ibv_close_device(c);
+		return true;
+	}
+	fprintf(stderr, "urnic-run: %s\n", urn_attach_error());
+	if (err == ENOENT || err == ECONNREFUSED)
+		fputs("urnic-run: the program would find no RDMA device. For two nodes in one "
+		      "dataplane, a and b:\n"
+		      "           urnicd -c config/two-nodes.ini &\n",
+		      stderr);
+	return false;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The listener of ends: a thread that fetches the events of all devices' ends, and gives each to
+ * its id. A table finds a connection's id by the end's number for it.
+ */
+#include "dropin/rdmacm/rdmacm.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct urn_cma_ids table[URN_CMA_HASH];
+static bool started;
+
+void
+urn_cma_table_add(struct urn_cma_id *id, uint32_t cm)
+{
+	id->cm = cm;
+	LIST_INSERT_HEAD(&table[cm % URN_CMA_HASH], id, chain);
+}
+
+void
+urn_cma_table_remove(struct urn_cma_id *id)
+{
+	LIST_REMOVE(id, chain);
+	id->cm = 0;
+}
+
+static struct urn_cma_id *
+table_find(const struct urn_cma_dev *dev, uint32_t cm)
+{
+	struct urn_cma_id *id;
+
+	LIST_FOREACH(id, &table[cm % URN_CMA_HASH], chain)
+		if (id->cm == cm && id->dev == dev)
+			return id;
+	return NULL;
+}
+
+static struct urn_cma_id *
+listener_find(const struct urn_cma_dev *dev, uint32_t cm)
+{
+	struct urn_cma_id *id;
+
+	LIST_FOREACH(id, &urn_cma_all, next)
+		if (id->listeners[dev - urn_cma_devs] == cm)
+			return id;
+	return NULL;
+}
+
+/* An event of a request to no listener that is there any more: the end refuses the request. */
+static void
+dispatch(struct urn_cma_dev *dev, const struct urn_abi_cm_event *ev)
+{
+	struct urn_cma_id *id;
+
+	if (ev->type == URN_CM_EVENT_REQUEST || ev->type == URN_CM_EVENT_SIDR_REQUEST) {
+		id = listener_find(dev, ev->listen_id);
+		if (id != NULL)
+			urn_cma_request(id, dev, ev);
+		else
+			(void)urn_cm_end_destroy(dev->end, ev->id);
+		return;
+	}
+	id = table_find(dev, ev->id);
+	if (id != NULL)
+		urn_cma_step(id, ev);
+}
+
+/* The dataplane is gone: its ids get no more events, and the program learns of it once. */
+static void
+device_gone(const struct urn_cma_dev *dev)
+{
+	struct urn_cma_id *id;
+
+	LIST_FOREACH(id, &urn_cma_all, next)
+		if (id->dev == dev && id->reported)
+			(void)urn_cma_post(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL, 0);
+}
+
+/* Fetch what waits at a device's end. returns: false when the dataplane is gone */
+static bool
+fetch(struct urn_cma_dev *dev)
+{
+	struct urn_abi_cm_event ev;
+	int err;
+
+	pthread_mutex_lock(&urn_cma_lock);
+	while ((err = urn_cm_end_event(dev->end, &ev)) == 0)
+		dispatch(dev, &ev);
+	if (err != EAGAIN)
+		device_gone(dev);
+	pthread_mutex_unlock(&urn_cma_lock);
+	return err == EAGAIN;
+}
+
+static void *
+listen_to_ends(void *arg)
+{
+	struct pollfd p[URN_CMA_DEVICES];
+	uint32_t n = urn_cma_dev_count;
+
+	(void)arg;
+	for (uint32_t i = 0; i < n; i++)
+		p[i] = (struct pollfd){.fd = urn_cm_end_fd(urn_cma_devs[i].end), .events = POLLIN};
+	for (;;) {
+		if (poll(p, n, -1) < 0)
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			if (p[i].revents != 0 && !fetch(&urn_cma_devs[i]))
+				p[i].fd = -1; /* poll() ignores it from now on */
+	}
+	return NULL;
+}
+
+/* Start the thread, with all signals blocked: they are the program's threads'. */
+static int
+start(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread, &attr, listen_to_ends, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return err;
+}
+
+int
+urn_cma_dispatch_start(void)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&urn_cma_lock);
+	if (!started)
+		err = start();
+	started = started || err == 0;
+	pthread_mutex_unlock(&urn_cma_lock);
+	return err;
+}

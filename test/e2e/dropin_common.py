@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs built for RDMA hardware, as Debian's packages have them, between two nodes of one urnicd."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+
+import urnicd_common
+
+SECONDS = 60
+NOBODY = 65534
+
+# meson puts the folders of libraries there; urnic-run has to do without, and urnicd needs the system's libibverbs.so.1.
+os.environ.pop("LD_LIBRARY_PATH", None)
+
+
+def ordinary_user(program):
+    """Become an ordinary user for good, if this is root and that user can run what was built."""
+    if os.geteuid() != 0:
+        return
+    try:
+        subprocess.run([program, "--version"], user=NOBODY, group=NOBODY, extra_groups=[], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        print(f"root runs all programs, because an ordinary user can't run {program}", file=sys.stderr)
+        return
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def listens(port):
+    """True when a process listens on a TCP port of this host."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table, encoding="utf-8") as f:
+            if re.search(rf":{port:04X} [0-9A-F]+:0000 0A ", f.read()):
+                return True
+    return False
+
+
+class Dropin(urnicd_common.Nicd):
+    RUN = None  # set by the script
+
+    def setUp(self):
+        super().setUp()
+        self.env["URNIC_SOCKET"] = self.socket
+        self.nicd, _ = self.start()
+
+    def tearDown(self):
+        if self.nicd.poll() is None:
+            for p in self.running[:]:
+                if p is not self.nicd:
+                    p.kill()
+                    self.ends(p)
+            code, err = self.stop(self.nicd)
+            self.assertEqual(code, 0, err)
+        super().tearDown()
+
+    def on(self, node, *command):
+        """Start a program on a node; its messages are part of its output."""
+        p = subprocess.Popen([self.RUN, "--node", node, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True, env=self.env)
+        self.running.append(p)
+        return p
+
+    def ends(self, p):
+        """Wait for a program's end. returns: its exit code and output"""
+        try:
+            out, _ = p.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            self.fail(f"{p.args[3:]} hangs: {p.communicate()[0]}")
+        finally:
+            self.running.remove(p)
+        return p.returncode, out
+
+    def pair(self, *command):
+        """Run a program on a, which waits, and again on b, which connects to it. returns: the output of each"""
+        port = str(free_port())
+        server = self.on("a", *command, "-p", port)
+        self.until(lambda: listens(int(port)) or server.poll() is not None)
+        client = self.on("b", *command, "-p", port, "127.0.0.1")
+        both = [self.ends(client), self.ends(server)]
+        for code, out in both:
+            self.assertEqual(code, 0, (command, both))
+        return both[1][1], both[0][1]
+
+    def refused(self, *command):
+        """Run a program that ends with an error. returns: its output"""
+        code, out = self.ends(self.on("a", *command, "-p", str(free_port())))
+        self.assertNotEqual(code, 0, out)
+        self.assertGreater(code, 0, out)  # no signal
+        return out

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# `meson install` puts the drop-in library into a folder of its own, and urnic-run finds it there.
+#
+# usage: dropin_installed.sh BUILD urnicd CONFIG_FOLDER
+set -eu
+unset LD_LIBRARY_PATH
+
+build=$1
+urnicd=$2
+config=$3
+tmp=$(mktemp -d)
+daemon=
+stop() {
+	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
+	wait
+	rm -rf "$tmp"
+}
+trap stop EXIT
+
+fail() {
+	echo "$*" >&2
+	exit 1
+}
+
+meson install -C "$build" --no-rebuild --tags runtime --destdir "$tmp/root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+find "$tmp/root" -name 'lib*' -printf '%P\n' | sort >"$tmp/list"
+grep -q '/urnic/verbs/libibverbs\.so\.1$' "$tmp/list" || fail "no drop-in library: $(cat "$tmp/list")"
+[ "$(grep -c libibverbs "$tmp/list")" = 1 ] || fail "more than one libibverbs: $(cat "$tmp/list")"
+grep -q '/liburnic\.so\.1$' "$tmp/list" || fail "no liburnic.so.1: $(cat "$tmp/list")"
+! grep -q '/liburnic\.so$' "$tmp/list" || fail "programs would link the shared library: $(cat "$tmp/list")"
+library=$tmp/root/$(grep /libibverbs "$tmp/list")
+readelf -d "$library" >"$tmp/dynamic"
+# shellcheck disable=SC2016 # the loader's words, and not the shell's
+grep -q 'RUNPATH.*\[\$ORIGIN:\$ORIGIN/\.\.:\$ORIGIN/\.\./\.\.\]' "$tmp/dynamic" || fail "RUNPATH: $(cat "$tmp/dynamic")"
+grep -q NODELETE "$tmp/dynamic" || fail "can be unloaded: $(cat "$tmp/dynamic")"
+
+export XDG_RUNTIME_DIR=$tmp URNIC_SOCKET=$tmp/s
+{ printf '[urnicd]\nsocket = %s\nidle = pause\n' "$tmp/s"; cat "$config/two-nodes.ini"; } >"$tmp/c.ini"
+"$urnicd" -c "$tmp/c.ini" 2>"$tmp/said" &
+daemon=$!
+for _ in $(seq 300); do
+	! grep -q "listening at" "$tmp/said" || break
+	sleep 0.1
+done
+run=$(find "$tmp/root" -name urnic-run -type f)
+"$run" ibv_devices >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
+grep -q '^ *a0' "$tmp/out" || fail "no a0: $(cat "$tmp/out")"
+"$run" cat /proc/self/environ | tr '\0' '\n' >"$tmp/out"
+grep -qx "LD_LIBRARY_PATH=$(dirname "$(realpath "$library")")" "$tmp/out" || fail "path: $(cat "$tmp/out")"

@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Debian's perftest over the drop-in libibverbs.so.1: its programs link libmlx5.so.1, libefa.so.1 and librdmacm.so.1 of
+the system as well, which want names of rdma-core's private interface (doc/reference/dropin.md).
+
+usage: dropin_perftest.py urnicd urnic-run CONFIG_FOLDER [TEST...]"""
+
+import os
+import sys
+import unittest
+
+import dropin_common
+
+
+class Perftest(dropin_common.Dropin):
+    def measure(self, program, *options, iterations="100"):
+        """Run a pair; the client's table has a row of numbers."""
+        # Without -F the programs read CPU frequencies, which differ; with -x 1 they use the IPv4 address.
+        how = () if "-D" in options else ("-n", iterations)
+        _, out = self.pair(program, "-F", "-x", "1", *how, *options)
+        head = next(i for i, line in enumerate(out.splitlines()) if line.startswith(" #bytes"))
+        # On a busy machine the bandwidth of a row may well round to 0.
+        row = [float(word) for word in out.splitlines()[head + 1].split()]
+        self.assertGreaterEqual(len(row), 5, out)
+        return out
+
+    def each(self, *commands):
+        for command in commands:
+            with self.subTest(command=command):
+                self.measure(*command)
+
+    def test_bandwidth(self):
+        self.each(("ib_write_bw",), ("ib_read_bw",), ("ib_send_bw",), ("ib_atomic_bw",), ("ib_atomic_bw", "-A", "CMP_AND_SWAP"))
+
+    def test_latency(self):
+        self.each(("ib_write_lat",), ("ib_read_lat",), ("ib_send_lat",), ("ib_atomic_lat",))
+
+    def test_options(self):
+        """Both directions, 8 QPs, an SRQ, regions of each QP, inline data, time instead of a count, events."""
+        self.each(("ib_write_bw", "-b"), ("ib_send_bw", "-b"), ("ib_write_bw", "-q", "8"), ("ib_send_bw", "--use-srq"),
+                  ("ib_write_bw", "--mr_per_qp", "-q", "2"), ("ib_write_lat", "-I", "64"), ("ib_send_bw", "-e"), ("ib_send_lat", "-e"))
+        self.measure("ib_write_bw", "-D", "1")
+
+    def test_sizes(self):
+        """All sizes up to 8 MiB."""
+        for program in ("ib_write_bw", "ib_read_bw"):
+            with self.subTest(program=program):
+                self.assertIn("\n 8388608 ", self.measure(program, "-a", iterations="10"))
+
+    def test_ud(self):
+        self.each(("ib_send_bw", "-c", "UD"), ("ib_send_lat", "-c", "UD"))
+
+    def test_refused(self):
+        """Options that need what urnic has not end with an error."""
+        for command, want in ((("ib_write_bw", "-c", "UC"), "urnic: a queue pair of another type than RC and UD: urnic has no such thing"),
+                              (("ib_send_bw", "-c", "XRC"), "XRC"), (("ib_write_bw", "--odp"), "MR|ODP")):
+            with self.subTest(command=command):
+                self.assertRegex(self.fails_together(*command, "-F", "-x", "1"), want)
+
+    def fails_together(self, *command):
+        """Run a pair of which the server fails after its client connected, if not before. returns: the server's output"""
+        port = str(dropin_common.free_port())
+        server = self.on("a", *command, "-p", port)
+        self.until(lambda: dropin_common.listens(int(port)) or server.poll() is not None)
+        client = self.on("b", *command, "-p", port, "127.0.0.1") if server.poll() is None else None
+        code, out = self.ends(server)
+        self.assertGreater(code, 0, out)
+        if client is not None:
+            self.assertGreater(self.ends(client)[0], 0)
+        return out
+
+
+if __name__ == "__main__":
+    Perftest.NICD, Perftest.RUN, Perftest.CONFIG = map(os.path.abspath, sys.argv[1:4])
+    dropin_common.ordinary_user(Perftest.RUN)
+    unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=2)

@@ -1,0 +1,211 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Unmodified programs of RDMA-CM on the drop-in librdmacm.so.1, from Debian's packages (CM-1).
+
+usage: rdmacm.py urnicd urnic-run CONFIG_FOLDER [TEST...]
+
+A server on node a (10.0.0.1) and a client on node b (10.0.0.2) of one urnicd. The kernel has neither address."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+import urnicd_common
+
+RUN = None
+SECONDS = 60
+A = "10.0.0.1"
+
+
+class Rdmacm(urnicd_common.Nicd):
+    def setUp(self):
+        super().setUp()
+        self.env["URNIC_SOCKET"] = self.socket
+        self.nicd, _ = self.start()
+
+    def tearDown(self):
+        for p in self.running:
+            if p is not self.nicd and p.poll() is None:
+                p.kill()
+                p.wait()
+                p.stdout.close()
+        self.running = [self.nicd]
+        code, err = self.stop(self.nicd)
+        self.assertEqual(code, 0, err)
+        super().tearDown()
+
+    def on(self, node, *command):
+        """Start a program on a node."""
+        if shutil.which(command[0]) is None:
+            self.skipTest(f"{command[0]} is not installed")
+        p = subprocess.Popen([RUN, "--verbs", "--node", node, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True, env=self.env)
+        self.running.append(p)
+        return p
+
+    def done(self, p, code=0):
+        """Wait for a program's end. returns: its output"""
+        try:
+            out, _ = p.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            self.fail(("the program hangs", p.args[4:], p.communicate()))
+        self.assertEqual(p.returncode, code, out)
+        return out
+
+    def pair(self, server, client):
+        """Run a server and a client, anew when the client came before the server listened. returns: outputs of both"""
+        end = time.time() + SECONDS
+        while True:
+            s = self.on("a", *server.split())
+            time.sleep(0.3)
+            c = self.on("b", *client.split())
+            out, _ = c.communicate(timeout=SECONDS)
+            if c.returncode == 0:
+                return self.done(s), out
+            s.kill()
+            said, _ = s.communicate()
+            # REJ 8: nobody listens there (yet).
+            self.assertRegex(out, r"REJECTED[,;] error:? 8|[Rr]efused|status 8", (c.returncode, said))
+            self.assertLess(time.time(), end, out)
+
+    def test_rping(self):
+        """rping verifies what it reads and writes, in several sizes."""
+        server, client = self.pair(f"rping -s -a {A} -V -v -C 10", f"rping -c -a {A} -V -v -C 10")
+        self.assertEqual(len(re.findall(r"^server ping data: rdma-ping-\d", server, re.M)), 10, server)
+        self.assertEqual(len(re.findall(r"^ping data: rdma-ping-\d", client, re.M)), 10, client)
+        for size in (4096, 65000): # silent: the server's pipe is not read before its end
+            self.pair(f"rping -s -a {A} -V -S {size} -C 50", f"rping -c -a {A} -V -S {size} -C 50")
+
+    def test_rping_own_qp(self):
+        """-q: the program takes its queue pair up by rdma_init_qp_attr(), and the client establishes."""
+        server, client = self.pair(f"rping -s -a {A} -q -V -v -C 5", f"rping -c -a {A} -q -V -v -C 5")
+        self.assertEqual(len(re.findall(r"^ping data: rdma-ping-\d", client, re.M)), 5, client + server)
+
+    def test_rping_many(self):
+        """A persistent server serves clients one after the other, while another one stays connected."""
+        s = self.on("a", *f"rping -s -P -a {A} -V".split())
+        time.sleep(0.5)
+        # rping's server confuses requests that come at once, so the first client is served before others ask.
+        first = self.on("b", *f"rping -c -a {A} -v -C 100000000".split())
+        self.assertIn("ping data", first.stdout.readline())
+        for _ in range(3):
+            self.done(self.on("b", *f"rping -c -a {A} -V -C 20".split()))
+        self.assertIsNone(first.poll())
+        self.assertIsNone(s.poll())
+
+    def test_rping_nobody(self):
+        """Nobody listens: the client is refused."""
+        out = self.done(self.on("b", *f"rping -c -a {A} -C 1".split()), code=255)
+        self.assertIn("RDMA_CM_EVENT_REJECTED", out)
+
+    def test_ucmatose(self):
+        """ucmatose: one connection; several; with ids that move to another channel; with a type of service."""
+        for options in ("", "-c 8 -C 50", "-c 3 -C 20 -m", "-t 32 -S 4096"):
+            server, client = self.pair(f"ucmatose {options}", f"ucmatose -s {A} {options}")
+            for out in (server, client):
+                self.assertIn("data transfers complete", out)
+                self.assertIn("return status 0", out)
+
+    def again(self, **lines):
+        """Start urnicd anew, with more lines in its configuration."""
+        self.assertEqual(self.stop(self.nicd)[0], 0)
+        self.nicd, _ = self.start(**lines)
+
+    def test_v6(self):
+        """IPv6 addresses, by number."""
+        self.again(a0="ipv6 = fd00:7::1", b0="ipv6 = fd00:7::2")
+        self.pair("rping -s -a fd00:7::1 -V -C 10", "rping -c -a fd00:7::1 -V -C 10")
+        self.pair("rping -s -a ::0 -V -C 10", "rping -c -a fd00:7::1 -V -C 10")
+        self.pair("udaddy -b fd00:7::1", "udaddy -s fd00:7::1 -b fd00:7::2")
+
+    def test_loss(self):
+        """Connections are set up, used and ended while frames get lost."""
+        self.again(wire="impair b0.in = drop=1%, seed=7\nimpair a0.in = drop=1%, seed=8")
+        self.pair(f"rping -s -a {A} -V -S 4000 -C 100", f"rping -c -a {A} -V -S 4000 -C 100")
+        self.pair("ucmatose -c 20", f"ucmatose -s {A} -c 20")
+
+    def test_urnicd_ends(self):
+        """Programs learn that the dataplane is gone, and none hangs that waits for events."""
+        s = self.on("a", *f"rping -s -a {A} -C 100000000".split())
+        time.sleep(0.5)
+        c = self.on("b", *f"rping -c -a {A} -C 100000000".split())
+        time.sleep(1)
+        self.nicd.kill()
+        self.nicd.communicate()
+        for p in (s, c):
+            out, _ = p.communicate(timeout=SECONDS)
+            self.assertRegex(out, "(?i)removal|error|fail", p.args)
+        os.unlink(self.socket)
+        shutil.rmtree(self.run)
+        os.mkdir(self.run, 0o700)
+        self.nicd, _ = self.start()
+
+    def test_names(self):
+        """The library has each name of the system's with its version, needs no libibverbs, and is never unloaded."""
+        def names(path):
+            out = subprocess.run(["objdump", "-T", path], capture_output=True, text=True, check=True).stdout
+            return set(re.findall(r"(RDMACM_\S+?)\)?\s+(\w+)$", out, re.M))
+        own = os.path.join(os.path.dirname(RUN), "../../lib/dropin/librdmacm.so.1")
+        system = glob.glob("/usr/lib/*/librdmacm.so.1") + glob.glob("/usr/lib64/librdmacm.so.1")
+        self.assertGreater(len(names(own)), 60)
+        if system:
+            self.assertEqual(names(system[0]) - names(own), set())
+        dynamic = subprocess.run(["readelf", "-d", own], capture_output=True, text=True, check=True).stdout
+        self.assertIn("liburnic.so.1", dynamic)
+        self.assertNotIn("libibverbs", dynamic)
+        self.assertIn("NODELETE", dynamic)
+
+    def test_udaddy(self):
+        """udaddy: datagrams, looked up by one id and by several."""
+        for options in ("", "-c 3 -C 30 -S 900"):
+            server, client = self.pair(f"udaddy {options}", f"udaddy -s {A} {options}")
+            for out in (server, client):
+                self.assertIn("data transfers complete", out)
+                self.assertIn("return status 0", out)
+
+    def test_endpoints(self):
+        """rdma_server and rdma_client, rdma_xserver and rdma_xclient: synchronous endpoints."""
+        server, client = self.pair(f"rdma_server -s {A}", f"rdma_client -s {A}")
+        self.assertIn("rdma_server: end 0", server)
+        self.assertIn("rdma_client: end 0", client)
+        server, client = self.pair("rdma_xserver", f"rdma_xclient -s {A}")
+        self.assertIn("rdma_xserver: end 0", server)
+        self.assertIn("rdma_xclient: end 0", client)
+
+    def test_perftest(self):
+        """perftest connects by RDMA-CM with -R."""
+        for program in ("ib_write_bw", "ib_read_bw -q 4", "ib_send_lat", "ib_send_lat -c UD", "ib_send_bw --use-srq -q 2", "ib_send_bw -e",
+                        "ib_atomic_bw"):
+            self.pair(f"{program} -R -n 200", f"{program} -R -n 200 {A}")
+
+    def test_killed(self):
+        """A killed client's server learns of the end."""
+        s = self.on("a", *f"rping -s -a {A} -C 100000000".split())
+        time.sleep(0.5)
+        c = self.on("b", *f"rping -c -a {A} -C 100000000".split())
+        time.sleep(1)
+        self.assertIsNone(c.poll())
+        subprocess.run(["kill", "-9", str(c.pid)], check=True)
+        out, _ = s.communicate(timeout=SECONDS)
+        # The server's READs or WRITEs may fail before the connection ends, because the client's memory goes first: then
+        # rping ends at the failed completion, and looks at no further event.
+        self.assertRegex(out, "DISCONNECT|cq completion failed")
+
+    def test_absent(self):
+        """Multicast and rsockets fail and say so; none crashes or hangs."""
+        for command in ("mckey -m 239.0.0.1 -b 10.0.0.2", f"rstream -s {A}", f"riostream -s {A}", f"rcopy /etc/passwd {A}"):
+            p = self.on("b", *command.split())
+            out, _ = p.communicate(timeout=SECONDS)
+            self.assertGreaterEqual(p.returncode, 0, out)
+            self.assertRegex(out, r"(?i)not supported|error|failed|unable", command)
+
+
+if __name__ == "__main__":
+    urnicd_common.Nicd.NICD, RUN, urnicd_common.Nicd.CONFIG = map(os.path.abspath, sys.argv[1:4])
+    unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=2)
