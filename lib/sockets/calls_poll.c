@@ -174,25 +174,55 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return err;
 }
 
-URN_CALL int
-epoll_wait(int epfd, struct epoll_event *events, int room, int timeout)
+/* Milliseconds of a wait that are left, rounded up. timeout: the whole wait; < 0: never ends */
+static int
+urn_epoll_left(int timeout, uint64_t end)
 {
-	return urn_epoll_told(epfd, events, urn_real()->epoll_wait(epfd, events, room, timeout));
+	uint64_t now = urn_clock_ns();
+
+	if (timeout < 0)
+		return timeout;
+	return end > now ? (int)((end - now + 999999) / 1000000) : 0;
 }
 
 URN_CALL int
 epoll_pwait(int epfd, struct epoll_event *events, int room, int timeout, const sigset_t *mask)
 {
-	return urn_epoll_told(epfd, events,
-			      urn_real()->epoll_pwait(epfd, events, room, timeout, mask));
+	uint64_t end = timeout > 0 ? urn_sock_end_of((int64_t)timeout * 1000000) : 0;
+	int n, left = timeout, kept;
+
+	do {
+		n = urn_real()->epoll_pwait(epfd, events, room, left, mask);
+		kept = urn_epoll_told(epfd, events, n);
+		/* Events that were none: the wait goes on. */
+		if (n > 0 && kept == 0)
+			left = urn_epoll_left(timeout, end);
+	} while (n > 0 && kept == 0 && left != 0);
+	return kept;
+}
+
+URN_CALL int
+epoll_wait(int epfd, struct epoll_event *events, int room, int timeout)
+{
+	return epoll_pwait(epfd, events, room, timeout, NULL);
 }
 
 URN_CALL int
 epoll_pwait2(int epfd, struct epoll_event *events, int room, const struct timespec *timeout,
 	     const sigset_t *mask)
 {
-	return urn_epoll_told(epfd, events,
-			      urn_real()->epoll_pwait2(epfd, events, room, timeout, mask));
+	const struct timespec *left = timeout;
+	uint64_t end = urn_call_end(timeout);
+	struct timespec ts;
+	int n, kept;
+
+	do {
+		n = urn_real()->epoll_pwait2(epfd, events, room, left, mask);
+		kept = urn_epoll_told(epfd, events, n);
+		if (n > 0 && kept == 0)
+			left = urn_sock_left(end, &ts);
+	} while (n > 0 && kept == 0 && (left == NULL || left->tv_sec != 0 || left->tv_nsec != 0));
+	return kept;
 }
 
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)

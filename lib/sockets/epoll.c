@@ -245,28 +245,171 @@ urn_epoll_has(int epfd, uint64_t data)
 	return e != NULL;
 }
 
-/* Make one event of those that a twin's two descriptors have. returns: how many are left */
-static int
-urn_epoll_merge(int epfd, struct epoll_event *events, int n)
+/* Events of one epoll_wait(): at most URN_EPOLL_EVENTS. */
+struct urn_epoll_batch {
+	int epfd, n;
+	struct epoll_event *events;
+	uint16_t table[2 *
+		       URN_EPOLL_EVENTS]; /* 1 + index of the first event with the data; 0: none */
+	uint8_t input[URN_EPOLL_EVENTS];  /* enum urn_epoll_input of the first with the data */
+};
+
+/* Input that an event tells of. */
+enum urn_epoll_input {
+	URN_EPOLL_OTHER, /* no twin's, or none */
+	URN_EPOLL_DOUBT, /* no twin with the data is seen to have a datagram */
+	URN_EPOLL_SURE,
+};
+
+/* The place in the table of the events with these data, which may be empty. */
+static uint16_t *
+urn_epoll_place(struct urn_epoll_batch *b, uint64_t data)
 {
-	uint16_t table[2 * URN_EPOLL_EVENTS] = {0}; /* 1 + index of the event with the data */
+	size_t at = (data * 0x9e3779b97f4a7c15ull) >> 54;
+
+	while (b->table[at] != 0 && b->events[b->table[at] - 1].data.u64 != data)
+		at = (at + 1) % (2 * URN_EPOLL_EVENTS);
+	return &b->table[at];
+}
+
+/* Make one event of those that a twin's two descriptors have. The lock is held. */
+static void
+urn_epoll_merge(struct urn_epoll_batch *b)
+{
 	int i, out = 0;
 
-	for (i = 0; i < n; i++) {
-		uint64_t data = events[i].data.u64;
-		size_t at = (data * 0x9e3779b97f4a7c15ull) >> 54;
+	for (i = 0; i < b->n; i++) {
+		uint64_t data = b->events[i].data.u64;
+		uint16_t *place = urn_epoll_place(b, data);
 
-		while (table[at] != 0 && events[table[at] - 1].data.u64 != data)
-			at = (at + 1) % (2 * URN_EPOLL_EVENTS);
-		if (table[at] != 0 && urn_epoll_has(epfd, data)) {
-			events[table[at] - 1].events |= events[i].events;
+		if (*place != 0 && urn_epoll_has(b->epfd, data)) {
+			b->events[*place - 1].events |= b->events[i].events;
 			continue;
 		}
-		if (table[at] == 0)
-			table[at] = (uint16_t)(out + 1);
-		events[out++] = events[i];
+		if (*place == 0)
+			*place = (uint16_t)(out + 1);
+		b->events[out++] = b->events[i];
 	}
-	return out;
+	b->n = out;
+}
+
+/* Look which events of twins may tell of input that is not there. The lock is held. */
+static void
+urn_epoll_doubt(struct urn_epoll_batch *b)
+{
+	const struct urn_twin_epoll *e;
+
+	for (e = urn_epoll_list; e != NULL; e = e->all_next) {
+		struct urn_sock *s = atomic_load(&e->twin->sock);
+		uint16_t place = e->epfd == b->epfd ? *urn_epoll_place(b, e->event.data.u64) : 0;
+
+		if (place == 0 || !(b->events[place - 1].events & (EPOLLIN | EPOLLRDNORM)) ||
+		    b->input[place - 1] == URN_EPOLL_SURE)
+			continue;
+		/* A peer's socket takes no datagrams of others. */
+		b->input[place - 1] =
+			s == NULL || (urn_sock_readable(s) && !atomic_load(&s->connected))
+				? URN_EPOLL_SURE
+				: URN_EPOLL_DOUBT;
+	}
+}
+
+/* Entry k of those with the data, with a reference to its twin. returns: NULL: there are fewer */
+static struct urn_twin *
+urn_epoll_nth(int epfd, uint64_t data, uint32_t k, int *fd)
+{
+	struct urn_twin_epoll *e;
+	struct urn_twin *t = NULL;
+
+	urn_twin_hold();
+	for (e = urn_epoll_list; e != NULL && t == NULL; e = e->all_next)
+		if (e->epfd == epfd && e->event.data.u64 == data && k-- == 0) {
+			t = e->twin;
+			t->refs++;
+			*fd = e->fd;
+		}
+	urn_twin_release();
+	return t;
+}
+
+/*
+ * True when a twin has input or an error to tell of, or the event is none of its urnic socket:
+ * another descriptor of the program's may have the same data. Else its event has been read.
+ */
+static bool
+urn_epoll_input(const struct urn_twin *t, int fd)
+{
+	struct urn_sock *s = atomic_load(&t->sock);
+	struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.events = POLLIN}};
+
+	if (s == NULL || urn_sock_next_len(s) != 0 || urn_sock_readable(s))
+		return true;
+	p[1].fd = urn_sock_fd(s);
+	return urn_real()->poll(p, 2, 0) <= 0 || p[0].revents != 0 || p[1].revents == 0 ||
+	       urn_sock_show(s) != 0 || urn_sock_readable(s);
+}
+
+/* An entry with EPOLLONESHOT spent its shot for nothing. */
+static void
+urn_epoll_again(int epfd, const struct urn_twin *t, int fd)
+{
+	struct urn_sock *s = atomic_load(&t->sock);
+	struct urn_twin_epoll *e;
+
+	urn_twin_hold();
+	for (e = t->epolls; e != NULL && s != NULL; e = e->next)
+		if (e->epfd == epfd && e->fd == fd && e->event.events & EPOLLONESHOT)
+			(void)urn_epoll_mirror(e, s, EPOLL_CTL_MOD);
+	urn_twin_release();
+}
+
+/*
+ * Take away input that is not there. The engine stores a datagram first and tells of it later, so
+ * that the program may have read it before; and a socket with a peer takes no datagrams of others.
+ */
+static void
+urn_epoll_settle(struct urn_epoll_batch *b)
+{
+	int i, fd = -1, out = 0;
+
+	for (i = 0; i < b->n; i++) {
+		struct epoll_event *ev = &b->events[i];
+		bool some = b->input[i] != URN_EPOLL_DOUBT;
+		struct urn_twin *t;
+		uint32_t k;
+
+		for (k = 0; !some && (t = urn_epoll_nth(b->epfd, ev->data.u64, k, &fd)) != NULL;
+		     k++) {
+			some = urn_epoll_input(t, fd);
+			if (!some)
+				urn_epoll_again(b->epfd, t, fd);
+			urn_twin_put(t);
+		}
+		if (!some)
+			ev->events &= ~(uint32_t)(EPOLLIN | EPOLLRDNORM);
+		if (ev->events != 0)
+			b->events[out++] = *ev;
+	}
+	b->n = out;
+}
+
+/* Make a batch of events those that the program expects. returns: how many are left */
+static int
+urn_epoll_sift(int epfd, struct epoll_event *events, int n)
+{
+	struct urn_epoll_batch b = {.epfd = epfd, .n = n, .events = events};
+	bool doubt = false;
+	int i;
+
+	urn_twin_hold();
+	urn_epoll_merge(&b);
+	urn_epoll_doubt(&b);
+	urn_twin_release();
+	for (i = 0; i < b.n; i++)
+		doubt |= b.input[i] == URN_EPOLL_DOUBT;
+	if (doubt)
+		urn_epoll_settle(&b);
+	return b.n;
 }
 
 /* Both descriptors of entries with EPOLLONESHOT rest after an event of one. The lock is held. */
@@ -309,13 +452,13 @@ urn_epoll_edge(int epfd, uint64_t data)
 int
 urn_epoll_told(int epfd, struct epoll_event *events, int n)
 {
-	int i, few = n < URN_EPOLL_EVENTS ? n : URN_EPOLL_EVENTS;
+	int i;
 
 	if (n <= 0 || !urn_epoll_is(epfd))
 		return n;
+	if (n <= URN_EPOLL_EVENTS)
+		n = urn_epoll_sift(epfd, events, n);
 	urn_twin_hold();
-	if (n == few && n > 1)
-		n = urn_epoll_merge(epfd, events, n);
 	for (i = 0; i < n && urn_epoll_oneshots != 0; i++)
 		urn_epoll_rest(epfd, events[i].data.u64);
 	for (i = 0; i < n && urn_epoll_edges != 0; i++)

@@ -108,7 +108,12 @@ class Sockets(urnicd_common.Nicd):
         s = self.python("a", server, **env)
         self.line(s, "ready")
         c = self.python("b", client, **env)
-        out = self.done(c)
+        try:
+            out = self.done(c)
+        except AssertionError:
+            s.kill()
+            print("the server:", s.communicate(), file=sys.stderr)
+            raise
         return self.done(s), out
 
     def test_blocking(self):

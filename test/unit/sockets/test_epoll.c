@@ -113,6 +113,51 @@ edge_behind(void **state)
 	close(ep);
 }
 
+/* Have the engine's event come by itself: its datagram was read before. */
+static void
+late_event(struct rig *r)
+{
+	struct urn_register_set *set = &rig_sock(r->s)->outlet[0].set;
+	struct urn_abi_event ev = {.type = URN_EVENT_MSG};
+
+	assert_int_equal(write(set->write_fd, &ev, sizeof(ev)), sizeof(ev));
+	atomic_fetch_add(&set->regs->rstat.pending, 1);
+}
+
+/*
+ * A datagram is in the queue before its event is told, so that a program that polls may have read
+ * it already. The late event is not told, because the kernel tells of no input that is not there
+ * (DB-11).
+ */
+static void
+late(void **state)
+{
+	static const uint32_t kinds[] = {0, EPOLLET, EPOLLONESHOT};
+	struct rig *r = *state;
+	struct epoll_event ev;
+	int ep = epoll_create1(0);
+
+	assert_int_equal(ctl(ep, EPOLL_CTL_ADD, r->s, EPOLLIN, 7), 0);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(ctl(ep, EPOLL_CTL_MOD, r->s, EPOLLIN | kinds[i], 7), 0);
+		late_event(r);
+		tells_none(ep);
+		late_event(r);
+		assert_int_equal(
+			epoll_pwait2(ep, &ev, 1, &(struct timespec){.tv_nsec = 20000000}, NULL), 0);
+		late_event(r);
+		assert_int_equal(epoll_wait(ep, &ev, 1, 0), 0);
+		rig_send(r, "1");
+		tells(ep, 7, EPOLLIN);
+		rig_gets(r->s, "1");
+		rig_gets_none(r->s);
+	}
+	assert_int_equal(ctl(ep, EPOLL_CTL_MOD, r->s, EPOLLIN | EPOLLOUT, 7), 0);
+	late_event(r);
+	tells(ep, 7, EPOLLOUT);
+	close(ep);
+}
+
 /* Copies of a descriptor are entries of their own in one epoll, which come and go one by one. */
 static void
 copies(void **state)
@@ -245,6 +290,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(level, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(edge, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(edge_behind, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(late, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(copies, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(before, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(merge, rig_setup, rig_teardown),
