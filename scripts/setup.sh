@@ -62,12 +62,16 @@ packages() {
 	test | perftest           | cmd ib_write_bw          | ... and measure
 	test | binutils           | cmd objdump              | names of the system's libibverbs
 	test | rdmacm-utils       | cmd rping                | programs of RDMA-CM, on the drop-in library
+	test | fio                | cmd fio                  | RDMA programs: storage that is verified,
+	test | tgt                | cmd tgtadm               | ... an iSER target
+	test | libiscsi-bin       | cmd iscsi-test-cu        | ... and the SCSI tests for such,
+	test | qperf              | cmd qperf                | ... a measure of RDMA-CM's connections,
+	test | qemu-system-x86    | cmd qemu-system-x86_64   | ... and a guest that migrates; boots the interop guest
 	test | procps             | cmd pgrep                | finds programs that a script started
 	test | dpdk-dev           | cmd dpdk-telemetry.py    | asks urnicd as other DPDK programs are asked
 	test | systemd            | cmd systemd-analyze      | checks the service
 	fuzz | clang              | cmd clang                | the second compiler, and the fuzzer's
 	fuzz | libclang-rt-dev    | rt clang                 | clang's sanitizers and libFuzzer
-	interop | qemu-system-x86 | cmd qemu-system-x86_64   | boots the guest, in software
 	interop | cpio            | cmd cpio                 | packs the guest's files
 	interop | kmod            | cmd depmod               | finds the guest's modules
 	interop | binutils        | cmd readelf              | finds the guest's libraries

@@ -8,20 +8,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct options {
 	bool sockets, verbs;
 	const char *socket, *node, *net; /* NULL: as the environment says */
 	const char *library, *folder;	 /* NULL: look for it */
+	const char *start;		 /* configuration of a urnicd to start; NULL: start none */
 };
 
 static void
 help(void)
 {
-	fputs("Usage: urnic-run [OPTION...] PROGRAM [ARGUMENT...]\n"
+	fputs("Usage: urnic-run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	      "\n"
 	      "Run an unmodified program on urnic (doc/reference/urnic-run.md).\n"
 	      "\n"
@@ -39,6 +42,12 @@ help(void)
 	      "                       the system looks\n"
 	      "      --folder PATH    the folder with the " RUN_VERBS " of --verbs; without\n"
 	      "                       this urnic/verbs in ../lib, or that of the build\n"
+	      "      --start CONFIG   start a urnicd for PROGRAM alone and stop it afterwards; "
+	      "CONFIG is\n"
+	      "                       the name of a configuration of urnic's, such as two-nodes, "
+	      "or the\n"
+	      "                       path of a file. Several run at once, each with its own "
+	      "socket\n"
 	      "      --help           this text\n"
 	      "      --version        the version\n"
 	      "\n"
@@ -73,6 +82,9 @@ take(struct options *o, int c)
 	case 'f':
 		o->folder = optarg;
 		break;
+	case 'T':
+		o->start = optarg;
+		break;
 	}
 }
 
@@ -81,11 +93,17 @@ static int
 parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"verbs", no_argument, NULL, 'v'},	  {"sockets", no_argument, NULL, 'S'},
-		{"socket", required_argument, NULL, 's'}, {"node", required_argument, NULL, 'n'},
-		{"net", required_argument, NULL, 'N'},	  {"library", required_argument, NULL, 'l'},
-		{"folder", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},	  {NULL, 0, NULL, 0},
+		{"verbs", no_argument, NULL, 'v'},
+		{"sockets", no_argument, NULL, 'S'},
+		{"socket", required_argument, NULL, 's'},
+		{"node", required_argument, NULL, 'n'},
+		{"net", required_argument, NULL, 'N'},
+		{"library", required_argument, NULL, 'l'},
+		{"folder", required_argument, NULL, 'f'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{"start", required_argument, NULL, 'T'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -106,6 +124,12 @@ parse(int argc, char **argv, struct options *o)
 	}
 	if (!o->sockets)
 		o->verbs = true;
+	if (o->start != NULL && o->socket != NULL) {
+		fputs("urnic-run: the urnicd of --start has a socket of its own; give no "
+		      "--socket\n",
+		      stderr);
+		return EXIT_USAGE;
+	}
 	if (optind < argc)
 		return -1;
 	fputs("urnic-run: no PROGRAM to run; see urnic-run --help\n", stderr);
@@ -135,6 +159,46 @@ run_sockets(const char *library)
 	return false;
 }
 
+/* Give the program its environment and libraries, and see that urnicd answers. returns: false: a
+ * message says why not */
+static bool
+prepare(const struct options *o)
+{
+	if (!run_tell("URNIC_SOCKET", o->socket) || !run_tell("URNIC_NODE", o->node) ||
+	    !run_tell("URNIC_SOCKETS_NET", o->net))
+		return false;
+	if (o->sockets && !run_sockets(o->library))
+		return false;
+	return !o->verbs || (run_verbs(o->folder) && run_urnicd_answers());
+}
+
+/* Run the program beside a urnicd of its own. returns: the exit code; a program that a signal ended
+ * is followed by it */
+static int
+run_beside(const struct options *o, char **argv)
+{
+	struct run_nicd nicd = {0};
+	sigset_t before;
+	int status = EXIT_FAILED << 8; /* a child exits with this code: no child ran */
+
+	if (o->verbs && !run_verbs_folder(o->folder, nicd.verbs))
+		return EXIT_FAILED;
+	if (!run_nicd_start(&nicd, o->start, &before))
+		return EXIT_FAILED;
+	if (prepare(o))
+		status = run_command(argv, &before);
+	if (!run_nicd_stop(&nicd) && status == 0)
+		return EXIT_FAILED;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	/* The caller sees the signal. The program has dumped its core already. */
+	setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+	signal(WTERMSIG(status), SIG_DFL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	raise(WTERMSIG(status));
+	return 128 + WTERMSIG(status);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -143,15 +207,9 @@ main(int argc, char **argv)
 
 	if (code >= 0)
 		return code;
-	if (!run_tell("URNIC_SOCKET", o.socket) || !run_tell("URNIC_NODE", o.node) ||
-	    !run_tell("URNIC_SOCKETS_NET", o.net))
+	if (o.start != NULL)
+		return run_beside(&o, argv + optind);
+	if (!prepare(&o))
 		return EXIT_FAILED;
-	if (o.sockets && !run_sockets(o.library))
-		return EXIT_FAILED;
-	if (o.verbs && (!run_verbs(o.folder) || !run_urnicd_answers()))
-		return EXIT_FAILED;
-	execvp(argv[optind], argv + optind);
-	code = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
-	fprintf(stderr, "urnic-run: %s can't be run: %s\n", argv[optind], strerror(errno));
-	return code;
+	return run_become(argv + optind);
 }

@@ -24,6 +24,10 @@ run_find(const char *name, char *path, size_t size)
 		"../lib/aarch64-linux-gnu/urnic/verbs/",
 		"../../lib/sockets/",
 		"../../lib/dropin/",
+		"../urnicd/",
+		"../sbin/",
+		"../../config/",
+		"../share/urnic/",
 	};
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -67,5 +71,46 @@ run_put_first(const char *name, const char *word)
 	}
 	ok = run_tell(name, all);
 	free(all);
+	return ok;
+}
+
+/* True when `part`, of n bytes, is `word`, or a path whose last name is `word`. */
+static bool
+names(const char *part, size_t n, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (n < len || memcmp(part + n - len, word, len) != 0)
+		return false;
+	return n == len || (word[0] != '/' && part[n - len - 1] == '/');
+}
+
+bool
+run_take_out(const char *name, const char *word)
+{
+	const char *before = getenv(name), *part;
+	char *rest;
+	size_t n, used = 0;
+	bool ok;
+
+	if (before == NULL || word[0] == '\0')
+		return true;
+	rest = malloc(strlen(before) + 1);
+	if (rest == NULL) {
+		fprintf(stderr, "urnic-run: no memory for %s\n", name);
+		return false;
+	}
+	for (part = before; *part != '\0'; part += n + (part[n] != '\0')) {
+		n = strcspn(part, ":");
+		if (names(part, n, word))
+			continue;
+		if (used > 0)
+			rest[used++] = ':';
+		memcpy(rest + used, part, n);
+		used += n;
+	}
+	rest[used] = '\0';
+	ok = used > 0 ? run_tell(name, rest) : unsetenv(name) == 0;
+	free(rest);
 	return ok;
 }

@@ -10,10 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Check a folder that the user names, or look for one. full: room for the path. returns: false: a
- * message says why not */
-static bool
-find_folder(const char *folder, char full[PATH_MAX])
+bool
+run_verbs_folder(const char *folder, char full[PATH_MAX])
 {
 	char path[PATH_MAX];
 	const char *found = path;
@@ -44,7 +42,7 @@ run_verbs(const char *folder)
 {
 	char full[PATH_MAX];
 
-	return find_folder(folder, full) && run_put_first("LD_LIBRARY_PATH", full) &&
+	return run_verbs_folder(folder, full) && run_put_first("LD_LIBRARY_PATH", full) &&
 	       run_tell("URNIC_EXPLAIN", "1");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* urnicd: a dataplane as a process of its own. */
+#include "admin_proto.h"
 #include "admin_server.h"
 #include "console.h"
 #include "errout.h"
@@ -26,12 +27,13 @@ enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	EXIT_SIGNAL = 128,
-	AGAIN_MS = 5000, /* from then on a second signal forces an exit: longer than letting programs
-			    go takes */
+	AGAIN_MS = 5000, /* from then on a second signal forces an exit: longer than letting
+			    programs go takes */
 };
 
 struct options {
 	const char *file;
+	const char *socket; /* NULL: as the file says */
 	bool check;
 	bool console;
 };
@@ -43,6 +45,8 @@ static const char help[] =
 	"to it over its socket and use verbs. urnicd runs until SIGTERM, SIGINT or SIGHUP.\n"
 	"\n"
 	"  -c, --config FILE   the configuration (doc/reference/urnicd.md; ready ones in config/)\n"
+	"  -s, --socket PATH   the socket, in place of the file's; with PATH.ctl for control\n"
+	"                      and no PID file\n"
 	"  -i, --interactive   take commands from the standard input (doc/reference/urnicctl.md)\n"
 	"      --check         say whether FILE is right, and stop\n"
 	"      --help-config   every section and key of FILE, and stop\n"
@@ -60,17 +64,20 @@ parse(int argc, char **argv, struct options *o)
 		{"config", required_argument, NULL, 'c'}, {"check", no_argument, NULL, 'k'},
 		{"help-config", no_argument, NULL, 'H'},  {"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},	  {"interactive", no_argument, NULL, 'i'},
-		{NULL, 0, NULL, 0},
+		{"socket", required_argument, NULL, 's'}, {NULL, 0, NULL, 0},
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "c:hi", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "c:his:", longs, NULL)) != -1) {
 		switch (c) {
 		case 'c':
 			o->file = optarg;
 			break;
 		case 'i':
 			o->console = true;
+			break;
+		case 's':
+			o->socket = optarg;
 			break;
 		case 'k':
 			o->check = true;
@@ -118,7 +125,8 @@ wait_for_signal(void)
 		(void)nanosleep(&nap, NULL);
 }
 
-/* Serve programs until a signal, or the person at the console, ends urnicd. returns: 0, or -1 with *err */
+/* Serve programs until a signal, or the person at the console, ends urnicd. returns: 0, or -1 with
+ * *err */
 static int
 serve(struct nicd_rig *rig, struct nicd_admin *admin, bool console, struct urn_err *err)
 {
@@ -141,7 +149,8 @@ serve(struct nicd_rig *rig, struct nicd_admin *admin, bool console, struct urn_e
 static int
 write_pid(const char *path, struct urn_err *err)
 {
-	/* O_NOFOLLOW: in a folder where others may write, a link of theirs could lead to any file of ours. */
+	/* O_NOFOLLOW: in a folder where others may write, a link of theirs could lead to any file
+	 * of ours. */
 	const int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	struct stat st;
 	int fd;
@@ -198,7 +207,8 @@ serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
 	if (rig->cfg->urnicd.telemetry)
 		rc = urn_telemetry_start(&telemetry, err);
 	server = rc == 0 ? nicd_admin_server_open(&admin, &cfg, err) : NULL;
-	/* Write the PID file only once both sockets are ours: until then it may be another urnicd's. */
+	/* Write the PID file only once both sockets are ours: until then it may be another
+	 * urnicd's. */
 	rc = server ? write_pid(pid_file, err) : -1;
 	if (rc == 0) {
 		rc = serve(rig, &admin, console, err);
@@ -229,8 +239,10 @@ raise_fds(void)
 static void __attribute__((noreturn))
 end_without(struct nicd_rig *rig, struct nicd_workers *workers, unsigned int held, int code)
 {
-	fprintf(stderr, "urnicd: %u program%s can't be let go: something of theirs stalls in the kernel; "
-		"ending without them\n", held, held == 1 ? "" : "s");
+	fprintf(stderr,
+		"urnicd: %u program%s can't be let go: something of theirs stalls in the kernel; "
+		"ending without them\n",
+		held, held == 1 ? "" : "s");
 	urn_dp_freeze(rig->base.dp);
 	nicd_workers_stop(workers);
 	nicd_rig_abandon(rig);
@@ -257,7 +269,8 @@ run(const struct urn_config *cfg, bool console)
 	if (rc != 0)
 		rc = fail(&err);
 	else if (urn_stop_requested())
-		rc = urn_stop_requested() == SIGTERM ? EXIT_SUCCESS : EXIT_SIGNAL + urn_stop_requested();
+		rc = urn_stop_requested() == SIGTERM ? EXIT_SUCCESS
+						     : EXIT_SIGNAL + urn_stop_requested();
 	if (held != 0)
 		end_without(&rig, workers, held, rc);
 	nicd_workers_stop(workers);
@@ -267,7 +280,8 @@ run(const struct urn_config *cfg, bool console)
 
 /*
  * Open /dev/null in the place of closed standard streams, in the wrong direction, so that reads and
- * writes fail. Else output would overwrite a file opened there later: a lock, a table that DPDK maps.
+ * writes fail. Else output would overwrite a file opened there later: a lock, a table that DPDK
+ * maps.
  */
 static void
 fill_streams(void)
@@ -275,6 +289,25 @@ fill_streams(void)
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0)
 			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/* Put the socket of the command line in place of the file's paths. returns: false: a message says
+ * why not */
+static bool
+put_socket(struct urn_config *cfg, const char *socket)
+{
+	if (socket == NULL)
+		return true;
+	if (socket[0] != '/' ||
+	    strlen(socket) + strlen(ADMIN_SUFFIX) >= sizeof(cfg->urnicd.socket)) {
+		fprintf(stderr, "urnicd: --socket %s: give an absolute path of at most %zu bytes\n",
+			socket, sizeof(cfg->urnicd.socket) - strlen(ADMIN_SUFFIX) - 1);
+		return false;
+	}
+	snprintf(cfg->urnicd.socket, sizeof(cfg->urnicd.socket), "%s", socket);
+	cfg->urnicd.control[0] = '\0';
+	cfg->urnicd.pid_file[0] = '\0';
+	return true;
 }
 
 int
@@ -298,9 +331,11 @@ main(int argc, char **argv)
 	urn_config_errors_free(&errors);
 	if (cfg == NULL)
 		return EXIT_USAGE;
-	if (o.check) {
-		printf("%s: %u adapters, %u ports, %u switches: no mistakes\n", o.file, cfg->adapters,
-		       cfg->ports, cfg->switches);
+	if (!put_socket(cfg, o.socket)) {
+		rc = EXIT_USAGE;
+	} else if (o.check) {
+		printf("%s: %u adapters, %u ports, %u switches: no mistakes\n", o.file,
+		       cfg->adapters, cfg->ports, cfg->switches);
 		rc = fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
 	} else if (urn_stop_install() != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR) {
 		fputs("urnicd: cannot catch signals\n", stderr);

@@ -5,6 +5,7 @@
  */
 #include "dropin/rdmacm/rdmacm.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -38,15 +39,35 @@ table_find(const struct urn_cma_dev *dev, uint32_t cm)
 	return NULL;
 }
 
-static struct urn_cma_id *
-listener_find(const struct urn_cma_dev *dev, uint32_t cm)
+/* How well a listening id fits the address that a request was sent to: 3 its own, 2 one of its
+ * family, 1 another; 0: not at all */
+static int
+fits(const struct urn_cma_id *id, const uint8_t own[16])
 {
-	struct urn_cma_id *id;
+	const struct sockaddr *a = &id->pub.route.addr.src_addr;
+	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)own);
+	union ibv_gid gid;
+
+	if (urn_cma_addr_to_gid(a, &gid) && memcmp(gid.raw, own, 16) == 0)
+		return 3;
+	if (urn_cma_addr_any(a) && (a->sa_family == AF_INET) == v4)
+		return 2;
+	return id->afonly ? 0 : 1;
+}
+
+/* Find the id for a request to the end's listener `cm` and to an own address. */
+static struct urn_cma_id *
+listener_find(const struct urn_cma_dev *dev, uint32_t cm, const uint8_t own[16])
+{
+	struct urn_cma_id *id, *found = NULL;
+	int best = 0;
 
 	LIST_FOREACH(id, &urn_cma_all, next)
-		if (id->listeners[dev - urn_cma_devs] == cm)
-			return id;
-	return NULL;
+		if (id->listeners[dev - urn_cma_devs] == cm && fits(id, own) > best) {
+			found = id;
+			best = fits(id, own);
+		}
+	return found;
 }
 
 /* An event of a request to no listener that is there any more: the end refuses the request. */
@@ -56,7 +77,7 @@ dispatch(struct urn_cma_dev *dev, const struct urn_abi_cm_event *ev)
 	struct urn_cma_id *id;
 
 	if (ev->type == URN_CM_EVENT_REQUEST || ev->type == URN_CM_EVENT_SIDR_REQUEST) {
-		id = listener_find(dev, ev->listen_id);
+		id = listener_find(dev, ev->listen_id, ev->own_gid);
 		if (id != NULL)
 			urn_cma_request(id, dev, ev);
 		else

@@ -63,11 +63,30 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	return 0;
 }
 
+/*
+ * Find another id that listens at the id's port of a device, at another address: both share one
+ * listener of the end, which knows ports alone.
+ *
+ * returns: number of the listener; 0: there is none
+ */
+static uint32_t
+listener_shared(const struct urn_cma_id *id, uint32_t d)
+{
+	uint16_t port = urn_cma_addr_port(&id->pub.route.addr.src_addr);
+	const struct urn_cma_id *o;
+
+	LIST_FOREACH(o, &urn_cma_all, next)
+		if (o != id && o->listeners[d] != 0 && o->pub.ps == id->pub.ps &&
+		    urn_cma_addr_port(&o->pub.route.addr.src_addr) == port)
+			return o->listeners[d];
+	return 0;
+}
+
 static void
 listeners_end(struct urn_cma_id *id)
 {
 	for (uint32_t d = 0; d < urn_cma_dev_count; d++) {
-		if (id->listeners[d] != 0)
+		if (id->listeners[d] != 0 && listener_shared(id, d) == 0)
 			(void)urn_cm_end_destroy(urn_cma_devs[d].end, id->listeners[d]);
 		id->listeners[d] = 0;
 	}
@@ -158,6 +177,8 @@ port_taken(const struct urn_cma_id *id, const struct sockaddr *a)
 		    urn_cma_addr_port(a) != urn_cma_addr_port(b))
 			continue;
 		if (!urn_cma_addr_to_gid(b, &other))
+			continue;
+		if (id->afonly && o->afonly && a->sa_family != b->sa_family)
 			continue;
 		if (urn_cma_addr_any(a) || urn_cma_addr_any(b) || memcmp(&own, &other, 16) == 0)
 			return true;
@@ -357,10 +378,14 @@ listen_at(struct urn_cma_id *id)
 	uint32_t backlog = backlog_of(id->backlog);
 	int err = 0;
 
-	for (uint32_t d = 0; err == 0 && d < urn_cma_dev_count; d++)
-		if (id->dev == NULL || id->dev == &urn_cma_devs[d])
+	for (uint32_t d = 0; err == 0 && d < urn_cma_dev_count; d++) {
+		if (id->dev != NULL && id->dev != &urn_cma_devs[d])
+			continue;
+		id->listeners[d] = listener_shared(id, d);
+		if (id->listeners[d] == 0)
 			err = urn_cm_end_listen(urn_cma_devs[d].end, service, 0, backlog,
 						&id->listeners[d]);
+	}
 	if (err != 0)
 		listeners_end(id);
 	return err;

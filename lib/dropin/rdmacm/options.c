@@ -23,6 +23,8 @@ set_id(struct urn_cma_id *id, int name, const void *val, size_t len)
 		memcpy(&on, val, sizeof(on));
 		if (name == RDMA_OPTION_ID_REUSEADDR)
 			id->reuse = on != 0;
+		else
+			id->afonly = on != 0;
 		return 0;
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
 		if (len != sizeof(uint8_t) || *(const uint8_t *)val > 31)

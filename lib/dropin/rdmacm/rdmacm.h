@@ -90,17 +90,19 @@ struct urn_cma_id {
 	struct urn_cma_dev *dev; /* NULL: none yet */
 	struct urn_cma_channel *channel;
 	enum urn_cma_state state;
-	bool sync;	     /* the library made the channel: calls wait for their event */
-	bool reuse;	     /* RDMA_OPTION_ID_REUSEADDR */
-	bool reported;	     /* a request's id: the program got it with the event */
-	uint8_t sgid_index;  /* valid with dev */
-	uint8_t tos;	     /* traffic class */
-	uint8_t ack_timeout; /* code */
+	bool sync;	    /* the library made the channel: calls wait for their event */
+	bool reuse;	    /* RDMA_OPTION_ID_REUSEADDR */
+	bool afonly;	    /* RDMA_OPTION_ID_AFONLY: no requests at the other family's addresses */
+	bool reported;	    /* a request's id: the program got it with the event */
+	uint8_t sgid_index; /* valid with dev */
+	uint8_t tos;	    /* traffic class */
+	uint8_t ack_timeout;			      /* code */
 	uint8_t responder_resources, initiator_depth; /* agreed with the peer */
 	uint8_t retry_count, rnr_retry;
 	uint32_t psn;			     /* first PSN that the peer sends */
 	uint32_t cm;			     /* connection's id at the end; 0: none */
-	uint32_t listeners[URN_CMA_DEVICES]; /* listening ids, by device; 0: none */
+	uint32_t listeners[URN_CMA_DEVICES]; /* ends' listeners, by device; ids share one that have
+						the same port; 0: none */
 	int backlog;
 	struct urn_cma_id *listener;  /* a request's; NULL when that is destroyed */
 	struct urn_abi_cm_event peer; /* the REQ or REP; valid from REQUESTED or REPLIED on */
