@@ -47,6 +47,11 @@ def code(text):
     return plain(text).replace("-", "\\-").replace("'", "\\(aq")
 
 
+def breakable(text):
+    """Long words of a cell may go on in the next line behind a sign."""
+    return re.sub(r"\S{9,}", lambda m: re.sub(r"([/=,:|]|\\-)(?=\w)", r"\1\\:", m[0]), text)
+
+
 class Writer:
     """Writes one manual page. manuals: all of them; their pages are linked to."""
 
@@ -95,23 +100,23 @@ class Writer:
             self.out.append(".PP")
             return
         rows = [r[:len(head)] for r in rows]
-        width = [max(len(re.sub(r"[`*]|\]\(.*?\)|\[", "", r[i])) for r in [head, *rows]) for i in range(len(head))]
-        self.out += [".PP", ".TS", "tab(\t);", self.layout(width)]
+        self.out += [".PP", ".TS", "tab(\t);", self.layout(["\n".join(c) for c in zip(head, *rows)])]
         if any(head):
             rows.insert(0, [f"**{c}**" if c else "" for c in head])
         for row in rows:
-            self.out.append("\t".join(f"T{{\n{self.inline(c) or EMPTY}\nT}}" for c in row))
+            self.out.append("\t".join(f"T{{\n{breakable(self.inline(c)) or EMPTY}\nT}}" for c in row))
         self.out += [".TE", ".PP"]
 
     @staticmethod
-    def layout(width):
-        """Columns that fit keep their width; the others share the rest of the line by what is in them."""
-        room = LINE - 8 - 2 * len(width)
-        short = [w <= room // len(width) for w in width]
-        rest = room - sum(w for w, s in zip(width, short) if s)
-        long = sum(min(w, 60) for w, s in zip(width, short) if not s)
-        columns = [w if s else max(8, rest * min(w, 60) // long) for w, s in zip(width, short)]
-        return " ".join(f"lw({c}n)" for c in columns) + "."
+    def layout(cells):
+        """Each column has its longest word's width, of up to 24, and its share of the rest by what is in it."""
+        cells = [re.sub(r"[`*]|\]\(.*?\)|\[", "", c) for c in cells]
+        least = [min(24, max([3, *map(len, c.split())])) for c in cells]
+        most = [min(60, max(map(len, c.split("\n")))) for c in cells]
+        rest = max(0, LINE - 8 - 3 * len(cells) - sum(least))
+        more = [max(0, m - n) for m, n in zip(most, least)]
+        part = min(1, rest / max(1, sum(more)))
+        return " ".join(f"lw({n + int(m * part)}n)" for n, m in zip(least, more)) + "."
 
     def items(self, lines):
         """A list: each item with the lines that belong to it."""

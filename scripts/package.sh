@@ -63,7 +63,8 @@ tar --null --ignore-failed-read -cf - -T "$work/files" 2>/dev/null | tar -xf - -
 options="nocheck noautodbgsym parallel=$(nproc)"
 [ -z "$quick" ] || options+=" same-flags"
 if [ -n "$quick" ] && command -v ccache >/dev/null; then
-	export CC="ccache gcc"
+	CCACHE_DIR=$(ccache --get-config cache_dir) # debhelper sets another HOME
+	export CCACHE_DIR CC="ccache gcc"
 fi
 say "building packages"
 cd "$work/urnic"
