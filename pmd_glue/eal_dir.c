@@ -37,14 +37,17 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 	return remove(path) != 0 && errno != ENOENT ? -1 : 0;
 }
 
-/* Remove a folder. The lock goes last: the remains of a killed or failing remover can still be swept. */
+/* Remove a folder. The lock goes last: the remains of a killed or failing remover can still be
+ * swept. */
 static void
 remove_tree(const char *path)
 {
 	int fd;
 
-	/* FTW_PHYS: a symbolic link is removed, never followed. */
-	if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
+	/* FTW_PHYS: a symbolic link is removed, never followed. Not FTW_MOUNT: in a container whose
+	 * root is an overlay, files have another device number than their folder, and would stay.
+	 */
+	if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
 		return;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0) {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Install what urnic needs from Debian's packages (Debian 12 or newer).
 #
-# Usage: scripts/setup.sh [--test | --interop | --fuzz | --dev | --ci | --bench] [--dry-run | --check]
+# Usage: scripts/setup.sh [--test | --interop | --fuzz | --dev | --ci | --bench |
+#                          --package | --packaging] [--dry-run | --check]
 #
 #   (nothing)   packages to build and run urnic
 #   --test      also packages for the tests
@@ -12,6 +13,8 @@
 #   --ci        only packages that let .ci/run build in less time
 #   --bench     packages to build and run urnic, and for scripts/bench.sh: other stacks
 #               and the plotter
+#   --package   packages to build and run urnic, and to build packages of urnic
+#   --packaging also for the tests of packages, which only root can run
 #   --dry-run   install nothing; print the packages that would be installed
 #   --check     install nothing; fail with a list when something is missing
 #   --help      this text
@@ -81,6 +84,11 @@ packages() {
 	dev  | valgrind           | cmd valgrind             | memory checker
 	dev  | shellcheck         | cmd shellcheck           | linter of the scripts
 	ci   | ccache             | cmd ccache               | compiles once what is built in two places
+	package | debhelper      | cmd dh                   | builds Debian packages
+	package | python3        | cmd python3              | makes manual pages
+	packaging | mandoc       | cmd mandoc               | judges manual pages
+	packaging | debootstrap  | cmd debootstrap          | a clean Debian to install into
+	packaging | lintian      | cmd lintian              | judges packages
 	bench | python3          | cmd python3              | runs the bench
 	bench | ucx-utils        | cmd ucx_perftest         | UCX over shared memory and TCP
 	bench | libfabric-bin    | cmd fi_pingpong          | libfabric over shared memory and TCP
@@ -165,6 +173,8 @@ for arg; do
 	--dev) groups="run test fuzz dev" option=" --dev" ;;
 	--ci) groups="ci" option=" --ci" ;;
 	--bench) groups="run bench" option=" --bench" ;;
+	--package) groups="run package" option=" --package" ;;
+	--packaging) groups="run test package packaging" option=" --packaging" ;;
 	--dry-run) mode=dry ;;
 	--check) mode=check ;;
 	--help | -h) print_help && exit 0 ;;

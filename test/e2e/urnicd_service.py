@@ -17,12 +17,12 @@ from urnicd_common import Nicd, SECONDS
 
 class Service(Nicd):
     def unit(self):
-        with open(os.path.join(self.CONFIG, "urnicd.service"), encoding="utf-8") as f:
+        with open(self.UNIT, encoding="utf-8") as f:
             return f.read()
 
     def test_unit(self):
         path = os.path.join(self.dir.name, "urnicd.service")
-        text, n = re.subn(r"(?m)^ExecStart=/usr/bin/urnicd ", f"ExecStart={self.NICD} ", self.unit())
+        text, n = re.subn(r"(?m)^ExecStart=/\S+/bin/urnicd ", f"ExecStart={self.NICD} ", self.unit())
         self.assertEqual(n, 1)
         for wrong, words in ((None, ""), ("Type=notify\nTpye=x", "Tpye"), ("Restart=perhaps", "perhaps")):
             with open(path, "w", encoding="utf-8") as f:
@@ -81,6 +81,6 @@ class Service(Nicd):
 
 
 if __name__ == "__main__":
-    Nicd.NICD, Nicd.PERF, Nicd.CONFIG = map(os.path.abspath, sys.argv[1:4])
-    del sys.argv[1:4]
+    Nicd.NICD, Nicd.PERF, Nicd.CONFIG, Service.UNIT = map(os.path.abspath, sys.argv[1:5])
+    del sys.argv[1:5]
     unittest.main()
