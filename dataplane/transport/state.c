@@ -55,6 +55,23 @@ const struct urn_qp_move urn_rc_moves[URN_QP_STATES][URN_QP_STATES] = {
 					      URN_QPM_PATH_MIG_STATE},
 };
 
+const struct urn_qp_move urn_uc_moves[URN_QP_STATES][URN_QP_STATES] = {
+	[URN_QPS_RESET][URN_QPS_INIT] = {true, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS, 0},
+	[URN_QPS_INIT][URN_QPS_INIT] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS},
+	[URN_QPS_INIT][URN_QPS_RTR] = {true,
+				       URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN |
+					       URN_QPM_RQ_PSN,
+				       URN_QPM_ACCESS | URN_QPM_PKEY_INDEX},
+	[URN_QPS_RTR][URN_QPS_RTS] = {true, URN_QPM_SQ_PSN, URN_QPM_ACCESS | URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_RTS][URN_QPS_RTS] = {true, 0, URN_QPM_ACCESS | URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_RTS][URN_QPS_SQD] = {true, 0, URN_QPM_EN_SQD_NOTIFY},
+	[URN_QPS_SQD][URN_QPS_SQD] = {true, 0,
+				      URN_QPM_AV | URN_QPM_ACCESS | URN_QPM_PKEY_INDEX |
+					      URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_SQD][URN_QPS_RTS] = {true, 0, URN_QPM_ACCESS | URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_SQE][URN_QPS_RTS] = {true, 0, URN_QPM_ACCESS},
+};
+
 const struct urn_qp_move urn_ud_moves[URN_QP_STATES][URN_QP_STATES] = {
 	[URN_QPS_RESET][URN_QPS_INIT] = {true, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY, 0},
 	[URN_QPS_INIT][URN_QPS_INIT] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY},
@@ -208,10 +225,13 @@ static void
 make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 {
 	struct urn_path path = {
-		/* With congestion control, switches may mark what we send instead of dropping it.
+		/*
+		 * With congestion control, switches may mark frames of RC, whose rate it sets, instead
+		 * of dropping them.
 		 */
-		.tos = (uint8_t)(tp->dcqcn.line ? (av->traffic_class & ~URN_ECN_MASK) | URN_ECN_ECT0
-						: av->traffic_class),
+		.tos = (uint8_t)(tp->dcqcn.line && qp->type == URN_QPT_RC
+					 ? (av->traffic_class & ~URN_ECN_MASK) | URN_ECN_ECT0
+					 : av->traffic_class),
 		.ttl = av->hop_limit ? av->hop_limit : 64,
 		.flow_label = av->flow_label,
 	};
@@ -291,7 +311,8 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 		qp->en_sqd_notify = a->en_sqd_notify != 0;
 	if (mask & URN_QPM_AV) {
 		make_template(tp, qp, &a->av);
-		find_peer(tp, qp, a->av.dgid);
+		if (qp->type == URN_QPT_RC)
+			find_peer(tp, qp, a->av.dgid);
 	}
 	return 0;
 }
@@ -415,7 +436,7 @@ urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *a)
 	a->retry_cnt = qp->tx.retry_cnt;
 	a->rnr_retry = qp->tx.rnr_retry;
 	a->qkey = qp->type == URN_QPT_UD ? qp->qkey : 0;
-	a->rq_psn = qp->type == URN_QPT_RC ? qp->rx.epsn : qp->rq_psn;
+	a->rq_psn = qp->type != URN_QPT_UD ? qp->rx.epsn : qp->rq_psn;
 	a->sq_psn = qp->tx.next;
 	a->dest_qpn = qp->dest_qpn;
 	a->access = qp->access;

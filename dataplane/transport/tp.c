@@ -130,6 +130,7 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	tp->quiet = true;
 	memcpy(tp->service, cfg->service, sizeof(tp->service));
 	tp->service[URN_QPT_RC] = &urn_rc;
+	tp->service[URN_QPT_UC] = &urn_uc;
 	tp->service[URN_QPT_UD] = &urn_ud;
 	if (cfg->line) {
 		tp->dcqcn = cfg->dcqcn;

@@ -407,7 +407,7 @@ bool urn_qp_offered(const struct urn_tp *tp, uint32_t type);
 /* Make a QP. returns: 0 or ENOMEM, ENOSPC; EOPNOTSUPP: no service has that type */
 int urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp **out);
 /*
- * Modify a QP (the whole RC and UD state machine; IBTA 10.3.1, 11.2.5). A move to RESET is done
+ * Modify a QP (the whole state machine of RC, UC and UD; IBTA 10.3.1, 11.2.5). A move to RESET is done
  * once urn_qp_stopped() is true: EAGAIN until then.
  * returns: 0 or an errno value, with a sentence in why[len]
  */

@@ -152,7 +152,7 @@ enum urn_abi_access {
 };
 
 /* Equal to enum ibv_qp_type. */
-enum urn_abi_qp_type { URN_QPT_RC = 2, URN_QPT_UD = 4 };
+enum urn_abi_qp_type { URN_QPT_RC = 2, URN_QPT_UC = 3, URN_QPT_UD = 4 };
 
 /* Equal to enum ibv_qp_state. */
 enum urn_abi_qp_state {
