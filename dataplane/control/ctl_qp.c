@@ -304,6 +304,12 @@ owned(struct urn_client *c, uint32_t qpn)
 	return qp && urn_client_of_qp(qp) == c ? qp : NULL;
 }
 
+struct urn_qp *
+urn_client_qp(struct urn_client *c, uint32_t qpn)
+{
+	return owned(c, qpn);
+}
+
 bool
 urn_client_owns_qp(struct urn_client *c, uint32_t qpn)
 {
@@ -516,6 +522,9 @@ urn_ctl_destroy_qp(struct urn_client *c, const struct urn_abi_req *req, struct u
 
 	if (!find(c, req->handle, rep, &v))
 		return EINVAL;
+	if (v.qp->flags & URN_QPF_MCAST)
+		return urn_ctl_fail(rep, EBUSY, "%s: QP 0x%x is attached to a multicast group",
+				    c->adapter->cfg.name, req->handle);
 	for (;;) {
 		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, destroy, &w);
 		if (w.rc == 0)

@@ -132,6 +132,7 @@ check_av(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_abi_
 	 size_t len)
 {
 	static const uint8_t none[16];
+	uint8_t mac[6];
 
 	if (av->port_num != 0 && av->port_num != 1)
 		return refuse(why, len, "QP 0x%x: port %u, and there is only port 1", qp->qpn,
@@ -141,6 +142,8 @@ check_av(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_abi_
 			      av->sgid_index);
 	if (memcmp(av->dgid, none, 16) == 0)
 		return refuse(why, len, "QP 0x%x: the peer's GID is missing", qp->qpn);
+	if (urn_gid_multicast_mac(mac, av->dgid))
+		return refuse(why, len, "QP 0x%x: the peer's GID is that of a multicast group", qp->qpn);
 	if (urn_gid_is_v4(av->dgid) != urn_gid_is_v4(tp->cfg.gid[av->sgid_index]))
 		return refuse(why, len,
 			      "QP 0x%x: source GID %u and the peer's GID are not both IPv4 or IPv6",
@@ -334,7 +337,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->type = keep.type;
 	qp->state = URN_QPS_RESET;
 	qp->pd = keep.pd;
-	qp->flags = keep.flags & URN_QPF_SIG_ALL;
+	qp->flags = keep.flags & (URN_QPF_SIG_ALL | URN_QPF_MCAST);
 	qp->source.db = keep.source.db;
 	qp->cookie = keep.cookie;
 	qp->share = keep.share;

@@ -276,12 +276,25 @@ urn_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, struct ibv
 }
 
 int
+urn_qp_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, bool attach)
+{
+	struct urn_abi_req req = {.op = attach ? URN_CTL_ATTACH_MCAST : URN_CTL_DETACH_MCAST,
+		.handle = ibqp->handle};
+	struct urn_abi_rep rep;
+
+	memcpy(req.mcast.gid, gid->raw, sizeof(req.mcast.gid));
+	return urn_dev_call(urn_ctx_dev(ibqp->context), &req, &rep);
+}
+
+int
 urn_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct urn_ctx *ctx = urn_ctx(ibqp->context);
 	struct urn_adapter_qp *qp = urn_qp(ibqp);
-	int err = urn_dev_call_handle(&ctx->dev, URN_CTL_DESTROY_QP, ibqp->handle);
+	int err;
 
+	urn_qp_drain(qp);
+	err = urn_dev_call_handle(&ctx->dev, URN_CTL_DESTROY_QP, ibqp->handle);
 	if (err != 0)
 		return err;
 	urn_qp_clean(qp);

@@ -149,6 +149,8 @@ struct urn_verbs_ops {
 	/* init: the provider sets cap and sq_sig_all */
 	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
 	int (*destroy_qp)(struct ibv_qp *qp);
+	/* Attach a UD queue pair to a multicast group, or detach it. */
+	int (*mcast)(struct ibv_qp *qp, const union ibv_gid *gid, bool attach);
 
 	/* ---- the fast path, called by the inline functions of verbs.h: same meaning, no error text */
 
