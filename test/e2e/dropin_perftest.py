@@ -54,6 +54,17 @@ class Perftest(dropin_common.Dropin):
     def test_ud(self):
         self.each(("ib_send_bw", "-c", "UD"), ("ib_send_lat", "-c", "UD"))
 
+    def test_multicast(self):
+        """UD in a multicast group: the group that perftest chooses, which is of IPv6, and one of IPv4."""
+        for gid, group in (("0", ()), ("1", ("-M", "0:0:0:0:0:0:0:0:0:0:255:255:239:0:0:7"))):
+            for program in ("ib_send_bw", "ib_send_lat"):
+                with self.subTest(program=program, gid=gid):
+                    server, client = self.pair(program, "-F", "-x", gid, "-n", "100", "-c", "UD", "-g", *group)
+                    for out in (server, client):
+                        self.assertIn("MultiCast runs on UD!", out)
+                        self.assertIn("QPN 0xffffff", out)
+                        self.assertRegex(out, r"(?m)^ \d+ +100 +\d")
+
     def test_refused(self):
         """Options that need what urnic has not end with an error."""
         for command, want in ((("ib_send_bw", "-c", "XRC"), "XRC"), (("ib_write_bw", "--odp"), "MR|ODP")):
