@@ -33,6 +33,7 @@
 	X(OUT_OF_ORDER, "out_of_order", "request packets received ahead of their turn") \
 	X(OOO_KEPT, "ooo_kept", "packets ahead of their turn that were kept") \
 	X(LOOPBACK, "loopback", "frames to the adapter's own address") \
+	X(MCAST_COPIES, "mcast_copies", "copies of multicast datagrams made") \
 	X(CQE, "completions", "completions written") \
 	X(CQE_ERR, "completions_error", "completions with an error status") \
 	X(HANDOVER_RX, "handover_rx", "packets given to the engine that owns their QP") \
@@ -65,6 +66,13 @@
 	X(DROP_UD_LENGTH, "drop_ud_length", "UD message longer than the MTU or its receive") \
 	X(DROP_UD_NO_RECV, "drop_ud_no_recv", "UD message and no receive posted") \
 	X(DROP_UD_MEMORY, "drop_ud_memory", "UD receive that could not be written") \
+	X(DROP_MCAST_GROUP, "drop_mcast_group", "multicast datagram to a group without a QP of this adapter") \
+	X(DROP_MCAST_COPY, "drop_mcast_copy", "copies of multicast datagrams not made: the turn, or the client, has had its share") \
+	X(DROP_UC_LATE, "drop_uc_late", "UC packet behind its turn") \
+	X(DROP_UC_GAP, "drop_uc_gap", "UC packet of a message that lacks a packet before it") \
+	X(DROP_UC_LENGTH, "drop_uc_length", "UC packet of a wrong length, or message longer than its receive") \
+	X(DROP_UC_NO_RECV, "drop_uc_no_recv", "UC message and no receive posted") \
+	X(DROP_UC_ACCESS, "drop_uc_access", "UC WRITE without the right, key or range") \
 	X(DROP_FLUSHED, "drop_flushed", "held for a QP that left its state meanwhile") \
 	X(DROP_MEMORY, "drop_memory", "too much under way on its program's or user's foreign memory") \
 	X(DROP_TX, "drop_tx", "frame the port would not take") \

@@ -352,6 +352,7 @@ take_back_source(struct urn_client *c, uint32_t vector, struct urn_source *src)
 	if (!src)
 		return;
 	if (src->kind == URN_SOURCE_QP) {
+		urn_ctl_leave_groups(c, urn_source_qp(src));
 		take_back(c, urn_ctl_destroy_qp, urn_source_qp(src)->qpn);
 		return;
 	}

@@ -92,4 +92,7 @@ void urn_ctl_took_back(struct urn_client *c);
 /* Take back all keys of a client that goes: windows before the regions that they are bound to. (ctl_mem.c) */
 void urn_ctl_take_back_keys(struct urn_client *c);
 
+/* Detach a queue pair of a client that goes from its multicast groups. (ctl_mcast.c) */
+void urn_ctl_leave_groups(struct urn_client *c, struct urn_qp *qp);
+
 #endif

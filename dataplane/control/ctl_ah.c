@@ -40,6 +40,9 @@ fill(const struct urn_adapter *a, struct urn_ah *ah, const struct urn_abi_av *av
 	ah->av = *av;
 	memcpy(path.smac, a->mac, 6);
 	memcpy(path.dmac, a->mac, 6);
+	ah->group = urn_gid_multicast_mac(path.dmac, av->dgid);
+	ah->ready = ah->group;
+	ah->mac_until = ah->group ? UINT64_MAX : 0;
 	memcpy(path.sgid, a->gid[av->sgid_index], 16);
 	memcpy(path.dgid, av->dgid, 16);
 	urn_tmpl_init(&ah->tmpl, &path);
@@ -84,7 +87,7 @@ urn_ctl_create_ah(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	ah->pd = req->create_ah.pd;
 	ah->client = &c->engine;
 	urn_mem_pd_hold(a->mem, ah->pd);
-	if (!ah->loop)
+	if (!ah->loop && !ah->group)
 		urn_neigh_lookup(a->neigh, ah->av.dgid, mac); /* so that the MAC address is known by the first send */
 	atomic_store_explicit(&a->ah[id - 1], ah, memory_order_release);
 	rep->handle = id;

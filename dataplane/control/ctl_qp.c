@@ -58,13 +58,15 @@ check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 				    req->create_qp.pd);
 	/* All shards of an adapter have the same services. */
 	if (!urn_qp_offered(urn_adapter_shard(c->adapter, 0)->tp, req->create_qp.type))
-		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: QPs are of type RC or UD, not %u", name,
+		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: QPs are of type RC, UC or UD, not %u", name,
 				    req->create_qp.type);
 	q->send_cq = urn_handles_get(&c->cqs, req->create_qp.send_cq);
 	q->recv_cq = urn_handles_get(&c->cqs, req->create_qp.recv_cq);
 	if (!q->send_cq || !q->recv_cq)
 		return urn_ctl_fail(rep, EINVAL, "%s: no completion queue %u", name,
 				    q->send_cq ? req->create_qp.recv_cq : req->create_qp.send_cq);
+	if (req->create_qp.srq && req->create_qp.type == URN_QPT_UC)
+		return urn_ctl_fail(rep, EINVAL, "%s: a UC QP takes no shared receive queue", name);
 	if (req->create_qp.srq) {
 		q->srq = urn_handles_get(&c->srqs, req->create_qp.srq);
 		if (!q->srq)
@@ -302,6 +304,12 @@ owned(struct urn_client *c, uint32_t qpn)
 	return qp && urn_client_of_qp(qp) == c ? qp : NULL;
 }
 
+struct urn_qp *
+urn_client_qp(struct urn_client *c, uint32_t qpn)
+{
+	return owned(c, qpn);
+}
+
 bool
 urn_client_owns_qp(struct urn_client *c, uint32_t qpn)
 {
@@ -379,13 +387,13 @@ drop_log(struct work *w)
 		urn_area_free(&w->c->area, w->log_off, w->log_bytes);
 }
 
-/* Claim the remote QP for the client, before its RC QP is connected. returns 0 or an errno value */
+/* Claim the remote QP for the client, before its RC or UC QP is connected. returns 0 or an errno value */
 static int
 claim_pair(struct work *w)
 {
 	const struct urn_qp *qp = w->q->qp;
 
-	if (qp->type != URN_QPT_RC || !(w->mask & URN_QPM_AV))
+	if (qp->type == URN_QPT_UD || !(w->mask & URN_QPM_AV))
 		return 0;
 	memcpy(w->pair.dgid, w->attr->av.dgid, 16);
 	w->pair.dqpn = w->mask & URN_QPM_DEST_QPN ? w->attr->dest_qpn : qp->dest_qpn;
@@ -514,6 +522,9 @@ urn_ctl_destroy_qp(struct urn_client *c, const struct urn_abi_req *req, struct u
 
 	if (!find(c, req->handle, rep, &v))
 		return EINVAL;
+	if (v.qp->flags & URN_QPF_MCAST)
+		return urn_ctl_fail(rep, EBUSY, "%s: QP 0x%x is attached to a multicast group",
+				    c->adapter->cfg.name, req->handle);
 	for (;;) {
 		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, destroy, &w);
 		if (w.rc == 0)

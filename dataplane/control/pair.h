@@ -3,7 +3,7 @@
  * Decides which client a connection with a remote queue pair belongs to. A peer takes every packet
  * from the connection's address to its queue pair for one of the connection: so a second client of
  * the adapter that is connected to the same remote queue pair could send into the connection. The
- * adapter knows the remote queue pair of each of its RC queue pairs, and allows one client at a
+ * adapter knows the remote queue pair of each of its RC and UC queue pairs, and allows one client at a
  * time.
  *
  * A connection that connection management arranged wins over one that was typed in by hand,
@@ -16,7 +16,7 @@
  * not wait for a control call, or for another engine: it only marks the entries, under the table's
  * own lock; each engine ends its marked queue pairs before it sends again.
  *
- * A hash with an entry for each connected RC queue pair, and a second one while a call connects the
+ * A hash with an entry for each connected queue pair, and a second one while a call connects the
  * queue pair to another remote one: never more than 2 * max_qp an engine, for which there is room
  * from the start, and no more than URN_PAIR_SAME of a client with the same remote queue pair. The
  * hash's lists change under both the adapter's lock and the table's own lock, and are read under

@@ -95,25 +95,6 @@ urn_l3_solicited_node(uint8_t out[16], const uint8_t ipv6[16])
 	memcpy(out + 13, ipv6 + 13, 3);
 }
 
-int
-urn_l3_multicast_mac(uint8_t mac[6], const uint8_t gid[16])
-{
-	if (gid[0] == 0xff) {
-		mac[0] = mac[1] = 0x33;
-		memcpy(mac + 2, gid + 12, 4);
-		return 1;
-	}
-	if (urn_gid_is_v4(gid) && (gid[12] & 0xf0) == 0xe0) {
-		mac[0] = 0x01;
-		mac[1] = 0x00;
-		mac[2] = 0x5e;
-		mac[3] = gid[13] & 0x7f;
-		memcpy(mac + 4, gid + 14, 2);
-		return 1;
-	}
-	return 0;
-}
-
 /* True when a host can have this IPv4 address: not 0/8, 127/8, multicast or beyond. */
 static int
 v4_host(const uint8_t a[4])
@@ -417,7 +398,7 @@ reply_solicit(struct rte_mbuf *m, const struct urn_l3_msg *msg, const uint8_t ma
 	if (m->buf_len - m->data_off < (int)(OFF_V6 + sizeof(struct nd)))
 		return 0;
 	if (!msg->has_src)
-		urn_l3_multicast_mac(dst_mac, all_nodes);
+		urn_gid_multicast_mac(dst_mac, all_nodes);
 	else
 		memcpy(dst_mac, msg->has_mac ? msg->mac : eth->src, 6);
 	put_nd(m, &o);
@@ -501,7 +482,7 @@ urn_l3_request(struct rte_mbuf *m, const uint8_t mac[6], const uint8_t src[16],
 		return;
 	}
 	urn_l3_solicited_node(group, target);
-	urn_l3_multicast_mac(dst_mac, group);
+	urn_gid_multicast_mac(dst_mac, group);
 	put_nd(m, &o);
 }
 
@@ -516,6 +497,6 @@ urn_l3_announcement(struct rte_mbuf *m, const uint8_t mac[6], const uint8_t own[
 		put_arp(m, ARP_REQUEST, mac, own + 12, NULL, own + 12);
 		return;
 	}
-	urn_l3_multicast_mac(dst_mac, all_nodes);
+	urn_gid_multicast_mac(dst_mac, all_nodes);
 	put_nd(m, &o);
 }

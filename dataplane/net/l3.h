@@ -42,8 +42,6 @@ void urn_l3_gid_v4(uint8_t gid[16], const uint8_t ipv4[4]);
 void urn_l3_addresses(struct rte_mbuf *m, uint8_t src[16], uint8_t dst[16]);
 /* Solicited-node multicast address of an IPv6 address (RFC 4291, 2.7.1). */
 void urn_l3_solicited_node(uint8_t out[16], const uint8_t ipv6[16]);
-/* MAC that a multicast GID maps to (RFC 1112, 6.4; RFC 2464, 7). returns 0: not multicast */
-int urn_l3_multicast_mac(uint8_t mac[6], const uint8_t gid[16]);
 
 /*
  * Read a frame that urn_wire_parse() called ARP, ICMP or ICMP6. Checks every

@@ -230,7 +230,7 @@ urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6])
 		memcpy(mac, nb->mac, 6);
 		return URN_NEIGH_OK;
 	}
-	if (urn_l3_multicast_mac(mac, gid))
+	if (urn_gid_multicast_mac(mac, gid))
 		return URN_NEIGH_OK;
 	if (!urn_neigh_unicast(gid))
 		return URN_NEIGH_FAIL;

@@ -25,7 +25,7 @@ static void
 common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_sink *s)
 {
 	const struct urn_client *c = urn_client_of_qp(qp);
-	bool rc = qp->type == URN_QPT_RC;
+	bool connected = qp->type != URN_QPT_UD;
 	uint32_t posted = atomic_load_explicit(&qp->sq.hdr->prod, memory_order_relaxed);
 	uint32_t receives =
 		qp->rq.hdr ? atomic_load_explicit(&qp->rq.hdr->prod, memory_order_relaxed) : 0;
@@ -37,13 +37,13 @@ common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_s
 	s->str(s, "type", urn_qp_service(urn_adapter_shard(a, 0)->tp, qp)->name);
 	s->str(s, "state", urn_qp_state_name(LOOK(qp->state)));
 	/* The peer is set by control calls: it does not change under the adapter's lock. */
-	s->str(s, "peer", rc && memcmp(qp->av.dgid, none, 16) != 0 ? report_gid(qp->av.dgid, text) : "");
-	s->u64(s, "peer_qpn", rc ? LOOK(qp->dest_qpn) : 0);
+	s->str(s, "peer", connected && memcmp(qp->av.dgid, none, 16) != 0 ? report_gid(qp->av.dgid, text) : "");
+	s->u64(s, "peer_qpn", connected ? LOOK(qp->dest_qpn) : 0);
 	s->u64(s, "mtu", LOOK(qp->mtu));
 	s->u64(s, "sends", report_fill(posted, LOOK(qp->sq.retired), qp->sq.mask));
 	s->u64(s, "receives",
 	       qp->rq.hdr ? report_fill(receives, LOOK(qp->rq.cons), qp->rq.mask) : 0);
-	s->u64(s, "outstanding", rc ? psn_count(LOOK(qp->tx.una), LOOK(qp->tx.next)) : 0);
+	s->u64(s, "outstanding", connected ? psn_count(LOOK(qp->tx.una), LOOK(qp->tx.next)) : 0);
 }
 
 /* ---- in detail */
@@ -153,7 +153,7 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 	if (qp->type == URN_QPT_RC) {
 		requester(d, s);
 		responder(qp, s);
-	} else {
+	} else if (qp->type == URN_QPT_UD) {
 		s->u64(s, "qkey", qp->qkey);
 	}
 	s->end(s);

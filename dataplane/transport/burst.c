@@ -6,6 +6,7 @@
  */
 #include "transport/act.h"
 #include "transport/frame.h"
+#include "transport/mcast.h"
 #include "transport/pool.h"
 #include "transport/ring.h"
 #include "transport/sched.h"
@@ -30,9 +31,12 @@ emit(struct urn_tp *tp, const struct urn_txd *d)
 	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES, d->ipv6,
 		       tp->cfg.icrc);
 	if (unlikely(d->loop)) {
-		URN_COUNT(tp, LOOPBACK);
-		tp->loop[tp->loop_n++] = m;
-		return;
+		if (d->loop == URN_LOOP_OWN) {
+			URN_COUNT(tp, LOOPBACK);
+			tp->loop[tp->loop_n++] = m;
+			return;
+		}
+		urn_mcast_sent(tp, d);
 	}
 	tp->tx[tp->tx_n++] = m;
 }

@@ -25,6 +25,15 @@ urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type)
 	urn_tp_event(tp, type, qp->qpn, qp->cookie, qp->share);
 }
 
+void
+urn_qp_established(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->flags & URN_QPF_COMM_EST)
+		return;
+	qp->flags |= URN_QPF_COMM_EST;
+	urn_qp_event(tp, qp, URN_EVENT_COMM_EST);
+}
+
 /* A completion finds no room: give one event of the queue, and let its QPs fail. */
 static __attribute__((noinline)) void
 overrun(struct urn_tp *tp, struct urn_cq *cq)

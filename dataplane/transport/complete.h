@@ -43,6 +43,8 @@ urn_qp_cqe_lost(struct urn_tp *tp, struct urn_qp *qp)
 	urn_tp_sched(tp, qp);
 }
 
+/* The peer's first message to a QP in RTR: the connection is established (IBTA 11.6.3.1). */
+void urn_qp_established(struct urn_tp *tp, struct urn_qp *qp);
 void urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type);
 /* Write the receive completion of a QP. */
 void urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t status,

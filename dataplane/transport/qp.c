@@ -2,6 +2,7 @@
 /* Making, stopping, flushing and freeing queue pairs. */
 #include "transport/ack.h"
 #include "transport/complete.h"
+#include "transport/mcast.h"
 #include "transport/pool.h"
 #include "transport/qp_end.h"
 #include "transport/sched.h"
@@ -215,6 +216,8 @@ urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp)
 
 	tp->qp[slot / URN_TP_QP_CHUNK][slot % URN_TP_QP_CHUNK] = NULL;
 	tp->qp_count--;
+	if (qp->flags & URN_QPF_MCAST)
+		urn_mcast_detach_all(tp, qp);
 	free(qp->rec);
 	urn_peer_put(&tp->peers, qp->tx.peer);
 	put_qp(tp, qp);

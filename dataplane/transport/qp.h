@@ -40,6 +40,7 @@ enum urn_qp_flag {
 	URN_QPF_COMM_EST = 1 << 14, /* the communication-established event was given */
 	URN_QPF_LAST_WQE = 1 << 15, /* the last-WQE event was given */
 	URN_QPF_MAC = 1 << 17,      /* the template has the peer's MAC address */
+	URN_QPF_MCAST = 1 << 18,    /* attached to a multicast group */
 	URN_QPF_CQ_BROKEN = 1 << 25, /* a CQ of the QP lost a completion: to the error state when served next */
 	URN_QPF_NO_MAC = 1 << 26,   /* work waits for the peer's MAC address: the timer runs as if the work were sent */
 	URN_QPF_TRACE = 1 << 28,    /* packets taken up have left fingerprints: trace */

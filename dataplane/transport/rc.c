@@ -4,6 +4,7 @@
 #include "transport/act.h"
 #include "transport/back.h"
 #include "transport/frame.h"
+#include "transport/from_peer.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
@@ -12,27 +13,6 @@
 #include "wire/ecn.h"
 
 /* ---- receiving */
-
-/*
- * True when the frame comes from the address that the QP is connected to, and goes to the address
- * that the QP is connected from. With another address of ours that QP would have other rivals.
- */
-static inline bool
-from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
-{
-	const struct urn_pkt *p = urn_pkt(m);
-	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off), *dst;
-
-	/* The template, which an answer needs too, has the addresses in wire order. */
-	if (unlikely(p->ipv6 != qp->tmpl.ipv6))
-		return false;
-	dst = urn_tmpl_dst(&qp->tmpl);
-	if (likely(!p->ipv6))
-		return memcmp(l3 + offsetof(struct urn_ipv4, src), dst, 4) == 0 &&
-		       memcmp(l3 + offsetof(struct urn_ipv4, dst), dst - 4, 4) == 0;
-	return memcmp(l3 + offsetof(struct urn_ipv6, src), dst, 16) == 0 &&
-	       memcmp(l3 + offsetof(struct urn_ipv6, dst), dst - 16, 16) == 0;
-}
 
 /* True when a switch on the way had a long queue. */
 static inline bool
@@ -82,7 +62,7 @@ accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	const struct urn_opcode *op = urn_pkt(m)->op;
 
-	if (unlikely(!from_peer(qp, m))) {
+	if (unlikely(!urn_qp_from_peer(qp, m))) {
 		urn_tp_drop(tp, m, URN_C_DROP_PEER);
 		return;
 	}
@@ -104,7 +84,7 @@ accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 static void
 notified(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	if (!from_peer(qp, m)) {
+	if (!urn_qp_from_peer(qp, m)) {
 		urn_tp_drop(tp, m, URN_C_DROP_PEER);
 		return;
 	}

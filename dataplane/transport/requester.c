@@ -10,6 +10,7 @@
 #include "transport/complete.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
+#include "transport/put_ext.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
 #include "transport/sched.h"
@@ -154,26 +155,6 @@ wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_psn_curso
 	       (!w->next && urn_sq_ready(&qp->sq) == 0);
 }
 
-static void
-put_reth(uint8_t *at, const struct urn_work *w, uint64_t va, uint32_t length)
-{
-	struct urn_reth r = {
-		.va = rte_cpu_to_be_64(va),
-		.rkey = rte_cpu_to_be_32(w->rkey),
-		.length = rte_cpu_to_be_32(length),
-	};
-
-	memcpy(at, &r, sizeof(r));
-}
-
-static void
-put_ieth(uint8_t *ext, uint32_t rkey)
-{
-	rte_be32_t v = rte_cpu_to_be_32(rkey);
-
-	memcpy(ext, &v, sizeof(v)); /* headers on the wire are not aligned */
-}
-
 /* Give the frame to the burst; the frame goes out once its payload was gathered. */
 static void
 hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_txd *d,
@@ -201,18 +182,6 @@ fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 	urn_req_retire(tp, qp);
 }
 
-/* Write the extension headers that the opcode has, behind the BTH. */
-static void
-put_extensions(uint8_t *bth, const struct urn_opcode *op, const struct urn_work *w)
-{
-	if (op->off[URN_EXT_RETH])
-		put_reth(bth + op->off[URN_EXT_RETH], w, w->remote_addr, w->length);
-	if (op->off[URN_EXT_IMM])
-		memcpy(bth + op->off[URN_EXT_IMM], &w->imm, 4);
-	if (op->off[URN_EXT_IETH])
-		put_ieth(bth + op->off[URN_EXT_IETH], w->imm);
-}
-
 /* Send one packet of a SEND or WRITE. out: packets in flight. returns: false when there is no buffer */
 static inline bool
 send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_work *w,
@@ -235,7 +204,7 @@ send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 	uint8_t *data = bth + op->hdr_len;
 
 	if (op->hdr_len > sizeof(struct urn_bth))
-		put_extensions(bth, op, w);
+		urn_put_extensions(bth, op, w);
 	if (w->flags & URN_WRF_INLINE) {
 		urn_copy(data, urn_work_inline(w) + off, len);
 	} else if (len) {
@@ -269,7 +238,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 	d = urn_tp_frame(tp, &qp->tmpl, opcode, 0, qp->dest_qpn, cur->psn, 0, true, &bth);
 	if (unlikely(!d))
 		return false;
-	put_reth(bth + urn_opcodes[opcode].off[URN_EXT_RETH], w, w->remote_addr + off,
+	urn_put_reth(bth + urn_opcodes[opcode].off[URN_EXT_RETH], w, w->remote_addr + off,
 		 length);
 	hand_on(tp, qp, cur, d, end - from, true);
 	return true;
@@ -367,9 +336,8 @@ urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_
 	return sent ? urn_psn_add(psn, 1) : psn;
 }
 
-/* Execute the bind or invalidate at the cursor. returns: see step() */
-static bool
-step_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+bool
+urn_req_step_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
 	if (w->state == URN_WORK_QUEUED || w->state == URN_WORK_FENCED)
 		urn_req_local(tp, qp, w);
@@ -392,7 +360,7 @@ step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	    unlikely(qp->state != URN_QPS_RTS || !may_begin(tp, qp, w)))
 		return false;
 	if (unlikely(w->npsn == 0))
-		return step_local(tp, qp, w);
+		return urn_req_step_local(tp, qp, w);
 	if (urn_work_is_fetch(w))
 		return send_fetch(tp, qp, &qp->tx.cur, w);
 	return out < tp->window && send_data(tp, qp, &qp->tx.cur, w, out);

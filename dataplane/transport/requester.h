@@ -21,6 +21,11 @@ void urn_req_retire(struct urn_tp *tp, struct urn_qp *qp);
 /* The work w fails with this status: complete it, and put the QP into the error state. */
 void urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
 		  uint8_t vendor_err);
+/*
+ * Execute the bind or invalidate at the cursor. returns: false when the work behind it can't be done
+ * now
+ */
+bool urn_req_step_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w);
 /* ---- req_timer.c */
 
 /* Restart the timer: there was progress, or something was sent while nothing was outstanding. */

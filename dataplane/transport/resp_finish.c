@@ -67,16 +67,6 @@ recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t stat
 				 urn_rq_did(&qp->rq));
 }
 
-/* The peer's first message to a QP in RTR: the connection is established (IBTA 11.6.3.1). */
-static void
-established(struct urn_tp *tp, struct urn_qp *qp)
-{
-	if (qp->flags & URN_QPF_COMM_EST)
-		return;
-	qp->flags |= URN_QPF_COMM_EST;
-	urn_qp_event(tp, qp, URN_EVENT_COMM_EST);
-}
-
 /* The memory of a request could not be written. */
 static __attribute__((noinline)) void
 request_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
@@ -112,7 +102,7 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		}
 		qp->rx.msn = urn_psn_add(qp->rx.msn, 1);
 		if (unlikely(qp->state == URN_QPS_RTR))
-			established(tp, qp);
+			urn_qp_established(tp, qp);
 	}
 	qp->rx.done = p->psn;
 	if (p->ackreq)
@@ -137,7 +127,7 @@ answer(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	qp->rx.done = urn_psn_add(rec->first_psn, urn_rec_npsn(qp, rec) - 1);
 	urn_tp_sched(tp, qp);
 	if (unlikely(qp->state == URN_QPS_RTR))
-		established(tp, qp);
+		urn_qp_established(tp, qp);
 }
 
 static void

@@ -2,6 +2,7 @@
 /* Received frames: parse, check, find the QP, hand to its service. */
 #include "transport/flow_priv.h"
 #include "transport/frame.h"
+#include "transport/mcast.h"
 #include "transport/requester.h"
 #include "transport/sched.h"
 #include "transport/service.h"
@@ -131,7 +132,7 @@ demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 	struct urn_pkt *p = urn_pkt(m);
 
 	if (unlikely(!addressed(tp, m)))
-		urn_tp_drop(tp, m, URN_C_DROP_ADDRESS);
+		urn_mcast_rx(tp, m, checked);
 	else if (unlikely(!checked && tp->cfg.icrc && !urn_wire_icrc_ok(m)))
 		urn_tp_drop(tp, m, URN_C_DROP_ICRC);
 	else if (unlikely(!urn_pkey_match(p->pkey, URN_PKEY_DEFAULT)))

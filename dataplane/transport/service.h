@@ -58,9 +58,10 @@ struct urn_service {
 	void (*stop)(struct urn_tp *tp, struct urn_qp *qp, bool gone);
 };
 
-extern const struct urn_service urn_rc, urn_ud; /* rc.c, ud.c */
+extern const struct urn_service urn_rc, urn_uc, urn_ud; /* rc.c, uc.c, ud.c */
 /* Moves of QPs of these services. (state.c) */
 extern const struct urn_qp_move urn_rc_moves[URN_QP_STATES][URN_QP_STATES];
+extern const struct urn_qp_move urn_uc_moves[URN_QP_STATES][URN_QP_STATES];
 extern const struct urn_qp_move urn_ud_moves[URN_QP_STATES][URN_QP_STATES];
 
 static inline const struct urn_service *

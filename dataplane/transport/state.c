@@ -55,6 +55,23 @@ const struct urn_qp_move urn_rc_moves[URN_QP_STATES][URN_QP_STATES] = {
 					      URN_QPM_PATH_MIG_STATE},
 };
 
+const struct urn_qp_move urn_uc_moves[URN_QP_STATES][URN_QP_STATES] = {
+	[URN_QPS_RESET][URN_QPS_INIT] = {true, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS, 0},
+	[URN_QPS_INIT][URN_QPS_INIT] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS},
+	[URN_QPS_INIT][URN_QPS_RTR] = {true,
+				       URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN |
+					       URN_QPM_RQ_PSN,
+				       URN_QPM_ACCESS | URN_QPM_PKEY_INDEX},
+	[URN_QPS_RTR][URN_QPS_RTS] = {true, URN_QPM_SQ_PSN, URN_QPM_ACCESS | URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_RTS][URN_QPS_RTS] = {true, 0, URN_QPM_ACCESS | URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_RTS][URN_QPS_SQD] = {true, 0, URN_QPM_EN_SQD_NOTIFY},
+	[URN_QPS_SQD][URN_QPS_SQD] = {true, 0,
+				      URN_QPM_AV | URN_QPM_ACCESS | URN_QPM_PKEY_INDEX |
+					      URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_SQD][URN_QPS_RTS] = {true, 0, URN_QPM_ACCESS | URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_SQE][URN_QPS_RTS] = {true, 0, URN_QPM_ACCESS},
+};
+
 const struct urn_qp_move urn_ud_moves[URN_QP_STATES][URN_QP_STATES] = {
 	[URN_QPS_RESET][URN_QPS_INIT] = {true, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY, 0},
 	[URN_QPS_INIT][URN_QPS_INIT] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY},
@@ -115,6 +132,7 @@ check_av(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_abi_
 	 size_t len)
 {
 	static const uint8_t none[16];
+	uint8_t mac[6];
 
 	if (av->port_num != 0 && av->port_num != 1)
 		return refuse(why, len, "QP 0x%x: port %u, and there is only port 1", qp->qpn,
@@ -124,6 +142,8 @@ check_av(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_abi_
 			      av->sgid_index);
 	if (memcmp(av->dgid, none, 16) == 0)
 		return refuse(why, len, "QP 0x%x: the peer's GID is missing", qp->qpn);
+	if (urn_gid_multicast_mac(mac, av->dgid))
+		return refuse(why, len, "QP 0x%x: the peer's GID is that of a multicast group", qp->qpn);
 	if (urn_gid_is_v4(av->dgid) != urn_gid_is_v4(tp->cfg.gid[av->sgid_index]))
 		return refuse(why, len,
 			      "QP 0x%x: source GID %u and the peer's GID are not both IPv4 or IPv6",
@@ -208,10 +228,13 @@ static void
 make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 {
 	struct urn_path path = {
-		/* With congestion control, switches may mark what we send instead of dropping it.
+		/*
+		 * With congestion control, switches may mark frames of RC, whose rate it sets, instead
+		 * of dropping them.
 		 */
-		.tos = (uint8_t)(tp->dcqcn.line ? (av->traffic_class & ~URN_ECN_MASK) | URN_ECN_ECT0
-						: av->traffic_class),
+		.tos = (uint8_t)(tp->dcqcn.line && qp->type == URN_QPT_RC
+					 ? (av->traffic_class & ~URN_ECN_MASK) | URN_ECN_ECT0
+					 : av->traffic_class),
 		.ttl = av->hop_limit ? av->hop_limit : 64,
 		.flow_label = av->flow_label,
 	};
@@ -291,7 +314,8 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 		qp->en_sqd_notify = a->en_sqd_notify != 0;
 	if (mask & URN_QPM_AV) {
 		make_template(tp, qp, &a->av);
-		find_peer(tp, qp, a->av.dgid);
+		if (qp->type == URN_QPT_RC)
+			find_peer(tp, qp, a->av.dgid);
 	}
 	return 0;
 }
@@ -313,7 +337,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->type = keep.type;
 	qp->state = URN_QPS_RESET;
 	qp->pd = keep.pd;
-	qp->flags = keep.flags & URN_QPF_SIG_ALL;
+	qp->flags = keep.flags & (URN_QPF_SIG_ALL | URN_QPF_MCAST);
 	qp->source.db = keep.source.db;
 	qp->cookie = keep.cookie;
 	qp->share = keep.share;
@@ -415,7 +439,7 @@ urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *a)
 	a->retry_cnt = qp->tx.retry_cnt;
 	a->rnr_retry = qp->tx.rnr_retry;
 	a->qkey = qp->type == URN_QPT_UD ? qp->qkey : 0;
-	a->rq_psn = qp->type == URN_QPT_RC ? qp->rx.epsn : qp->rq_psn;
+	a->rq_psn = qp->type != URN_QPT_UD ? qp->rx.epsn : qp->rq_psn;
 	a->sq_psn = qp->tx.next;
 	a->dest_qpn = qp->dest_qpn;
 	a->access = qp->access;

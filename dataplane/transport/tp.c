@@ -3,6 +3,7 @@
 #include "transport/back.h"
 #include "transport/flow_priv.h"
 #include "transport/frame.h"
+#include "transport/mcast.h"
 #include "transport/pool.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
@@ -130,6 +131,7 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	tp->quiet = true;
 	memcpy(tp->service, cfg->service, sizeof(tp->service));
 	tp->service[URN_QPT_RC] = &urn_rc;
+	tp->service[URN_QPT_UC] = &urn_uc;
 	tp->service[URN_QPT_UD] = &urn_ud;
 	if (cfg->line) {
 		tp->dcqcn = cfg->dcqcn;
@@ -172,6 +174,7 @@ urn_tp_destroy(struct urn_tp *tp)
 	free(tp->qp);
 	urn_qp_free_all(tp);
 	urn_flows_free(tp);
+	urn_mcast_free(tp);
 	urn_peers_free(&tp->peers);
 	free(tp->repair);
 	free(tp->trace);

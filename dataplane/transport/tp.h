@@ -69,6 +69,7 @@ struct urn_engine_client;
 struct urn_am;
 struct urn_flow_user;
 struct urn_flows;
+struct urn_mcast;
 struct urn_service;
 
 /* A shared receive queue. */
@@ -88,6 +89,7 @@ struct urn_srq {
 struct urn_ah {
 	uint32_t pd;         /* 0: none */
 	bool loop;           /* the destination is our own address */
+	bool group;          /* the destination is a multicast group */
 	bool ready;          /* tmpl has the MAC */
 	uint64_t mac_until;  /* ns: when the MAC is looked up anew; valid with ready */
 	struct urn_abi_av av;
@@ -114,6 +116,13 @@ struct urn_tp_xcqe {
 };
 _Static_assert(sizeof(struct urn_tp_xcqe) % 4 == 0, "element of an rte_ring");
 
+/* The way of a frame that goes out. */
+enum urn_loop {
+	URN_LOOP_NO,    /* to the port */
+	URN_LOOP_OWN,   /* to this adapter itself */
+	URN_LOOP_GROUP, /* to the port, and to those of this adapter who are in its multicast group */
+};
+
 /*
  * A frame on its way out, in the engine's own memory: the packet's private area would be one more
  * cache line to pull from the core that freed the packet.
@@ -125,7 +134,7 @@ struct urn_txd {
 	uint16_t mem_left;   /* gathers not answered yet */
 	uint8_t mem_status;  /* worst result of the gathers */
 	uint8_t ipv6;        /* 0 or 1 */
-	uint8_t loop;        /* to this adapter itself */
+	uint8_t loop;        /* enum urn_loop */
 	uint8_t action;      /* URN_ACT_TX_REQUEST, URN_ACT_TX_RESPONSE or URN_ACT_TX_DATAGRAM */
 	uint8_t syndrome;    /* syndrome of an ACK or NAK; 0: another response */
 };
@@ -246,6 +255,7 @@ struct urn_tp {
 	struct urn_pool congestions;   /* entries of congestion that are free */
 	uint16_t congestion_hand;      /* index looked at last when the pool was empty; 0: none yet */
 	struct urn_flows *flows;       /* flows of this engine (flow_priv.h); owner; NULL: no flow_user */
+	struct urn_mcast *mcast;       /* multicast groups (mcast.h); owner; NULL: none was joined yet */
 	struct urn_source *gathered,
 		*gathered_last; /* strands of flows that got messages in this turn, in order; the
 				   last valid with the first */
@@ -407,7 +417,7 @@ bool urn_qp_offered(const struct urn_tp *tp, uint32_t type);
 /* Make a QP. returns: 0 or ENOMEM, ENOSPC; EOPNOTSUPP: no service has that type */
 int urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp **out);
 /*
- * Modify a QP (the whole RC and UD state machine; IBTA 10.3.1, 11.2.5). A move to RESET is done
+ * Modify a QP (the whole state machine of RC, UC and UD; IBTA 10.3.1, 11.2.5). A move to RESET is done
  * once urn_qp_stopped() is true: EAGAIN until then.
  * returns: 0 or an errno value, with a sentence in why[len]
  */

@@ -75,6 +75,8 @@ build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn
 	qp->tx.next = urn_psn_add(qp->tx.next, 1);
 	w->state = URN_WORK_SENT;
 	urn_tp_send(tp, t, qp, URN_ACT_TX_DATAGRAM, ah->loop);
+	if (unlikely(ah->group))
+		t->loop = URN_LOOP_GROUP;
 	URN_COUNT(tp, TX_REQUESTS);
 	return true;
 }

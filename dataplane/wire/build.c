@@ -102,3 +102,22 @@ urn_build_headers_v6(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len)
 	ip->len = rte_cpu_to_be_16(udp_len);
 	udp->len = ip->len;
 }
+
+int
+urn_gid_multicast_mac(uint8_t mac[6], const uint8_t gid[16])
+{
+	if (gid[0] == 0xff) {
+		mac[0] = mac[1] = 0x33;
+		memcpy(mac + 2, gid + 12, 4);
+		return 1;
+	}
+	if (urn_gid_is_v4(gid) && (gid[12] & 0xf0) == 0xe0) {
+		mac[0] = 0x01;
+		mac[1] = 0x00;
+		mac[2] = 0x5e;
+		mac[3] = gid[13] & 0x7f;
+		memcpy(mac + 4, gid + 14, 2);
+		return 1;
+	}
+	return 0;
+}

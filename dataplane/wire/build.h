@@ -53,6 +53,8 @@ urn_tmpl_sport(const struct urn_tmpl *t)
 
 /* returns: 1 when this GID is an IPv4 address (::ffff:a.b.c.d) */
 int urn_gid_is_v4(const uint8_t gid[16]);
+/* MAC that a multicast GID maps to (RFC 1112, 6.4; RFC 2464, 7). returns 0: not multicast */
+int urn_gid_multicast_mac(uint8_t mac[6], const uint8_t gid[16]);
 
 /* urn_build_headers() for IPv6. */
 void urn_build_headers_v6(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len);

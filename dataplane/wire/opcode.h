@@ -8,7 +8,10 @@
 
 #include <stdint.h>
 
-/* Values on the wire. RC has 0x00 in its top three bits, UD 0x60. */
+/*
+ * Values on the wire. RC has 0x00 in its top three bits, UC 0x20, UD 0x60. The requests of UC are
+ * those of RC with another top: URN_UC | URN_RC_SEND_FIRST.
+ */
 enum urn_op {
 	URN_RC_SEND_FIRST = 0x00,
 	URN_RC_SEND_MIDDLE = 0x01,
@@ -33,6 +36,7 @@ enum urn_op {
 	URN_RC_FETCH_ADD = 0x14,
 	URN_RC_SEND_LAST_INV = 0x16,
 	URN_RC_SEND_ONLY_INV = 0x17,
+	URN_UC = 0x20, /* top of the opcodes of UC; by itself "UC SEND first" */
 	URN_UD_SEND_ONLY = 0x64,
 	URN_UD_SEND_ONLY_IMM = 0x65,
 	URN_CNP = 0x81,
@@ -63,6 +67,7 @@ enum urn_op_flag {
 	URN_OPF_ACK = 1 << 16,     /* acknowledgement alone, also a NAK or SACK */
 	URN_OPF_COMPARE = 1 << 17, /* atomic that compares first */
 	URN_OPF_FLOW = 1 << 18,    /* packet of a flow: belongs to no queue pair */
+	URN_OPF_UC = 1 << 19,
 };
 
 /* Extension headers; indices into struct urn_opcode.off. */

@@ -32,7 +32,8 @@
 	X(CM_EVENTS,  2, "cm-events",  "fetching several events of connection management at a time") \
 	X(SHARE,      3, "share",      "sharing memory of urn_alloc()") \
 	X(MSG,        4, "msg",        "messages by register sets") \
-	X(AM,         5, "am",         "remote memory access by endpoints")
+	X(AM,         5, "am",         "remote memory access by endpoints") \
+	X(MCAST,      6, "mcast",      "multicast")
 /* clang-format on */
 
 enum urn_abi_feature {

@@ -86,7 +86,10 @@
 	X(AM_CLOSE,        am_close,        handle,     ANY,    0, 0, URN_ABI_FEATURE_AM, ENDS(Q(MSG))) \
 	/* handle, ranges in the endpoint's list -> am.key */ \
 	X(AM_REG,          am_reg,          am_reg,     ANY,    0, 0, URN_ABI_FEATURE_AM, NO_QUOTA) \
-	X(AM_DEREG,        am_dereg,        am_dereg,   ANY,    0, 0, URN_ABI_FEATURE_AM, NO_QUOTA)
+	X(AM_DEREG,        am_dereg,        am_dereg,   ANY,    0, 0, URN_ABI_FEATURE_AM, NO_QUOTA) \
+	/* handle = qpn of a UD queue pair, with a multicast GID. Attaching twice is attaching once */ \
+	X(ATTACH_MCAST,    attach_mcast,    mcast,      ANY,    0, 0, URN_ABI_FEATURE_MCAST, NO_QUOTA) \
+	X(DETACH_MCAST,    detach_mcast,    mcast,      ANY,    0, 0, URN_ABI_FEATURE_MCAST, NO_QUOTA)
 
 enum urn_ctl_op {
 	URN_CTL_NONE, /* no operation has the number 0 */
@@ -98,7 +101,8 @@ enum urn_ctl_op {
 /* clang-format on */
 /* Numbers travel between processes that may be built apart: new operations come last. */
 _Static_assert(URN_CTL_HELLO == 1 && URN_CTL_CREATE_QP == 17 && URN_CTL_CONNECT_QP == 37 &&
-		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40 && URN_CTL_AM_DEREG == 44,
+		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40 && URN_CTL_AM_DEREG == 44 &&
+		       URN_CTL_DETACH_MCAST == 46,
 	       "numbers");
 
 /* Descriptors that a request of another process may bring: 0 or 1. op: any number */
@@ -152,7 +156,7 @@ enum urn_abi_access {
 };
 
 /* Equal to enum ibv_qp_type. */
-enum urn_abi_qp_type { URN_QPT_RC = 2, URN_QPT_UD = 4 };
+enum urn_abi_qp_type { URN_QPT_RC = 2, URN_QPT_UC = 3, URN_QPT_UD = 4 };
 
 /* Equal to enum ibv_qp_state. */
 enum urn_abi_qp_state {
@@ -189,6 +193,12 @@ enum urn_abi_qp_mask {
 	URN_QPM_PATH_MIG_STATE = 1 << 18,
 	URN_QPM_CAP = 1 << 19,
 	URN_QPM_DEST_QPN = 1 << 20,
+};
+
+/* Limits of multicast; a dataplane with URN_ABI_FEATURE_MCAST has at least these. */
+enum {
+	URN_ABI_MCAST_GROUPS = 256, /* groups of an adapter with queue pairs attached */
+	URN_ABI_MCAST_CLIENT = 128, /* attachments of a client on an engine */
 };
 
 /* Address vector: the destination of a QP or of an address handle. */
@@ -300,6 +310,7 @@ struct urn_abi_req {
 		/* Masks and attributes of two URN_CTL_MODIFY_QP in one: from INIT to RTR, and on to RTS. */
 		struct { uint32_t rtr_mask, rts_mask; struct urn_abi_qp_attr rtr, rts; } connect_qp;
 		struct { uint32_t pd; struct urn_abi_av av; } create_ah;
+		struct { uint8_t gid[16]; } mcast; /* IPv4 groups as ::ffff:224.0.0.0/100, IPv6 as ff00::/8 */
 		struct { int32_t fd; } async_fd;
 		struct {
 			/*

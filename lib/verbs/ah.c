@@ -69,7 +69,35 @@ urn_gid_ipv4(union ibv_gid *gid, const uint8_t *addr)
 	memcpy(gid->raw + 12, addr, 4);
 }
 
-/* Find a GID in the adapter's table. returns: its index, or -1 with errno set */
+/* True for the GID of a multicast group: ff00::/8, or ::ffff:224.0.0.0 to ::ffff:239.255.255.255. */
+static bool
+urn_gid_is_group(const union ibv_gid *gid)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	return gid->raw[0] == 0xff ||
+		(memcmp(gid->raw, mapped, 12) == 0 && (gid->raw[12] & 0xf0) == 0xe0);
+}
+
+/*
+ * True when a datagram to `to` came in at our GID: they are the same, or `to` is a group, and the
+ * GID, which is used, is of its family.
+ */
+static bool
+urn_gid_came_to(const union ibv_gid *ours, const union ibv_gid *to)
+{
+	static const union ibv_gid none;
+
+	if (!urn_gid_is_group(to))
+		return memcmp(ours, to, sizeof(*to)) == 0;
+	return memcmp(ours, &none, sizeof(none)) != 0 &&
+		(ours->raw[10] == 0xff && ours->raw[0] == 0) == (to->raw[0] == 0);
+}
+
+/*
+ * Find the GID that a datagram came to in the adapter's table; of a group's datagram the first one
+ * that can answer. returns: its index, or -1 with errno set
+ */
 static int
 urn_gid_index(struct ibv_context *c, uint8_t port, const union ibv_gid *gid)
 {
@@ -79,7 +107,7 @@ urn_gid_index(struct ibv_context *c, uint8_t port, const union ibv_gid *gid)
 	for (i = 0; i < n; i++) {
 		if (ibv_query_gid(c, port, (int)i, &ours) != 0)
 			return -1;
-		if (memcmp(&ours, gid, sizeof(ours)) == 0)
+		if (urn_gid_came_to(&ours, gid))
 			return (int)i;
 	}
 	urn_fail(ENOENT, "the datagram was sent to an address that is not in the GID table");

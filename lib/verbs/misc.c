@@ -20,18 +20,27 @@ ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
+/* Attach a queue pair to a group, or detach it. */
+static int
+urn_mcast(struct ibv_qp *qp, const union ibv_gid *gid, bool attach)
+{
+	if (qp->qp_type != IBV_QPT_UD)
+		return urn_fail(EINVAL, "only a UD queue pair can be in a multicast group");
+	return urn_ops(qp->context)->mcast(qp, gid, attach);
+}
+
 int
 ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	(void)qp, (void)gid, (void)lid;
-	return urn_unsupported("multicast");
+	(void)lid; /* Ethernet has none: the MAC follows from the GID */
+	return urn_mcast(qp, gid, true);
 }
 
 int
 ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	(void)qp, (void)gid, (void)lid;
-	return urn_unsupported("multicast");
+	(void)lid;
+	return urn_mcast(qp, gid, false);
 }
 
 int

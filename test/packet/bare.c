@@ -63,7 +63,7 @@ bare_ah(struct urn_ah *ah, const struct frame_addr *from, const struct frame_add
 uint32_t
 bare_qp_mask(uint8_t type, uint8_t state)
 {
-	static const uint32_t mask[2][URN_QPS_RTS + 1] = {
+	static const uint32_t mask[3][URN_QPS_RTS + 1] = {
 		{[URN_QPS_INIT] = URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS,
 		 [URN_QPS_RTR] = URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN | URN_QPM_RQ_PSN |
 				 URN_QPM_MAX_DEST_RD_ATOMIC | URN_QPM_MIN_RNR_TIMER,
@@ -71,9 +71,13 @@ bare_qp_mask(uint8_t type, uint8_t state)
 				 URN_QPM_SQ_PSN | URN_QPM_MAX_RD_ATOMIC},
 		{[URN_QPS_INIT] = URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY,
 		 [URN_QPS_RTS] = URN_QPM_SQ_PSN},
+		{[URN_QPS_INIT] = URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS,
+		 [URN_QPS_RTR] = URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN | URN_QPM_RQ_PSN,
+		 [URN_QPS_RTS] = URN_QPM_SQ_PSN},
 	};
+	unsigned int row = type == URN_QPT_UD ? 1 : type == URN_QPT_UC ? 2 : 0;
 
-	return state <= URN_QPS_RTS ? mask[type == URN_QPT_UD][state] : 0;
+	return state <= URN_QPS_RTS ? mask[row][state] : 0;
 }
 
 bool

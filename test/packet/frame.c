@@ -10,7 +10,7 @@ enum { RETH = 1, AETH = 2, ATOMIC = 4, ORIG = 8, IMM = 16, IETH = 32, DETH = 64,
 static unsigned int
 ext_of(uint8_t op)
 {
-	switch (op) {
+	switch (op >= UC && op <= (UC | WRITE_ONLY_IMM) ? op & ~UC : op) {
 	case WRITE_FIRST: case WRITE_ONLY: case READ_REQ:
 		return RETH;
 	case WRITE_ONLY_IMM:

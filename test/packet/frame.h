@@ -18,6 +18,7 @@ enum {
 	READ_REQ = 0x0c, READ_FIRST = 0x0d, READ_MIDDLE = 0x0e, READ_LAST = 0x0f, READ_ONLY = 0x10,
 	ACK = 0x11, ATOMIC_ACK = 0x12, CMP_SWAP = 0x13, FETCH_ADD = 0x14,
 	SEND_LAST_INV = 0x16, SEND_ONLY_INV = 0x17,
+	UC = 0x20, /* UC | SEND_FIRST and so on, to UC | WRITE_ONLY_IMM */
 	UC_SEND_ONLY = 0x24, UD_SEND = 0x64, UD_SEND_IMM = 0x65, CNP = 0x81,
 	SACK = 0xc0, /* SACK's own header, behind the AETH, is the payload here */
 };

@@ -251,10 +251,12 @@ opcodes(void **state)
 			known++;
 		} else if (op < 0x20) {
 			continue; /* reserved: refused (reserved_opcodes()) */
+		} else if (op >= UC && op <= (UC | WRITE_ONLY_IMM)) {
+			drop(&p, &f, DROP_QP_TYPE);
 		} else if (op >= SACK && op <= 0xc3) {
 			drop(&p, &f, DROP_SHORT); /* headers of SACKs and flows are not there */
 		} else {
-			drop(&p, &f, DROP_OPCODE); /* UC, RD, XRC, vendor's, unknown */
+			drop(&p, &f, DROP_OPCODE); /* RD, XRC, vendor's, unknown */
 		}
 	}
 	assert_int_equal(known, 23);

@@ -119,6 +119,7 @@ urn_cma_id_free(struct urn_cma_id *id)
 		(void)urn_cm_end_destroy(id->dev->end, cm);
 	}
 	urn_cma_drop_events(id);
+	urn_cma_groups_end(id);
 	LIST_REMOVE(id, next);
 	free(id->pub.route.path_rec);
 	free(id->ep_attr);

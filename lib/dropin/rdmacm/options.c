@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options of an id, and calls for which urnic has nothing: ECE and multicast. */
+/* Options of an id, and calls for which urnic has nothing: ECE. */
 #include "dropin/rdmacm/rdmacm.h"
 
 #include <string.h>
@@ -74,26 +74,4 @@ int
 rdma_reject_ece(struct rdma_cm_id *pub, const void *data, uint8_t len)
 {
 	return rdma_reject(pub, data, len);
-}
-
-/* ---- multicast */
-
-int
-rdma_join_multicast(struct rdma_cm_id *pub, struct sockaddr *addr, void *context)
-{
-	(void)context;
-	return urn_cma_result(pub == NULL || addr == NULL ? EINVAL : EOPNOTSUPP);
-}
-
-int
-rdma_join_multicast_ex(struct rdma_cm_id *pub, struct rdma_cm_join_mc_attr_ex *attr, void *context)
-{
-	(void)context;
-	return urn_cma_result(pub == NULL || attr == NULL ? EINVAL : EOPNOTSUPP);
-}
-
-int
-rdma_leave_multicast(struct rdma_cm_id *pub, struct sockaddr *addr)
-{
-	return urn_cma_result(pub == NULL || addr == NULL ? EINVAL : EADDRNOTAVAIL);
 }

@@ -277,6 +277,7 @@ rdma_destroy_qp(struct rdma_cm_id *pub)
 	pthread_mutex_lock(&urn_cma_lock);
 	qp = pub->qp;
 	pub->qp = NULL;
+	urn_cma_groups_detach(urn_cma_of(pub));
 	pthread_mutex_unlock(&urn_cma_lock);
 	if (qp != NULL)
 		(void)ibv_destroy_qp(qp);

@@ -84,6 +84,8 @@ struct urn_cma_dev {
 };
 
 struct urn_cma_channel;
+struct urn_cma_group;
+LIST_HEAD(urn_cma_groups, urn_cma_group);
 
 struct urn_cma_id {
 	struct rdma_cm_id pub;	 /* first: the program's pointer */
@@ -110,6 +112,7 @@ struct urn_cma_id {
 	/* rdma_create_ep() of a listener: for its requests' queue pairs. */
 	struct ibv_qp_init_attr *ep_attr;
 	struct ibv_pd *ep_pd;
+	struct urn_cma_groups groups; /* multicast groups that it joined (mcast.c) */
 	LIST_ENTRY(urn_cma_id) next;  /* list of all ids */
 	LIST_ENTRY(urn_cma_id) chain; /* connections' table; valid while cm != 0 */
 };
@@ -238,6 +241,13 @@ void urn_cma_qp_error(struct urn_cma_id *id);
 
 /* Fill in how a queue pair reaches the peer. */
 void urn_cma_ah_attr(const struct urn_cma_id *id, const uint8_t gid[16], struct ibv_ah_attr *ah);
+
+/* ---- mcast.c */
+
+/* The id's queue pair goes: detach it from the groups, which stay joined. The lock is held. */
+void urn_cma_groups_detach(struct urn_cma_id *id);
+/* Leave all groups. The lock is held. */
+void urn_cma_groups_end(struct urn_cma_id *id);
 
 /* ---- connect.c */
 

@@ -102,6 +102,7 @@ struct urn_adapter_sq {
 	bool ud;                    /* requests name an address handle */
 	uint8_t *slots;             /* in the client's area */
 	struct urn_abi_wq *hdr;
+	uint32_t mark;              /* requests that the end of an address handle waits for (drain.c); under the lock of objs */
 };
 
 struct urn_adapter_qp {
@@ -217,7 +218,12 @@ int urn_modify_qp(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int urn_connect_qp(struct ibv_qp *qp, const struct ibv_qp_attr *rtr, int rtr_mask,
 	const struct ibv_qp_attr *rts, int rts_mask, enum ibv_qp_state *reached);
 int urn_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
+/* Wait, for a bounded time, until the posted requests of a UD or UC queue pair have gone. (drain.c) */
+void urn_qp_drain(struct urn_adapter_qp *qp);
+/* The same for all UD queue pairs of a context: an address handle of theirs may go. */
+void urn_datagrams_drain(struct urn_ctx *ctx);
 int urn_destroy_qp(struct ibv_qp *qp);
+int urn_qp_mcast(struct ibv_qp *qp, const union ibv_gid *gid, bool attach);
 int urn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int urn_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int urn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

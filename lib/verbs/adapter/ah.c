@@ -51,5 +51,6 @@ urn_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 int
 urn_destroy_ah(struct ibv_ah *ah)
 {
+	urn_datagrams_drain(urn_ctx(ah->context));
 	return urn_dev_call_handle(urn_ctx_dev(ah->context), URN_CTL_DESTROY_AH, ah->handle);
 }

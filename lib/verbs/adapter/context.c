@@ -152,6 +152,7 @@ const struct urn_verbs_ops urn_adapter_ops = {
 	.connect_qp = urn_connect_qp,
 	.query_qp = urn_query_qp,
 	.destroy_qp = urn_destroy_qp,
+	.mcast = urn_qp_mcast,
 	.post_send = urn_post_send,
 	.post_recv = urn_post_recv,
 	.post_srq_recv = urn_post_srq_recv,

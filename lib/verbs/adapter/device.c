@@ -47,6 +47,11 @@ urn_fill_device(const struct urn_abi_device *d, struct ibv_device_attr *a)
 	a->max_srq_sge = a->max_sge;
 	a->max_pkeys = 1;
 	a->phys_port_cnt = 1;
+	if (!(d->features & URN_ABI_FEATURE_MCAST))
+		return;
+	a->max_mcast_grp = URN_ABI_MCAST_GROUPS;
+	a->max_mcast_qp_attach = URN_ABI_MCAST_CLIENT;
+	a->max_total_mcast_qp_attach = URN_ABI_MCAST_GROUPS * URN_ABI_MCAST_CLIENT;
 }
 
 int

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define URN_OPS_UD (1u << URN_WR_SEND | 1u << URN_WR_SEND_IMM)
+#define URN_OPS_UC (URN_OPS_UD | 1u << URN_WR_RDMA_WRITE | 1u << URN_WR_RDMA_WRITE_IMM | \
+	1u << URN_WR_LOCAL_INV | 1u << URN_WR_BIND_MW)
 /* URN_WR_BIND_MW1 is not among them: only ibv_bind_mw() makes it. */
 #define URN_OPS_RC (URN_OPS_UD | 1u << URN_WR_RDMA_WRITE | 1u << URN_WR_RDMA_WRITE_IMM | \
 	1u << URN_WR_RDMA_READ | 1u << URN_WR_CMP_SWAP | 1u << URN_WR_FETCH_ADD | \
@@ -70,7 +72,9 @@ urn_qp_map(struct urn_adapter_qp *qp, const struct urn_dev *dev, const struct ur
 	sq->max_sge = qp->cap.max_send_sge;
 	sq->max_inline = qp->cap.max_inline_data;
 	sq->ud = qp->ibv.qp_type == IBV_QPT_UD;
-	sq->ops = sq->ud ? URN_OPS_UD : URN_OPS_RC;
+	sq->ops = sq->ud				     ? URN_OPS_UD
+		  : qp->ibv.qp_type == IBV_QPT_UC ? URN_OPS_UC
+						  : URN_OPS_RC;
 	sq->prod = atomic_load_explicit(&sq->hdr->prod, memory_order_relaxed);
 	sq->cons = atomic_load_explicit(&sq->hdr->cons, memory_order_acquire);
 
@@ -272,12 +276,25 @@ urn_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, struct ibv
 }
 
 int
+urn_qp_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, bool attach)
+{
+	struct urn_abi_req req = {.op = attach ? URN_CTL_ATTACH_MCAST : URN_CTL_DETACH_MCAST,
+		.handle = ibqp->handle};
+	struct urn_abi_rep rep;
+
+	memcpy(req.mcast.gid, gid->raw, sizeof(req.mcast.gid));
+	return urn_dev_call(urn_ctx_dev(ibqp->context), &req, &rep);
+}
+
+int
 urn_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct urn_ctx *ctx = urn_ctx(ibqp->context);
 	struct urn_adapter_qp *qp = urn_qp(ibqp);
-	int err = urn_dev_call_handle(&ctx->dev, URN_CTL_DESTROY_QP, ibqp->handle);
+	int err;
 
+	urn_qp_drain(qp);
+	err = urn_dev_call_handle(&ctx->dev, URN_CTL_DESTROY_QP, ibqp->handle);
 	if (err != 0)
 		return err;
 	urn_qp_clean(qp);

@@ -136,7 +136,7 @@ struct urn_verbs_ops {
 	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 	int (*destroy_srq)(struct ibv_srq *srq);
 	/*
-	 * RC or UD, with a PD and both CQs; attr->cap becomes the granted one. The QP begins with a struct
+	 * RC, UC or UD, with a PD and both CQs; attr->cap becomes the granted one. The QP begins with a struct
 	 * ibv_qp_ex, whose wr_start and so on are set if comp_mask has IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, and
 	 * NULL otherwise; no other bit of it has a meaning.
 	 */
@@ -149,6 +149,8 @@ struct urn_verbs_ops {
 	/* init: the provider sets cap and sq_sig_all */
 	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
 	int (*destroy_qp)(struct ibv_qp *qp);
+	/* Attach a UD queue pair to a multicast group, or detach it. */
+	int (*mcast)(struct ibv_qp *qp, const union ibv_gid *gid, bool attach);
 
 	/* ---- the fast path, called by the inline functions of verbs.h: same meaning, no error text */
 

@@ -77,12 +77,12 @@ test_addresses(void **state)
 	(void)state;
 	urn_l3_solicited_node(group, us_ll);
 	assert_memory_equal(group, us_group, 16);
-	assert_true(urn_l3_multicast_mac(mac, group));
+	assert_true(urn_gid_multicast_mac(mac, group));
 	assert_memory_equal(mac, want6, 6);
-	assert_true(urn_l3_multicast_mac(mac, group4));
+	assert_true(urn_gid_multicast_mac(mac, group4));
 	assert_memory_equal(mac, want4, 6);
-	assert_false(urn_l3_multicast_mac(mac, us_v4));
-	assert_false(urn_l3_multicast_mac(mac, us_ll));
+	assert_false(urn_gid_multicast_mac(mac, us_v4));
+	assert_false(urn_gid_multicast_mac(mac, us_ll));
 	assert_true(urn_l3_mac_ok(us_mac));
 	assert_false(urn_l3_mac_ok(no_addr));
 	assert_false(urn_l3_mac_ok(want6));

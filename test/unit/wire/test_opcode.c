@@ -24,6 +24,9 @@ static const struct {
 	{ 0x10, A, 16 },      { 0x11, A, 16 },     { 0x12, A | TA, 24 }, { 0x13, T, 40 },
 	{ 0x14, T, 40 },      { 0x16, V, 16 },     { 0x17, V, 16 },     { 0x64, D, 20 },
 	{ 0x65, D | I, 24 },  { 0x81, 0, 28 },     { 0xc0, A | K, 88 }, { 0xc1, F, 28 },
+	{ 0x20, 0, 12 },      { 0x21, 0, 12 },     { 0x22, 0, 12 },     { 0x23, I, 16 },
+	{ 0x24, 0, 12 },      { 0x25, I, 16 },     { 0x26, R, 28 },     { 0x27, 0, 12 },
+	{ 0x28, 0, 12 },      { 0x29, I, 16 },     { 0x2a, R, 28 },     { 0x2b, R | I, 32 },
 	{ 0xc2, F, 28 },      { 0xc3, F, 28 },
 };
 
@@ -131,7 +134,11 @@ test_flags_agree(void **state)
 			continue;
 		}
 		assert_int_equal(has(op, URN_OPF_RC), op < 0x20);
+		assert_int_equal(has(op, URN_OPF_UC), op >= 0x20 && op < 0x60);
 		assert_int_equal(has(op, URN_OPF_UD), op >= 0x60);
+		if (has(op, URN_OPF_UC)) /* a request of RC with another top */
+			assert_int_equal(urn_opcodes[op].flags ^ URN_OPF_UC,
+					 urn_opcodes[op & 0x1f].flags ^ URN_OPF_RC);
 		assert_int_equal(has(op, URN_OPF_REQUEST) + has(op, URN_OPF_RESPONSE), 1);
 		assert_int_equal(kinds, op != URN_RC_ACK);
 		/* doc/reference/wire.md "Lengths": first and middle packets are full, the last is not empty. */
@@ -153,8 +160,9 @@ check_set(const uint8_t *ops, unsigned int n, enum urn_op_flag flag)
 
 	for (unsigned int i = 0; i < n; i++)
 		assert_true(has(ops[i], flag));
+	/* Those of UC are RC's (test_flags_agree()). */
 	for (unsigned int op = 0; op < 256; op++)
-		found += (unsigned int)has((uint8_t)op, flag);
+		found += has((uint8_t)op, flag) && !has((uint8_t)op, URN_OPF_UC);
 	assert_int_equal(found, n);
 }
 
