@@ -16,6 +16,9 @@ struct options {
 	bool sockets, verbs;
 	const char *socket, *node, *net; /* NULL: as the environment says */
 	const char *library, *folder;	 /* NULL: look for it */
+	const char *seed;		 /* faults' seed; NULL: 0 */
+	char *faults;			 /* with semicolons between them; NULL: none */
+	bool failed;			 /* an option is wrong, after a message */
 };
 
 static void
@@ -39,6 +42,10 @@ help(void)
 	      "                       the system looks\n"
 	      "      --folder PATH    the folder with the " RUN_VERBS " of --verbs; without\n"
 	      "                       this urnic/verbs in ../lib, or that of the build\n"
+	      "      --fault FAULT    a call, completion or event fails on demand, such as\n"
+	      "                       post_send:3=ENOMEM or wc:100=RNR_RETRY_EXC; as often as\n"
+	      "                       wanted (doc/reference/faults.md)\n"
+	      "      --seed N         of faults with a probability\n"
 	      "      --help           this text\n"
 	      "      --version        the version\n"
 	      "\n"
@@ -73,6 +80,13 @@ take(struct options *o, int c)
 	case 'f':
 		o->folder = optarg;
 		break;
+	case 'F':
+		o->failed |= !run_fault(&o->faults, optarg);
+		break;
+	case 'e':
+		o->seed = optarg;
+		o->failed |= !run_seed(optarg);
+		break;
 	}
 }
 
@@ -85,6 +99,7 @@ parse(int argc, char **argv, struct options *o)
 		{"socket", required_argument, NULL, 's'}, {"node", required_argument, NULL, 'n'},
 		{"net", required_argument, NULL, 'N'},	  {"library", required_argument, NULL, 'l'},
 		{"folder", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
+		{"fault", required_argument, NULL, 'F'},  {"seed", required_argument, NULL, 'e'},
 		{"version", no_argument, NULL, 'V'},	  {NULL, 0, NULL, 0},
 	};
 	int c;
@@ -103,6 +118,8 @@ parse(int argc, char **argv, struct options *o)
 			return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
 		}
 		take(o, c);
+		if (o->failed)
+			return EXIT_USAGE;
 	}
 	if (!o->sockets)
 		o->verbs = true;
@@ -143,12 +160,15 @@ main(int argc, char **argv)
 
 	if (code >= 0)
 		return code;
+	if (!run_fault_variable(&o.faults))
+		return EXIT_USAGE;
 	if (!run_tell("URNIC_SOCKET", o.socket) || !run_tell("URNIC_NODE", o.node) ||
 	    !run_tell("URNIC_SOCKETS_NET", o.net))
 		return EXIT_FAILED;
 	if (o.sockets && !run_sockets(o.library))
 		return EXIT_FAILED;
-	if (o.verbs && (!run_verbs(o.folder) || !run_urnicd_answers()))
+	if (o.verbs &&
+	    (!run_verbs(o.folder) || !run_urnicd_answers() || !run_faults(o.faults, o.seed)))
 		return EXIT_FAILED;
 	execvp(argv[optind], argv + optind);
 	code = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;

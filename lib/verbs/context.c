@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening and closing contexts. */
+#include "verbs/fault/fault.h"
 #include "verbs/front.h"
 #include "verbs/provider/registry.h"
+
+#include <errno.h>
 
 _Static_assert(offsetof(struct verbs_context, context) + sizeof(struct ibv_context) ==
 	sizeof(struct verbs_context), "verbs.h finds the extended operations before the context");
@@ -55,7 +58,15 @@ urn_verbs_open_device(const struct urn_verbs_ops *ops, void *arg, struct urn_dev
 	}
 	v->ops = ops;
 	v->device = device;
-	urn_context_ops(&v->vctx, ops);
+	if (urn_faults_above(v) != 0) {
+		int err = errno;
+
+		ops->close(&v->vctx.context);
+		urn_device_put(device);
+		errno = err;
+		return NULL;
+	}
+	urn_context_ops(&v->vctx, v->ops);
 	v->vctx.context.device = &device->ibv;
 	v->vctx.context.cmd_fd = -1;
 	pthread_mutex_init(&v->vctx.context.mutex, NULL);

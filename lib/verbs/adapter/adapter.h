@@ -194,6 +194,7 @@ int urn_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr);
 int urn_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
 int urn_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
 int urn_get_async_event(struct ibv_context *c, struct ibv_async_event *event);
+int urn_raise_event(struct ibv_context *c, enum ibv_event_type type, void *queue);
 struct ibv_pd *urn_alloc_pd(struct ibv_context *c);
 int urn_dealloc_pd(struct ibv_pd *pd);
 struct ibv_mr *urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access);

@@ -129,6 +129,7 @@ const struct urn_verbs_ops urn_adapter_ops = {
 	.query_port = urn_query_port,
 	.query_gid = urn_query_gid,
 	.get_async_event = urn_get_async_event,
+	.raise_event = urn_raise_event,
 	.alloc_pd = urn_alloc_pd,
 	.dealloc_pd = urn_dealloc_pd,
 	.reg_mr = urn_reg_mr,

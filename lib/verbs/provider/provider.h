@@ -99,6 +99,13 @@ struct urn_verbs_ops {
 	int (*query_gid)(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
 	/* Wait for an event, unless async_fd does not block. returns: 0, or -1 with errno set */
 	int (*get_async_event)(struct ibv_context *c, struct ibv_async_event *event);
+	/*
+	 * Let get_async_event() give an event that nothing of the device caused. queue: the queue
+	 * that the event is about, NULL: the port or the device. IBV_EVENT_DEVICE_FATAL: the device
+	 * is lost, if the provider can lose it. NULL: the provider can't. Called from any thread,
+	 * and by faults only
+	 */
+	int (*raise_event)(struct ibv_context *c, enum ibv_event_type type, void *queue);
 
 	/* ---- memory and addresses */
 
