@@ -29,6 +29,10 @@ urn_context_ops(struct verbs_context *v, const struct urn_verbs_ops *ops)
 	v->create_qp_ex = urn_verbs_create_qp_ex;
 	v->create_srq_ex = urn_verbs_create_srq_ex;
 	v->close_xrcd = urn_close_xrcd;
+	v->alloc_td = urn_verbs_alloc_td;
+	v->dealloc_td = urn_verbs_dealloc_td;
+	v->alloc_parent_domain = urn_verbs_alloc_parent_domain;
+	v->query_rt_values = urn_verbs_query_rt_values;
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	v->context.ops.poll_cq = ops->poll_cq;

@@ -40,6 +40,7 @@ urn_context_tell(const struct urn_dev *dev, struct urn_verbs_ctx *front)
 	front->id.guid = dev->info.node_guid;
 	front->gids = dev->info.gids;
 	front->max_cqe = dev->info.max_cqe;
+	front->wc_flags = URN_WC_EXTRA;
 	front->vctx.context.num_comp_vectors = (int)dev->info.engines;
 }
 
@@ -134,6 +135,7 @@ const struct urn_verbs_ops urn_adapter_ops = {
 	.dealloc_pd = urn_dealloc_pd,
 	.reg_mr = urn_reg_mr,
 	.dereg_mr = urn_dereg_mr,
+	.rereg_mr = urn_rereg_mr,
 	.alloc_mw = urn_alloc_mw,
 	.dealloc_mw = urn_dealloc_mw,
 	.create_ah = urn_create_ah,

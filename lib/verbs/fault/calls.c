@@ -114,6 +114,15 @@ fault_dereg_mr(struct ibv_mr *mr)
 	return err != 0 ? err : real_of(mr->context)->dereg_mr(mr);
 }
 
+static int
+fault_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+	       unsigned int access)
+{
+	if (urn_fault_call(URN_FAULT_REREG_MR, NULL) != 0)
+		return IBV_REREG_MR_ERR_CMD;
+	return real_of(mr->context)->rereg_mr(mr, flags, pd, addr, length, access);
+}
+
 static struct ibv_mw *
 fault_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
@@ -432,6 +441,8 @@ urn_fault_calls_fill(struct urn_fault_ctx *f)
 	o->dealloc_pd = fault_dealloc_pd;
 	o->reg_mr = fault_reg_mr;
 	o->dereg_mr = fault_dereg_mr;
+	if (f->real->rereg_mr != NULL)
+		o->rereg_mr = fault_rereg_mr;
 	o->alloc_mw = fault_alloc_mw;
 	o->dealloc_mw = fault_dealloc_mw;
 	o->bind_mw = fault_bind_mw;

@@ -285,6 +285,7 @@ fault(struct fault_reader *r, struct urn_fault_spec *f)
 	if (*r->at != '=')
 		return wrong(r, r->at, "a = and what happens are missing here");
 	r->at++;
+	blanks(r);
 	return what(r, f);
 }
 
