@@ -19,6 +19,9 @@ struct options {
 	const char *socket, *node, *net; /* NULL: as the environment says */
 	const char *library, *folder;	 /* NULL: look for it */
 	const char *start;		 /* configuration of a urnicd to start; NULL: start none */
+	const char *seed;		 /* faults' seed; NULL: 0 */
+	char *faults;			 /* with semicolons between them; NULL: none */
+	bool failed;			 /* an option is wrong, after a message */
 };
 
 static void
@@ -49,6 +52,10 @@ help(void)
 	      "or the\n"
 	      "                       path of a file. Several run at once, each with its own "
 	      "socket\n"
+	      "      --fault FAULT    a call, completion or event fails on demand, such as\n"
+	      "                       post_send:3=ENOMEM or wc:100=RNR_RETRY_EXC; as often as\n"
+	      "                       wanted (doc/reference/faults.md)\n"
+	      "      --seed N         of faults with a probability\n"
 	      "      --help           this text\n"
 	      "      --version        the version\n"
 	      "\n"
@@ -86,6 +93,13 @@ take(struct options *o, int c)
 	case 'T':
 		o->start = optarg;
 		break;
+	case 'F':
+		o->failed |= !run_fault(&o->faults, optarg);
+		break;
+	case 'e':
+		o->seed = optarg;
+		o->failed |= !run_seed(optarg);
+		break;
 	}
 }
 
@@ -101,9 +115,11 @@ parse(int argc, char **argv, struct options *o)
 		{"net", required_argument, NULL, 'N'},
 		{"library", required_argument, NULL, 'l'},
 		{"folder", required_argument, NULL, 'f'},
+		{"start", required_argument, NULL, 'T'},
+		{"fault", required_argument, NULL, 'F'},
+		{"seed", required_argument, NULL, 'e'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
-		{"start", required_argument, NULL, 'T'},
 		{NULL, 0, NULL, 0},
 	};
 	int c;
@@ -122,6 +138,8 @@ parse(int argc, char **argv, struct options *o)
 			return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
 		}
 		take(o, c);
+		if (o->failed)
+			return EXIT_USAGE;
 	}
 	if (!o->sockets)
 		o->verbs = true;
@@ -170,7 +188,8 @@ prepare(const struct options *o)
 		return false;
 	if (o->sockets && !run_sockets(o->library))
 		return false;
-	return !o->verbs || (run_verbs(o->folder) && run_urnicd_answers());
+	return !o->verbs ||
+	       (run_verbs(o->folder) && run_urnicd_answers() && run_faults(o->faults, o->seed));
 }
 
 /* Run the program beside a urnicd of its own. returns: the exit code; a program that a signal ended
@@ -208,6 +227,8 @@ main(int argc, char **argv)
 
 	if (code >= 0)
 		return code;
+	if (!run_fault_variable(&o.faults))
+		return EXIT_USAGE;
 	if (o.start != NULL)
 		return run_beside(&o, argv + optind);
 	if (!prepare(&o))

@@ -144,4 +144,27 @@ int run_become(char **argv);
 /* Signals that go to the command, and SIGCHLD: blocked while it runs. */
 void run_signals(sigset_t *set);
 
+/*
+ * Add a fault of the command line to a list.
+ *
+ * list: faults with semicolons between them; NULL: none yet
+ * returns: true: done; false: a message says what is wrong with it, and where
+ */
+bool run_fault(char **list, const char *fault);
+
+/* returns: true: the text is a seed; false: a message says that it is none */
+bool run_seed(const char *seed);
+
+/* Take the faults of the environment over into a list: urnic-run itself is to be spared. returns:
+ * as run_fault() */
+bool run_fault_variable(char **list);
+
+/*
+ * Tell the program its faults.
+ *
+ * list, seed: NULL: none
+ * returns: true: done; false: a message says why not
+ */
+bool run_faults(const char *list, const char *seed);
+
 #endif

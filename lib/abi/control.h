@@ -564,6 +564,12 @@ struct urn_abi_channel {
 	 * counts as shared no more. Waits for nothing. NULL: the dataplane is in this process.
 	 */
 	void (*gone)(void *ctx);
+	/*
+	 * Say to the dataplane in the other process that this client is at its end: the dataplane
+	 * takes everything of the client's back and is gone for it, which watch() then tells. NULL:
+	 * the dataplane is in this process.
+	 */
+	void (*hang_up)(void *ctx);
 };
 
 #endif

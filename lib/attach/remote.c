@@ -384,6 +384,15 @@ urn_remote_forked(void *ctx)
 	pthread_mutex_init(&r->share_lock, NULL);
 }
 
+/* No more questions come. The dataplane's end closes when it has taken everything back. */
+static void
+urn_remote_hang_up(void *ctx)
+{
+	const struct urn_remote *r = ctx;
+
+	(void)shutdown(r->fd, SHUT_WR);
+}
+
 static void
 urn_remote_close(void *ctx)
 {
@@ -478,6 +487,7 @@ urn_remote_open(int fd, const char name[32])
 		.watch = urn_remote_watch,
 		.forked = urn_remote_forked,
 		.gone = urn_remote_gone,
+		.hang_up = urn_remote_hang_up,
 	};
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';

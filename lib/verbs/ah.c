@@ -25,9 +25,11 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (urn_ah_check(attr) != 0)
 		return NULL;
-	ah = urn_ops(pd->context)->create_ah(pd, attr);
-	if (ah == NULL)
+	ah = urn_ops(pd->context)->create_ah(urn_pd_use(pd), attr);
+	if (ah == NULL) {
+		urn_pd_leave(pd);
 		return NULL;
+	}
 	ah->context = pd->context;
 	ah->pd = pd;
 	return ah;
@@ -36,11 +38,14 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 int
 ibv_destroy_ah(struct ibv_ah *ah)
 {
+	struct ibv_pd *pd = ah->pd;
 	int err = urn_ops(ah->context)->destroy_ah(ah);
 
-	if (err == 0)
-		free(ah);
-	return err;
+	if (err != 0)
+		return err;
+	urn_pd_leave(pd);
+	free(ah);
+	return 0;
 }
 
 /* True when the 20 bytes are an IPv4 header without options whose checksum is right. */

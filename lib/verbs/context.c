@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening and closing contexts. */
+#include "verbs/fault/fault.h"
 #include "verbs/front.h"
 #include "verbs/provider/registry.h"
+
+#include <errno.h>
 
 _Static_assert(offsetof(struct verbs_context, context) + sizeof(struct ibv_context) ==
 	sizeof(struct verbs_context), "verbs.h finds the extended operations before the context");
@@ -26,6 +29,10 @@ urn_context_ops(struct verbs_context *v, const struct urn_verbs_ops *ops)
 	v->create_qp_ex = urn_verbs_create_qp_ex;
 	v->create_srq_ex = urn_verbs_create_srq_ex;
 	v->close_xrcd = urn_close_xrcd;
+	v->alloc_td = urn_verbs_alloc_td;
+	v->dealloc_td = urn_verbs_dealloc_td;
+	v->alloc_parent_domain = urn_verbs_alloc_parent_domain;
+	v->query_rt_values = urn_verbs_query_rt_values;
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	v->context.ops.poll_cq = ops->poll_cq;
@@ -55,7 +62,15 @@ urn_verbs_open_device(const struct urn_verbs_ops *ops, void *arg, struct urn_dev
 	}
 	v->ops = ops;
 	v->device = device;
-	urn_context_ops(&v->vctx, ops);
+	if (urn_faults_above(v) != 0) {
+		int err = errno;
+
+		ops->close(&v->vctx.context);
+		urn_device_put(device);
+		errno = err;
+		return NULL;
+	}
+	urn_context_ops(&v->vctx, v->ops);
 	v->vctx.context.device = &device->ibv;
 	v->vctx.context.cmd_fd = -1;
 	pthread_mutex_init(&v->vctx.context.mutex, NULL);

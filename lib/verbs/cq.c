@@ -76,14 +76,21 @@ urn_verbs_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *attr)
 		.comp_vector = attr->comp_vector,
 		.cq_context = attr->cq_context,
 		.channel = attr->channel,
+		.wc_flags = attr->wc_flags,
 	};
 
-	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) {
-		urn_unsupported("a completion queue in a parent domain");
+	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) {
+		urn_unsupported("a completion queue with unknown attributes");
 		return NULL;
 	}
-	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) {
-		urn_unsupported("completion fields beyond the standard ones (timestamps, VLAN, tags)");
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
+	    !urn_pd_is_parent(attr->parent_domain)) {
+		urn_fail(EINVAL, "a completion queue can be in a parent domain only");
+		return NULL;
+	}
+	if (attr->wc_flags & ~((uint64_t)IBV_WC_STANDARD_FLAGS | urn_verbs_ctx(c)->wc_flags)) {
+		urn_unsupported(
+			"completion fields beyond the standard ones and timestamps (VLAN, tags)");
 		return NULL;
 	}
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) {

@@ -25,8 +25,11 @@ ibv_alloc_pd(struct ibv_context *context)
 int
 ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	int err = urn_ops(pd->context)->dealloc_pd(pd);
+	int err;
 
+	if (urn_parent_dealloc(pd, &err))
+		return err;
+	err = urn_ops(pd->context)->dealloc_pd(pd);
 	if (err == 0)
 		free(pd);
 	return err;
@@ -45,9 +48,11 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 		return NULL;
 	if (access & IBV_ACCESS_ZERO_BASED)
 		iova = 0;
-	mr = urn_ops(pd->context)->reg_mr(pd, addr, length, iova, access);
-	if (mr == NULL)
+	mr = urn_ops(pd->context)->reg_mr(urn_pd_use(pd), addr, length, iova, access);
+	if (mr == NULL) {
+		urn_pd_leave(pd);
 		return NULL;
+	}
 	mr->context = pd->context;
 	mr->pd = pd;
 	mr->addr = addr;
@@ -75,20 +80,71 @@ ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t io
 	return NULL;
 }
 
+/* Check what a region is to become. returns: 0, or an errno value with its text */
+static int
+urn_rereg_check(const struct ibv_mr *mr, int flags, const struct ibv_pd *pd, const void *addr,
+		size_t length, int access)
+{
+	const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
+			  IBV_REREG_MR_CHANGE_ACCESS;
+
+	if (flags == 0 || (flags & ~known))
+		return urn_fail(EINVAL, "flags 0x%x say nothing that can be changed of a region",
+				(unsigned int)flags);
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (addr == NULL || length == 0))
+		return urn_fail(EINVAL, "the region's new memory needs an address and a length");
+	if (access != 0 && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		return urn_fail(EINVAL,
+				"rights are given, and the flags do not say that they change");
+	if ((flags & IBV_REREG_MR_CHANGE_PD) && (pd == NULL || pd->context != mr->context))
+		return urn_fail(EINVAL,
+				"the region's new protection domain must be one of its device");
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return urn_unsupported("registering memory on demand (IBV_ACCESS_ON_DEMAND)");
+	return 0;
+}
+
 int
 ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	(void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
-	urn_unsupported("changing a registered region; deregister it and register it anew");
-	return IBV_REREG_MR_ERR_INPUT; /* the region stays as it was */
+	int err;
+
+	if (urn_rereg_check(mr, flags, pd, addr, length, access) != 0)
+		return IBV_REREG_MR_ERR_INPUT;
+	if (urn_ops(mr->context)->rereg_mr == NULL) {
+		urn_unsupported("changing a registered region; deregister it and register it anew");
+		return IBV_REREG_MR_ERR_INPUT; /* the region stays as it was */
+	}
+	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+		addr = mr->addr;
+		length = mr->length;
+	}
+	if (!(flags & IBV_REREG_MR_CHANGE_PD))
+		pd = mr->pd;
+	/* The rights that stay are the provider's to know; the dataplane checks foreign memory for
+	 * them. */
+	if (urn_memory_check(addr, length, ((unsigned int)access & URN_ACCESS_WRITES) != 0) != 0)
+		return IBV_REREG_MR_ERR_INPUT;
+	err = urn_ops(mr->context)
+		      ->rereg_mr(mr, flags, urn_pd_use(pd), addr, length, (unsigned int)access);
+	urn_pd_leave(err == 0 ? mr->pd : pd);
+	if (err != 0)
+		return err;
+	mr->pd = pd;
+	mr->addr = addr;
+	mr->length = length;
+	return 0;
 }
 
 int
 ibv_dereg_mr(struct ibv_mr *mr)
 {
+	struct ibv_pd *pd = mr->pd;
 	int err = urn_ops(mr->context)->dereg_mr(mr);
 
-	if (err == 0)
-		free(mr);
-	return err;
+	if (err != 0)
+		return err;
+	urn_pd_leave(pd);
+	free(mr);
+	return 0;
 }

@@ -23,6 +23,7 @@
 static struct ibv_qp *
 urn_verbs_create_qp(struct ibv_qp_init_attr_ex *attr)
 {
+	struct ibv_pd *pd = attr->pd;
 	struct ibv_qp *qp;
 
 	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD) {
@@ -37,12 +38,16 @@ urn_verbs_create_qp(struct ibv_qp_init_attr_ex *attr)
 		urn_fail(EINVAL, "a queue pair needs completion queues for both directions");
 		return NULL;
 	}
-	qp = urn_ops(attr->pd->context)->create_qp(attr);
-	if (qp == NULL)
+	attr->pd = urn_pd_use(pd);
+	qp = urn_ops(pd->context)->create_qp(attr);
+	attr->pd = pd;
+	if (qp == NULL) {
+		urn_pd_leave(pd);
 		return NULL;
-	qp->context = attr->pd->context;
+	}
+	qp->context = pd->context;
 	qp->qp_context = attr->qp_context;
-	qp->pd = attr->pd;
+	qp->pd = pd;
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
 	qp->srq = attr->srq;
@@ -186,6 +191,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 
 	if (err != 0)
 		return err;
+	urn_pd_leave(qp->pd);
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);
 	free(qp);

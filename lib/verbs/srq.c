@@ -8,10 +8,12 @@
 static struct ibv_srq *
 urn_verbs_create_srq(struct ibv_pd *pd, void *context, struct ibv_srq_attr *attr, const struct ibv_cq *cq)
 {
-	struct ibv_srq *srq = urn_ops(pd->context)->create_srq(pd, attr, cq);
+	struct ibv_srq *srq = urn_ops(pd->context)->create_srq(urn_pd_use(pd), attr, cq);
 
-	if (srq == NULL)
+	if (srq == NULL) {
+		urn_pd_leave(pd);
 		return NULL;
+	}
 	srq->context = pd->context;
 	srq->srq_context = context;
 	srq->pd = pd;
@@ -66,6 +68,7 @@ ibv_destroy_srq(struct ibv_srq *srq)
 
 	if (err != 0)
 		return err;
+	urn_pd_leave(srq->pd);
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);
 	free(srq);

@@ -62,6 +62,8 @@ struct urn_adapter_cq {
 	uint32_t dead_count;
 	_Atomic bool expects;       /* armed, and no event handed out since */
 	uint32_t armed_from;        /* completions from this index on have events since the queue was last armed; lock */
+	uint64_t shown_ns; /* extended poll: time of urn_clock_ns() when cur was found, of a queue
+			      with times */
 	struct urn_abi_cqe *made_up; /* completions of requests that a dead dataplane left; NULL: none */
 };
 
@@ -142,6 +144,12 @@ struct urn_adapter_srq {
 	struct urn_adapter_cq *heir;
 };
 
+struct urn_adapter_mr {
+	struct ibv_mr ibv;
+	uint64_t iova;	     /* address of the start that requests use */
+	unsigned int access; /* enum ibv_access_flags */
+};
+
 struct urn_channel {
 	struct ibv_comp_channel ibv;
 	struct urn_way way;
@@ -183,6 +191,11 @@ urn_srq(struct ibv_srq *srq)
 	return (struct urn_adapter_srq *)srq;
 }
 
+/* Fields of completions that a queue may have beyond the standard ones. */
+#define URN_WC_EXTRA                                      \
+	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+		    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK))
+
 /* The provider's table. arg of make() and open(): the adapter's struct urn_abi_channel */
 extern const struct urn_verbs_ops urn_adapter_ops;
 /* The origin of a device that is opened over the channels that make(arg) makes. */
@@ -195,10 +208,13 @@ int urn_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr);
 int urn_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
 int urn_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
 int urn_get_async_event(struct ibv_context *c, struct ibv_async_event *event);
+int urn_raise_event(struct ibv_context *c, enum ibv_event_type type, void *queue);
 struct ibv_pd *urn_alloc_pd(struct ibv_context *c);
 int urn_dealloc_pd(struct ibv_pd *pd);
 struct ibv_mr *urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access);
 int urn_dereg_mr(struct ibv_mr *mr);
+int urn_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 unsigned int access);
 struct ibv_mw *urn_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int urn_dealloc_mw(struct ibv_mw *mw);
 struct ibv_ah *urn_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr);
@@ -235,7 +251,7 @@ void urn_cq_tell(struct urn_adapter_cq *cq);
 extern const struct urn_verbs_cm_ops urn_adapter_cm_ops;
 
 /* Completion queues, for other files (poll.c). */
-void urn_cq_init_poll(struct urn_adapter_cq *cq);
+void urn_cq_init_poll(struct urn_adapter_cq *cq, uint64_t wc_flags);
 /* Remove unread completions of a QP that is gone or reset. */
 void urn_cq_clean(struct urn_adapter_cq *cq, uint32_t qpn);
 /* Read a queue's header in the area: the index to read from. entries: slots */

@@ -40,6 +40,7 @@ urn_context_tell(const struct urn_dev *dev, struct urn_verbs_ctx *front)
 	front->id.guid = dev->info.node_guid;
 	front->gids = dev->info.gids;
 	front->max_cqe = dev->info.max_cqe;
+	front->wc_flags = URN_WC_EXTRA;
 	front->vctx.context.num_comp_vectors = (int)dev->info.engines;
 }
 
@@ -129,10 +130,12 @@ const struct urn_verbs_ops urn_adapter_ops = {
 	.query_port = urn_query_port,
 	.query_gid = urn_query_gid,
 	.get_async_event = urn_get_async_event,
+	.raise_event = urn_raise_event,
 	.alloc_pd = urn_alloc_pd,
 	.dealloc_pd = urn_dealloc_pd,
 	.reg_mr = urn_reg_mr,
 	.dereg_mr = urn_dereg_mr,
+	.rereg_mr = urn_rereg_mr,
 	.alloc_mw = urn_alloc_mw,
 	.dealloc_mw = urn_dealloc_mw,
 	.create_ah = urn_create_ah,

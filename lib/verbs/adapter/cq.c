@@ -51,7 +51,7 @@ urn_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr)
 		goto err_free;
 	if (urn_cq_ask(cq, &ctx->dev, attr) != 0)
 		goto err_take;
-	urn_cq_init_poll(cq);
+	urn_cq_init_poll(cq, attr->wc_flags);
 	urn_channel_reserve(attr->channel);
 	return &cq->ex;
 

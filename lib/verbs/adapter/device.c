@@ -60,6 +60,9 @@ urn_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr)
 	urn_fill_device(&urn_ctx_dev(c)->info, &attr->orig_attr);
 	attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags;
 	attr->phys_port_cnt_ex = 1;
+	/* Completions have times of urn_clock_ns(). */
+	attr->completion_timestamp_mask = UINT64_MAX;
+	attr->hca_core_clock = 1000000; /* kHz */
 	return 0;
 }
 

@@ -192,6 +192,11 @@ urn_async_find(struct urn_objs *objs, const struct urn_abi_event *ev, struct ibv
 	case URN_EVENT_PORT_ACTIVE:
 	case URN_EVENT_PORT_ERR:
 	case URN_EVENT_LOST:
+	case IBV_EVENT_DEVICE_FATAL: /* this and those below come from urn_raise_event() only */
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_GID_CHANGE:
 		out->element.port_num = 1;
 		return true;
 	default:
@@ -225,4 +230,33 @@ urn_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 			return -1;
 	} while (!urn_async_find(&urn_ctx(context)->objs, &ev, event));
 	return 0;
+}
+
+int
+urn_raise_event(struct ibv_context *context, enum ibv_event_type type, void *queue)
+{
+	const struct urn_abi_channel *channel = urn_ctx_dev(context)->channel;
+	struct urn_abi_event ev = {.type = (uint32_t)type};
+
+	switch (type) {
+	case IBV_EVENT_CQ_ERR:
+		ev.cookie = urn_cq(queue)->ticket;
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		ev.cookie = urn_srq(queue)->ticket;
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		if (channel->hang_up == NULL)
+			break;
+		/* The dataplane takes everything back, and hangs up as well: from there on as if it
+		 * had died. */
+		channel->hang_up(channel->ctx);
+		return 0;
+	default:
+		if (queue != NULL)
+			ev.cookie = urn_qp(queue)->ticket;
+		break;
+	}
+	return urn_pipe_write(urn_ctx(context)->async_write_fd, &ev);
 }

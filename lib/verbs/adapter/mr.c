@@ -3,6 +3,7 @@
 #include "verbs/adapter/adapter.h"
 #include "verbs/adapter/copy.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 struct ibv_pd *
@@ -33,8 +34,8 @@ urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned
 {
 	struct urn_abi_req req = {.op = URN_CTL_REG_MR};
 	struct urn_ctx *ctx = urn_ctx(pd->context);
+	struct urn_adapter_mr *mr;
 	struct urn_abi_rep rep;
-	struct ibv_mr *mr;
 
 	if (urn_dev_share(&ctx->dev, addr, length) != 0)
 		return NULL;
@@ -50,11 +51,13 @@ urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned
 		free(mr);
 		return NULL;
 	}
-	mr->handle = rep.mr.lkey;
-	mr->lkey = rep.mr.lkey;
-	mr->rkey = rep.mr.rkey;
+	mr->iova = iova;
+	mr->access = access;
+	mr->ibv.handle = rep.mr.lkey;
+	mr->ibv.lkey = rep.mr.lkey;
+	mr->ibv.rkey = rep.mr.rkey;
 	urn_copy_note(ctx, &req, rep.mr.lkey);
-	return mr;
+	return &mr->ibv;
 }
 
 int
@@ -62,4 +65,40 @@ urn_dereg_mr(struct ibv_mr *mr)
 {
 	urn_copy_forget(urn_ctx(mr->context), mr->lkey);
 	return urn_dev_call_handle(urn_ctx_dev(mr->context), URN_CTL_DEREG_MR, mr->handle);
+}
+
+/* The new region exists before the old one goes, so that a failure leaves the old one as it was. */
+int
+urn_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+	     unsigned int access)
+{
+	struct urn_adapter_mr *mr = (struct urn_adapter_mr *)ibmr, *now;
+	uint64_t iova = mr->iova;
+	int err;
+
+	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		access = mr->access;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+		iova = (uintptr_t)addr;
+	if (access & IBV_ACCESS_ZERO_BASED)
+		iova = 0;
+	now = (struct urn_adapter_mr *)urn_reg_mr(pd, addr, length, iova, access);
+	if (now == NULL)
+		return IBV_REREG_MR_ERR_INPUT;
+	now->ibv.context = ibmr->context;
+	err = urn_dereg_mr(ibmr);
+	if (err != 0) {
+		/* Windows are bound to the old region. The text is that call's. */
+		(void)urn_dereg_mr(&now->ibv);
+		free(now);
+		errno = err;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	mr->iova = iova;
+	mr->access = access;
+	ibmr->handle = now->ibv.handle;
+	ibmr->lkey = now->ibv.lkey;
+	ibmr->rkey = now->ibv.rkey;
+	free(now);
+	return 0;
 }

@@ -7,11 +7,13 @@
  */
 #include "verbs/adapter/adapter.h"
 
+#include "abi/clock.h"
 #include "attach/pipe.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 /*
  * Looks at an empty queue until the reader yields its core, some two microseconds. Programs poll
@@ -321,11 +323,54 @@ urn_read_zero(struct ibv_cq_ex *ex)
 	return 0;
 }
 
-void
-urn_cq_init_poll(struct urn_adapter_cq *cq)
+/* ---- times: the moment in which the program found the completion, on CLOCK_MONOTONIC */
+
+static int
+urn_start_poll_timed(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	cq->ex.start_poll = urn_start_poll;
-	cq->ex.next_poll = urn_next_poll;
+	int err = urn_start_poll(ex, attr);
+
+	if (err == 0)
+		((struct urn_adapter_cq *)ex)->shown_ns = urn_clock_ns();
+	return err;
+}
+
+static int
+urn_next_poll_timed(struct ibv_cq_ex *ex)
+{
+	int err = urn_next_poll(ex);
+
+	if (err == 0)
+		((struct urn_adapter_cq *)ex)->shown_ns = urn_clock_ns();
+	return err;
+}
+
+static uint64_t
+urn_read_ts(struct ibv_cq_ex *ex)
+{
+	return ((struct urn_adapter_cq *)ex)->shown_ns;
+}
+
+/* The same moment on the wall's clock. */
+static uint64_t
+urn_read_wallclock(struct ibv_cq_ex *ex)
+{
+	uint64_t ago = urn_clock_ns() - ((struct urn_adapter_cq *)ex)->shown_ns;
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - ago;
+}
+
+void
+urn_cq_init_poll(struct urn_adapter_cq *cq, uint64_t wc_flags)
+{
+	if (wc_flags & URN_WC_EXTRA) {
+		cq->ex.read_completion_ts = urn_read_ts;
+		cq->ex.read_completion_wallclock_ns = urn_read_wallclock;
+	}
+	cq->ex.start_poll = wc_flags & URN_WC_EXTRA ? urn_start_poll_timed : urn_start_poll;
+	cq->ex.next_poll = wc_flags & URN_WC_EXTRA ? urn_next_poll_timed : urn_next_poll;
 	cq->ex.end_poll = urn_end_poll;
 	cq->ex.read_opcode = urn_read_opcode;
 	cq->ex.read_vendor_err = urn_read_vendor_err;

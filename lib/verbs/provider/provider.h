@@ -50,7 +50,9 @@ struct urn_verbs_ctx {
 	struct urn_verbs_id id;
 	uint32_t gids;                   /* entries of the GID table */
 	uint32_t max_cqe;                /* entries that a completion queue may have */
-	/* The provider sets async_fd and num_comp_vectors, the front all else. Last, because verbs.h asks for it. */
+	uint64_t wc_flags; /* fields of completions beyond the standard ones (IBV_WC_EX_WITH_...) */
+	/* The provider sets async_fd and num_comp_vectors, the front all else. Last, because
+	 * verbs.h asks for it. */
 	struct verbs_context vctx;
 };
 
@@ -107,6 +109,13 @@ struct urn_verbs_ops {
 	/* addr..addr + length is mapped with the rights that access wants; iova: 0 with IBV_ACCESS_ZERO_BASED */
 	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access);
 	int (*dereg_mr)(struct ibv_mr *mr);
+	/*
+	 * Change a region to pd, addr and length, and the rights if flags has
+	 * IBV_REREG_MR_CHANGE_ACCESS; flags: as of ibv_rereg_mr(). The provider changes the keys.
+	 * NULL: it can't. returns: 0, or enum ibv_rereg_mr_err_code with errno and text set
+	 */
+	int (*rereg_mr)(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+			unsigned int access);
 	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
 	int (*dealloc_mw)(struct ibv_mw *mw);
 	struct ibv_ah *(*create_ah)(struct ibv_pd *pd, const struct ibv_ah_attr *attr); /* attr has a GID */
@@ -119,8 +128,10 @@ struct urn_verbs_ops {
 	/* Wait for an event, unless fd does not block. returns: 0, or -1 with errno set */
 	int (*get_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq **cq);
 	/*
-	 * cqe and comp_vector are in range, flags: IBV_CREATE_CQ_ATTR_SINGLE_THREADED at most, the masks
-	 * are 0. All queues can be polled in the extended way. The channel's refcnt counts the queue already.
+	 * cqe and comp_vector are in range, flags: IBV_CREATE_CQ_ATTR_SINGLE_THREADED at most,
+	 * comp_mask is 0, wc_flags has no more than the standard fields and the provider's
+	 * wc_flags. All queues can be polled in the extended way. The channel's refcnt counts the
+	 * queue already.
 	 */
 	struct ibv_cq_ex *(*create_cq)(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr);
 	int (*resize_cq)(struct ibv_cq *cq, uint32_t cqe); /* cqe is in range */
@@ -163,6 +174,14 @@ struct urn_verbs_ops {
 
 	/* Connection management (provider/cm.h). NULL: none, the front answers EOPNOTSUPP */
 	const struct urn_verbs_cm_ops *cm;
+
+	/*
+	 * Let get_async_event() give an event that nothing of the device caused. queue: the queue
+	 * that the event is about, NULL: the port or the device. IBV_EVENT_DEVICE_FATAL: the device
+	 * is lost, if the provider can lose it. NULL: the provider can't. Called from any thread,
+	 * and by faults only
+	 */
+	int (*raise_event)(struct ibv_context *c, enum ibv_event_type type, void *queue);
 };
 
 /* A provider in the list that is asked for devices (registry.h). */

@@ -209,6 +209,16 @@ count_dereg_mr(struct ibv_mr *mr)
 	return BELOW(mr, mr) ? ibv_dereg_mr(BELOW(mr, mr)) : 0;
 }
 
+static int
+count_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+	       unsigned int access)
+{
+	CALLED(rereg_mr);
+	return BELOW(mr, mr) ? ibv_rereg_mr(BELOW(mr, mr), flags, BELOW(pd, pd), addr, length,
+					    (int)access)
+			     : 0;
+}
+
 static struct ibv_mw *
 count_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
@@ -512,6 +522,7 @@ const struct urn_verbs_ops count_ops = {
 	.dealloc_pd = count_dealloc_pd,
 	.reg_mr = count_reg_mr,
 	.dereg_mr = count_dereg_mr,
+	.rereg_mr = count_rereg_mr,
 	.alloc_mw = count_alloc_mw,
 	.dealloc_mw = count_dealloc_mw,
 	.create_ah = count_create_ah,

@@ -21,13 +21,14 @@ refused_on_context(void **state)
 {
 	struct env *e = *state;
 	struct ibv_xrcd xrcd = {.context = e->c};
-	struct ibv_td_init_attr td = {0};
-	struct ibv_values_ex values = {0};
+	struct ibv_td_init_attr td = {.comp_mask = 1};
+	struct ibv_values_ex values = {.comp_mask = 2};
 
 	REFUSED_PTR(ibv_open_xrcd(e->c, &(struct ibv_xrcd_init_attr){0}));
 	REFUSED(ibv_close_xrcd(&xrcd));
 	REFUSED_PTR(ibv_alloc_td(e->c, &td));
-	REFUSED_PTR(ibv_alloc_parent_domain(e->c, &(struct ibv_parent_domain_init_attr){0}));
+	REFUSED_PTR(ibv_alloc_parent_domain(
+		e->c, &(struct ibv_parent_domain_init_attr){.pd = e->pd, .comp_mask = 1}));
 	REFUSED(ibv_query_rt_values_ex(e->c, &values));
 	REFUSED_PTR(ibv_alloc_dm(e->c, &(struct ibv_alloc_dm_attr){0}));
 	REFUSED_PTR(ibv_create_wq(e->c, &(struct ibv_wq_init_attr){0}));
@@ -48,11 +49,13 @@ refused_on_objects(void **state)
 {
 	struct env *e = *state;
 	struct ibv_ah_attr ah = {0};
+	struct ibv_modify_cq_attr moderation = {.attr_mask = IBV_CQ_ATTR_MODERATE};
 	union ibv_gid gid = {.raw = {0}};
 	struct ibv_ece ece = {.vendor_id = 7};
 	uint8_t mac[6];
 	uint16_t vid;
 
+	REFUSED(ibv_modify_cq(e->cq, &moderation));
 	REFUSED(ibv_attach_mcast(e->qp, &gid, 0));
 	REFUSED(ibv_detach_mcast(e->qp, &gid, 0));
 	REFUSED(ibv_resolve_eth_l2_from_gid(e->c, &ah, mac, &vid));

@@ -67,10 +67,94 @@ reg_fails(void **state)
 	mr = ibv_reg_mr(e->pd, &b, 1, 0);
 	assert_non_null(mr);
 	errno = 0;
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_ON_DEMAND),
+		IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EOPNOTSUPP);
 	fake_fail_next(e->f, URN_CTL_DEREG_MR, EBUSY, "a window is bound to it");
 	assert_int_equal(ibv_dereg_mr(mr), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+/* A region changes its memory, its domain or its rights, gets new keys, and stays as it was when
+ * that fails. */
+static void
+rereg(void **state)
+{
+	const int all = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
+			IBV_REREG_MR_CHANGE_ACCESS;
+	struct env *e = *state;
+	struct ibv_pd *pd = ibv_alloc_pd(e->c);
+	char a[64], b[32];
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, a, sizeof(a), IBV_ACCESS_LOCAL_WRITE);
+	uint32_t old = mr->handle;
+
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, b, sizeof(b), 0),
+			 0);
+	assert_int_not_equal(mr->lkey, old);
+	assert_int_equal(mr->lkey, e->f->next_key);
+	assert_int_equal(mr->rkey, mr->lkey);
+	assert_ptr_equal(mr->addr, b);
+	assert_int_equal(mr->length, sizeof(b));
+	assert_int_equal(e->f->last.op, URN_CTL_DEREG_MR);
+	assert_int_equal(e->f->last.handle, old);
+	fake_fail_next(e->f, URN_CTL_REG_MR, ENOMEM, "x");
+	old = mr->lkey;
+	assert_int_equal(ibv_rereg_mr(mr, all, pd, a, sizeof(a), 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(mr->lkey, old);
+	assert_ptr_equal(mr->addr, b);
+	assert_ptr_equal(mr->pd, e->pd);
+	assert_int_equal(e->f->last.reg_mr.addr, (uintptr_t)a);
+	assert_int_equal(e->f->last.reg_mr.iova, (uintptr_t)a);
+	assert_int_equal(e->f->last.reg_mr.pd, pd->handle);
+	assert_int_equal(e->f->last.reg_mr.access, 0);
+	fake_fail_next(e->f, URN_CTL_DEREG_MR, EBUSY, "a window is bound to it");
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EBUSY);
+	assert_int_equal(mr->lkey, old);
+	assert_ptr_equal(mr->pd, e->pd);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0), 0);
+	assert_ptr_equal(mr->pd, pd);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* Requests that make no sense leave the region as it was, with the error codes of the manual page.
+ */
+static void
+rereg_bad(void **state)
+{
+	struct env *e = *state;
+	char a[64];
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, a, sizeof(a), 0);
+	const struct {
+		int flags;
+		struct ibv_pd *pd;
+		void *addr;
+		size_t length;
+		int access, err;
+	} bad[] = {
+		{0, NULL, NULL, 0, 0, EINVAL},
+		{1 << 8, NULL, NULL, 0, 0, EINVAL},
+		{IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, 64, 0, EINVAL},
+		{IBV_REREG_MR_CHANGE_TRANSLATION, NULL, a, 0, 0, EINVAL},
+		{IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)8, 64, 0, EFAULT},
+		{IBV_REREG_MR_CHANGE_TRANSLATION, NULL, a, 64, IBV_ACCESS_LOCAL_WRITE, EINVAL},
+		{IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0, EINVAL},
+	};
+	unsigned int i, calls = e->f->calls[URN_CTL_REG_MR];
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		errno = 0;
+		assert_int_equal(ibv_rereg_mr(mr, bad[i].flags, bad[i].pd, bad[i].addr,
+					      bad[i].length, bad[i].access),
+				 IBV_REREG_MR_ERR_INPUT);
+		assert_int_equal(errno, bad[i].err);
+	}
+	assert_int_equal(e->f->calls[URN_CTL_REG_MR], calls);
+	assert_ptr_equal(mr->addr, a);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
@@ -115,7 +199,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RC(reg_three_ways), RC(reg_fails), RC(pd_fails), RC(error_is_per_thread),
+		RC(reg_three_ways), RC(reg_fails), RC(rereg),
+		RC(rereg_bad),	    RC(pd_fails),  RC(error_is_per_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

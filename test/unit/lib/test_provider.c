@@ -129,6 +129,9 @@ query(struct ibv_context *c, struct objects *o)
 	assert_int_equal(ibv_query_device(c, &device), 0);
 	assert_int_equal(ibv_query_port(c, 1, &port), 0);
 	assert_int_equal(ibv_query_gid(c, 1, 0, &gid), 0);
+	assert_int_equal(ibv_rereg_mr(o->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory,
+				      sizeof(memory), 0),
+			 0);
 	assert_int_equal(ibv_resize_cq(o->cq, 8), 0);
 	assert_int_equal(ibv_modify_srq(o->srq, &srq, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(ibv_query_srq(o->srq, &srq), 0);
