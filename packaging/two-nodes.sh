@@ -8,6 +8,7 @@ set -eu
 [ $# -gt 0 ] || { echo "usage: two-nodes.sh COMMAND [ARGUMENT...]" >&2; exit 2; }
 dir=$(mktemp -d "${TMPDIR:-/tmp}/urnic-two-nodes.XXXXXX")
 daemon=
+# shellcheck disable=SC2317 # called by a trap
 stop() {
 	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || :
 	[ -z "$daemon" ] || wait "$daemon" || :

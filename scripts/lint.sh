@@ -65,7 +65,7 @@ step() {
 }
 
 shell_lint() {
-	shellcheck -x scripts/*.sh test/e2e/*.sh test/interop/*.sh test/unit/lib/*.sh .ci/run
+	shellcheck -x scripts/*.sh test/e2e/*.sh test/interop/*.sh test/unit/lib/*.sh packaging/*.sh packaging/completion.bash .ci/run
 }
 
 # Tests are left out, because cmocka's macros would be most of the findings.

@@ -73,6 +73,7 @@ packages() {
 	test | procps             | cmd pgrep                | finds programs that a script started
 	test | dpdk-dev           | cmd dpdk-telemetry.py    | asks urnicd as other DPDK programs are asked
 	test | systemd            | cmd systemd-analyze      | checks the service
+	test | mandoc             | cmd mandoc               | judges manual pages
 	fuzz | clang              | cmd clang                | the second compiler, and the fuzzer's
 	fuzz | libclang-rt-dev    | rt clang                 | clang's sanitizers and libFuzzer
 	interop | cpio            | cmd cpio                 | packs the guest's files
@@ -86,7 +87,6 @@ packages() {
 	ci   | ccache             | cmd ccache               | compiles once what is built in two places
 	package | debhelper      | cmd dh                   | builds Debian packages
 	package | python3        | cmd python3              | makes manual pages
-	packaging | mandoc       | cmd mandoc               | judges manual pages
 	packaging | debootstrap  | cmd debootstrap          | a clean Debian to install into
 	packaging | lintian      | cmd lintian              | judges packages
 	bench | python3          | cmd python3              | runs the bench

@@ -5,8 +5,8 @@
 usage: docs.py PROJECT BUILD
 
 Commands come from fenced blocks that begin with ```sh. All of them run one after the
-other, in a folder with links to the project, where `build` is BUILD. All pages share
-the folder: no command may fail because of a file that another one left.
+other, in a folder with links to the project, where `build` is BUILD. Programs can be called
+as if they were installed, and /usr/share/urnic is the project's config. All pages share the folder: no command may fail because of a file that another one left.
 
     ```sh            runs each command; it must succeed
     ```sh terminals  each is started once the one before has said something; a daemon
@@ -32,8 +32,8 @@ import sys
 import tempfile
 
 TIMEOUT = 240  # seconds for one command; generous, for sanitizers on a busy machine
-OURS = re.compile(r"^(scripts/[\w-]+\.sh|build/apps/.*|build/test/(sim/urnic-sim|peer/urnic-peer-sim)|build/examples/.*|\.ci/run)$")
-DAEMON = re.compile(r"^build/apps/urnicd/urnicd -c")
+OURS = re.compile(r"^(urnicd|urnicctl|urnic-[a-z]+|scripts/[\w-]+\.sh|build/apps/.*|build/test/(sim/urnic-sim|peer/urnic-peer-sim)|build/examples/.*|\.ci/run)$")
+DAEMON = re.compile(r"^(build/apps/urnicd/)?urnicd -c")
 SCRIPT = re.compile(r"^(scripts/|\.ci/)")
 
 TOPS = ("apps", "dataplane", "examples", "lib", "pmd_glue", "test")
@@ -79,8 +79,18 @@ class Place:
                 os.symlink(os.path.join(project, entry), os.path.join(self.dir, entry))
         os.symlink(build, os.path.join(self.dir, "build"))
         os.mkdir(os.path.join(self.dir, "tmp"))
+        # Programs by their names, as if installed.
+        self.bin = os.path.join(self.dir, "bin")
+        os.mkdir(self.bin)
+        for program in glob.glob(os.path.join(build, "apps/*/urnic*")):
+            if os.path.isfile(program) and os.access(program, os.X_OK):
+                os.symlink(program, os.path.join(self.bin, os.path.basename(program)))
         self.compiler = compiler(build)
-        self.env = dict(os.environ, TMPDIR=os.path.join(self.dir, "tmp"), LC_ALL="C.UTF-8")
+        self.env = dict(os.environ, PATH=f"{self.bin}:{os.environ['PATH']}", TMPDIR=os.path.join(self.dir, "tmp"), LC_ALL="C.UTF-8")
+
+    def program(self, name):
+        """Path of a program that a page calls by its path in the project, or by its name."""
+        return os.path.join(self.dir if "/" in name else self.bin, name)
 
     def write(self, doc):
         """Write the sources that a page shows to their files."""
@@ -90,7 +100,7 @@ class Place:
                     f.write(body)
 
     def start(self, command):
-        command = command.replace("/tmp/", self.env["TMPDIR"] + "/")
+        command = command.replace("/tmp/", self.env["TMPDIR"] + "/").replace("/usr/share/urnic/", "config/")
         command = re.sub(r"^cc ", self.compiler + " ", command)
         return subprocess.Popen(["bash", "-c", command], cwd=self.dir, env=self.env,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -158,7 +168,7 @@ def help_of(place, program, cache={}):
     if program not in cache:
         if program == ".ci/run":
             return ""
-        path = os.path.join(place.dir, program)
+        path = place.program(program)
         done = subprocess.run([path, "--help"], capture_output=True, text=True, env=place.env,
                               check=False, timeout=TIMEOUT)
         cache[program] = done.stdout if done.returncode == 0 else ""
@@ -176,7 +186,7 @@ def check_options(doc, place):
             words = shlex.split(line, comments=True)
             if not words or not OURS.match(words[0]):
                 continue
-            if not os.access(os.path.join(place.dir, words[0]), os.X_OK):
+            if not os.access(place.program(words[0]), os.X_OK):
                 fail(doc.name, f"there is no program {words[0]}")
                 continue
             given = options_of(" ".join(words[1:]))

@@ -43,7 +43,7 @@ for _ in $(seq 300); do
 	! grep -q "listening at" "$tmp/said" || break
 	sleep 0.1
 done
-run=$(find "$tmp/root" -name urnic-run -type f)
+run=$(find "$tmp/root" -path '*/bin/urnic-run' -type f)
 "$run" ibv_devices >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
 grep -q '^ *a0' "$tmp/out" || fail "no a0: $(cat "$tmp/out")"
 "$run" cat /proc/self/environ | tr '\0' '\n' >"$tmp/out"
