@@ -8,12 +8,13 @@
 #include "control/ctl.h"
 #include "transport/mcast.h"
 
-/* A change, carried out in the thread of the queue pair's engine, and then in those of the others. */
+/* A change, carried out in the thread of the queue pair's engine, and then in those of the others.
+ */
 struct change {
-	struct urn_tp *tp; /* of the engine in turn */
+	struct urn_tp *tp; /* the engine in turn has it */
 	struct urn_qp *qp;
 	const uint8_t *gid;
-	unsigned int engine; /* of the queue pair */
+	unsigned int engine; /* the queue pair's */
 	bool attach;
 	bool edge; /* the first attachment, or the end of the last */
 	int rc;
@@ -82,17 +83,21 @@ change(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *
 	if (!qp)
 		return urn_ctl_fail(rep, EINVAL, "%s: no QP 0x%x", name, req->handle);
 	if (qp->type != URN_QPT_UD)
-		return urn_ctl_fail(rep, EINVAL, "%s: QP 0x%x is not of type UD, and can be in no group",
-				    name, req->handle);
+		return urn_ctl_fail(rep, EINVAL,
+				    "%s: QP 0x%x is not of type UD, and can be in no group", name,
+				    req->handle);
 	if (!urn_gid_multicast_mac(mac, req->mcast.gid))
-		return urn_ctl_fail(rep, EINVAL, "%s: the GID is not that of a multicast group: "
-				    "ff00::/8, or IPv4 from 224.0.0.0 to 239.255.255.255", name);
+		return urn_ctl_fail(rep, EINVAL,
+				    "%s: the GID is not that of a multicast group: "
+				    "ff00::/8, or IPv4 from 224.0.0.0 to 239.255.255.255",
+				    name);
 	rc = carry_out(c, qp, req->mcast.gid, attach);
 	if (rc == EINVAL)
 		return urn_ctl_fail(rep, rc, "%s: QP 0x%x is not attached to that group", name,
 				    req->handle);
 	if (rc != 0)
-		return urn_ctl_fail(rep, rc, "%s: no more attachments to groups: %u of a client, %u groups",
+		return urn_ctl_fail(rep, rc,
+				    "%s: no more attachments to groups: %u of a client, %u groups",
 				    name, URN_MCAST_CLIENT, URN_MCAST_GROUPS);
 	return 0;
 }
@@ -110,7 +115,7 @@ urn_ctl_detach_mcast(struct urn_client *c, const struct urn_abi_req *req, struct
 }
 
 /* Control looks at the groups in the engine's thread. */
-struct look {
+struct group_look {
 	const struct urn_tp *tp;
 	const struct urn_qp *qp;
 	uint8_t gid[16];
@@ -120,7 +125,7 @@ struct look {
 static void
 look(void *arg)
 {
-	struct look *l = arg;
+	struct group_look *l = arg;
 
 	l->found = urn_mcast_group_of(l->tp, l->qp, l->gid);
 }
@@ -129,7 +134,7 @@ void
 urn_ctl_leave_groups(struct urn_client *c, struct urn_qp *qp)
 {
 	struct urn_shard *s = c->adapter->shard[urn_qpn_engine(qp->qpn)];
-	struct look l = {.tp = s->tp, .qp = qp};
+	struct group_look l = {.tp = s->tp, .qp = qp};
 
 	while (qp->flags & URN_QPF_MCAST) {
 		urn_engine_call(s->engine, look, &l);

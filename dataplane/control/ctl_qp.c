@@ -58,8 +58,8 @@ check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 				    req->create_qp.pd);
 	/* All shards of an adapter have the same services. */
 	if (!urn_qp_offered(urn_adapter_shard(c->adapter, 0)->tp, req->create_qp.type))
-		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: QPs are of type RC, UC or UD, not %u", name,
-				    req->create_qp.type);
+		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: QPs are of type RC, UC or UD, not %u",
+				    name, req->create_qp.type);
 	q->send_cq = urn_handles_get(&c->cqs, req->create_qp.send_cq);
 	q->recv_cq = urn_handles_get(&c->cqs, req->create_qp.recv_cq);
 	if (!q->send_cq || !q->recv_cq)
@@ -387,7 +387,8 @@ drop_log(struct work *w)
 		urn_area_free(&w->c->area, w->log_off, w->log_bytes);
 }
 
-/* Claim the remote QP for the client, before its RC or UC QP is connected. returns 0 or an errno value */
+/* Claim the remote QP for the client, before its RC or UC QP is connected. returns 0 or an errno
+ * value */
 static int
 claim_pair(struct work *w)
 {

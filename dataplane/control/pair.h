@@ -3,8 +3,8 @@
  * Decides which client a connection with a remote queue pair belongs to. A peer takes every packet
  * from the connection's address to its queue pair for one of the connection: so a second client of
  * the adapter that is connected to the same remote queue pair could send into the connection. The
- * adapter knows the remote queue pair of each of its RC and UC queue pairs, and allows one client at a
- * time.
+ * adapter knows the remote queue pair of each of its RC and UC queue pairs, and allows one client
+ * at a time.
  *
  * A connection that connection management arranged wins over one that was typed in by hand,
  * or a client that guesses numbers could keep others from connecting. Such a connection stands from

@@ -37,7 +37,9 @@ common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_s
 	s->str(s, "type", urn_qp_service(urn_adapter_shard(a, 0)->tp, qp)->name);
 	s->str(s, "state", urn_qp_state_name(LOOK(qp->state)));
 	/* The peer is set by control calls: it does not change under the adapter's lock. */
-	s->str(s, "peer", connected && memcmp(qp->av.dgid, none, 16) != 0 ? report_gid(qp->av.dgid, text) : "");
+	s->str(s, "peer",
+	       connected && memcmp(qp->av.dgid, none, 16) != 0 ? report_gid(qp->av.dgid, text)
+							       : "");
 	s->u64(s, "peer_qpn", connected ? LOOK(qp->dest_qpn) : 0);
 	s->u64(s, "mtu", LOOK(qp->mtu));
 	s->u64(s, "sends", report_fill(posted, LOOK(qp->sq.retired), qp->sq.mask));

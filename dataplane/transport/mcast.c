@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups: attachments, and copies of datagrams (mcast.h). Nothing here is on a fast path. */
+/* Multicast groups: attachments, and copies of datagrams (mcast.h). Nothing here is on a fast path.
+ */
 #include "transport/mcast.h"
 
 #include "transport/frame.h"
@@ -22,8 +23,9 @@ TAILQ_HEAD(urn_mcast_members, urn_mcast_member);
 
 struct urn_mcast_group {
 	LIST_ENTRY(urn_mcast_group) link;
-	struct urn_mcast_members members; /* of this engine; datagrams begin with the first, which then comes last */
-	uint32_t engines;                 /* bit e: engine e, another one, has queue pairs in it */
+	struct urn_mcast_members
+		members;  /* this engine's; the first gets a datagram first, and comes last then */
+	uint32_t engines; /* bit e: engine e, another one, has queue pairs in it */
 	uint8_t gid[16];
 };
 LIST_HEAD(urn_mcast_groups, urn_mcast_group);
@@ -32,7 +34,7 @@ struct urn_mcast {
 	struct urn_mcast_groups bucket[BUCKETS];
 	uint32_t groups;  /* groups there are */
 	uint32_t members; /* attachments, of all groups */
-	uint32_t turn;    /* turn that `copies` counts in */
+	uint32_t turn;	  /* turn that `copies` counts in */
 	uint32_t copies;  /* copies made in that turn */
 };
 
@@ -273,7 +275,8 @@ give(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_execute(tp);
 }
 
-/* True when a queue pair takes datagrams now, and did not send this one. sender: 0: another node's */
+/* True when a queue pair takes datagrams now, and did not send this one. sender: 0: another node's
+ */
 static bool
 takes(const struct urn_qp *qp, uint32_t sender)
 {
@@ -281,7 +284,8 @@ takes(const struct urn_qp *qp, uint32_t sender)
 	       !(qp->flags & (URN_QPF_DYING | URN_QPF_REFUSED));
 }
 
-/* Give a datagram to all queue pairs of this engine in a group: the last one gets the datagram itself. */
+/* Give a datagram to all queue pairs of this engine in a group: the last one gets the datagram
+ * itself. */
 static void
 to_members(struct urn_tp *tp, struct urn_mcast_group *g, struct rte_mbuf *m, uint32_t sender)
 {
@@ -310,7 +314,8 @@ to_members(struct urn_tp *tp, struct urn_mcast_group *g, struct rte_mbuf *m, uin
 
 /* ---- received */
 
-/* Read the group that a frame goes to. returns: false: it goes to none, or to another MAC address */
+/* Read the group that a frame goes to. returns: false: it goes to none, or to another MAC address
+ */
 static bool
 read_group(const uint8_t *frame, unsigned int l3_off, bool ipv6, uint8_t gid[16])
 {
@@ -350,7 +355,8 @@ sender_of(struct rte_mbuf *m)
 	return rte_be_to_cpu_32(d.sqpn) & URN_QPN_MASK;
 }
 
-/* checked: the frame is a copy, of this or another engine's: it goes to this engine's queue pairs only. */
+/* checked: the frame is a copy, of this or another engine's: it goes to this engine's queue pairs
+ * only. */
 __attribute__((cold)) void
 urn_mcast_rx(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 {

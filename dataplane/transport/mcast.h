@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Multicast groups on one engine: which of its UD queue pairs are attached to which group, and
- * copies of datagrams for them. Each engine of an adapter knows all groups of the adapter, and which
- * other engines have queue pairs in them.
+ * copies of datagrams for them. Each engine of an adapter knows all groups of the adapter, and
+ * which other engines have queue pairs in them.
  *
  * A group with one queue pair costs no copy. For the others a turn makes URN_MCAST_COPIES copies,
  * each of at most one packet; a client gets no more of them than it leaves to others, so that one
@@ -17,7 +17,7 @@ enum {
 	URN_MCAST_GROUPS = URN_ABI_MCAST_GROUPS,
 	URN_MCAST_CLIENT = URN_ABI_MCAST_CLIENT,
 	URN_MCAST_MEMBERS = 4096, /* attachments on an engine, of all clients */
-	URN_MCAST_COPIES = 64,    /* copies in a turn */
+	URN_MCAST_COPIES = 64,	  /* copies in a turn */
 };
 
 /*
@@ -26,13 +26,15 @@ enum {
  * ENOMEM: no memory, or a limit is reached
  */
 int urn_mcast_attach(struct urn_tp *tp, struct urn_qp *qp, const uint8_t gid[16], bool *first);
-/* Detach it. *last: the engine has no queue pair in the group any more. returns: 0; EINVAL: it is not attached */
+/* Detach it. *last: the engine has no queue pair in the group any more. returns: 0; EINVAL: it is
+ * not attached */
 int urn_mcast_detach(struct urn_tp *tp, struct urn_qp *qp, const uint8_t gid[16], bool *last);
 /* One of the groups that a queue pair is attached to. returns: false when there is none */
 bool urn_mcast_group_of(const struct urn_tp *tp, const struct urn_qp *qp, uint8_t gid[16]);
 /* Detach a queue pair from all its groups; other engines are not told. */
 void urn_mcast_detach_all(struct urn_tp *tp, struct urn_qp *qp);
-/* Another engine has queue pairs in a group from now on, or has none any more. returns: 0 or ENOMEM */
+/* Another engine has queue pairs in a group from now on, or has none any more. returns: 0 or ENOMEM
+ */
 int urn_mcast_tell(struct urn_tp *tp, const uint8_t gid[16], unsigned int engine, bool has);
 
 /* A frame is not to an address of this adapter: give it to its group, or drop it. Takes m. */

@@ -31,22 +31,27 @@ enum urn_resp_msg { URN_MSG_NONE, URN_MSG_SEND, URN_MSG_WRITE };
 enum urn_qp_flag {
 	URN_QPF_SCHED = URN_SOURCE_SCHED, /* in the transmit schedule */
 	URN_QPF_NEIGH = URN_SOURCE_AWAY,  /* waits for the peer's MAC address */
-	URN_QPF_LOOP = 1 << 8,      /* the peer is this adapter */
-	URN_QPF_DYING = URN_SOURCE_CLOSED, /* being reset or destroyed: sends nothing, takes nothing */
+	URN_QPF_LOOP = 1 << 8,		  /* the peer is this adapter */
+	URN_QPF_DYING =
+		URN_SOURCE_CLOSED,  /* being reset or destroyed: sends nothing, takes nothing */
 	URN_QPF_DRAINING = 1 << 10, /* SQD: the drained event is owed */
-	URN_QPF_RECV_BAD = 1 << 11, /* the receive that is flushed next failed, because its memory did */
-	URN_QPF_CUT = 1 << 13,      /* a response failed: no response from nak_psn on may go out */
+	URN_QPF_RECV_BAD =
+		1 << 11,       /* the receive that is flushed next failed, because its memory did */
+	URN_QPF_CUT = 1 << 13, /* a response failed: no response from nak_psn on may go out */
 	URN_QPF_SIG_ALL = 1 << 12,  /* every send request completes */
 	URN_QPF_COMM_EST = 1 << 14, /* the communication-established event was given */
 	URN_QPF_LAST_WQE = 1 << 15, /* the last-WQE event was given */
-	URN_QPF_MAC = 1 << 17,      /* the template has the peer's MAC address */
+	URN_QPF_MAC = 1 << 17,	    /* the template has the peer's MAC address */
 	URN_QPF_MCAST = 1 << 18,    /* attached to a multicast group */
-	URN_QPF_CQ_BROKEN = 1 << 25, /* a CQ of the QP lost a completion: to the error state when served next */
-	URN_QPF_NO_MAC = 1 << 26,   /* work waits for the peer's MAC address: the timer runs as if the work were sent */
-	URN_QPF_TRACE = 1 << 28,    /* packets taken up have left fingerprints: trace */
-	URN_QPF_HOLD = 1 << 27,     /* sends no requests: the owner of the connection is not settled (control/pair.h) */
-	URN_QPF_PARTS = 1 << 19,    /* parts of READs wait to be answered again: urn_repair.parts */
-	URN_QPF_REFUSED = 1 << 16,  /* the responder refused for good and accepts no more */
+	URN_QPF_CQ_BROKEN =
+		1 << 25, /* a CQ of the QP lost a completion: to the error state when served next */
+	URN_QPF_NO_MAC = 1 << 26, /* work waits for the peer's MAC address: the timer runs as if the
+				     work were sent */
+	URN_QPF_TRACE = 1 << 28,  /* packets taken up have left fingerprints: trace */
+	URN_QPF_HOLD = 1 << 27,	  /* sends no requests: the owner of the connection is not settled
+				     (control/pair.h) */
+	URN_QPF_PARTS = 1 << 19,  /* parts of READs wait to be answered again: urn_repair.parts */
+	URN_QPF_REFUSED = 1 << 16, /* the responder refused for good and accepts no more */
 };
 
 /* One READ or atomic on the responder's record (doc/reference/wire.md "Duplicates"). */

@@ -238,8 +238,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 	d = urn_tp_frame(tp, &qp->tmpl, opcode, 0, qp->dest_qpn, cur->psn, 0, true, &bth);
 	if (unlikely(!d))
 		return false;
-	urn_put_reth(bth + urn_opcodes[opcode].off[URN_EXT_RETH], w, w->remote_addr + off,
-		 length);
+	urn_put_reth(bth + urn_opcodes[opcode].off[URN_EXT_RETH], w, w->remote_addr + off, length);
 	hand_on(tp, qp, cur, d, end - from, true);
 	return true;
 }

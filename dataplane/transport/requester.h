@@ -22,8 +22,8 @@ void urn_req_retire(struct urn_tp *tp, struct urn_qp *qp);
 void urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
 		  uint8_t vendor_err);
 /*
- * Execute the bind or invalidate at the cursor. returns: false when the work behind it can't be done
- * now
+ * Execute the bind or invalidate at the cursor. returns: false when the work behind it can't be
+ * done now
  */
 bool urn_req_step_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w);
 /* ---- req_timer.c */

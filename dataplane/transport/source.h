@@ -66,8 +66,8 @@ struct urn_tp_share {
 	uint32_t orphans;
 	uint32_t trace;           /* QPs with fingerprints; engine's thread only */
 	uint32_t am; /* packets of operations on remote memory (am/out.c); engine's thread only */
-	/* Attachments of its QPs to multicast groups; copies of datagrams that those got in the turn
-	 * mcast_turn (mcast.c). Engine's thread only. */
+	/* Attachments of its QPs to multicast groups; copies of datagrams that those got in the
+	 * turn mcast_turn (mcast.c). Engine's thread only. */
 	uint32_t mcast, mcast_copies, mcast_turn;
 	uint16_t trace_oldest, trace_newest; /* ordered by when they got them, index in the pool; 0: none (kept.h) */
 	struct urn_source *head, *tail; /* sources with work to do, in the order of their turns; tail valid with head */

@@ -56,13 +56,16 @@ const struct urn_qp_move urn_rc_moves[URN_QP_STATES][URN_QP_STATES] = {
 };
 
 const struct urn_qp_move urn_uc_moves[URN_QP_STATES][URN_QP_STATES] = {
-	[URN_QPS_RESET][URN_QPS_INIT] = {true, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS, 0},
-	[URN_QPS_INIT][URN_QPS_INIT] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS},
+	[URN_QPS_RESET][URN_QPS_INIT] = {true, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS,
+					 0},
+	[URN_QPS_INIT][URN_QPS_INIT] = {true, 0,
+					URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS},
 	[URN_QPS_INIT][URN_QPS_RTR] = {true,
 				       URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN |
 					       URN_QPM_RQ_PSN,
 				       URN_QPM_ACCESS | URN_QPM_PKEY_INDEX},
-	[URN_QPS_RTR][URN_QPS_RTS] = {true, URN_QPM_SQ_PSN, URN_QPM_ACCESS | URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_RTR][URN_QPS_RTS] = {true, URN_QPM_SQ_PSN,
+				      URN_QPM_ACCESS | URN_QPM_PATH_MIG_STATE},
 	[URN_QPS_RTS][URN_QPS_RTS] = {true, 0, URN_QPM_ACCESS | URN_QPM_PATH_MIG_STATE},
 	[URN_QPS_RTS][URN_QPS_SQD] = {true, 0, URN_QPM_EN_SQD_NOTIFY},
 	[URN_QPS_SQD][URN_QPS_SQD] = {true, 0,
@@ -143,7 +146,8 @@ check_av(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_abi_
 	if (memcmp(av->dgid, none, 16) == 0)
 		return refuse(why, len, "QP 0x%x: the peer's GID is missing", qp->qpn);
 	if (urn_gid_multicast_mac(mac, av->dgid))
-		return refuse(why, len, "QP 0x%x: the peer's GID is that of a multicast group", qp->qpn);
+		return refuse(why, len, "QP 0x%x: the peer's GID is that of a multicast group",
+			      qp->qpn);
 	if (urn_gid_is_v4(av->dgid) != urn_gid_is_v4(tp->cfg.gid[av->sgid_index]))
 		return refuse(why, len,
 			      "QP 0x%x: source GID %u and the peer's GID are not both IPv4 or IPv6",
@@ -229,8 +233,8 @@ make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 {
 	struct urn_path path = {
 		/*
-		 * With congestion control, switches may mark frames of RC, whose rate it sets, instead
-		 * of dropping them.
+		 * With congestion control, switches may mark frames of RC, whose rate it sets,
+		 * instead of dropping them.
 		 */
 		.tos = (uint8_t)(tp->dcqcn.line && qp->type == URN_QPT_RC
 					 ? (av->traffic_class & ~URN_ECN_MASK) | URN_ECN_ECT0

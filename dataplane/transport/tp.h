@@ -89,7 +89,7 @@ struct urn_srq {
 struct urn_ah {
 	uint32_t pd;         /* 0: none */
 	bool loop;           /* the destination is our own address */
-	bool group;          /* the destination is a multicast group */
+	bool group;	     /* the destination is a multicast group */
 	bool ready;          /* tmpl has the MAC */
 	uint64_t mac_until;  /* ns: when the MAC is looked up anew; valid with ready */
 	struct urn_abi_av av;
@@ -118,9 +118,10 @@ _Static_assert(sizeof(struct urn_tp_xcqe) % 4 == 0, "element of an rte_ring");
 
 /* The way of a frame that goes out. */
 enum urn_loop {
-	URN_LOOP_NO,    /* to the port */
-	URN_LOOP_OWN,   /* to this adapter itself */
-	URN_LOOP_GROUP, /* to the port, and to those of this adapter who are in its multicast group */
+	URN_LOOP_NO,	/* to the port */
+	URN_LOOP_OWN,	/* to this adapter itself */
+	URN_LOOP_GROUP, /* to the port, and to those of this adapter who are in its multicast group
+			 */
 };
 
 /*
@@ -134,7 +135,7 @@ struct urn_txd {
 	uint16_t mem_left;   /* gathers not answered yet */
 	uint8_t mem_status;  /* worst result of the gathers */
 	uint8_t ipv6;        /* 0 or 1 */
-	uint8_t loop;        /* enum urn_loop */
+	uint8_t loop;	     /* enum urn_loop */
 	uint8_t action;      /* URN_ACT_TX_REQUEST, URN_ACT_TX_RESPONSE or URN_ACT_TX_DATAGRAM */
 	uint8_t syndrome;    /* syndrome of an ACK or NAK; 0: another response */
 };
@@ -175,7 +176,8 @@ struct urn_tp_config {
 	uint64_t flow_secret; /* random: a node that guesses it could read bytes of messages of
 				 others (flow_whole.c) */
 	unsigned int first_engine;     /* index of the adapter's first engine, which has the named queues */
-	/* Services by type of QP, besides those of RC and UD; NULL: QPs of that type can't be made. */
+	/* Services by type of QP, besides those of RC, UC and UD; NULL: QPs of that type can't be
+	 * made. */
 	const struct urn_service *service[URN_TP_SERVICES];
 	bool gsi;                      /* QP1 is there: MADs to QP1 go to other[] */
 	uint32_t features;             /* URN_LINK_F_ bits (wire/link.h): features of this side */
@@ -255,7 +257,7 @@ struct urn_tp {
 	struct urn_pool congestions;   /* entries of congestion that are free */
 	uint16_t congestion_hand;      /* index looked at last when the pool was empty; 0: none yet */
 	struct urn_flows *flows;       /* flows of this engine (flow_priv.h); owner; NULL: no flow_user */
-	struct urn_mcast *mcast;       /* multicast groups (mcast.h); owner; NULL: none was joined yet */
+	struct urn_mcast *mcast; /* multicast groups (mcast.h); owner; NULL: none was joined yet */
 	struct urn_source *gathered,
 		*gathered_last; /* strands of flows that got messages in this turn, in order; the
 				   last valid with the first */
@@ -417,9 +419,9 @@ bool urn_qp_offered(const struct urn_tp *tp, uint32_t type);
 /* Make a QP. returns: 0 or ENOMEM, ENOSPC; EOPNOTSUPP: no service has that type */
 int urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp **out);
 /*
- * Modify a QP (the whole state machine of RC, UC and UD; IBTA 10.3.1, 11.2.5). A move to RESET is done
- * once urn_qp_stopped() is true: EAGAIN until then.
- * returns: 0 or an errno value, with a sentence in why[len]
+ * Modify a QP (the whole state machine of RC, UC and UD; IBTA 10.3.1, 11.2.5). A move to RESET is
+ * done once urn_qp_stopped() is true: EAGAIN until then. returns: 0 or an errno value, with a
+ * sentence in why[len]
  */
 int urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask,
 		  const struct urn_abi_qp_attr *attr, char *why, size_t len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Unreliable connections. Requests are cut into packets as on RC, but nobody acknowledges them: a
- * request is complete when its last frame has gone. Frames of a QP go in order, so that tx.una counts
- * the frames that have gone, and urn_req_retire() serves UC as it serves RC.
+ * request is complete when its last frame has gone. Frames of a QP go in order, so that tx.una
+ * counts the frames that have gone, and urn_req_retire() serves UC as it serves RC.
  */
 #include "transport/act.h"
 #include "transport/complete.h"
@@ -39,7 +39,7 @@ resolve(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 /*
- * Nobody answers for the peer's address: what is left of the request is lost, as on the wire.
+ * Nobody answers for the peer's address: the rest of the request is lost, as on the wire.
  * Frames of it that wait for memory go first. returns: true when more is to be done
  */
 static bool
@@ -123,16 +123,18 @@ unreadable(struct urn_tp *tp, const struct urn_txd *d)
 		urn_req_fail(tp, d->qp, w, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
 }
 
-/* Check a request: no READ, no atomic, no SEND that invalidates (IBTA 10.8.2, table of operations). */
+/* Check a request: no READ, no atomic, no SEND that invalidates (IBTA 10.8.2, table of operations).
+ */
 static uint8_t
 check(const struct urn_qp *qp, const struct urn_work *w)
 {
 	(void)qp;
 	return (w->kind & URN_WK_FETCH) || w->opcode == URN_WR_SEND_INV ? URN_WC_LOC_QP_OP_ERR
-									 : URN_WC_SUCCESS;
+									: URN_WC_SUCCESS;
 }
 
-/* The work at the cursor, fetched if need be. NULL: there is none, or it must wait; *more: try again */
+/* The work at the cursor, fetched if need be. NULL: there is none, or it must wait; *more: try
+ * again */
 static struct urn_work *
 next_work(struct urn_tp *tp, struct urn_qp *qp, bool *more)
 {
@@ -156,7 +158,8 @@ next_work(struct urn_tp *tp, struct urn_qp *qp, bool *more)
 	return w;
 }
 
-/* Do one step of the work at the cursor. returns: false when nothing can be done now; *more: try again */
+/* Do one step of the work at the cursor. returns: false when nothing can be done now; *more: try
+ * again */
 static bool
 step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, bool *more)
 {

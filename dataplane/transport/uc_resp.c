@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The responder of UC (IBTA 9.8). A packet is placed when it is the next of its message. A packet
- * that is missing ends the message: the rest of it is dropped, silently, until a packet begins another
- * message. A receive that a lost message had begun serves the next SEND.
+ * that is missing ends the message: the rest of it is dropped, silently, until a packet begins
+ * another message. A receive that a lost message had begun serves the next SEND.
  *
  * Beyond the standard, a packet behind its turn is dropped even where it begins a message: the
  * network may duplicate and reorder, and a message must not be delivered twice.
@@ -42,7 +42,8 @@ fail_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint64_t wr_
 	p->recv.wr_id = wr_id;
 }
 
-/* Have a receive at hand: one that a lost message left, or the next. returns: false when m was dealt with */
+/* Have a receive at hand: one that a lost message left, or the next. returns: false when m was
+ * dealt with */
 static bool
 have_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -220,7 +221,8 @@ urn_uc_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		drop(tp, qp, m, URN_C_DROP_MEMORY);
 		return;
 	}
-	/* A message that begins ends the one under way; others go on with the one under way only. */
+	/* A message that begins ends the one under way; others go on with the one under way only.
+	 */
 	if (!(f & URN_OPF_FIRST) &&
 	    (ahead != 0 || qp->msg == URN_MSG_NONE ||
 	     !(f & (qp->msg == URN_MSG_SEND ? URN_OPF_SEND : URN_OPF_WRITE)))) {
@@ -274,7 +276,8 @@ unwritable(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	if (p->recv.bits & URN_REQ_RECV)
 		recv_done(tp, qp, m,
-			  p->recv.bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR,
+			  p->recv.bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR
+						       : URN_WC_LOC_PROT_ERR,
 			  URN_VE_MEMORY);
 	else if (p->op->flags & URN_OPF_SEND)
 		qp->flags |= URN_QPF_RECV_BAD; /* the receive of its message, which is incomplete */

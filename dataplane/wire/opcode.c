@@ -62,11 +62,11 @@ const struct urn_opcode urn_opcodes[256] = {
 	[URN_RC_WRITE_FIRST] = OP1("RC WRITE first", REQ | WRITE | FIRST, RETH),
 	[URN_RC_WRITE_MIDDLE] = OP0("RC WRITE middle", REQ | WRITE | MIDDLE),
 	[URN_RC_WRITE_LAST] = OP0("RC WRITE last", REQ | WRITE | LAST),
-	[URN_RC_WRITE_LAST_IMM] = OP1("RC WRITE last with immediate", REQ | WRITE | LAST | RECV,
-				      IMM),
+	[URN_RC_WRITE_LAST_IMM] =
+		OP1("RC WRITE last with immediate", REQ | WRITE | LAST | RECV, IMM),
 	[URN_RC_WRITE_ONLY] = OP1("RC WRITE only", REQ | WRITE | ONLY, RETH),
-	[URN_RC_WRITE_ONLY_IMM] = OP2("RC WRITE only with immediate", REQ | WRITE | ONLY | RECV,
-				      RETH, IMM),
+	[URN_RC_WRITE_ONLY_IMM] =
+		OP2("RC WRITE only with immediate", REQ | WRITE | ONLY | RECV, RETH, IMM),
 	[URN_RC_READ_REQUEST] = OP1("RC READ request", REQ | READ | WHOLE, RETH),
 	[URN_RC_READ_RESP_FIRST] = OP1("RC READ response first", RESP | READ | FIRST, AETH),
 	[URN_RC_READ_RESP_MIDDLE] = OP0("RC READ response middle", RESP | READ | MIDDLE),
@@ -74,12 +74,13 @@ const struct urn_opcode urn_opcodes[256] = {
 	[URN_RC_READ_RESP_ONLY] = OP1("RC READ response only", RESP | READ | ONLY, AETH),
 	[URN_RC_ACK] = OP1("RC ACK", RESP | URN_OPF_ACK, AETH),
 	[URN_RC_ATOMIC_ACK] = OP2("RC ATOMIC ACK", RESP | ATOM | WHOLE, AETH, ATOMIC_ACK),
-	[URN_RC_CMP_SWAP] = OP1("RC compare-and-swap", REQ | ATOM | WHOLE | URN_OPF_COMPARE, ATOMIC),
+	[URN_RC_CMP_SWAP] =
+		OP1("RC compare-and-swap", REQ | ATOM | WHOLE | URN_OPF_COMPARE, ATOMIC),
 	[URN_RC_FETCH_ADD] = OP1("RC fetch-and-add", REQ | ATOM | WHOLE, ATOMIC),
-	[URN_RC_SEND_LAST_INV] = OP1("RC SEND last with invalidate", REQ | SEND | LAST | RECV,
-				     IETH),
-	[URN_RC_SEND_ONLY_INV] = OP1("RC SEND only with invalidate", REQ | SEND | ONLY | RECV,
-				     IETH),
+	[URN_RC_SEND_LAST_INV] =
+		OP1("RC SEND last with invalidate", REQ | SEND | LAST | RECV, IETH),
+	[URN_RC_SEND_ONLY_INV] =
+		OP1("RC SEND only with invalidate", REQ | SEND | ONLY | RECV, IETH),
 	[0x15] = RESERVED,
 	[0x18] = RESERVED,
 	[0x19] = RESERVED,
@@ -92,26 +93,28 @@ const struct urn_opcode urn_opcodes[256] = {
 	[URN_UC | URN_RC_SEND_FIRST] = OP0("UC SEND first", UC | SEND | FIRST),
 	[URN_UC | URN_RC_SEND_MIDDLE] = OP0("UC SEND middle", UC | SEND | MIDDLE),
 	[URN_UC | URN_RC_SEND_LAST] = OP0("UC SEND last", UC | SEND | LAST | RECV),
-	[URN_UC | URN_RC_SEND_LAST_IMM] = OP1("UC SEND last with immediate",
-					      UC | SEND | LAST | RECV, IMM),
+	[URN_UC | URN_RC_SEND_LAST_IMM] =
+		OP1("UC SEND last with immediate", UC | SEND | LAST | RECV, IMM),
 	[URN_UC | URN_RC_SEND_ONLY] = OP0("UC SEND only", UC | SEND | ONLY | RECV),
-	[URN_UC | URN_RC_SEND_ONLY_IMM] = OP1("UC SEND only with immediate",
-					      UC | SEND | ONLY | RECV, IMM),
+	[URN_UC | URN_RC_SEND_ONLY_IMM] =
+		OP1("UC SEND only with immediate", UC | SEND | ONLY | RECV, IMM),
 	[URN_UC | URN_RC_WRITE_FIRST] = OP1("UC WRITE first", UC | WRITE | FIRST, RETH),
 	[URN_UC | URN_RC_WRITE_MIDDLE] = OP0("UC WRITE middle", UC | WRITE | MIDDLE),
 	[URN_UC | URN_RC_WRITE_LAST] = OP0("UC WRITE last", UC | WRITE | LAST),
-	[URN_UC | URN_RC_WRITE_LAST_IMM] = OP1("UC WRITE last with immediate",
-					       UC | WRITE | LAST | RECV, IMM),
+	[URN_UC | URN_RC_WRITE_LAST_IMM] =
+		OP1("UC WRITE last with immediate", UC | WRITE | LAST | RECV, IMM),
 	[URN_UC | URN_RC_WRITE_ONLY] = OP1("UC WRITE only", UC | WRITE | ONLY, RETH),
-	[URN_UC | URN_RC_WRITE_ONLY_IMM] = OP2("UC WRITE only with immediate",
-					       UC | WRITE | ONLY | RECV, RETH, IMM),
+	[URN_UC | URN_RC_WRITE_ONLY_IMM] =
+		OP2("UC WRITE only with immediate", UC | WRITE | ONLY | RECV, RETH, IMM),
 	[URN_UD_SEND_ONLY] = OP1("UD SEND only", UD, DETH),
 	[URN_UD_SEND_ONLY_IMM] = OP2("UD SEND only with immediate", UD, DETH, IMM),
 	/* Fields that a later version puts behind are payload, which is ignored. */
 	[URN_RC_SACK] = OP2("RC SACK", RESP | URN_OPF_ACK | URN_OPF_PAYLOAD, AETH, SACK),
 	[URN_FLOW_DATA] = OP1("flow data", OF_FLOW | URN_OPF_REQUEST | URN_OPF_PAYLOAD, FLOW),
-	[URN_FLOW_ACK] = OP1("flow ack", OF_FLOW | URN_OPF_RESPONSE | URN_OPF_ACK | URN_OPF_PAYLOAD, FLOW),
+	[URN_FLOW_ACK] =
+		OP1("flow ack", OF_FLOW | URN_OPF_RESPONSE | URN_OPF_ACK | URN_OPF_PAYLOAD, FLOW),
 	[URN_FLOW_RESET] = OP1("flow reset", OF_FLOW | URN_OPF_RESPONSE, FLOW),
-	[URN_CNP] = { .name = "CNP", .flags = (uint16_t)(URN_OPF_VALID | URN_OPF_CNP),
-		      .hdr_len = BTH + CNP_RSVD },
+	[URN_CNP] = {.name = "CNP",
+		     .flags = (uint16_t)(URN_OPF_VALID | URN_OPF_CNP),
+		     .hdr_len = BTH + CNP_RSVD},
 };

@@ -48,25 +48,26 @@ enum urn_op {
 
 /* Properties of a packet; bits of struct urn_opcode.flags. */
 enum urn_op_flag {
-	URN_OPF_VALID = 1 << 0,    /* an opcode that urnic knows */
+	URN_OPF_VALID = 1 << 0,	   /* an opcode that urnic knows */
 	URN_OPF_REQUEST = 1 << 1,  /* goes to the responder */
 	URN_OPF_RESPONSE = 1 << 2, /* goes to the requester */
 	URN_OPF_RC = 1 << 3,
 	URN_OPF_UD = 1 << 4,
-	URN_OPF_FIRST = 1 << 5,    /* starts a message (first, only) */
-	URN_OPF_LAST = 1 << 6,     /* ends a message (last, only) */
+	URN_OPF_FIRST = 1 << 5, /* starts a message (first, only) */
+	URN_OPF_LAST = 1 << 6,	/* ends a message (last, only) */
 	URN_OPF_SEND = 1 << 7,
 	URN_OPF_WRITE = 1 << 8,
 	URN_OPF_READ = 1 << 9,
 	URN_OPF_ATOMIC = 1 << 10,
 	URN_OPF_PAYLOAD = 1 << 11, /* may carry payload */
-	URN_OPF_FULL = 1 << 12,    /* payload is the path MTU exactly, pad 0 (first, middle) */
+	URN_OPF_FULL = 1 << 12,	   /* payload is the path MTU exactly, pad 0 (first, middle) */
 	URN_OPF_NONZERO = 1 << 13, /* payload is at least one byte (last) */
-	URN_OPF_RECV = 1 << 14,    /* ends a message that takes a receive (sends; writes with immediate) */
+	URN_OPF_RECV =
+		1 << 14, /* ends a message that takes a receive (sends; writes with immediate) */
 	URN_OPF_CNP = 1 << 15,
-	URN_OPF_ACK = 1 << 16,     /* acknowledgement alone, also a NAK or SACK */
+	URN_OPF_ACK = 1 << 16,	   /* acknowledgement alone, also a NAK or SACK */
 	URN_OPF_COMPARE = 1 << 17, /* atomic that compares first */
-	URN_OPF_FLOW = 1 << 18,    /* packet of a flow: belongs to no queue pair */
+	URN_OPF_FLOW = 1 << 18,	   /* packet of a flow: belongs to no queue pair */
 	URN_OPF_UC = 1 << 19,
 };
 

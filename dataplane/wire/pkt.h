@@ -62,7 +62,7 @@ struct urn_pkt_bad {
 /* Frame to be sent that waits for memory. */
 struct urn_pkt_tx {
 	uint8_t syndrome;      /* TX_RESPONSE: of an ACK or NAK; 0: another response */
-	uint8_t loop;          /* enum urn_loop */
+	uint8_t loop;	       /* enum urn_loop */
 };
 
 struct urn_pkt {

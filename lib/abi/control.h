@@ -101,8 +101,8 @@ enum urn_ctl_op {
 /* clang-format on */
 /* Numbers travel between processes that may be built apart: new operations come last. */
 _Static_assert(URN_CTL_HELLO == 1 && URN_CTL_CREATE_QP == 17 && URN_CTL_CONNECT_QP == 37 &&
-		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40 && URN_CTL_AM_DEREG == 44 &&
-		       URN_CTL_DETACH_MCAST == 46,
+		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40 &&
+		       URN_CTL_AM_DEREG == 44 && URN_CTL_DETACH_MCAST == 46,
 	       "numbers");
 
 /* Descriptors that a request of another process may bring: 0 or 1. op: any number */
@@ -310,7 +310,9 @@ struct urn_abi_req {
 		/* Masks and attributes of two URN_CTL_MODIFY_QP in one: from INIT to RTR, and on to RTS. */
 		struct { uint32_t rtr_mask, rts_mask; struct urn_abi_qp_attr rtr, rts; } connect_qp;
 		struct { uint32_t pd; struct urn_abi_av av; } create_ah;
-		struct { uint8_t gid[16]; } mcast; /* IPv4 groups as ::ffff:224.0.0.0/100, IPv6 as ff00::/8 */
+		struct {
+			uint8_t gid[16];
+		} mcast; /* IPv4 groups as ::ffff:224.0.0.0/100, IPv6 as ff00::/8 */
 		struct { int32_t fd; } async_fd;
 		struct {
 			/*

@@ -74,14 +74,15 @@ urn_gid_ipv4(union ibv_gid *gid, const uint8_t *addr)
 	memcpy(gid->raw + 12, addr, 4);
 }
 
-/* True for the GID of a multicast group: ff00::/8, or ::ffff:224.0.0.0 to ::ffff:239.255.255.255. */
+/* True for the GID of a multicast group: ff00::/8, or ::ffff:224.0.0.0 to ::ffff:239.255.255.255.
+ */
 static bool
 urn_gid_is_group(const union ibv_gid *gid)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
 	return gid->raw[0] == 0xff ||
-		(memcmp(gid->raw, mapped, 12) == 0 && (gid->raw[12] & 0xf0) == 0xe0);
+	       (memcmp(gid->raw, mapped, 12) == 0 && (gid->raw[12] & 0xf0) == 0xe0);
 }
 
 /*
@@ -96,7 +97,7 @@ urn_gid_came_to(const union ibv_gid *ours, const union ibv_gid *to)
 	if (!urn_gid_is_group(to))
 		return memcmp(ours, to, sizeof(*to)) == 0;
 	return memcmp(ours, &none, sizeof(none)) != 0 &&
-		(ours->raw[10] == 0xff && ours->raw[0] == 0) == (to->raw[0] == 0);
+	       (ours->raw[10] == 0xff && ours->raw[0] == 0) == (to->raw[0] == 0);
 }
 
 /*

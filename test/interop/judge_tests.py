@@ -36,8 +36,8 @@ import time
 sys.dont_write_bytecode = True
 import judge
 
-# Every opcode that urnic sends on RC and UD.
-OPCODES = (*range(0x15), 0x16, 0x17, 0x64, 0x65, 0xc0)
+# Every opcode that urnic sends on RC, UC and UD.
+OPCODES = (*range(0x15), 0x16, 0x17, *range(0x20, 0x2c), 0x64, 0x65, 0xc0)
 LEAST = {False: 500000, True: 50000} # frames, --less; fewer show that something was not captured
 TIMEOUT = 900  # seconds for one program; generous, for sanitizers on a busy machine
 LONG = ("test_verbs_threads", "test_verbs_stress", "test_verbs_control")

@@ -142,6 +142,8 @@ request(struct chaos *c)
 	if (!rnd(c, c->care * 10))
 		f.length = rnd(c, UINT32_MAX);
 	f.len = payload_of(c, f.op, f.length);
+	if (c->p.cfg.type == URN_QPT_UC && often(c))
+		f.op |= UC;
 	f.va = some_va(c, f.length < 5000 ? f.length : 5000);
 	f.rkey = some_key(c);
 	f.swap = rnd(c, 100);
@@ -356,12 +358,12 @@ step(struct chaos *c)
 {
 	struct probe *p = &c->p;
 	uint32_t what = rnd(c, 100);
-	bool rc = p->cfg.type == URN_QPT_RC;
+	bool rc = p->cfg.type == URN_QPT_RC, uc = p->cfg.type == URN_QPT_UC;
 
 	if (what < 35)
-		rc ? request(c) : datagram(c);
+		rc || uc ? request(c) : datagram(c);
 	else if (what < 55)
-		rc ? response(c) : datagram(c);
+		rc ? response(c) : uc ? request(c) : datagram(c);
 	else if (what < 70)
 		post_send(c);
 	else if (what < 85)
@@ -448,12 +450,23 @@ ud(void **state)
 		run(seed, URN_QPT_UD, &c);
 }
 
+static void
+uc(void **state)
+{
+	static struct chaos c;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= seeds(24); seed++)
+		run(seed, URN_QPT_UC, &c);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rc),
 		cmocka_unit_test(ud),
+		cmocka_unit_test(uc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,12 +16,14 @@ enum { LEN = 33, ROOM = 128 };
 static struct frame_addr
 group_of(bool v6, uint8_t last)
 {
-	struct frame_addr a = {.mac = {0x01, 0x00, 0x5e, 0x01, 0x02, last},
-			       .gid = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 0x81, [14] = 2, [15] = last}};
+	struct frame_addr a = {
+		.mac = {0x01, 0x00, 0x5e, 0x01, 0x02, last},
+		.gid = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 0x81, [14] = 2, [15] = last}};
 
 	if (!v6)
 		return a;
-	return (struct frame_addr){.mac = {0x33, 0x33, 0x00, 0x00, 0x00, last}, .gid = {0xff, 0x0e, [15] = last}};
+	return (struct frame_addr){.mac = {0x33, 0x33, 0x00, 0x00, 0x00, last},
+				   .gid = {0xff, 0x0e, [15] = last}};
 }
 
 static void
@@ -98,7 +100,8 @@ expect_at(struct probe *p, unsigned int who)
 	assert_int_equal(came, who);
 }
 
-/* Each attached queue pair gets one, whatever the order; twice attached is attached once; detached gets none. */
+/* Each attached queue pair gets one, whatever the order; twice attached is attached once; detached
+ * gets none. */
 static void
 members(void **state)
 {
@@ -109,8 +112,10 @@ members(void **state)
 		struct frame f = datagram();
 		struct probe p;
 
-		probe_open(&p, &(struct probe_config){
-				       .type = URN_QPT_UD, .ipv6 = v6, .qps = PROBE_QPS, .delay_seed = how >> 1});
+		probe_open(&p, &(struct probe_config){.type = URN_QPT_UD,
+						      .ipv6 = v6,
+						      .qps = PROBE_QPS,
+						      .delay_seed = how >> 1});
 		receives(&p);
 		put(&p, &f, &g);
 		expect_at(&p, 0);
@@ -124,7 +129,8 @@ members(void **state)
 		expect_at(&p, 1 | 2 | 8);
 		expect_count(&p, MCAST_COPIES, 2);
 		/* The header in front names the group. */
-		assert_memory_equal(probe_at(&p, v6 ? 24 : 36), v6 ? g.gid : g.gid + 12, v6 ? 16 : 4);
+		assert_memory_equal(probe_at(&p, v6 ? 24 : 36), v6 ? g.gid : g.gid + 12,
+				    v6 ? 16 : 4);
 		receives(&p);
 		detach(&p, 1, &g);
 		assert_int_equal(urn_mcast_detach(p.tp, p.q[1].qp, g.gid, &last), EINVAL);
@@ -242,8 +248,11 @@ crowd_open(struct probe *p, struct crowd *c, const struct frame_addr *group)
 
 	memset(c, 0, sizeof(*c));
 	for (unsigned int i = 0; i < CROWD; i++) {
-		struct urn_qp_config cfg = {
-			.type = URN_QPT_UD, .pd = p->pd, .send_cq = &p->scq, .recv_cq = &p->rcq, .share = &c->share};
+		struct urn_qp_config cfg = {.type = URN_QPT_UD,
+					    .pd = p->pd,
+					    .send_cq = &p->scq,
+					    .recv_cq = &p->rcq,
+					    .share = &c->share};
 		struct urn_abi_qp_attr a;
 		char why[160];
 
@@ -256,8 +265,10 @@ crowd_open(struct probe *p, struct crowd *c, const struct frame_addr *group)
 		probe_attributes(p, &a);
 		for (uint8_t s = URN_QPS_INIT; s <= URN_QPS_RTS; s++) {
 			a.state = s;
-			assert_int_equal(urn_qp_modify(p->tp, c->qp[i], URN_QPM_STATE | bare_qp_mask(URN_QPT_UD, s),
-						       &a, why, sizeof(why)), 0);
+			assert_int_equal(urn_qp_modify(p->tp, c->qp[i],
+						       URN_QPM_STATE | bare_qp_mask(URN_QPT_UD, s),
+						       &a, why, sizeof(why)),
+					 0);
 		}
 		assert_int_equal(urn_mcast_attach(p->tp, c->qp[i], group->gid, &first), 0);
 		assert_int_equal(first, i == 0);
@@ -335,7 +346,8 @@ limits(void **state)
 	for (unsigned int round = 0; round < 2; round++) {
 		for (unsigned int i = 0; i <= URN_MCAST_CLIENT; i++) {
 			g.gid[15] = (uint8_t)i;
-			assert_int_equal(urn_mcast_attach(p.tp, p.qp, g.gid, &first), i < URN_MCAST_CLIENT ? 0 : ENOMEM);
+			assert_int_equal(urn_mcast_attach(p.tp, p.qp, g.gid, &first),
+					 i < URN_MCAST_CLIENT ? 0 : ENOMEM);
 		}
 		urn_mcast_detach_all(p.tp, p.qp);
 		assert_int_equal(p.qp->flags & URN_QPF_MCAST, 0);

@@ -61,11 +61,45 @@ sends(void **state)
 	}
 }
 
-/* Requests that UC has not, and memory that is not the program's: completed with an error, state SQE, back to RTS. */
+/* Every opcode of UC: each request as one packet and as several. */
+static void
+opcodes(void **state)
+{
+	static const struct {
+		uint8_t wr, first, middle, last, only;
+	} kind[] = {
+		{URN_WR_SEND, SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY},
+		{URN_WR_SEND_IMM, SEND_FIRST, SEND_MIDDLE, SEND_LAST_IMM, SEND_ONLY_IMM},
+		{URN_WR_RDMA_WRITE, WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY},
+		{URN_WR_RDMA_WRITE_IMM, WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST_IMM, WRITE_ONLY_IMM},
+	};
+
+	(void)state;
+	for (int v6 = 0; v6 < 2; v6++) {
+		struct probe p;
+
+		open_uc(&p, &(struct probe_config){.ipv6 = v6});
+		for (uint32_t k = 0; k < 4; k++) {
+			probe_post(&p, kind[k].wr, 0, 0, 3 * MTU, 0, k);
+			expect_frame(&p, UC | kind[k].first, SQ(4 * k));
+			expect_frame(&p, UC | kind[k].middle, SQ(4 * k + 1));
+			expect_frame(&p, UC | kind[k].last, SQ(4 * k + 2));
+			expect_sent(&p, k, SUCCESS);
+			probe_post(&p, kind[k].wr, 0, 0, 7, 0, k);
+			expect_frame(&p, UC | kind[k].only, SQ(4 * k + 3));
+			expect_sent(&p, k, SUCCESS);
+		}
+		probe_close(&p);
+	}
+}
+
+/* Requests that UC has not, and memory that is not the program's: completed with an error, state
+ * SQE, back to RTS. */
 static void
 refuses(void **state)
 {
-	static const uint8_t none[] = {URN_WR_RDMA_READ, URN_WR_CMP_SWAP, URN_WR_FETCH_ADD, URN_WR_SEND_INV};
+	static const uint8_t none[] = {URN_WR_RDMA_READ, URN_WR_CMP_SWAP, URN_WR_FETCH_ADD,
+				       URN_WR_SEND_INV};
 	struct urn_abi_qp_attr a;
 	struct probe p;
 
@@ -94,7 +128,8 @@ refuses(void **state)
 	probe_close(&p);
 }
 
-/* Memory that can't be read ends the message in its midst; what is behind is flushed, and una counts right after. */
+/* Memory that can't be read ends the message in its midst; the requests behind it are flushed, and
+ * una counts right after. */
 static void
 unreadable(void **state)
 {
@@ -120,7 +155,8 @@ unreadable(void **state)
 	probe_close(&p);
 }
 
-/* A peer whose MAC address nobody knows: messages wait while it is asked for, and are lost when nobody answers. */
+/* A peer whose MAC address nobody knows: messages wait while it is asked for, and are lost when
+ * nobody answers. */
 static void
 no_neighbour(void **state)
 {
@@ -184,13 +220,15 @@ receives(void **state)
 	}
 }
 
-/* A gap, wherever it is, costs its message and no other; the receive that the message had begun serves the next. */
+/* A gap, wherever it is, costs its message and no other; the receive that the message had begun
+ * serves the next. */
 static void
 gaps(void **state)
 {
 	(void)state;
 	for (uint32_t lost = 0; lost < 4; lost++) {
-		static const uint8_t op[] = {UC | SEND_FIRST, UC | SEND_MIDDLE, UC | SEND_MIDDLE, UC | SEND_LAST};
+		static const uint8_t op[] = {UC | SEND_FIRST, UC | SEND_MIDDLE, UC | SEND_MIDDLE,
+					     UC | SEND_LAST};
 		struct probe p;
 
 		open_uc(&p, NULL);
@@ -225,7 +263,8 @@ wrong_order(void **state)
 	probe_recv(&p, 0, 4096, 1);
 	probe_send(&p, UC | SEND_MIDDLE, RQ(0), MTU, 1);
 	probe_send(&p, UC | SEND_FIRST, RQ(0), MTU, 1);
-	probe_write(&p, UC | WRITE_LAST, RQ(1), 0, 0, 5, 1); /* a WRITE's end behind a SEND's begin */
+	probe_write(&p, UC | WRITE_LAST, RQ(1), 0, 0, 5,
+		    1); /* a WRITE's end behind a SEND's begin */
 	probe_send(&p, UC | SEND_LAST, RQ(1), 5, 1);
 	expect_no_cqe(&p);
 	expect_count(&p, DROP_UC_GAP, 3);
@@ -236,7 +275,8 @@ wrong_order(void **state)
 	probe_close(&p);
 }
 
-/* The network may repeat and reorder: no message comes twice, none behind a later one; a long silence ends that. */
+/* The network may repeat and reorder: no message comes twice, none behind a later one; a long
+ * silence ends that. */
 static void
 late(void **state)
 {
@@ -256,14 +296,16 @@ late(void **state)
 	expect_count(&p, DROP_UC_LATE, 2);
 	probe_send(&p, UC | SEND_ONLY, PSN(RQ(3), -4096), 8, 4);
 	expect_no_cqe(&p);
-	probe_send(&p, UC | SEND_ONLY, PSN(RQ(3), -4097), 8, 5); /* the sender is ahead by nearly all PSNs */
+	probe_send(&p, UC | SEND_ONLY, PSN(RQ(3), -4097), 8,
+		   5); /* the sender is ahead by nearly all PSNs */
 	expect_recv(&p, 3, SUCCESS);
 	probe_send(&p, UC | SEND_ONLY, PSN(RQ(3), -4096), 8, 6);
 	expect_recv(&p, 4, SUCCESS);
 	probe_close(&p);
 }
 
-/* No receive, a receive that is too short, keys that are none: dropped in silence, and the QP lives on. */
+/* No receive, a receive that is too short, keys that are none: dropped in silence, and the QP lives
+ * on. */
 static void
 drops(void **state)
 {
@@ -323,12 +365,14 @@ no_right(void **state)
 	probe_close(&p);
 }
 
-/* A receive of ours that is bad, or can't be written: completed with an error, and the QP fails, with all that waits. */
+/* A receive of ours that is bad, or can't be written: completed with an error, and the QP fails,
+ * with all that waits. */
 static void
 bad_receive(void **state)
 {
 	(void)state;
-	for (int how = 0; how < 4; how++) { /* key, memory at once, memory late, memory of the first packet of two */
+	for (int how = 0; how < 4;
+	     how++) { /* key, memory at once, memory late, memory of the first packet of two */
 		struct probe p;
 
 		open_uc(&p, &(struct probe_config){.delay_seed = how >= 2});
@@ -377,9 +421,10 @@ flushed(void **state)
 static void
 moves(void **state)
 {
-	static const uint32_t rc_only[] = {URN_QPM_MIN_RNR_TIMER, URN_QPM_MAX_DEST_RD_ATOMIC, URN_QPM_TIMEOUT,
-					   URN_QPM_RETRY_CNT, URN_QPM_QKEY};
-	const uint32_t rtr = URN_QPM_STATE | URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN | URN_QPM_RQ_PSN;
+	static const uint32_t rc_only[] = {URN_QPM_MIN_RNR_TIMER, URN_QPM_MAX_DEST_RD_ATOMIC,
+					   URN_QPM_TIMEOUT, URN_QPM_RETRY_CNT, URN_QPM_QKEY};
+	const uint32_t rtr =
+		URN_QPM_STATE | URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN | URN_QPM_RQ_PSN;
 	struct urn_abi_qp_attr a;
 	struct probe p;
 
@@ -396,7 +441,8 @@ moves(void **state)
 	a.state = URN_QPS_RTR;
 	assert_int_equal(probe_modify(&p, rtr, &a), 0);
 	a.state = URN_QPS_RTS;
-	assert_int_equal(probe_modify(&p, URN_QPM_STATE | URN_QPM_SQ_PSN | URN_QPM_TIMEOUT, &a), EINVAL);
+	assert_int_equal(probe_modify(&p, URN_QPM_STATE | URN_QPM_SQ_PSN | URN_QPM_TIMEOUT, &a),
+			 EINVAL);
 	assert_int_equal(probe_modify(&p, URN_QPM_STATE | URN_QPM_SQ_PSN, &a), 0);
 	urn_qp_query(p.qp, &a);
 	assert_int_equal(a.rq_psn, PROBE_RQ_PSN);
@@ -409,11 +455,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sends),       cmocka_unit_test(refuses),     cmocka_unit_test(unreadable),
-		cmocka_unit_test(no_neighbour), cmocka_unit_test(receives),   cmocka_unit_test(gaps),
-		cmocka_unit_test(wrong_order), cmocka_unit_test(late),        cmocka_unit_test(drops),
-		cmocka_unit_test(no_right),    cmocka_unit_test(bad_receive), cmocka_unit_test(flushed),
-		cmocka_unit_test(moves),
+		cmocka_unit_test(sends),	cmocka_unit_test(opcodes),
+		cmocka_unit_test(refuses),	cmocka_unit_test(unreadable),
+		cmocka_unit_test(no_neighbour), cmocka_unit_test(receives),
+		cmocka_unit_test(gaps),		cmocka_unit_test(wrong_order),
+		cmocka_unit_test(late),		cmocka_unit_test(drops),
+		cmocka_unit_test(no_right),	cmocka_unit_test(bad_receive),
+		cmocka_unit_test(flushed),	cmocka_unit_test(moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,10 +2,10 @@
 /*
  * The scenario uc: two nodes with one UC queue pair each, over a wire that loses, duplicates and
  * reorders frames, with memory that answers late. The oracle asks that each receive that completes
- * holds one whole message that was sent, with its length, bytes and immediate; that messages come in
- * the order in which they were sent, none twice; that each send completes, in order; and that once
- * the wire is sound again every message comes: nothing has stalled. All random choices come from
- * the seed.
+ * holds one whole message that was sent, with its length, bytes and immediate; that messages come
+ * in the order in which they were sent, none twice; that each send completes, in order; and that
+ * once the wire is sound again every message comes: nothing has stalled. All random choices come
+ * from the seed.
  */
 #include "rng.h"
 
@@ -19,16 +19,16 @@
 #include <cmocka.h>
 
 enum {
-	MESSAGES = 48,	   /* of a node, over the bad wire */
-	LAST = 6,	   /* ... and then over the sound one */
+	MESSAGES = 48, /* a node's, over the bad wire */
+	LAST = 6,      /* ... and then over the sound one */
 	ALL = MESSAGES + LAST,
-	SLOTS = 16,	   /* entries of a work queue */
-	BUFS = 8,	   /* buffers to receive into */
-	ROOM = 5000,	   /* bytes of the longest message */
-	WIRE = 4096,	   /* frames on the wire, at most */
-	TURNS = 20000,	   /* turns until a run counts as stalled */
+	SLOTS = 16,    /* entries of a work queue */
+	BUFS = 8,      /* buffers to receive into */
+	ROOM = 5000,   /* bytes of the longest message */
+	WIRE = 4096,   /* frames on the wire, at most */
+	TURNS = 20000, /* turns until a run counts as stalled */
 	TURN_NS = 1000,
-	BTH = 42,	   /* of a frame over IPv4 */
+	BTH = 42, /* its place in a frame over IPv4 */
 	SEND_OFF = 0,
 	RECV_OFF = SLOTS * ROOM,
 	WRITE_OFF = RECV_OFF + BUFS * ROOM,
@@ -41,12 +41,12 @@ enum {
 /* Bugs of a broken product, put in by hand, that the oracle must notice. */
 enum sabotage { NONE, HIDES_GAPS, REPEATS, SPOILS };
 
-struct message {
+struct uc_message {
 	uint32_t len, seed;
 	bool write;
 };
 
-struct node {
+struct uc_node {
 	struct urn_tp *tp;
 	struct urn_mem *mem;
 	struct urn_memx *memx;
@@ -57,22 +57,22 @@ struct node {
 	struct urn_abi_wq *sq, *rq;
 	struct urn_cq scq, rcq;
 	uint32_t scq_seen, rcq_seen;
-	struct message sent[ALL];
+	struct uc_message sent[ALL];
 	uint32_t posted, done; /* sends */
 	uint32_t last;	       /* posted over the sound wire */
 	uint32_t recvs, got;   /* receives posted, and completed */
 	uint32_t next;	       /* number that the peer's next message has at least */
 	uint32_t came;
-	uint32_t shift;	       /* sabotage: added to the PSNs of frames that the node sends */
+	uint32_t shift; /* sabotage: added to the PSNs of frames that the node sends */
 };
 
 struct uc {
 	struct sim_rng rng;
 	uint64_t now;
-	struct node node[2];
+	struct uc_node node[2];
 	uint32_t mtu;
 	uint32_t loss, dup, delay_ns; /* one in so many frames; the longest delay */
-	bool few;	     /* receives come late, too */
+	bool few;		      /* receives come late, too */
 	enum sabotage sabotage;
 	struct {
 		struct rte_mbuf *m;
@@ -95,15 +95,21 @@ complain(struct uc *u, const char *what, uint32_t number)
 static bool
 open_node(struct uc *u, unsigned int i)
 {
-	struct node *n = &u->node[i];
+	struct uc_node *n = &u->node[i];
 	const struct urn_memx_config x = {
 		.pending = 4096,
 		.delay_seed = sim_one_in(&u->rng, 2) ? 0 : sim_rng_next(&u->rng) | 1,
 		.delay_percent = 70,
 		.delay_polls = 6,
 	};
-	struct urn_tp_config t = {.pool = test_eal_pool(), .gids = 1, .mtu = 4096, .icrc = true,
-				  .max_qp = 4, .work = 256, .window = 64, .kept = 64};
+	struct urn_tp_config t = {.pool = test_eal_pool(),
+				  .gids = 1,
+				  .mtu = 4096,
+				  .icrc = true,
+				  .max_qp = 4,
+				  .work = 256,
+				  .window = 64,
+				  .kept = 64};
 	struct urn_qp_config c = {.type = URN_QPT_UC, .send_cq = &n->scq, .recv_cq = &n->rcq};
 
 	n->addr = (struct frame_addr){{2, 0, 0, 0, 0, (uint8_t)(i + 1)},
@@ -116,8 +122,8 @@ open_node(struct uc *u, unsigned int i)
 	n->tp = urn_tp_create(&t, u->now);
 	n->sq = bare_wq(SLOTS, urn_abi_sq_stride(1, 0));
 	n->rq = bare_wq(SLOTS, urn_abi_rq_stride(1));
-	if (!n->tp || !n->ram || !n->sq || !n->rq || !bare_cq(&n->scq, 64) || !bare_cq(&n->rcq, 64) ||
-	    urn_mem_alloc_pd(n->mem, &n->pd) != 0 ||
+	if (!n->tp || !n->ram || !n->sq || !n->rq || !bare_cq(&n->scq, 64) ||
+	    !bare_cq(&n->rcq, 64) || urn_mem_alloc_pd(n->mem, &n->pd) != 0 ||
 	    urn_mem_reg_mr(n->mem, n->pd, n->ram, RAM, VA,
 			   URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE, &n->key) != 0)
 		return false;
@@ -130,7 +136,7 @@ open_node(struct uc *u, unsigned int i)
 static bool
 connect_node(struct uc *u, unsigned int i)
 {
-	struct node *n = &u->node[i], *to = &u->node[!i];
+	struct uc_node *n = &u->node[i], *to = &u->node[!i];
 	struct urn_abi_qp_attr a = {
 		.port_num = 1,
 		.access = URN_ACCESS_REMOTE_WRITE,
@@ -143,8 +149,8 @@ connect_node(struct uc *u, unsigned int i)
 
 	memcpy(a.av.dgid, to->addr.gid, 16);
 	for (a.state = URN_QPS_INIT; a.state <= URN_QPS_RTS; a.state++)
-		if (urn_qp_modify(n->tp, n->qp, bare_qp_mask(URN_QPT_UC, a.state) | URN_QPM_STATE, &a, why,
-				  sizeof(why)) != 0)
+		if (urn_qp_modify(n->tp, n->qp, bare_qp_mask(URN_QPT_UC, a.state) | URN_QPM_STATE,
+				  &a, why, sizeof(why)) != 0)
 			return false;
 	/* No neighbour table: the template's MAC is our own until it is set. */
 	memcpy(n->qp->tmpl.bytes, to->addr.mac, 6);
@@ -164,10 +170,11 @@ is_middle(const struct rte_mbuf *m)
 
 /* Number a frame anew, if a sabotage has left frames out or put some in. */
 static void
-renumber(const struct node *from, struct rte_mbuf *m)
+renumber(const struct uc_node *from, struct rte_mbuf *m)
 {
 	uint8_t *f = rte_pktmbuf_mtod(m, uint8_t *), *p = f + BTH + 9;
-	uint32_t psn = (((uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2]) + from->shift) & URN_PSN_MASK;
+	uint32_t psn =
+		(((uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2]) + from->shift) & URN_PSN_MASK;
 
 	p[0] = (uint8_t)(psn >> 16);
 	p[1] = (uint8_t)(psn >> 8);
@@ -196,7 +203,7 @@ copy_of(struct rte_mbuf *m)
 static void
 carry(struct uc *u, unsigned int from, struct rte_mbuf *m)
 {
-	struct node *n = &u->node[from];
+	struct uc_node *n = &u->node[from];
 
 	if (u->sabotage == HIDES_GAPS && is_middle(m)) {
 		n->shift--;
@@ -212,7 +219,7 @@ carry(struct uc *u, unsigned int from, struct rte_mbuf *m)
 	if (u->sabotage == REPEATS && sim_one_in(&u->rng, 4) && !is_middle(m)) {
 		put(u, !from, copy_of(m));
 		n->shift++;
-		renumber(&(struct node){.shift = 1}, m);
+		renumber(&(struct uc_node){.shift = 1}, m);
 	}
 	if (u->loss && sim_one_in(&u->rng, u->loss)) {
 		rte_pktmbuf_free(m);
@@ -240,7 +247,8 @@ deliver(struct uc *u, unsigned int to)
 		if (best == WIRE)
 			break;
 		m[n++] = u->wire[best].m;
-		memmove(&u->wire[best], &u->wire[best + 1], (--u->wire_n - best) * sizeof(u->wire[0]));
+		memmove(&u->wire[best], &u->wire[best + 1],
+			(--u->wire_n - best) * sizeof(u->wire[0]));
 	}
 	if (n)
 		urn_tp_rx(u->node[to].tp, m, n, false);
@@ -249,12 +257,12 @@ deliver(struct uc *u, unsigned int to)
 /* ---- programs */
 
 static void
-post_send(struct uc *u, struct node *n)
+post_send(struct uc *u, struct uc_node *n)
 {
 	uint32_t no = n->posted, slot = SEND_OFF + no % SLOTS * ROOM;
 	struct urn_abi_swqe *w = bare_slot(n->sq, no, SLOTS, urn_abi_sq_stride(1, 0));
 	struct urn_abi_sge *sge = (void *)(w + 1);
-	struct message *g = &n->sent[no];
+	struct uc_message *g = &n->sent[no];
 
 	g->len = sim_one_in(&u->rng, 3) ? sim_rnd(&u->rng, u->mtu + 1) : sim_rnd(&u->rng, ROOM + 1);
 	g->seed = (uint32_t)sim_rng_next(&u->rng);
@@ -275,7 +283,7 @@ post_send(struct uc *u, struct node *n)
 }
 
 static void
-post_recv(struct node *n)
+post_recv(struct uc_node *n)
 {
 	struct urn_abi_rwqe *w = bare_slot(n->rq, n->recvs, SLOTS, urn_abi_rq_stride(1));
 	struct urn_abi_sge *sge = (void *)(w + 1);
@@ -300,10 +308,10 @@ next_cqe(struct urn_cq *cq, uint32_t *seen, struct urn_abi_cqe *out)
 
 /* The oracle on a receive. */
 static void
-judge(struct uc *u, struct node *n, const struct urn_abi_cqe *c)
+judge(struct uc *u, struct uc_node *n, const struct urn_abi_cqe *c)
 {
-	const struct node *peer = &u->node[n == &u->node[0]];
-	const struct message *g = &peer->sent[c->imm % ALL];
+	const struct uc_node *peer = &u->node[n == &u->node[0]];
+	const struct uc_message *g = &peer->sent[c->imm % ALL];
 	static uint8_t want[ROOM];
 
 	if (c->status != URN_WC_SUCCESS || c->wr_id != n->got++)
@@ -319,13 +327,15 @@ judge(struct uc *u, struct node *n, const struct urn_abi_cqe *c)
 	n->next = c->imm + 1;
 	n->came++;
 	sim_fill(want, g->seed, 0, g->len);
-	if (memcmp(want, n->ram + (g->write ? WRITE_OFF + c->imm * ROOM : RECV_OFF + c->wr_id % BUFS * ROOM),
+	if (memcmp(want,
+		   n->ram + (g->write ? WRITE_OFF + c->imm * ROOM
+				      : RECV_OFF + c->wr_id % BUFS * ROOM),
 		   g->len) != 0)
 		complain(u, "a message has other bytes", c->imm);
 }
 
 static void
-look(struct uc *u, struct node *n)
+look(struct uc *u, struct uc_node *n)
 {
 	struct urn_abi_cqe c;
 
@@ -340,7 +350,7 @@ look(struct uc *u, struct node *n)
 static void
 turn(struct uc *u, unsigned int i, uint32_t limit)
 {
-	struct node *n = &u->node[i];
+	struct uc_node *n = &u->node[i];
 
 	look(u, n);
 	while (n->recvs - n->got < BUFS && !(u->few && !sim_one_in(&u->rng, 3)))
@@ -378,7 +388,7 @@ run_until(struct uc *u, uint32_t limit)
 }
 
 static void
-close_node(struct node *n)
+close_node(struct uc_node *n)
 {
 	assert_true(bare_qp_stop(n->tp, n->qp));
 	urn_qp_destroy(n->tp, n->qp);
@@ -425,7 +435,8 @@ run(struct uc *u, uint64_t seed, enum sabotage sabotage)
 	run_until(u, ALL);
 	for (unsigned int i = 0; i < 2; i++)
 		if (u->node[i].came - came[i] != LAST)
-			complain(u, "messages over the sound wire did not come", u->node[i].came - came[i]);
+			complain(u, "messages over the sound wire did not come",
+				 u->node[i].came - came[i]);
 	while (u->wire_n)
 		rte_pktmbuf_free(u->wire[--u->wire_n].m);
 	for (unsigned int i = 0; i < 2; i++)
@@ -436,7 +447,8 @@ run(struct uc *u, uint64_t seed, enum sabotage sabotage)
 
 static struct uc cluster;
 
-/* Whole, in order, at most once; and the wire was bad enough to lose messages, and good enough to leave some. */
+/* Whole, in order, at most once; and the wire was bad enough to lose messages, and good enough to
+ * leave some. */
 static void
 oracle(void **state)
 {
@@ -456,7 +468,8 @@ oracle(void **state)
 static void
 sabotages(void **state)
 {
-	static const char *const says[] = {[HIDES_GAPS] = "length|did not come", [REPEATS] = "twice", [SPOILS] = "bytes"};
+	static const char *const says[] = {
+		[HIDES_GAPS] = "length|did not come", [REPEATS] = "twice", [SPOILS] = "bytes"};
 
 	(void)state;
 	for (int s = HIDES_GAPS; s <= SPOILS; s++) {
@@ -466,7 +479,8 @@ sabotages(void **state)
 			run(&cluster, seed, (enum sabotage)s);
 			found += cluster.why[0] != 0;
 			if (s != HIDES_GAPS && cluster.why[0] && !strstr(cluster.why, says[s]))
-				fail_msg("sabotage %d, seed %llu: %s", s, (unsigned long long)seed, cluster.why);
+				fail_msg("sabotage %d, seed %llu: %s", s, (unsigned long long)seed,
+					 cluster.why);
 		}
 		assert_true(found >= 9);
 	}

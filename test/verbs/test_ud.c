@@ -192,13 +192,141 @@ test_lengths(void **state)
 	rig_close(&r);
 }
 
+/* ---- multicast */
+
+static const union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 9}};
+
+static struct ibv_ah *
+ah_to_group(struct rig *r, int from)
+{
+	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1, .grh = {.dgid = group}};
+
+	a.grh.sgid_index = (uint8_t)rig_sgid_index(r);
+	return ibv_create_ah(r->end[from].pd, &a);
+}
+
+/* A datagram to a group comes to the attached end, which can answer by the header in front of it.
+ */
+static void
+test_group(void **state)
+{
+	struct ibv_ah *ah, *back;
+	struct rig_end *to;
+	struct ibv_wc wc;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, &datagram);
+	to = &r.end[1];
+	ah = ah_to_group(&r, 0);
+	assert_non_null(ah);
+	rig_fill(r.end[0].buf, 64, 5);
+	rig_recv(&r, 1, 8192, GRH + 64, 70);
+	for (int attached = 0; attached < 2; attached++) {
+		struct ibv_sge sge = {(uintptr_t)r.end[0].buf, 64, r.end[0].mr->lkey};
+		struct ibv_send_wr wr = {
+			.opcode = IBV_WR_SEND,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.ud = {.ah = ah, .remote_qpn = 0xffffff, .remote_qkey = QKEY}};
+
+		if (attached) {
+			assert_int_equal(ibv_attach_mcast(to->qp, &group, 0), 0);
+			assert_int_equal(ibv_attach_mcast(r.end[0].qp, &group, 0),
+					 0); /* the sender gets none */
+		}
+		rig_send_on(r.end[0].qp, &wr);
+		rig_expect(&r, 0, IBV_WC_SUCCESS);
+		if (!attached)
+			rig_quiet(&r, 1);
+	}
+	wc = rig_expect(&r, 1, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, GRH + 64);
+	assert_int_equal(wc.src_qp, r.end[0].qp->qp_num);
+	assert_memory_equal(to->buf + 8192 + GRH, r.end[0].buf, 64);
+	back = ibv_create_ah_from_wc(to->pd, &wc, (struct ibv_grh *)(to->buf + 8192), 1);
+	assert_non_null(back);
+	rig_recv(&r, 0, 8192, GRH + 8, 1);
+	send_to(&r, 1, back, QKEY, 8, 2);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	rig_expect(&r, 1, IBV_WC_SUCCESS);
+	/* Attached queue pairs are in use; a second time nothing is left to detach. */
+	for (int e = 0; e < 2; e++) {
+		assert_int_equal(ibv_destroy_qp(r.end[e].qp), EBUSY);
+		assert_int_equal(ibv_detach_mcast(r.end[e].qp, &group, 0), 0);
+		assert_int_equal(ibv_detach_mcast(r.end[e].qp, &group, 0), EINVAL);
+	}
+	assert_int_equal(ibv_destroy_ah(back), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	rig_close(&r);
+}
+
+/* Groups that are none, and more attachments than a client may have; the device says how many. */
+static void
+test_group_limits(void **state)
+{
+	union ibv_gid gid = group, none = {.raw = {0}};
+	struct ibv_device_attr a;
+	struct rig r;
+	int rc = 0, n;
+
+	(void)state;
+	rig_open(&r, NULL, &datagram);
+	assert_int_equal(ibv_query_device(r.end[0].qp->context, &a), 0);
+	assert_in_range(a.max_mcast_qp_attach, 1, a.max_mcast_grp);
+	assert_int_equal(ibv_attach_mcast(r.end[0].qp, &none, 0), EINVAL);
+	rig_gid(&r, 1, &gid);
+	assert_int_equal(ibv_attach_mcast(r.end[0].qp, &gid, 0), EINVAL);
+	gid = group;
+	for (n = 0; rc == 0; n++) {
+		gid.raw[14] = (uint8_t)n;
+		rc = ibv_attach_mcast(r.end[0].qp, &gid, 0);
+	}
+	assert_int_equal(rc, ENOMEM);
+	assert_int_equal(n - 1, a.max_mcast_qp_attach);
+	while (--n > 0) {
+		gid.raw[14] = (uint8_t)(n - 1);
+		assert_int_equal(ibv_detach_mcast(r.end[0].qp, &gid, 0), 0);
+	}
+	rig_close(&r);
+}
+
+/* Requests without a completion, whose address handle goes at once, go out all the same. */
+static void
+test_handle_goes(void **state)
+{
+	struct ibv_ah *ah;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, &datagram);
+	for (unsigned int i = 0; i < 20; i++) {
+		struct ibv_sge sge = {(uintptr_t)r.end[0].buf, 64, r.end[0].mr->lkey};
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1},
+				   *bad;
+
+		ah = ah_to(&r, 0, 1);
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = r.end[1].qp->qp_num;
+		wr.wr.ud.remote_qkey = QKEY;
+		rig_recv(&r, 1, 8192, GRH + 64, i);
+		assert_int_equal(ibv_post_send(r.end[0].qp, &wr, &bad), 0);
+		assert_int_equal(ibv_destroy_ah(ah), 0);
+		assert_int_equal(rig_expect(&r, 1, IBV_WC_SUCCESS).wr_id, i);
+	}
+	rig_close(&r);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ipv4),	 cmocka_unit_test(test_ipv6),
-		cmocka_unit_test(test_loopback), cmocka_unit_test(test_late),
-		cmocka_unit_test(test_lost),	 cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_ipv4),	    cmocka_unit_test(test_ipv6),
+		cmocka_unit_test(test_loopback),    cmocka_unit_test(test_late),
+		cmocka_unit_test(test_lost),	    cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_group),	    cmocka_unit_test(test_group_limits),
+		cmocka_unit_test(test_handle_goes),
 	};
 
 	return cmocka_run_group_tests_name("ud", tests, NULL, NULL);

@@ -14,10 +14,10 @@
 
 struct urn_cma_group {
 	LIST_ENTRY(urn_cma_group) next;
-	struct sockaddr_storage addr; /* as the program gave it */
+	struct sockaddr_storage addr; /* the program's */
 	union ibv_gid gid;
 	struct ibv_qp *qp; /* the queue pair that is attached; NULL: none */
-	void *context;     /* the program's, for the event */
+	void *context;	   /* the program's, for the event */
 };
 
 static bool
@@ -55,9 +55,9 @@ group_free(struct urn_cma_group *g)
 static int
 tell(struct urn_cma_id *id, const struct urn_cma_group *g, int err)
 {
-	struct urn_cma_event *e =
-		urn_cma_post(id, err == 0 ? RDMA_CM_EVENT_MULTICAST_JOIN : RDMA_CM_EVENT_MULTICAST_ERROR,
-			     -err, NULL, 0);
+	struct urn_cma_event *e = urn_cma_post(
+		id, err == 0 ? RDMA_CM_EVENT_MULTICAST_JOIN : RDMA_CM_EVENT_MULTICAST_ERROR, -err,
+		NULL, 0);
 
 	if (e == NULL)
 		return ENOMEM;
@@ -114,10 +114,10 @@ rdma_join_multicast_ex(struct rdma_cm_id *pub, struct rdma_cm_join_mc_attr_ex *a
 int
 rdma_join_multicast(struct rdma_cm_id *pub, struct sockaddr *addr, void *context)
 {
-	struct rdma_cm_join_mc_attr_ex attr = {
-		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
-		.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER,
-		.addr = addr};
+	struct rdma_cm_join_mc_attr_ex attr = {.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS |
+							    RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+					       .join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER,
+					       .addr = addr};
 
 	return rdma_join_multicast_ex(pub, &attr, context);
 }

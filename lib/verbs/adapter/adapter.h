@@ -104,7 +104,8 @@ struct urn_adapter_sq {
 	bool ud;                    /* requests name an address handle */
 	uint8_t *slots;             /* in the client's area */
 	struct urn_abi_wq *hdr;
-	uint32_t mark;              /* requests that the end of an address handle waits for (drain.c); under the lock of objs */
+	uint32_t mark; /* requests that the end of an address handle waits for (drain.c); under the
+			  lock of objs */
 };
 
 struct urn_adapter_qp {
@@ -234,7 +235,8 @@ int urn_modify_qp(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int urn_connect_qp(struct ibv_qp *qp, const struct ibv_qp_attr *rtr, int rtr_mask,
 	const struct ibv_qp_attr *rts, int rts_mask, enum ibv_qp_state *reached);
 int urn_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
-/* Wait, for a bounded time, until the posted requests of a UD or UC queue pair have gone. (drain.c) */
+/* Wait, for a bounded time, until the posted requests of a UD or UC queue pair have gone. (drain.c)
+ */
 void urn_qp_drain(struct urn_adapter_qp *qp);
 /* The same for all UD queue pairs of a context: an address handle of theirs may go. */
 void urn_datagrams_drain(struct urn_ctx *ctx);

@@ -41,7 +41,8 @@ urn_qp_drain(struct urn_adapter_qp *qp)
 		sched_yield();
 }
 
-/* Look at all UD queue pairs of a context. mark: begin to wait. returns: true when all have passed */
+/* Look at all UD queue pairs of a context. mark: begin to wait. returns: true when all have passed
+ */
 static bool
 urn_datagrams_passed(struct urn_ctx *ctx, bool mark)
 {

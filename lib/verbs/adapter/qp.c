@@ -7,8 +7,9 @@
 #include <string.h>
 
 #define URN_OPS_UD (1u << URN_WR_SEND | 1u << URN_WR_SEND_IMM)
-#define URN_OPS_UC (URN_OPS_UD | 1u << URN_WR_RDMA_WRITE | 1u << URN_WR_RDMA_WRITE_IMM | \
-	1u << URN_WR_LOCAL_INV | 1u << URN_WR_BIND_MW)
+#define URN_OPS_UC                                                            \
+	(URN_OPS_UD | 1u << URN_WR_RDMA_WRITE | 1u << URN_WR_RDMA_WRITE_IMM | \
+	 1u << URN_WR_LOCAL_INV | 1u << URN_WR_BIND_MW)
 /* URN_WR_BIND_MW1 is not among them: only ibv_bind_mw() makes it. */
 #define URN_OPS_RC (URN_OPS_UD | 1u << URN_WR_RDMA_WRITE | 1u << URN_WR_RDMA_WRITE_IMM | \
 	1u << URN_WR_RDMA_READ | 1u << URN_WR_CMP_SWAP | 1u << URN_WR_FETCH_ADD | \
@@ -72,9 +73,7 @@ urn_qp_map(struct urn_adapter_qp *qp, const struct urn_dev *dev, const struct ur
 	sq->max_sge = qp->cap.max_send_sge;
 	sq->max_inline = qp->cap.max_inline_data;
 	sq->ud = qp->ibv.qp_type == IBV_QPT_UD;
-	sq->ops = sq->ud				     ? URN_OPS_UD
-		  : qp->ibv.qp_type == IBV_QPT_UC ? URN_OPS_UC
-						  : URN_OPS_RC;
+	sq->ops = sq->ud ? URN_OPS_UD : qp->ibv.qp_type == IBV_QPT_UC ? URN_OPS_UC : URN_OPS_RC;
 	sq->prod = atomic_load_explicit(&sq->hdr->prod, memory_order_relaxed);
 	sq->cons = atomic_load_explicit(&sq->hdr->cons, memory_order_acquire);
 
@@ -279,7 +278,7 @@ int
 urn_qp_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, bool attach)
 {
 	struct urn_abi_req req = {.op = attach ? URN_CTL_ATTACH_MCAST : URN_CTL_DETACH_MCAST,
-		.handle = ibqp->handle};
+				  .handle = ibqp->handle};
 	struct urn_abi_rep rep;
 
 	memcpy(req.mcast.gid, gid->raw, sizeof(req.mcast.gid));

@@ -147,9 +147,9 @@ struct urn_verbs_ops {
 	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 	int (*destroy_srq)(struct ibv_srq *srq);
 	/*
-	 * RC, UC or UD, with a PD and both CQs; attr->cap becomes the granted one. The QP begins with a struct
-	 * ibv_qp_ex, whose wr_start and so on are set if comp_mask has IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, and
-	 * NULL otherwise; no other bit of it has a meaning.
+	 * RC, UC or UD, with a PD and both CQs; attr->cap becomes the granted one. The QP begins
+	 * with a struct ibv_qp_ex, whose wr_start and so on are set if comp_mask has
+	 * IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, and NULL otherwise; no other bit of it has a meaning.
 	 */
 	struct ibv_qp *(*create_qp)(struct ibv_qp_init_attr_ex *attr);
 	/* The attributes can be changed at all, and an address has a GID. */

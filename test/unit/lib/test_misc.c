@@ -56,8 +56,9 @@ refused_on_objects(void **state)
 	uint16_t vid;
 
 	REFUSED(ibv_modify_cq(e->cq, &moderation));
-	REFUSED(ibv_attach_mcast(e->qp, &gid, 0));
-	REFUSED(ibv_detach_mcast(e->qp, &gid, 0));
+	/* The queue pair is of type RC. */
+	assert_int_equal(ibv_attach_mcast(e->qp, &gid, 0), EINVAL);
+	assert_int_equal(ibv_detach_mcast(e->qp, &gid, 0), EINVAL);
 	REFUSED(ibv_resolve_eth_l2_from_gid(e->c, &ah, mac, &vid));
 	REFUSED(ibv_set_ece(e->qp, &ece));
 	REFUSED(ibv_query_ece(e->qp, &ece));

@@ -49,8 +49,8 @@ create_passes_all(void **state)
 static void
 create_refuses(void **state)
 {
-	static const enum ibv_qp_type types[] = {IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV,
-		IBV_QPT_DRIVER};
+	static const enum ibv_qp_type types[] = {IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
+						 IBV_QPT_XRC_RECV, IBV_QPT_DRIVER};
 	struct env *e = *state;
 	struct ibv_qp_init_attr qi = init_attr(e);
 	size_t i;

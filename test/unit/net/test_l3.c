@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/l3.h"
+#include "wire/build.h"
 
 #include "common/test_eal.h"
 #include "common/test_mbuf.h"

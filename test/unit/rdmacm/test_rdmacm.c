@@ -465,7 +465,10 @@ test_absent(void **state)
 	fails(rdma_create_qp(id, NULL, a), EOPNOTSUPP);
 	a->qp_type = IBV_QPT_UD;
 	fails(rdma_create_qp(id, NULL, a), EINVAL);
-	fails(rdma_join_multicast(id, (struct sockaddr *)&peer, NULL), EOPNOTSUPP);
+	fails(rdma_join_multicast(id, (struct sockaddr *)&peer, NULL),
+	      EINVAL); /* not for datagrams */
+	fails(rdma_join_multicast(id, NULL, NULL), EINVAL);
+	fails(rdma_leave_multicast(id, (struct sockaddr *)&peer), EADDRNOTAVAIL);
 	fails(rdma_set_option(id, 7, 0, a, 1), ENOSYS);
 	fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, a, 3), EINVAL);
 	end(id);

@@ -17,17 +17,15 @@ static const struct {
 	uint16_t ext;
 	uint8_t len;
 } want[] = {
-	{ 0x00, 0, 12 },      { 0x01, 0, 12 },     { 0x02, 0, 12 },     { 0x03, I, 16 },
-	{ 0x04, 0, 12 },      { 0x05, I, 16 },     { 0x06, R, 28 },     { 0x07, 0, 12 },
-	{ 0x08, 0, 12 },      { 0x09, I, 16 },     { 0x0a, R, 28 },     { 0x0b, R | I, 32 },
-	{ 0x0c, R, 28 },      { 0x0d, A, 16 },     { 0x0e, 0, 12 },     { 0x0f, A, 16 },
-	{ 0x10, A, 16 },      { 0x11, A, 16 },     { 0x12, A | TA, 24 }, { 0x13, T, 40 },
-	{ 0x14, T, 40 },      { 0x16, V, 16 },     { 0x17, V, 16 },     { 0x64, D, 20 },
-	{ 0x65, D | I, 24 },  { 0x81, 0, 28 },     { 0xc0, A | K, 88 }, { 0xc1, F, 28 },
-	{ 0x20, 0, 12 },      { 0x21, 0, 12 },     { 0x22, 0, 12 },     { 0x23, I, 16 },
-	{ 0x24, 0, 12 },      { 0x25, I, 16 },     { 0x26, R, 28 },     { 0x27, 0, 12 },
-	{ 0x28, 0, 12 },      { 0x29, I, 16 },     { 0x2a, R, 28 },     { 0x2b, R | I, 32 },
-	{ 0xc2, F, 28 },      { 0xc3, F, 28 },
+	{0x00, 0, 12}, {0x01, 0, 12},	  {0x02, 0, 12}, {0x03, I, 16},	     {0x04, 0, 12},
+	{0x05, I, 16}, {0x06, R, 28},	  {0x07, 0, 12}, {0x08, 0, 12},	     {0x09, I, 16},
+	{0x0a, R, 28}, {0x0b, R | I, 32}, {0x0c, R, 28}, {0x0d, A, 16},	     {0x0e, 0, 12},
+	{0x0f, A, 16}, {0x10, A, 16},	  {0x11, A, 16}, {0x12, A | TA, 24}, {0x13, T, 40},
+	{0x14, T, 40}, {0x16, V, 16},	  {0x17, V, 16}, {0x64, D, 20},	     {0x65, D | I, 24},
+	{0x81, 0, 28}, {0xc0, A | K, 88}, {0xc1, F, 28}, {0x20, 0, 12},	     {0x21, 0, 12},
+	{0x22, 0, 12}, {0x23, I, 16},	  {0x24, 0, 12}, {0x25, I, 16},	     {0x26, R, 28},
+	{0x27, 0, 12}, {0x28, 0, 12},	  {0x29, I, 16}, {0x2a, R, 28},	     {0x2b, R | I, 32},
+	{0xc2, F, 28}, {0xc3, F, 28},
 };
 
 enum { WANTED = sizeof(want) / sizeof(want[0]) };
@@ -160,7 +158,7 @@ check_set(const uint8_t *ops, unsigned int n, enum urn_op_flag flag)
 
 	for (unsigned int i = 0; i < n; i++)
 		assert_true(has(ops[i], flag));
-	/* Those of UC are RC's (test_flags_agree()). */
+	/* UC has those of RC (test_flags_agree()). */
 	for (unsigned int op = 0; op < 256; op++)
 		found += has((uint8_t)op, flag) && !has((uint8_t)op, URN_OPF_UC);
 	assert_int_equal(found, n);
