@@ -3,6 +3,7 @@
 
 #include <urnic/attach.h>
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,16 @@ endpoint(struct urn_rs *rs)
 	return err;
 }
 
+/* True when the address is the host's own for itself: sockets at it take datagrams from all
+ * adapters, as rdma-core's do. */
+static bool
+loopback(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
 /* Make a new socket able to send and receive. returns: 0, or an errno value */
 static int
 start(struct urn_rs *rs, const struct sockaddr *addr)
@@ -162,7 +173,9 @@ start(struct urn_rs *rs, const struct sockaddr *addr)
 	if (rs->state != URN_RS_NEW)
 		return rs->why;
 	own.ss_family = (sa_family_t)rs->domain;
-	if (addr != NULL)
+	if (addr != NULL && loopback(addr))
+		urn_cma_addr_set_port((struct sockaddr *)&own, urn_cma_addr_port(addr));
+	else if (addr != NULL)
 		memcpy(&own, addr, urn_cma_addr_len(addr));
 	(void)rdma_set_option(d->listener, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse,
 			      sizeof(reuse));

@@ -35,7 +35,8 @@ stream_events(struct urn_rs *rs)
 		e |= POLLOUT | POLLWRNORM;
 	if (!rs->readable && urn_rs_connected(rs))
 		e |= POLLRDHUP;
-	if (rs->state == URN_RS_DOWN)
+	/* Programs take these for the end, even when bytes wait to be read. */
+	if (rs->state == URN_RS_DOWN && rs->rx.bytes == 0)
 		e |= POLLHUP | (rs->why != 0 ? POLLERR : 0);
 	if (rs->state == URN_RS_FAILED)
 		e |= POLLERR | POLLHUP;
