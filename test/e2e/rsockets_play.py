@@ -307,7 +307,7 @@ def nonblocking_client(host):
 
 
 def refused_server(host):
-    print("listening", flush=True)  # it does not
+    print("listening", flush=True)  # "listening", so that the client starts: nobody listens
 
 
 def refused_client(host):
@@ -534,6 +534,91 @@ def dgram_client(host):
     fails(errno.EDESTADDRREQ, C.rsend, s.fd, b"x", 1, 0)
     s.connect(host)
     s.send(b"end")
+    s.close()
+
+
+def dgram_lossy_server(host):
+    s = Rs(host, socket.SOCK_DGRAM)
+    s.bind(host)
+    print("listening", flush=True)
+    while True:
+        data, peer = s.recvfrom(2000)
+        s.sendto(data, *peer)
+        if data == b"end":
+            break
+    s.close()
+
+
+def dgram_lossy_client(host):
+    """Most datagrams come back; look-ups are repeated."""
+    s = Rs(host, socket.SOCK_DGRAM)
+    back = 0
+    for i in range(200):
+        s.sendto(struct.pack("=I", i) + BYTES[:500], host, PORT)
+        while rpoll(100, (s.fd, select.POLLIN))[0]:
+            data, _ = s.recvfrom(2000)
+            assert data[4:] == BYTES[:500]
+            back += 1
+            if struct.unpack_from("=I", data)[0] == i:
+                break
+    assert back > 150, back
+    for _ in range(100):
+        s.sendto(b"end", host, PORT)
+        if rpoll(200, (s.fd, select.POLLIN))[0]:
+            break
+    s.close()
+
+
+def gone(s):
+    """The dataplane goes: what waits ends, and what comes after fails."""
+    ends = []
+    threads = [threading.Thread(target=lambda: ends.append(C.rrecv(s.fd, ctypes.create_string_buffer(1), 1, 0))),
+               threading.Thread(target=lambda: ends.append(rpoll(-1, (s.fd, select.POLLIN))[0]))]
+    for t in threads:
+        t.start()
+    print("connected", flush=True)
+    print("waiting", flush=True)
+    for t in threads:
+        t.join()
+    assert -1 in ends, ends
+    assert C.rsend(s.fd, b"x", 1, 0) == -1
+    s.close()
+
+
+def gone_server(host):
+    gone(served(host))
+
+
+def gone_client(host):
+    gone(joined(host))
+
+
+def attacked_server(host):
+    """Serve one after the other, while a good one stays connected."""
+    lis = listener(host)
+    ends = []
+    while True:
+        s, _ = lis.accept()
+        try:
+            got = s.recv(100)
+            if got == b"quit":
+                break
+            if got:
+                s.send(got)
+                got = s.recv(100)
+            ends.append(got)
+        except OSError as e:
+            ends.append(errno.errorcode[e.errno])
+        s.close()
+    s.close()
+    print(ends, flush=True)
+    assert ends.count("ECONNRESET") >= 5, ends
+
+
+def attacked_client(host):
+    s = joined(host)
+    s.send(b"quit")
+    assert s.recv(1) == b""
     s.close()
 
 

@@ -117,8 +117,9 @@ urn_rs_regions_free(struct urn_rs *rs)
 static bool
 can_tell(struct urn_rs *rs)
 {
-	return rs->state != URN_RS_UP || !rs->writable ||
-	       (rs->tx.ctrl != 0 && rs->tx.seq != rs->tx.limit);
+	if (rs->state == URN_RS_UP)
+		return !rs->writable || (rs->tx.ctrl != 0 && rs->tx.seq != rs->tx.limit);
+	return rs->state == URN_RS_DOWN || rs->state == URN_RS_FAILED;
 }
 
 static struct urn_rs_region *
