@@ -63,7 +63,7 @@ class Rsockets(dropin_common.Dropin):
                 return
 
     def scene(self, name, host=A):
-        """Play both sides of a scene. returns: what the server said after it listened"""
+        """Play both sides of a scene. returns: the server's output after it listened"""
         server = self.play(name, "server", host)
         self.reads(server, "listening")
         client = self.play(name, "client", host)

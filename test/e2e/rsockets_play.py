@@ -41,7 +41,7 @@ class Iov(ctypes.Structure):
 
 
 def good(value):
-    """What a call returned, which is no failure."""
+    """The value of a call that must not have failed."""
     if value == -1:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -570,7 +570,7 @@ def dgram_lossy_client(host):
 
 
 def gone(s):
-    """The dataplane goes: what waits ends, and what comes after fails."""
+    """The dataplane goes: waiting calls end, and later ones fail."""
     ends = []
     threads = [threading.Thread(target=lambda: ends.append(C.rrecv(s.fd, ctypes.create_string_buffer(1), 1, 0))),
                threading.Thread(target=lambda: ends.append(rpoll(-1, (s.fd, select.POLLIN))[0]))]

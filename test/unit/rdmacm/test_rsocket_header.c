@@ -44,7 +44,7 @@ test_v6(void **state)
 	assert_memory_equal(&got, &a, sizeof(a));
 }
 
-/* What is no header is none: other versions, other lengths, ends that are missing. */
+/* No header: other versions, other lengths, ends that are missing. */
 static void
 test_bad(void **state)
 {

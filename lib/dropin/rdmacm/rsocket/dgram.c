@@ -323,6 +323,12 @@ urn_rs_dgram_writable(struct urn_rs *rs)
 	       (rs->dgram->free_tx_n != 0 && rs->dgram->looking == 0);
 }
 
+bool
+urn_rs_dgram_all_sent(struct urn_rs *rs)
+{
+	return rs->state != URN_RS_BOUND || rs->dgram->free_tx_n == rs->dgram->tx_slots;
+}
+
 /* ---- sending and receiving */
 
 /* Let the peer's queue pair be known. returns: 0, or an errno value */

@@ -10,9 +10,9 @@
 #include "dropin/rdmacm/rsocket/rs.h"
 
 enum {
-	URN_RS_DGRAM_BYTES = 2048, /* of header and data, at most */
+	URN_RS_DGRAM_BYTES = 2048, /* header and data, at most */
 	URN_RS_DGRAM_GRH = 40,
-	URN_RS_DGRAM_STRIDE = 2112, /* of a receive slot: GRH, header, data, rounded up */
+	URN_RS_DGRAM_STRIDE = 2112, /* a receive slot: GRH, header, data, rounded up */
 	URN_RS_DGRAM_V4 = 8,	    /* bytes of the header */
 	URN_RS_DGRAM_V6 = 24,
 	URN_RS_DGRAM_PEERS = 1024,    /* that a socket remembers */
@@ -52,7 +52,7 @@ struct urn_rs_dgram {
 	struct urn_cma_dev *dev;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	uint32_t rx_slots, tx_slots; /* of memory */
+	uint32_t rx_slots, tx_slots; /* in the memory */
 	uint32_t mtu;		     /* bytes of header and data that the adapter sends */
 	uint32_t *ready;	     /* ring of received slots and their bytes */
 	uint32_t *ready_len;

@@ -23,7 +23,7 @@ struct call {
 	bool any; /* there are sockets of ours */
 };
 
-/* What poll() says of a connected stream. */
+/* The events of a connected stream. */
 static short
 stream_events(struct urn_rs *rs)
 {
