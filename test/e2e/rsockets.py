@@ -36,7 +36,7 @@ class Rsockets(dropin_common.Dropin):
             code, out = self.ends(self.on("b", *client))
             if code == 0:
                 return out
-            if "efused" not in out or server.poll() is not None or time.time() > end:
+            if not re.search("efused|rpoll: Operation now in progress", out) or server.poll() is not None or time.time() > end:
                 if server.poll() is None:
                     server.kill()
                 self.fail((client, code, out, self.ends(server)))

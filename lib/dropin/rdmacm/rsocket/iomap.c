@@ -139,7 +139,7 @@ urn_rs_tell_regions(struct urn_rs *rs, int flags)
 	struct urn_rs_region *r;
 	int err;
 
-	while ((r = first_untold(rs)) != NULL) {
+	while (first_untold(rs) != NULL) {
 		err = urn_rs_wait(rs, can_tell, urn_rs_nonblocking(rs, flags) ? 0 : -1);
 		if (err != 0)
 			return err;

@@ -183,8 +183,10 @@ urn_rs_peer_event(struct urn_rs *rs, const struct rdma_cm_event *e)
 void
 urn_rs_peers_free(struct urn_rs *rs)
 {
-	struct urn_rs_peer *p;
+	struct urn_rs_peer *p, *after;
 
-	while ((p = LIST_FIRST(&rs->dgram->peers)) != NULL)
+	for (p = LIST_FIRST(&rs->dgram->peers); p != NULL; p = after) {
+		after = LIST_NEXT(p, next);
 		peer_free(rs->dgram, p);
+	}
 }

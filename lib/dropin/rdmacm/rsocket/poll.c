@@ -24,10 +24,10 @@ struct call {
 };
 
 /* The events of a connected stream. */
-static short
+static int
 stream_events(struct urn_rs *rs)
 {
-	short e = 0;
+	int e = 0;
 
 	if (urn_rs_can_read(rs))
 		e |= POLLIN | POLLRDNORM;
@@ -46,7 +46,7 @@ stream_events(struct urn_rs *rs)
 short
 urn_rs_events(struct urn_rs *rs, short asked)
 {
-	short e = 0;
+	int e = 0;
 
 	if (rs->closed)
 		return POLLNVAL;
@@ -57,7 +57,7 @@ urn_rs_events(struct urn_rs *rs, short asked)
 	else
 		e = (urn_rs_can_read(rs) ? POLLIN | POLLRDNORM : 0) |
 		    (urn_rs_can_write(rs) ? POLLOUT | POLLWRNORM : 0);
-	return e & (asked | POLLERR | POLLHUP | POLLNVAL);
+	return (short)(e & (asked | POLLERR | POLLHUP | POLLNVAL));
 }
 
 /* Ask all sockets of ours. returns: how many have events */
