@@ -65,7 +65,7 @@ post(enum ibv_wr_opcode op, uint32_t imm, uint64_t addr, uint32_t key, const voi
 static void
 data(uint32_t imm, uint32_t len)
 {
-	memcpy(room + 6000, "hihihihi", 8);
+	memset(room + 6000, 'h', 8);
 	post(IBV_WR_RDMA_WRITE_WITH_IMM, imm, peer.buffer.addr, peer.buffer.key, room + 6000, len);
 }
 
@@ -163,7 +163,7 @@ answered(void)
 		}
 		if (n < 0 || wc.status != IBV_WC_SUCCESS)
 			return false;
-		if (ntohl(wc.imm_data) >> 29 == 0 && memcmp(room + 1024, "hi", 2) == 0)
+		if (ntohl(wc.imm_data) >> 29 == 0 && memcmp(room + 1024, "hh", 2) == 0)
 			return true;
 	}
 }
