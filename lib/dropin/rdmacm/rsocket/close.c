@@ -93,6 +93,8 @@ rclose(int socket)
 	pthread_mutex_lock(&rs->lock);
 	if (rs->type == SOCK_STREAM)
 		end_stream(rs);
+	else
+		(void)urn_rs_wait(rs, urn_rs_dgram_all_sent, URN_RS_LINGER_MS);
 	rs->closed = true;
 	urn_rs_wake(rs);
 	pthread_mutex_unlock(&rs->lock);

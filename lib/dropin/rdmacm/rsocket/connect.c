@@ -463,6 +463,7 @@ urn_rs_addr_out(const struct urn_rs *rs, const struct sockaddr *from, struct soc
 {
 	struct sockaddr_in6 mapped = {.sin6_family = AF_INET6};
 	const void *what = from;
+	struct sockaddr_in v4;
 	socklen_t n = urn_cma_addr_len(from);
 
 	if (len == NULL)
@@ -470,11 +471,11 @@ urn_rs_addr_out(const struct urn_rs *rs, const struct sockaddr *from, struct soc
 	/* An IPv4 peer of an IPv6 socket, as the kernel shows it; an address not known yet is any.
 	 */
 	if (rs->domain == AF_INET6 && from->sa_family == AF_INET) {
-		mapped.sin6_port = ((const struct sockaddr_in *)from)->sin_port;
-		if (((const struct sockaddr_in *)from)->sin_addr.s_addr != 0) {
+		memcpy(&v4, from, sizeof(v4));
+		mapped.sin6_port = v4.sin_port;
+		if (v4.sin_addr.s_addr != 0) {
 			mapped.sin6_addr.s6_addr[10] = mapped.sin6_addr.s6_addr[11] = 0xff;
-			memcpy(mapped.sin6_addr.s6_addr + 12,
-			       &((const struct sockaddr_in *)from)->sin_addr, 4);
+			memcpy(mapped.sin6_addr.s6_addr + 12, &v4.sin_addr, 4);
 		}
 		what = &mapped;
 		n = sizeof(mapped);

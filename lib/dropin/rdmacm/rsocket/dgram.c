@@ -240,7 +240,7 @@ received(struct urn_rs *rs, const struct ibv_wc *wc)
 		return;
 	/* A connected socket takes datagrams of its peer only. */
 	if (good && to->ss_family != 0 &&
-	    memcmp(&from, to, urn_cma_addr_len((struct sockaddr *)to)) != 0)
+	    !urn_rs_same_addr((struct sockaddr *)&from, (struct sockaddr *)to))
 		good = false;
 	if (!good) {
 		(void)post_recv(rs, slot);
@@ -299,10 +299,8 @@ urn_rs_dgram_step(struct urn_rs *rs)
 		}
 		rdma_ack_cm_event(e);
 		LIST_FOREACH(p, &rs->dgram->peers, next)
-			if (done != NULL && p->look == done) {
-				p->look = NULL;
-				rs->dgram->looking--;
-			}
+			if (done != NULL && p->look == done)
+				urn_rs_peer_looked(rs->dgram, p);
 		if (done != NULL)
 			rdma_destroy_id(done);
 	}
@@ -321,6 +319,12 @@ urn_rs_dgram_writable(struct urn_rs *rs)
 {
 	return rs->state == URN_RS_FAILED || rs->state == URN_RS_NEW ||
 	       (rs->dgram->free_tx_n != 0 && rs->dgram->looking == 0);
+}
+
+bool
+urn_rs_dgram_all_sent(struct urn_rs *rs)
+{
+	return rs->state != URN_RS_BOUND || rs->dgram->free_tx_n == rs->dgram->tx_slots;
 }
 
 /* ---- sending and receiving */

@@ -10,9 +10,9 @@
 #include "dropin/rdmacm/rsocket/rs.h"
 
 enum {
-	URN_RS_DGRAM_BYTES = 2048, /* of header and data, at most */
+	URN_RS_DGRAM_BYTES = 2048, /* header and data, at most */
 	URN_RS_DGRAM_GRH = 40,
-	URN_RS_DGRAM_STRIDE = 2112, /* of a receive slot: GRH, header, data, rounded up */
+	URN_RS_DGRAM_STRIDE = 2112, /* a receive slot: GRH, header, data, rounded up */
 	URN_RS_DGRAM_V4 = 8,	    /* bytes of the header */
 	URN_RS_DGRAM_V6 = 24,
 	URN_RS_DGRAM_PEERS = 1024,    /* that a socket remembers */
@@ -39,6 +39,7 @@ _Static_assert(sizeof(struct urn_rs_dgram_hdr) == URN_RS_DGRAM_V6, "layout of th
 struct urn_rs_peer {
 	struct sockaddr_storage addr;
 	struct rdma_cm_id *look; /* look-up under way; NULL: none */
+	bool waits;		 /* ... and sends wait for it: counted in `looking` */
 	struct ibv_ah *ah;	 /* NULL: not known yet */
 	uint32_t qpn, qkey;
 	int err;		     /* why the last look-up failed: errno value */
@@ -52,7 +53,7 @@ struct urn_rs_dgram {
 	struct urn_cma_dev *dev;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	uint32_t rx_slots, tx_slots; /* of memory */
+	uint32_t rx_slots, tx_slots; /* in the memory */
 	uint32_t mtu;		     /* bytes of header and data that the adapter sends */
 	uint32_t *ready;	     /* ring of received slots and their bytes */
 	uint32_t *ready_len;
@@ -74,10 +75,14 @@ uint32_t urn_rs_dgram_hdr_read(const uint8_t *p, uint32_t len, struct sockaddr_s
 
 /* ---- peers.c; the lock is held */
 
+/* True when two addresses and their ports are the same. */
+bool urn_rs_same_addr(const struct sockaddr *a, const struct sockaddr *b);
 /* Find a peer, or make one. returns: NULL: no memory */
 struct urn_rs_peer *urn_rs_peer_find(struct urn_rs *rs, const struct sockaddr *addr);
 /* Begin to look a peer up. returns: 0, or an errno value */
 int urn_rs_peer_look(struct urn_rs *rs, struct urn_rs_peer *p);
+/* A look-up is over: its id goes with the caller. */
+void urn_rs_peer_looked(struct urn_rs_dgram *d, struct urn_rs_peer *p);
 /* An event of a look-up, or a peer's look-up of us. */
 void urn_rs_peer_event(struct urn_rs *rs, const struct rdma_cm_event *e);
 void urn_rs_peers_free(struct urn_rs *rs);

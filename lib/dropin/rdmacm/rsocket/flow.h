@@ -20,7 +20,7 @@ enum {
 	URN_RS_BUF_MOST = 1 << 28,
 	URN_RS_LOW_WATER = 2048, /* bytes free for a stream to be writable */
 	URN_RS_CTRL_SLOTS = 4,	 /* control messages in flight at most */
-	URN_RS_CTRL_BYTES = 32,	 /* of each slot; room for a map entry */
+	URN_RS_CTRL_BYTES = 32,	 /* a slot; room for a map entry */
 	URN_RS_FIRST_WRITE =
 		2048, /* bytes of a long send's first WRITE; each next has twice as many */
 	URN_RS_LONGEST_WRITE = 65536,
@@ -30,13 +30,13 @@ enum {
 struct urn_rs_rx {
 	uint8_t *buf;	   /* ring, which the peer writes */
 	uint32_t size;	   /* bytes, even */
-	uint32_t offset;   /* of the next byte to be read */
+	uint32_t offset;   /* where the next byte to be read is */
 	uint32_t given;	   /* bytes that the peer may still announce */
 	uint32_t consumed; /* bytes read and not given anew */
 	uint32_t give_at;  /* offset of the half that is given next */
 	uint32_t bytes;	   /* announced and not read */
 	uint32_t *msgs;	   /* ring of messages: bytes left of each */
-	uint32_t slots;	   /* of that ring: credits and one */
+	uint32_t slots;	   /* that ring's: credits and one */
 	uint32_t head, tail;
 	uint16_t credits; /* messages that the peer may have unread */
 	uint16_t seq;	  /* messages read */

@@ -117,8 +117,9 @@ urn_rs_regions_free(struct urn_rs *rs)
 static bool
 can_tell(struct urn_rs *rs)
 {
-	return rs->state != URN_RS_UP || !rs->writable ||
-	       (rs->tx.ctrl != 0 && rs->tx.seq != rs->tx.limit);
+	if (rs->state == URN_RS_UP)
+		return !rs->writable || (rs->tx.ctrl != 0 && rs->tx.seq != rs->tx.limit);
+	return rs->state == URN_RS_DOWN || rs->state == URN_RS_FAILED;
 }
 
 static struct urn_rs_region *
@@ -138,7 +139,7 @@ urn_rs_tell_regions(struct urn_rs *rs, int flags)
 	struct urn_rs_region *r;
 	int err;
 
-	while ((r = first_untold(rs)) != NULL) {
+	while (first_untold(rs) != NULL) {
 		err = urn_rs_wait(rs, can_tell, urn_rs_nonblocking(rs, flags) ? 0 : -1);
 		if (err != 0)
 			return err;

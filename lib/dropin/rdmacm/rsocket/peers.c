@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool
-same(const struct sockaddr *a, const struct sockaddr *b)
+bool
+urn_rs_same_addr(const struct sockaddr *a, const struct sockaddr *b)
 {
 	union ibv_gid ga, gb;
 
@@ -14,12 +14,20 @@ same(const struct sockaddr *a, const struct sockaddr *b)
 	       memcmp(&ga, &gb, sizeof(ga)) == 0 && urn_cma_addr_port(a) == urn_cma_addr_port(b);
 }
 
+void
+urn_rs_peer_looked(struct urn_rs_dgram *d, struct urn_rs_peer *p)
+{
+	d->looking -= p->waits;
+	p->waits = false;
+	p->look = NULL;
+}
+
 static void
 peer_free(struct urn_rs_dgram *d, struct urn_rs_peer *p)
 {
 	if (p->look != NULL) {
 		rdma_destroy_id(p->look);
-		d->looking--;
+		urn_rs_peer_looked(d, p);
 	}
 	if (p->ah != NULL)
 		(void)ibv_destroy_ah(p->ah);
@@ -48,10 +56,10 @@ urn_rs_peer_find(struct urn_rs *rs, const struct sockaddr *addr)
 	struct urn_rs_dgram *d = rs->dgram;
 	struct urn_rs_peer *p = d->last;
 
-	if (p != NULL && same((struct sockaddr *)&p->addr, addr))
+	if (p != NULL && urn_rs_same_addr((struct sockaddr *)&p->addr, addr))
 		return p;
 	LIST_FOREACH(p, &d->peers, next)
-		if (same((struct sockaddr *)&p->addr, addr))
+		if (urn_rs_same_addr((struct sockaddr *)&p->addr, addr))
 			break;
 	if (p == NULL) {
 		if (d->peer_count >= URN_RS_DGRAM_PEERS)
@@ -121,7 +129,8 @@ urn_rs_peer_look(struct urn_rs *rs, struct urn_rs_peer *p)
 				     urn_cma_addr_port(&d->listener->route.addr.src_addr), &p->hdr);
 	p->look = id;
 	p->err = 0;
-	d->looking++;
+	p->waits = p->ah == NULL;
+	d->looking += p->waits;
 	return 0;
 }
 
@@ -148,7 +157,9 @@ found(struct urn_rs *rs, struct urn_rs_peer *p, const struct rdma_cm_event *e)
 	if (e->event != RDMA_CM_EVENT_ESTABLISHED) {
 		/* A negative status is an errno value: no answer came. */
 		p->err = e->status < 0 ? EHOSTUNREACH : ECONNREFUSED;
-		p->qpn = 0;
+		if (p->ah != NULL)
+			(void)ibv_destroy_ah(p->ah);
+		p->ah = NULL;
 		return;
 	}
 	ah = ibv_create_ah(rs->dgram->qp->pd, &attr);
@@ -183,8 +194,10 @@ urn_rs_peer_event(struct urn_rs *rs, const struct rdma_cm_event *e)
 void
 urn_rs_peers_free(struct urn_rs *rs)
 {
-	struct urn_rs_peer *p;
+	struct urn_rs_peer *p, *after;
 
-	while ((p = LIST_FIRST(&rs->dgram->peers)) != NULL)
+	for (p = LIST_FIRST(&rs->dgram->peers); p != NULL; p = after) {
+		after = LIST_NEXT(p, next);
 		peer_free(rs->dgram, p);
+	}
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* An entry of a call's list. */
-struct entry {
+struct polled {
 	struct urn_rs *rs; /* NULL: another descriptor */
 	uint32_t first, n; /* its part of the list that is given to poll() */
 	struct urn_rs_waiter waiter;
@@ -17,17 +17,17 @@ struct entry {
 struct call {
 	struct pollfd *fds; /* the program's */
 	nfds_t n;
-	struct entry *entry;
+	struct polled *entry;
 	struct pollfd *list; /* for poll(): room for all descriptors, and the thread's eventfd */
 	nfds_t used;
 	bool any; /* there are sockets of ours */
 };
 
-/* What poll() says of a connected stream. */
-static short
+/* The events of a connected stream. */
+static int
 stream_events(struct urn_rs *rs)
 {
-	short e = 0;
+	int e = 0;
 
 	if (urn_rs_can_read(rs))
 		e |= POLLIN | POLLRDNORM;
@@ -46,7 +46,7 @@ stream_events(struct urn_rs *rs)
 short
 urn_rs_events(struct urn_rs *rs, short asked)
 {
-	short e = 0;
+	int e = 0;
 
 	if (rs->closed)
 		return POLLNVAL;
@@ -57,7 +57,7 @@ urn_rs_events(struct urn_rs *rs, short asked)
 	else
 		e = (urn_rs_can_read(rs) ? POLLIN | POLLRDNORM : 0) |
 		    (urn_rs_can_write(rs) ? POLLOUT | POLLWRNORM : 0);
-	return e & (asked | POLLERR | POLLHUP | POLLNVAL);
+	return (short)(e & (asked | POLLERR | POLLHUP | POLLNVAL));
 }
 
 /* Ask all sockets of ours. returns: how many have events */
@@ -104,7 +104,7 @@ list_make(struct call *c, int wake_fd, bool ours)
 
 	c->used = 0;
 	for (nfds_t i = 0; i < c->n; i++) {
-		struct entry *e = &c->entry[i];
+		struct polled *e = &c->entry[i];
 
 		e->first = (uint32_t)c->used;
 		e->n = 0;
@@ -131,7 +131,7 @@ static void
 list_end(struct call *c)
 {
 	for (nfds_t i = 0; i < c->n; i++) {
-		struct entry *e = &c->entry[i];
+		struct polled *e = &c->entry[i];
 
 		if (e->rs == NULL)
 			continue;

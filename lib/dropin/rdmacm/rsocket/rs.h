@@ -5,8 +5,8 @@
  * A socket has a number, which is the descriptor of its event channel, and a place in a table
  * (table.c). Nothing runs in the background but keepalive: each call of the program takes *steps*
  * (step.c), which fetch completions and events of connection management. A call that waits sleeps
- * in poll() on the descriptors of both (wait.c). Whoever takes a step that changes the socket wakes
- * the other waiters.
+ * in poll() on the descriptors of both (wait.c). A step that changes the socket
+ * wakes the other waiters.
  *
  * `lock` protects a socket. No call sleeps with it held. `sending` and `receiving` make calls of
  * one direction follow each other; each is taken before `lock`. A call that waits with them held
@@ -81,7 +81,7 @@ struct urn_rs {
 	int error; /* SO_ERROR; taken off by asking */
 	bool readable, writable;
 	bool closed;  /* by rclose() */
-	bool foreign; /* of the parent process */
+	bool foreign; /* the parent process's */
 	int flags;    /* F_GETFL */
 	int fd_flags; /* F_GETFD */
 	/* Options. */
@@ -251,7 +251,7 @@ void urn_rs_keepalive_changed(struct urn_rs *rs);
 
 /* ---- poll.c */
 
-/* What poll() says of a socket. The lock is held. */
+/* The events of a socket, as poll() tells them. The lock is held. */
 short urn_rs_events(struct urn_rs *rs, short asked);
 
 /* ---- dgram.c */
@@ -266,7 +266,7 @@ ssize_t urn_rs_dgram_recv(struct urn_rs *rs, const struct iovec *iov, int n, int
 			  struct sockaddr *from, socklen_t *from_len, int *out_flags);
 void urn_rs_dgram_step(struct urn_rs *rs);
 bool urn_rs_dgram_completions(struct urn_rs *rs);
-urn_rs_test urn_rs_dgram_readable, urn_rs_dgram_writable;
+urn_rs_test urn_rs_dgram_readable, urn_rs_dgram_writable, urn_rs_dgram_all_sent;
 bool urn_rs_dgram_name(struct urn_rs *rs, bool peer, struct sockaddr_storage *out);
 
 #endif

@@ -15,6 +15,9 @@ urn_rs_down(struct urn_rs *rs, int why)
 	rs->why = why;
 	rs->error = why;
 	rs->readable = rs->writable = false;
+	/* The peer is told, so that it need not find out. */
+	if (why != 0 && rs->id != NULL && rs->id->qp != NULL)
+		(void)rdma_disconnect(rs->id);
 }
 
 static void

@@ -89,6 +89,9 @@ disarm(struct urn_rs *rs)
 		return; /* another thread took the event */
 	ibv_ack_cq_events(cq, 1);
 	rs->armed = false;
+	/* Other sleepers may not have seen the event, and nothing wakes them before the queue is
+	 * armed. */
+	urn_rs_wake(rs);
 }
 
 void
@@ -143,7 +146,7 @@ sleep_once(struct urn_rs *rs, urn_rs_test *test, int ms)
 	n = urn_rs_watch_fds(rs, fds);
 	/* A completion before the queue was armed makes no event. */
 	if (rs->cq != NULL && urn_rs_completions(rs))
-		ms = 0;
+		urn_rs_wake(rs);
 	if (test(rs))
 		ms = 0;
 	fds[n] = (struct pollfd){.fd = w.fd, .events = POLLIN};

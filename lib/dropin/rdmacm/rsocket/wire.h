@@ -63,7 +63,7 @@ struct urn_rs_conn_wire {
 };
 _Static_assert(sizeof(struct urn_rs_conn_wire) == 40, "layout of the protocol");
 
-/* What private data say. */
+/* Private data, read. */
 struct urn_rs_conn {
 	uint16_t credits;	   /* messages that the sender takes at first */
 	bool big;		   /* the sender is big endian */
