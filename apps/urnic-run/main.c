@@ -31,7 +31,8 @@ help(void)
 	      "      --sockets        UDP sockets reach urnic's nodes as datagram sockets of "
 	      "urnic's\n"
 	      "  -s, --socket PATH    urnicd's socket (URNIC_SOCKET)\n"
-	      "  -n, --node NAME      the node or adapter that the program is on (URNIC_NODE)\n"
+	      "  -n, --node NAME      the node or adapter that the program is on (URNIC_NODE);\n"
+	      "                       a,b,...: ranks of a parallel program get these in turn\n"
 	      "      --net LIST       networks of urnic's nodes, such as 10.0.0.0/24,fd00::/64\n"
 	      "                       (URNIC_SOCKETS_NET)\n"
 	      "      --library PATH   the library that --sockets preloads; without this\n"
@@ -143,7 +144,7 @@ main(int argc, char **argv)
 
 	if (code >= 0)
 		return code;
-	if (!run_tell("URNIC_SOCKET", o.socket) || !run_tell("URNIC_NODE", o.node) ||
+	if (!run_tell("URNIC_SOCKET", o.socket) || !run_pick_node(o.node) ||
 	    !run_tell("URNIC_SOCKETS_NET", o.net))
 		return EXIT_FAILED;
 	if (o.sockets && !run_sockets(o.library))

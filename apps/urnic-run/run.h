@@ -9,6 +9,8 @@
 /* The preload library, and the drop-in one that the folder of drop-in libraries is known by. */
 #define RUN_SOCKETS "liburnic-sockets.so"
 #define RUN_VERBS "libibverbs.so.1"
+/* The preload library in that folder, by which programs find devices in /dev and /sys. */
+#define RUN_PATHS "liburnic-paths.so"
 
 /*
  * Find a file of urnic's beside this program: installed, or in the folder of a build.
@@ -26,6 +28,15 @@ const char *run_find(const char *name, char *path, size_t size);
  * returns: true: done; false: a message says why not
  */
 bool run_tell(const char *name, const char *value);
+
+/*
+ * Tell the program its node, URNIC_NODE.
+ *
+ * list: a node; several with commas between them: a parallel program's process number r gets number
+ *       r modulo their number, from 0; NULL: as the environment says
+ * returns: true: done; false: a message says why not
+ */
+bool run_pick_node(const char *list);
 
 /*
  * Put a word in front of those of a variable whose words have colons between them.

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Check a folder that the user names, or look for one. full: room for the path. returns: false: a
  * message says why not */
@@ -39,12 +40,27 @@ find_folder(const char *folder, char full[PATH_MAX])
 	return false;
 }
 
+/* Preload the library of paths in a folder. returns: false: a message says why not */
+static bool
+preload_paths(const char *folder)
+{
+	char path[PATH_MAX];
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/" RUN_PATHS, folder) >= sizeof(path) ||
+	    access(path, R_OK) != 0) {
+		fprintf(stderr, "urnic-run: there is no " RUN_PATHS " in %s\n", folder);
+		return false;
+	}
+	/* A blank would end the path; the system finds the name alone in LD_LIBRARY_PATH, too. */
+	return run_put_first("LD_PRELOAD", strchr(path, ' ') == NULL ? path : RUN_PATHS);
+}
+
 bool
 run_verbs(const char *folder)
 {
 	char full[PATH_MAX];
 
-	return find_folder(folder, full) && run_put_first("LD_LIBRARY_PATH", full) &&
+	return find_folder(folder, full) && run_put_first("LD_LIBRARY_PATH", full) && preload_paths(full) &&
 	       run_tell("URNIC_EXPLAIN", "1");
 }
 

@@ -281,11 +281,12 @@ enum urn_abi_wc_op {
 	URN_WCO_RECV_RDMA_WITH_IMM = 129,
 };
 
-/* Equal to enum ibv_wc_flags. */
+/* Equal to enum ibv_wc_flags, but for the last, which has no equal there. */
 enum urn_abi_wc_flag {
 	URN_WCF_GRH = 1 << 0,
 	URN_WCF_WITH_IMM = 1 << 1,
 	URN_WCF_WITH_INV = 1 << 3,
+	URN_WCF_IPV4 = 1 << 7, /* UD: the header before the payload is IPv4's */
 };
 
 /* Reason of a failed completion, in more detail than its status. */

@@ -49,10 +49,13 @@ urn_cma_gid_to_addr(const union ibv_gid *gid, uint16_t port, struct sockaddr_sto
 bool
 urn_cma_addr_any(const struct sockaddr *a)
 {
+	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)a)->sin6_addr;
+	in_addr_t v4 = ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr);
+
 	if (a->sa_family == AF_INET)
-		return ((const struct sockaddr_in *)a)->sin_addr.s_addr == htonl(INADDR_ANY);
+		return v4 == INADDR_ANY || v4 >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
 	return a->sa_family == AF_INET6 &&
-	       IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)a)->sin6_addr);
+	       (IN6_IS_ADDR_UNSPECIFIED(v6) || IN6_IS_ADDR_LOOPBACK(v6));
 }
 
 /* The port stands at the same place in both families' addresses. */

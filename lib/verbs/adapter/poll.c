@@ -20,6 +20,9 @@
  */
 #define URN_POLL_LOOKS 256
 
+/* The service level that ConnectX adapters report of a datagram in IPv4. */
+enum { URN_WC_SL_IPV4 = 2 };
+
 /* Completion that a reader sees while a queue is being resized: a phase of no lap. */
 static struct urn_abi_cqe urn_no_cqe = {.phase = URN_CQE_WHOLE};
 
@@ -73,6 +76,23 @@ urn_cq_unlock(struct urn_adapter_cq *cq)
 		urn_lock_give(&cq->lock);
 }
 
+/* Flags that programs see. */
+static inline unsigned int
+urn_wc_flags(const struct urn_abi_cqe *cqe)
+{
+	return cqe->wc_flags & ~(unsigned int)URN_WCF_IPV4;
+}
+
+/*
+ * Ethernet has no service levels. As ConnectX adapters have it, the field says of a datagram that its header is IPv4's: UCX
+ * drops datagrams of IPv4 otherwise.
+ */
+static inline uint8_t
+urn_wc_sl(const struct urn_abi_cqe *cqe)
+{
+	return cqe->wc_flags & URN_WCF_IPV4 ? URN_WC_SL_IPV4 : 0;
+}
+
 static inline void
 urn_wc_fill(struct ibv_wc *wc, const struct urn_abi_cqe *cqe)
 {
@@ -84,10 +104,10 @@ urn_wc_fill(struct ibv_wc *wc, const struct urn_abi_cqe *cqe)
 	wc->imm_data = cqe->imm;
 	wc->qp_num = cqe->qp_num;
 	wc->src_qp = cqe->src_qp;
-	wc->wc_flags = cqe->wc_flags;
+	wc->wc_flags = urn_wc_flags(cqe);
 	wc->pkey_index = 0;
 	wc->slid = 0;
-	wc->sl = 0;
+	wc->sl = urn_wc_sl(cqe);
 	wc->dlid_path_bits = 0;
 }
 
@@ -277,10 +297,16 @@ urn_read_src_qp(struct ibv_cq_ex *ex)
 static unsigned int
 urn_read_wc_flags(struct ibv_cq_ex *ex)
 {
-	return urn_cq_shown(ex)->wc_flags;
+	return urn_wc_flags(urn_cq_shown(ex));
 }
 
-/* Ethernet has no local identifiers, service levels or path bits. */
+static uint8_t
+urn_read_sl(struct ibv_cq_ex *ex)
+{
+	return urn_wc_sl(urn_cq_shown(ex));
+}
+
+/* Ethernet has no local identifiers or path bits. */
 static uint32_t
 urn_read_slid(struct ibv_cq_ex *ex)
 {
@@ -309,7 +335,7 @@ urn_cq_init_poll(struct urn_adapter_cq *cq)
 	cq->ex.read_src_qp = urn_read_src_qp;
 	cq->ex.read_wc_flags = urn_read_wc_flags;
 	cq->ex.read_slid = urn_read_slid;
-	cq->ex.read_sl = urn_read_zero;
+	cq->ex.read_sl = urn_read_sl;
 	cq->ex.read_dlid_path_bits = urn_read_zero;
 }
 
