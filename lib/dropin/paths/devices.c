@@ -16,7 +16,7 @@ static pthread_mutex_t urn_paths_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_paths_devices urn_paths_all; /* under urn_paths_lock */
 static time_t urn_paths_asked = -1;	       /* under urn_paths_lock; -1: never */
 
-/* This thread asks; what it opens for that is the system's. */
+/* This thread asks. */
 static _Thread_local bool urn_paths_asking;
 
 /* A thread that held the lock is not in the child. */
@@ -81,6 +81,8 @@ urn_paths_hold(void)
 	struct timespec now = {0};
 	int err = errno;
 
+	if (urn_paths_asking)
+		return NULL;
 	pthread_mutex_lock(&urn_paths_lock);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (urn_paths_asked < 0 || now.tv_sec - urn_paths_asked > URN_PATHS_FRESH) {
@@ -98,16 +100,4 @@ void
 urn_paths_release(void)
 {
 	pthread_mutex_unlock(&urn_paths_lock);
-}
-
-bool
-urn_paths_look(const char *path, struct urn_paths_node *node, int *err)
-{
-	char clean[URN_PATHS_LEN];
-
-	if (!urn_paths_ours(path, clean) || urn_paths_asking)
-		return false;
-	*err = urn_paths_find(clean, urn_paths_hold(), node);
-	urn_paths_release();
-	return true;
 }

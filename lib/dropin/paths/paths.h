@@ -71,17 +71,6 @@ bool urn_paths_ours(const char *path, char clean[URN_PATHS_LEN]);
  */
 int urn_paths_find(const char *clean, const struct urn_paths_devices *all,
 		   struct urn_paths_node *node);
-/* Write the text of a file. returns: its length; -EINVAL: nothing can be read, as of an empty GID */
-int urn_paths_text(const struct urn_paths_node *node, char text[URN_PATHS_TEXT]);
-/* Fill the attributes of a file or folder. */
-void urn_paths_stat(const struct urn_paths_node *node, struct stat *st);
-
-/* ---- devices.c */
-
-/* Hold what the dataplane says of devices; it may be a second old. urn_paths_release() follows. */
-const struct urn_paths_devices *urn_paths_hold(void);
-void urn_paths_release(void);
-
 /*
  * Look a path of the program's up.
  *
@@ -90,5 +79,20 @@ void urn_paths_release(void);
  * returns: false: the path is not ours
  */
 bool urn_paths_look(const char *path, struct urn_paths_node *node, int *err);
+/* Write the text of a file. returns: its length; -EINVAL: nothing can be read, as of an empty GID */
+int urn_paths_text(const struct urn_paths_node *node, char text[URN_PATHS_TEXT]);
+/* Fill the attributes of a file or folder. */
+void urn_paths_stat(const struct urn_paths_node *node, struct stat *st);
+
+/* ---- devices.c */
+
+/*
+ * Hold what the dataplane says of devices; it may be a second old.
+ *
+ * returns: urn_paths_release() follows; NULL: this thread asks the dataplane just now, and what it
+ *          opens for that is the system's
+ */
+const struct urn_paths_devices *urn_paths_hold(void);
+void urn_paths_release(void);
 
 #endif

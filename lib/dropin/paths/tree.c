@@ -336,6 +336,22 @@ urn_paths_find(const char *clean, const struct urn_paths_devices *all, struct ur
 	return 0;
 }
 
+bool
+urn_paths_look(const char *path, struct urn_paths_node *node, int *err)
+{
+	const struct urn_paths_devices *all;
+	char clean[URN_PATHS_LEN];
+
+	if (!urn_paths_ours(path, clean))
+		return false;
+	all = urn_paths_hold();
+	if (all == NULL)
+		return false;
+	*err = urn_paths_find(clean, all, node);
+	urn_paths_release();
+	return true;
+}
+
 int
 urn_paths_text(const struct urn_paths_node *node, char text[URN_PATHS_TEXT])
 {
