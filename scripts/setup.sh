@@ -62,6 +62,12 @@ packages() {
 	test | perftest           | cmd ib_write_bw          | ... and measure
 	test | binutils           | cmd objdump              | names of the system's libibverbs
 	test | rdmacm-utils       | cmd rping                | programs of RDMA-CM, on the drop-in library
+	test | ucx-utils          | cmd ucx_perftest         | UCX on the drop-in libraries
+	test | libfabric-bin      | cmd fi_pingpong          | libfabric
+	test | openmpi-bin        | cmd mpirun.openmpi       | Open MPI and OpenSHMEM,
+	test | libopenmpi-dev     | pc ompi                  | ... for which tests compile programs
+	test | mpich              | cmd mpiexec.mpich        | MPICH,
+	test | libmpich-dev       | pc mpich                 | ... too
 	test | procps             | cmd pgrep                | finds programs that a script started
 	test | dpdk-dev           | cmd dpdk-telemetry.py    | asks urnicd as other DPDK programs are asked
 	test | systemd            | cmd systemd-analyze      | checks the service
