@@ -14,7 +14,7 @@ import unittest
 
 import dropin_common
 
-# What ucx_perftest does, over both transports, and over RC alone.
+# Tests of ucx_perftest over both transports, and over RC alone.
 BOTH = """
 tag_lat -n 100
 tag_bw -s 4194304 -n 4

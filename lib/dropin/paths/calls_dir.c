@@ -25,7 +25,7 @@ _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64) &&
 /* An open folder. */
 struct urn_paths_dir {
 	uint32_t n, at;	      /* names, and the next one */
-	struct dirent now;    /* what readdir() gave last */
+	struct dirent now;    /* the result of the last readdir() */
 	struct {
 		enum urn_paths_kind kind;
 		char name[IBV_SYSFS_NAME_MAX];
@@ -34,7 +34,7 @@ struct urn_paths_dir {
 
 /* Open folders; NULL: a free place. */
 static struct urn_paths_dir *_Atomic urn_paths_dirs[URN_PATHS_OPEN];
-/* Those that are in use. */
+/* Number of places in use. */
 static _Atomic uint32_t urn_paths_dirs_open;
 
 /* The place of an open folder of ours; NULL: it is the system's */
