@@ -10,12 +10,15 @@
 /* Variables by which starters tell a process its number, the best first: one among the processes of
  * this machine, then one among all. */
 static const char *const ranks[] = {
-	"OMPI_COMM_WORLD_LOCAL_RANK",	/* Open MPI, OpenSHMEM */
-	"MPI_LOCALRANKID",		/* Hydra: MPICH, Intel MPI */
-	"MV2_COMM_WORLD_LOCAL_RANK",	/* MVAPICH2 */
-	"SLURM_LOCALID",		/* srun */
-	"PMI_LOCAL_RANK",		/* other starters by their interfaces: PMI */
-	"PMIX_LOCAL_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID",
+	"OMPI_COMM_WORLD_LOCAL_RANK", /* Open MPI, OpenSHMEM */
+	"MPI_LOCALRANKID",	      /* Hydra: MPICH, Intel MPI */
+	"MV2_COMM_WORLD_LOCAL_RANK",  /* MVAPICH2 */
+	"SLURM_LOCALID",	      /* srun */
+	"PMI_LOCAL_RANK",	      /* other starters by their interfaces: PMI */
+	"PMIX_LOCAL_RANK",
+	"PMI_RANK",
+	"PMIX_RANK",
+	"SLURM_PROCID",
 };
 
 /* The process's number. returns: false: no starter tells one */
@@ -50,7 +53,8 @@ run_pick_node(const char *list)
 		return run_tell("URNIC_NODE", list);
 	if (!rank_of(&rank)) {
 		fprintf(stderr,
-			"urnic-run: --node %s names more than one node, and this process is no rank of "
+			"urnic-run: --node %s names more than one node, and this process is no "
+			"rank of "
 			"a parallel program: let mpirun, oshrun or srun start urnic-run\n",
 			list);
 		return false;

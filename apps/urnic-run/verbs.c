@@ -60,8 +60,8 @@ run_verbs(const char *folder)
 {
 	char full[PATH_MAX];
 
-	return find_folder(folder, full) && run_put_first("LD_LIBRARY_PATH", full) && preload_paths(full) &&
-	       run_tell("URNIC_EXPLAIN", "1");
+	return find_folder(folder, full) && run_put_first("LD_LIBRARY_PATH", full) &&
+	       preload_paths(full) && run_tell("URNIC_EXPLAIN", "1");
 }
 
 bool

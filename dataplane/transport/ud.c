@@ -288,8 +288,9 @@ finish_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (qp->state == URN_QPS_ERR)
 		status = URN_WC_WR_FLUSH_ERR;
 	urn_qp_recv_done(tp, qp, p->recv.wr_id, status, ve, p->recv.bytes, URN_WCO_RECV,
-			 (uint8_t)(URN_WCF_GRH | (p->ipv6 ? 0 : URN_WCF_IPV4) | (imm ? URN_WCF_WITH_IMM : 0)), imm ? p->recv.imm : 0,
-			 p->recv.src_qp, p->solicited);
+			 (uint8_t)(URN_WCF_GRH | (p->ipv6 ? 0 : URN_WCF_IPV4) |
+				   (imm ? URN_WCF_WITH_IMM : 0)),
+			 imm ? p->recv.imm : 0, p->recv.src_qp, p->solicited);
 	urn_tp_done(tp, m);
 }
 

@@ -441,7 +441,8 @@ datagrams(void **state)
 		f.imm = 0x01020304;
 		probe_put(&p, &f);
 		expect_recv(&p, 3, SUCCESS);
-		assert_int_equal(probe_cqe(&p, true)->wc_flags, URN_WCF_GRH | URN_WCF_WITH_IMM | (v6 ? 0 : URN_WCF_IPV4));
+		assert_int_equal(probe_cqe(&p, true)->wc_flags,
+				 URN_WCF_GRH | URN_WCF_WITH_IMM | (v6 ? 0 : URN_WCF_IPV4));
 		expect_silence(&p); /* never acknowledged */
 		probe_close(&p);
 	}

@@ -16,8 +16,8 @@
 /* A function that liburnic-paths.so shows. */
 #define URN_CALL __attribute__((visibility("default")))
 
-/* Functions of the C library that its headers do not declare: programs that were built with an older
- * C library, or with checks of lengths, call them. */
+/* Functions of the C library that its headers do not declare: programs that were built with an
+ * older C library, or with checks of lengths, call them. */
 // NOLINTBEGIN(bugprone-reserved-identifier): the C library's names
 int __xstat(int version, const char *path, struct stat *st);
 int __lxstat(int version, const char *path, struct stat *st);

@@ -24,8 +24,8 @@ _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64) &&
 
 /* An open folder. */
 struct urn_paths_dir {
-	uint32_t n, at;	      /* names, and the next one */
-	struct dirent now;    /* the result of the last readdir() */
+	uint32_t n, at;	   /* names, and the next one */
+	struct dirent now; /* the result of the last readdir() */
 	struct {
 		enum urn_paths_kind kind;
 		char name[IBV_SYSFS_NAME_MAX];
@@ -124,9 +124,8 @@ opendir(const char *path)
 static void *
 next(struct urn_paths_dir *d)
 {
-	static const unsigned char types[] = {[URN_PATHS_DIR] = DT_DIR,
-					      [URN_PATHS_FILE] = DT_REG,
-					      [URN_PATHS_CHAR] = DT_CHR};
+	static const unsigned char types[] = {
+		[URN_PATHS_DIR] = DT_DIR, [URN_PATHS_FILE] = DT_REG, [URN_PATHS_CHAR] = DT_CHR};
 
 	if (d->at >= d->n)
 		return NULL;

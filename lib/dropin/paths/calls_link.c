@@ -43,9 +43,8 @@ __readlink_chk(const char *path, char *buf, size_t size, size_t room)
 URN_CALL ssize_t
 __readlinkat_chk(int dir, const char *path, char *buf, size_t size, size_t room)
 {
-	return readlink_ours(path)
-		       ? -1
-		       : urn_paths_real()->__readlinkat_chk(dir, path, buf, size, room);
+	return readlink_ours(path) ? -1
+				   : urn_paths_real()->__readlinkat_chk(dir, path, buf, size, room);
 }
 // NOLINTEND(bugprone-reserved-identifier)
 

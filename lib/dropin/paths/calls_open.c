@@ -13,22 +13,21 @@
 enum { URN_PATHS_PASS = -2 };
 
 /* The argument of open() behind the flags. */
-#define MODE_OF(mode, flags)                                      \
-	do {                                                      \
-		va_list args;                                     \
-                                                                  \
-		va_start(args, flags);                            \
-		if ((flags) & O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) \
-			(mode) = va_arg(args, mode_t);            \
-		va_end(args);                                     \
+#define MODE_OF(mode, flags)                                             \
+	do {                                                             \
+		va_list args;                                            \
+                                                                         \
+		va_start(args, flags);                                   \
+		if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) \
+			(mode) = va_arg(args, mode_t);                   \
+		va_end(args);                                            \
 	} while (0)
 
 /* Make a file in memory that has a text, and that nobody can write to. -1 with errno */
 static int
 file_of(const char *text, size_t n, int flags)
 {
-	int fd = memfd_create("urnic", MFD_ALLOW_SEALING |
-					       (flags & O_CLOEXEC ? MFD_CLOEXEC : 0));
+	int fd = memfd_create("urnic", MFD_ALLOW_SEALING | (flags & O_CLOEXEC ? MFD_CLOEXEC : 0));
 	int err;
 
 	if (fd < 0)
@@ -168,7 +167,9 @@ __openat64_2(int dir, const char *path, int flags)
 static FILE *
 fopen_ours(const char *path, const char *mode, bool *pass)
 {
-	int flags = (strchr(mode, '+') != NULL ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY) |
+	int flags = (strchr(mode, '+') != NULL ? O_RDWR
+		     : mode[0] == 'r'	       ? O_RDONLY
+					       : O_WRONLY) |
 		    (strchr(mode, 'e') != NULL ? O_CLOEXEC : 0);
 	int fd = open_ours(path, flags), err;
 	FILE *f;

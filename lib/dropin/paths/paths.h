@@ -79,7 +79,8 @@ int urn_paths_find(const char *clean, const struct urn_paths_devices *all,
  * returns: false: the path is not ours
  */
 bool urn_paths_look(const char *path, struct urn_paths_node *node, int *err);
-/* Write the text of a file. returns: its length; -EINVAL: nothing can be read, as of an empty GID */
+/* Write the text of a file. returns: its length; -EINVAL: nothing can be read, as of an empty GID
+ */
 int urn_paths_text(const struct urn_paths_node *node, char text[URN_PATHS_TEXT]);
 /* Fill the attributes of a file or folder. */
 void urn_paths_stat(const struct urn_paths_node *node, struct stat *st);

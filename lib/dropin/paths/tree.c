@@ -26,7 +26,10 @@ struct urn_paths_row {
 };
 
 #define ROWS(list) .kind = URN_PATHS_DIR, .below = (list), .rows = sizeof(list) / sizeof((list)[0])
-#define FILE_OF(file, function) {.name = (file), .kind = URN_PATHS_FILE, .text = (function)}
+#define FILE_OF(file, function)                                            \
+	{                                                                  \
+		.name = (file), .kind = URN_PATHS_FILE, .text = (function) \
+	}
 
 static int
 text_node_type(const struct urn_paths_node *node, char *text, size_t size)
@@ -201,9 +204,9 @@ static const struct urn_paths_row ports[] = {
 	{.name = "1", ROWS(port)},
 };
 static const struct urn_paths_row device[] = {
-	FILE_OF("fw_ver", text_fw_ver),	    FILE_OF("node_desc", text_name),
-	FILE_OF("node_guid", text_guid),    FILE_OF("node_type", text_node_type),
-	{.name = "ports", ROWS(ports)},	    FILE_OF("sys_image_guid", text_guid),
+	FILE_OF("fw_ver", text_fw_ver),	 FILE_OF("node_desc", text_name),
+	FILE_OF("node_guid", text_guid), FILE_OF("node_type", text_node_type),
+	{.name = "ports", ROWS(ports)},	 FILE_OF("sys_image_guid", text_guid),
 };
 static const struct urn_paths_row devices[] = {
 	{.each = URN_PATHS_EACH_DEVICE, ROWS(device)},
@@ -371,7 +374,7 @@ urn_paths_next(const struct urn_paths_node *dir, const struct urn_paths_devices 
 		const struct urn_paths_row *row = &dir->row->below[i];
 
 		*kind = row->kind;
-		have = row->each == URN_PATHS_ONE	   ? 1
+		have = row->each == URN_PATHS_ONE	    ? 1
 		       : row->each == URN_PATHS_EACH_DEVICE ? all->n
 							    : dir->device->gids;
 		if (skip >= have)

@@ -172,7 +172,8 @@ int urn_cma_id_attach(struct urn_cma_id *id, struct urn_cma_dev *dev, uint8_t gi
 
 bool urn_cma_addr_to_gid(const struct sockaddr *a, union ibv_gid *gid);
 void urn_cma_gid_to_addr(const union ibv_gid *gid, uint16_t port, struct sockaddr_storage *out);
-/* True when an address leaves the adapter open: any address, or a loopback address, which no adapter has */
+/* True when an address leaves the adapter open: any address, or a loopback address, which no
+ * adapter has */
 bool urn_cma_addr_any(const struct sockaddr *a);
 uint16_t urn_cma_addr_port(const struct sockaddr *a);
 void urn_cma_addr_set_port(struct sockaddr *a, uint16_t port);

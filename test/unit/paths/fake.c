@@ -10,7 +10,9 @@ static struct urn_paths_devices all = {
 		 .gid = {{.raw = {0xfe, 0x80, [15] = 1}},
 			 {.raw = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}}},
 		 .port = {.state = IBV_PORT_ACTIVE, .active_speed = 4, .active_width = 2}},
-		{.name = "b0", .gids = 12, .port = {.state = IBV_PORT_DOWN, .active_speed = 1, .active_width = 1}},
+		{.name = "b0",
+		 .gids = 12,
+		 .port = {.state = IBV_PORT_DOWN, .active_speed = 1, .active_width = 1}},
 	}};
 
 uint32_t fake_devices = 2;

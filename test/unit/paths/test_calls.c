@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of the C library with paths of ours, and with others, to which they do what they always did. */
+/* Calls of the C library with paths of ours, and with others, to which they do what they always
+ * did. */
 #include "dropin/paths/call.h"
 #include "fake.h"
 
@@ -16,16 +17,16 @@
 #include <cmocka.h>
 
 #define TYPE "/sys/class/infiniband/a0/node_type"
-#define FAILS(call, error)                  \
-	do {                                \
-		errno = 0;                  \
-		assert_true((call) == -1);  \
+#define FAILS(call, error)                      \
+	do {                                    \
+		errno = 0;                      \
+		assert_true((call) == -1);      \
 		assert_int_equal(errno, error); \
 	} while (0)
-#define NONE(call, error)                   \
-	do {                                \
-		errno = 0;                  \
-		assert_null(call);          \
+#define NONE(call, error)                       \
+	do {                                    \
+		errno = 0;                      \
+		assert_null(call);              \
 		assert_int_equal(errno, error); \
 	} while (0)
 
@@ -42,20 +43,22 @@ stats(void **state)
 	errno = 77;
 	for (i = 0; i < 6; i++) {
 		memset(&st, 0, sizeof(st));
-		assert_int_equal(i == 0   ? stat(TYPE, &st)
+		assert_int_equal(i == 0	  ? stat(TYPE, &st)
 				 : i == 1 ? lstat(TYPE, &st)
 				 : i == 2 ? fstatat(AT_FDCWD, TYPE, &st, AT_SYMLINK_NOFOLLOW)
 				 : i == 3 ? __xstat(1, TYPE, &st)
 				 : i == 4 ? __lxstat(1, TYPE, &st)
-					  : __fxstatat(1, AT_FDCWD, TYPE, &st, 0), 0);
+					  : __fxstatat(1, AT_FDCWD, TYPE, &st, 0),
+				 0);
 		assert_int_equal(st.st_mode, S_IFREG | 0444);
 		memset(&st64, 0, sizeof(st64));
-		assert_int_equal(i == 0   ? stat64("/dev/infiniband/b0", &st64)
+		assert_int_equal(i == 0	  ? stat64("/dev/infiniband/b0", &st64)
 				 : i == 1 ? lstat64("/dev/infiniband/b0", &st64)
 				 : i == 2 ? fstatat64(3, "/dev/infiniband/b0", &st64, 0)
 				 : i == 3 ? __xstat64(1, "/dev/infiniband/b0", &st64)
 				 : i == 4 ? __lxstat64(1, "/dev/infiniband/b0", &st64)
-					  : __fxstatat64(1, 3, "/dev/infiniband/b0", &st64, 0), 0);
+					  : __fxstatat64(1, 3, "/dev/infiniband/b0", &st64, 0),
+				 0);
 		assert_int_equal(st64.st_mode, S_IFCHR | 0666);
 	}
 	assert_int_equal(statx(AT_FDCWD, "/dev/infiniband/b0", 0, STATX_ALL, &sx), 0);
@@ -239,8 +242,16 @@ many_folders(void **state)
 static void
 others(void **state)
 {
-	static const char *const paths[] = {"/", "/dev/null", "/sys", "/sys/class", "/etc/passwd", ".", "none",
-					    "/dev/infiniband2", "/sys/class/infiniband/../net", ""};
+	static const char *const paths[] = {"/",
+					    "/dev/null",
+					    "/sys",
+					    "/sys/class",
+					    "/etc/passwd",
+					    ".",
+					    "none",
+					    "/dev/infiniband2",
+					    "/sys/class/infiniband/../net",
+					    ""};
 	struct stat st, raw;
 	char text[PATH_MAX], *p;
 	size_t i;
@@ -294,9 +305,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stats),   cmocka_unit_test(accesses), cmocka_unit_test(opens),
-		cmocka_unit_test(streams), cmocka_unit_test(links),    cmocka_unit_test(folders),
-		cmocka_unit_test(many_folders), cmocka_unit_test(others), cmocka_unit_test(interfaces),
+		cmocka_unit_test(stats),	cmocka_unit_test(accesses),
+		cmocka_unit_test(opens),	cmocka_unit_test(streams),
+		cmocka_unit_test(links),	cmocka_unit_test(folders),
+		cmocka_unit_test(many_folders), cmocka_unit_test(others),
+		cmocka_unit_test(interfaces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

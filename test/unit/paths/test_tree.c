@@ -26,15 +26,31 @@ find(const char *path, struct urn_paths_node *node)
 static void
 owns(void **state)
 {
-	static const char *const yes[] = {
-		"/dev/infiniband", "/dev/infiniband/", "/dev/infiniband/a0", "/dev/infiniband/none",
-		"/sys/class/infiniband", "//sys/./class//infiniband/a0", "/sys/class/net/../infiniband/a0",
-		"/sys/class/infiniband_verbs/abi_version", "/dev/../sys/class/infiniband"};
-	static const char *const no[] = {
-		"", "/", "/dev", "/dev/", "/dev/null", "/dev/infiniband2", "/dev/infinibandx/a0",
-		"/sys/class/infiniband_mad", "/sys/class", "/sys/class/net", "dev/infiniband",
-		"/sys/class/infiniband/..", "/sys/class/infiniband/../net/lo", "/proc/infiniband",
-		"/sys/../etc/dev/infiniband", "/devices/infiniband"};
+	static const char *const yes[] = {"/dev/infiniband",
+					  "/dev/infiniband/",
+					  "/dev/infiniband/a0",
+					  "/dev/infiniband/none",
+					  "/sys/class/infiniband",
+					  "//sys/./class//infiniband/a0",
+					  "/sys/class/net/../infiniband/a0",
+					  "/sys/class/infiniband_verbs/abi_version",
+					  "/dev/../sys/class/infiniband"};
+	static const char *const no[] = {"",
+					 "/",
+					 "/dev",
+					 "/dev/",
+					 "/dev/null",
+					 "/dev/infiniband2",
+					 "/dev/infinibandx/a0",
+					 "/sys/class/infiniband_mad",
+					 "/sys/class",
+					 "/sys/class/net",
+					 "dev/infiniband",
+					 "/sys/class/infiniband/..",
+					 "/sys/class/infiniband/../net/lo",
+					 "/proc/infiniband",
+					 "/sys/../etc/dev/infiniband",
+					 "/devices/infiniband"};
 	char clean[URN_PATHS_LEN], longer[2 * URN_PATHS_LEN];
 	size_t i;
 
@@ -100,12 +116,17 @@ texts(void **state)
 static void
 missing(void **state)
 {
-	static const char *const none[] = {
-		"/dev/infiniband/c0", "/dev/infiniband/a", "/dev/infiniband/a00",
-		"/sys/class/infiniband/a0/ports/2", "/sys/class/infiniband/a0/device",
-		"/sys/class/infiniband/a0/ports/1/gids/3", "/sys/class/infiniband/a0/ports/1/gids/01",
-		"/sys/class/infiniband/a0/ports/1/gids/x", "/sys/class/infiniband/a0/ports/1/gids/-1",
-		"/sys/class/infiniband/a0/ports/1/gids/99999999999", "/sys/class/infiniband/a0/ports/1/pkeys/1"};
+	static const char *const none[] = {"/dev/infiniband/c0",
+					   "/dev/infiniband/a",
+					   "/dev/infiniband/a00",
+					   "/sys/class/infiniband/a0/ports/2",
+					   "/sys/class/infiniband/a0/device",
+					   "/sys/class/infiniband/a0/ports/1/gids/3",
+					   "/sys/class/infiniband/a0/ports/1/gids/01",
+					   "/sys/class/infiniband/a0/ports/1/gids/x",
+					   "/sys/class/infiniband/a0/ports/1/gids/-1",
+					   "/sys/class/infiniband/a0/ports/1/gids/99999999999",
+					   "/sys/class/infiniband/a0/ports/1/pkeys/1"};
 	struct urn_paths_node node;
 	int err;
 	size_t i;

@@ -321,7 +321,8 @@ test_addresses(void **state)
 {
 	struct rdma_cm_id *id = make(), *other = make();
 	struct sockaddr_in any = {.sin_family = AF_INET}, loopback = any;
-	struct sockaddr_in6 loopback6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	struct sockaddr_in6 loopback6 = {.sin6_family = AF_INET6,
+					 .sin6_addr = IN6ADDR_LOOPBACK_INIT};
 	struct sockaddr_un {
 		sa_family_t family;
 	} bad = {.family = AF_UNIX};
