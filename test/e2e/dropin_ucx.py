@@ -93,11 +93,9 @@ class Ucx(dropin_common.Dropin):
         client = self.on("b", *command, "-i", "10", "-o", "read,write", "-c", "20", "-y", "0.5", "10.0.0.1")
         code, out = self.ends(client)
         server.kill()
-        self.assertEqual(code, 0, (out, self.ends(server)))
+        self.assertEqual(code, 0, (out, self.ends(server)))  # the server goes on for ever
         self.assertIn("Client exit with status 'OK'", out)
         self.assertNotIn("corruption", out)
-        if server in self.running:
-            self.ends(server)
 
     def test_io_demo(self):
         self.io_demo()
@@ -136,11 +134,12 @@ class Paths(dropin_common.Dropin):
 
     def test_others(self):
         """Other paths are the system's: a walk through folders of the system shows the same with the library and without."""
-        walk = "ls -lid / /dev /dev/null /sys/class /sys/class/net /etc /proc/self/exe; ls /sys/class /etc; head -3 /etc/passwd; readlink -f /dev/stdin"
+        walk = ("stat -c '%n %i %a %u %F' / /dev /dev/null /sys/class /sys/class/net /etc /proc/self/exe /none; ls /sys/class /etc; "
+                "head -3 /etc/passwd; readlink -f /dev/stdin; true")
         plain = subprocess.run(["sh", "-c", walk], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True).stdout
         p = subprocess.run([self.RUN, "sh", "-c", walk], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=self.env,
                            check=True)
-        drop = re.compile(r".*/proc/self/exe.*\n")
+        drop = re.compile(r".*/proc/self/exe.*\n")  # another number for each process
         self.assertEqual(drop.sub("", p.stdout), drop.sub("", plain))
 
     def test_gone(self):
