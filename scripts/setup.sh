@@ -70,6 +70,12 @@ packages() {
 	test | libiscsi-bin       | cmd iscsi-test-cu        | ... and the SCSI tests for such,
 	test | qperf              | cmd qperf                | ... a measure of RDMA-CM's connections,
 	test | qemu-system-x86    | cmd qemu-system-x86_64   | ... and a guest that migrates; boots the interop guest
+	test | ucx-utils          | cmd ucx_perftest         | UCX on the drop-in libraries
+	test | libfabric-bin      | cmd fi_pingpong          | libfabric
+	test | openmpi-bin        | cmd mpirun.openmpi       | Open MPI and OpenSHMEM,
+	test | libopenmpi-dev     | pc ompi                  | ... for which tests compile programs
+	test | mpich              | cmd mpiexec.mpich        | MPICH,
+	test | libmpich-dev       | pc mpich                 | ... too
 	test | procps             | cmd pgrep                | finds programs that a script started
 	test | dpdk-dev           | cmd dpdk-telemetry.py    | asks urnicd as other DPDK programs are asked
 	test | systemd            | cmd systemd-analyze      | checks the service

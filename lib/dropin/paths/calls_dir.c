@@ -25,7 +25,7 @@ _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64) &&
 /* An open folder. */
 struct urn_paths_dir {
 	uint32_t n, at;	   /* names, and the next one */
-	struct dirent now; /* what readdir() gave last */
+	struct dirent now; /* the result of the last readdir() */
 	struct {
 		enum urn_paths_kind kind;
 		char name[IBV_SYSFS_NAME_MAX];
@@ -34,7 +34,7 @@ struct urn_paths_dir {
 
 /* Open folders; NULL: a free place. */
 static struct urn_paths_dir *_Atomic urn_paths_dirs[URN_PATHS_OPEN];
-/* Those that are in use. */
+/* Number of places in use. */
 static _Atomic uint32_t urn_paths_dirs_open;
 
 /* The place of an open folder of ours; NULL: it is the system's */
@@ -55,7 +55,7 @@ place_of(const void *dir)
 static int
 list(struct urn_paths_dir *d, const char *path)
 {
-	static const char *const dots[] = {".", ".."};
+	static const char dots[][3] = {".", ".."};
 	const struct urn_paths_devices *all;
 	struct urn_paths_node node;
 	char clean[URN_PATHS_LEN];
@@ -63,7 +63,7 @@ list(struct urn_paths_dir *d, const char *path)
 	int err;
 
 	for (; d->n < 2; d->n++) {
-		strcpy(d->entry[d->n].name, dots[d->n]);
+		memcpy(d->entry[d->n].name, dots[d->n], sizeof(dots[0]));
 		d->entry[d->n].kind = URN_PATHS_DIR;
 	}
 	(void)urn_paths_ours(path, clean);
@@ -130,7 +130,7 @@ next(struct urn_paths_dir *d)
 	if (d->at >= d->n)
 		return NULL;
 	memset(&d->now, 0, sizeof(d->now));
-	strcpy(d->now.d_name, d->entry[d->at].name);
+	memcpy(d->now.d_name, d->entry[d->at].name, sizeof(d->entry[0].name));
 	d->now.d_type = types[d->entry[d->at].kind];
 	d->now.d_ino = ++d->at;
 	d->now.d_off = d->at;
@@ -210,17 +210,18 @@ scan(struct urn_paths_dir *d, struct dirent ***names, urn_paths_select *wants,
      urn_paths_compare *compare)
 {
 	struct dirent **all = calloc(d->n, sizeof(struct dirent *)), *e;
+	bool full = all == NULL;
 	int n = 0;
 
-	while (all != NULL && (e = next(d)) != NULL) {
+	while (!full && (e = next(d)) != NULL) {
 		if (wants != NULL && !wants(e))
 			continue;
 		all[n] = malloc(sizeof(*e));
-		if (all[n] == NULL)
-			break;
-		memcpy(all[n++], e, sizeof(*e));
+		full = all[n] == NULL;
+		if (!full)
+			memcpy(all[n++], e, sizeof(*e));
 	}
-	if (all == NULL || d->at < d->n) {
+	if (full) {
 		while (n > 0)
 			free(all[--n]);
 		free((void *)all);

@@ -63,7 +63,8 @@ realpath_ours(const char *path, char *result, bool *pass)
 		return NULL;
 	}
 	/* The caller's room is PATH_MAX bytes. */
-	return result == NULL ? strdup(node.path) : strcpy(result, node.path);
+	return result == NULL ? strdup(node.path)
+			      : memcpy(result, node.path, strlen(node.path) + 1);
 }
 
 URN_CALL char *

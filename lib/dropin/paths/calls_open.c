@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What the C library's function should do with a path: it is the system's. */
+/* Result of a function that leaves a path to the C library: the path is the system's. */
 enum { URN_PATHS_PASS = -2 };
 
 /* The argument of open() behind the flags. */

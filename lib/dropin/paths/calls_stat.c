@@ -11,7 +11,7 @@
 /* Both are one struct on the machines that urnic runs on. */
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "struct stat has 64-bit fields");
 
-/* What the C library's function should do with a path: it is the system's. */
+/* Result of a function that leaves a path to the C library: the path is the system's. */
 enum { URN_PATHS_PASS = 1 };
 
 /* returns: 0; -1 with errno set; URN_PATHS_PASS */

@@ -45,7 +45,7 @@ struct urn_paths_node {
 	enum urn_paths_kind kind;
 	const struct urn_paths_row *row;
 	const struct urn_paths_device *device; /* NULL: above all devices */
-	uint32_t index;			       /* of a GID or of a device file */
+	uint32_t index;			       /* number of a GID or a device file */
 	char path[URN_PATHS_LEN];	       /* without ".", ".." and empty parts */
 };
 

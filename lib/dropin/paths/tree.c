@@ -16,7 +16,7 @@
 enum urn_paths_each { URN_PATHS_ONE, URN_PATHS_EACH_DEVICE, URN_PATHS_EACH_GID };
 
 struct urn_paths_row {
-	const char *name; /* of a row for one entry */
+	const char *name; /* the entry's, in a row for one */
 	enum urn_paths_kind kind;
 	enum urn_paths_each each;
 	const struct urn_paths_row *below; /* rows of a folder */
@@ -320,7 +320,7 @@ urn_paths_find(const char *clean, const struct urn_paths_devices *all, struct ur
 
 	memset(node, 0, sizeof(*node));
 	if (all->n == 0)
-		return ENOENT; /* as on a machine without RDMA devices */
+		return ENOENT; /* a machine without RDMA devices has no such folders */
 	while (*part == '/') {
 		len = strcspn(++part, "/");
 		if (row->kind != URN_PATHS_DIR)
@@ -401,7 +401,7 @@ urn_paths_stat(const struct urn_paths_node *node, struct stat *st)
 	st->st_mode = modes[node->kind];
 	st->st_nlink = node->kind == URN_PATHS_DIR ? 2 : 1;
 	st->st_blksize = 4096;
-	st->st_size = node->kind == URN_PATHS_FILE ? 4096 : 0; /* as sysfs has it */
+	st->st_size = node->kind == URN_PATHS_FILE ? 4096 : 0; /* sysfs has it so */
 	/* The kernel's numbers for such files. */
 	if (node->kind == URN_PATHS_CHAR)
 		st->st_rdev = makedev(231, 192 + node->index);

@@ -86,8 +86,8 @@ urn_wc_flags(const struct urn_abi_cqe *cqe)
 }
 
 /*
- * Ethernet has no service levels. As ConnectX adapters have it, the field says of a datagram that
- * its header is IPv4's: UCX drops datagrams of IPv4 otherwise.
+ * Ethernet has no service levels. The field says of a datagram that its header is IPv4's, which
+ * ConnectX adapters do, too: UCX drops datagrams of IPv4 otherwise.
  */
 static inline uint8_t
 urn_wc_sl(const struct urn_abi_cqe *cqe)

@@ -2,7 +2,7 @@
 /*
  * An MPI program of two ranks, which checks each byte: messages of many sizes, both ways at once,
  * non-contiguous ones, collectives and one-sided windows. Says "mpi_check: N checks" when all are
- * right. It is compiled by mpicc and knows nothing of urnic.
+ * right. The program is compiled by mpicc and knows nothing of urnic.
  *
  * usage: mpi_check LARGEST_MESSAGE
  */

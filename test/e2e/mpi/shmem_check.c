@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An OpenSHMEM program of two processing elements, which checks each byte: put, get, atomics,
- * signals by a flag, a reduction. Says "shmem_check: N checks" when all are right. It is compiled
- * by oshcc and knows nothing of urnic.
+ * signals by a flag, a reduction. Says "shmem_check: N checks" when all are right. The program is
+ * compiled by oshcc and knows nothing of urnic.
  *
  * usage: shmem_check LARGEST
  */

@@ -59,6 +59,12 @@ poll_fields(void **state)
 	assert_int_equal(wc.sl, 0);
 	assert_int_equal(wc.dlid_path_bits, 0);
 	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 0);
+	/* The service level says of a datagram that its header is IPv4's. */
+	in.flags = URN_WCF_GRH | URN_WCF_IPV4;
+	fake_complete(e->f, e->cq->handle, &in);
+	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 1);
+	assert_int_equal(wc.wc_flags, IBV_WC_GRH);
+	assert_int_equal(wc.sl, 2);
 }
 
 /* Phases: a full queue, lap after lap, read in pieces; never one completion twice, never a stale one. */
@@ -105,6 +111,7 @@ ex_poll(struct env *e, struct ibv_cq_ex *cq)
 {
 	struct fake_wc in = {.wr_id = 1, .qpn = 0x100, .byte_len = 10, .imm = 20, .src_qp = 30,
 		.opcode = URN_WCO_RECV, .flags = URN_WCF_WITH_IMM};
+	struct fake_wc datagram = {.opcode = URN_WCO_RECV, .flags = URN_WCF_GRH | URN_WCF_IPV4};
 	struct ibv_poll_cq_attr attr = {0};
 	struct ibv_wc wc;
 	int i;
@@ -134,6 +141,11 @@ ex_poll(struct env *e, struct ibv_cq_ex *cq)
 	fake_complete(e->f, cq->handle, &in); /* there is room again */
 	assert_int_equal(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 1);
 	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	fake_complete(e->f, cq->handle, &datagram);
+	assert_int_equal(ibv_start_poll(cq, &attr), 0);
+	assert_int_equal(ibv_wc_read_wc_flags(cq), IBV_WC_GRH);
+	assert_int_equal(ibv_wc_read_sl(cq), 2);
+	ibv_end_poll(cq);
 	attr.comp_mask = 1;
 	assert_int_equal(ibv_start_poll(cq, &attr), EINVAL);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);

@@ -320,7 +320,9 @@ static void
 test_addresses(void **state)
 {
 	struct rdma_cm_id *id = make(), *other = make();
-	struct sockaddr_in any = {.sin_family = AF_INET};
+	struct sockaddr_in any = {.sin_family = AF_INET}, loopback = any;
+	struct sockaddr_in6 loopback6 = {.sin6_family = AF_INET6,
+					 .sin6_addr = IN6ADDR_LOOPBACK_INIT};
 	struct sockaddr_un {
 		sa_family_t family;
 	} bad = {.family = AF_UNIX};
@@ -338,6 +340,17 @@ test_addresses(void **state)
 	fails(rdma_create_qp(other, NULL, qp_attr()), EINVAL); /* no device yet */
 	end(id);
 	end(other);
+	/* A loopback address leaves the adapter open, too: libfabric binds to one. */
+	loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	id = make();
+	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&loopback), 0);
+	assert_null(id->verbs);
+	assert_int_equal(rdma_listen(id, 1), 0);
+	end(id);
+	id = make();
+	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&loopback6), 0);
+	assert_null(id->verbs);
+	end(id);
 }
 
 static void
