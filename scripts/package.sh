@@ -49,7 +49,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# The copy has no build folder and nothing of an editor's: what git has, where git is.
+# The copy has no build folder and nothing of an editor's: all files that git has, where git is.
 mkdir "$work/urnic"
 cd "$project"
 if git rev-parse --git-dir >/dev/null 2>&1; then

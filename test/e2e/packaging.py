@@ -30,7 +30,7 @@ import time
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ORDINARY = 65534  # user and group of programs
-MOST_SECONDS = 30  # of processors: an installation and the start of two nodes
+MOST_SECONDS = 30  # seconds of processors: an installation and the start of two nodes
 CLEAN_FOR = 30 * 86400  # seconds that a clean Debian is kept
 # Programs of other packages that the test runs there.
 MORE = ("ibverbs-utils",)
