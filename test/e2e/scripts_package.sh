@@ -32,3 +32,4 @@ touch "$place/broken"
 try faked "${package[@]}" --no-install --to "$place/out"
 expect "a failing build" 1 "no such thing as a package" "could not be built"
 clean "package.sh"
+exit $failed
