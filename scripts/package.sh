@@ -63,8 +63,9 @@ tar --null --ignore-failed-read -cf - -T "$work/files" 2>/dev/null | tar -xf - -
 options="nocheck noautodbgsym parallel=$(nproc)"
 [ -z "$quick" ] || options+=" same-flags"
 if [ -n "$quick" ] && command -v ccache >/dev/null; then
-	CCACHE_DIR=$(ccache --get-config cache_dir) # debhelper sets another HOME
-	export CCACHE_DIR CC="ccache gcc"
+	# meson takes ccache by itself; debhelper sets another HOME.
+	CCACHE_DIR=$(ccache --get-config cache_dir)
+	export CCACHE_DIR
 fi
 say "building packages"
 cd "$work/urnic"
