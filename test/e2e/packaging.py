@@ -112,10 +112,10 @@ CHROOT = ("env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "
 
 
 def prepare(folder):
-    os.makedirs(folder, exist_ok=True)
     run(os.path.join(PROJECT, "scripts/package.sh"), "--quick", "--no-install", "--to", os.path.join(folder, "packages"))
     debootstrap(os.path.join(folder, "root"))
     fetch(os.path.join(folder, "root"), os.path.join(folder, "packages"))
+    return 0
 
 
 # ---- a machine made of the clean Debian
@@ -348,11 +348,20 @@ def test(folder):
     return 0
 
 
-def apart(folder):
-    """Run the test in new namespaces."""
+def apart(what, folder, *namespaces):
+    """Run a part of this in new namespaces, which its mounts and processes end with. Returns its exit code."""
+    return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *namespaces, sys.executable,
+                           os.path.abspath(__file__), what, folder], stdin=subprocess.DEVNULL, check=False).returncode
+
+
+def prepare_apart(folder):
+    os.makedirs(folder, exist_ok=True)
+    return apart("--prepare-inside", folder)
+
+
+def test_apart(folder):
     try:
-        return subprocess.run(["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc", sys.executable,
-                               os.path.abspath(__file__), "--inside", folder], stdin=subprocess.DEVNULL, check=False).returncode
+        return apart("--inside", folder, "--net")
     finally:
         place = os.path.join(folder, "place")
         if os.path.isdir(place):
@@ -363,20 +372,15 @@ def main(argv):
     if os.getuid() != 0:
         print("skipped: only root can make a Debian and mount it")
         return 77
-    if len(argv) == 2 and argv[0] == "--inside":
-        return test(argv[1])
     try:
-        if len(argv) == 2 and argv[0] == "--prepare":
-            prepare(argv[1])
-            return 0
-        if len(argv) == 2 and argv[0] == "--from":
-            return apart(argv[1])
+        parts = {"--prepare": prepare_apart, "--from": test_apart, "--prepare-inside": prepare, "--inside": test}
+        if len(argv) == 2 and argv[0] in parts:
+            return parts[argv[0]](argv[1])
         if argv:
             print(__doc__.strip(), file=sys.stderr)
             return 2
         with tempfile.TemporaryDirectory(prefix="urnic-packaging.") as folder:
-            prepare(folder)
-            return apart(folder)
+            return prepare_apart(folder) or test_apart(folder)
     except Failed as e:
         print(f"FAILED: {e}")
         return 1
