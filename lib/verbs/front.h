@@ -28,7 +28,7 @@ struct ibv_context *urn_verbs_open_device(const struct urn_verbs_ops *ops, void 
 /*
  * Check that `length` bytes at addr may be read, and written if `write`. A device would
  * find out when it pins the pages; the dataplane would when it touches them.
- * returns: 0; EFAULT: not all of them, and urn_attach_error() says which
+ * returns: 0; EFAULT: not all of them, and urn_attach_error() says which; EINVAL: they wrap around
  */
 int urn_memory_check(const void *addr, size_t length, bool write);
 

@@ -34,8 +34,11 @@ urn_memory_check(const void *addr, size_t length, bool write)
 	FILE *maps;
 	int err = 0;
 
-	if (length == 0 || end < at)
-		return 0; /* nothing to check, or the dataplane refuses to give out a key */
+	if (length == 0)
+		return 0;
+	if (end < at)
+		return urn_fail(EINVAL, "a region of %zu bytes wraps around the address space",
+				length);
 	maps = fopen("/proc/self/maps", "re");
 	if (maps == NULL)
 		return 0; /* can't be checked */
