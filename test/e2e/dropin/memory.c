@@ -399,7 +399,7 @@ forks(void)
 		child_work();
 		_exit(0);
 	}
-	/* The parent's write breaks the common pages; what it sends is what it wrote. */
+	/* The parent's write breaks the common pages, and the bytes that it wrote are sent. */
 	fill(from, BYTES, 2);
 	moves(IBV_WR_RDMA_WRITE, from, a, private, p, BYTES);
 	CHECK(filled(private, BYTES, 2));

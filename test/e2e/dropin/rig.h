@@ -52,7 +52,7 @@ struct rig {
 struct rig_options {
 	uint32_t wr, cqe;
 	enum ibv_qp_type type;
-	struct ibv_srq *srq; /* of end b */
+	struct ibv_srq *srq; /* end b's */
 	bool idle;	     /* the queue pairs stay in RESET */
 };
 
