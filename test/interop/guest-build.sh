@@ -26,8 +26,9 @@ here=$project/test/interop
 cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/urnic/guest
 
 # Programs of the guest by package; the libraries that they need come by themselves.
-packages=(ibverbs-utils ibverbs-providers rdmacm-utils iproute2 dash busybox-static)
-programs=(usr/bin/ibv_rc_pingpong usr/bin/ibv_devinfo usr/bin/ucmatose usr/bin/rping sbin/tc)
+packages=(ibverbs-utils ibverbs-providers rdmacm-utils perftest iproute2 dash busybox-static)
+programs=(usr/bin/ibv_{rc,uc,ud,srq}_pingpong usr/bin/ibv_devinfo usr/bin/{ucmatose,rping,udaddy,rdma_server,rdma_client,rstream,mckey} sbin/tc
+	usr/bin/ib_{write,read,send,atomic}_{bw,lat})
 modules=(virtio_pci virtio_net virtio_rng crc32_generic crc32_pclmul ib_uverbs rdma_rxe rdma_ucm sch_netem
 	sch_prio sch_ingress cls_u32 act_mirred ifb)
 
