@@ -300,7 +300,7 @@ test_handle_goes(void **state)
 	struct rig r;
 
 	(void)state;
-	rig_open(&r, NULL, &datagram);
+	rig_open(&r, &(struct rig_config){.remote = true}, &datagram);
 	for (unsigned int i = 0; i < 20; i++) {
 		struct ibv_sge sge = {(uintptr_t)r.end[0].buf, 64, r.end[0].mr->lkey};
 		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1},

@@ -456,6 +456,22 @@ count_destroy_qp(struct ibv_qp *qp)
 	return err;
 }
 
+static int
+count_mcast(struct ibv_qp *qp, const union ibv_gid *gid, bool attach)
+{
+	struct ibv_qp *under = BELOW(qp, qp);
+	enum ibv_qp_type type = under ? under->qp_type : qp->qp_type;
+	int err = 0;
+
+	CALLED(mcast);
+	if (!under)
+		return 0;
+	under->qp_type = qp->qp_type; /* only datagrams get through the front */
+	err = attach ? ibv_attach_mcast(under, gid, 0) : ibv_detach_mcast(under, gid, 0);
+	under->qp_type = type;
+	return err;
+}
+
 /* ---- the fast path; keys and QP numbers are those of the objects below */
 
 static int
@@ -542,6 +558,7 @@ const struct urn_verbs_ops count_ops = {
 	.connect_qp = count_connect_qp,
 	.query_qp = count_query_qp,
 	.destroy_qp = count_destroy_qp,
+	.mcast = count_mcast,
 	.post_send = count_post_send,
 	.post_recv = count_post_recv,
 	.post_srq_recv = count_post_srq_recv,

@@ -166,6 +166,27 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 }
 
 int
+ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	if (qp->qp_type != IBV_QPT_UD || lid != 0)
+		return EINVAL;
+	if (fake.attach_fails != 0)
+		return fake.attach_fails;
+	fake.group = *gid;
+	fake.attached++;
+	return 0;
+}
+
+int
+ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	if (qp->qp_type != IBV_QPT_UD || lid != 0 || memcmp(&fake.group, gid, 16) != 0)
+		return EINVAL;
+	fake.attached--;
+	return 0;
+}
+
+int
 ibv_destroy_qp(struct ibv_qp *qp)
 {
 	free(qp);

@@ -13,6 +13,9 @@
 struct fake {
 	unsigned int listens, connects, accepts, rejects, establishes, disconnects, destroys;
 	unsigned int qps_up, qps_error;
+	union ibv_gid group;   /* the one that was attached to last */
+	unsigned int attached; /* attachments now */
+	int attach_fails;      /* errno value that attaching fails with; 0: none */
 	struct urn_abi_cm_connect connect;
 	struct urn_abi_cm_accept accept;
 	uint32_t id;	   /* last id given out */
