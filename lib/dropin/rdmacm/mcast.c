@@ -157,6 +157,10 @@ urn_cma_groups_detach(struct urn_cma_id *id)
 void
 urn_cma_groups_end(struct urn_cma_id *id)
 {
-	while (!LIST_EMPTY(&id->groups))
-		group_free(LIST_FIRST(&id->groups));
+	struct urn_cma_group *g, *after;
+
+	for (g = LIST_FIRST(&id->groups); g != NULL; g = after) {
+		after = LIST_NEXT(g, next);
+		group_free(g);
+	}
 }

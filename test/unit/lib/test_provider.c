@@ -141,7 +141,7 @@ query(struct ibv_context *c, struct objects *o)
 	qp.qp_state = IBV_QPS_RTR;
 	assert_int_equal(urn_cm_qp_ready(o->qp, &qp, IBV_QP_STATE, &qp, IBV_QP_STATE), 0);
 	assert_int_equal(o->qp->state, IBV_QPS_RTS);
-	o->qp->qp_type = IBV_QPT_UD; /* of others the front refuses this call */
+	o->qp->qp_type = IBV_QPT_UD; /* the front refuses this call for others */
 	assert_int_equal(ibv_attach_mcast(o->qp, &gid, 0), 0);
 	o->qp->qp_type = IBV_QPT_RC;
 	assert_int_equal(ibv_query_qp(o->qp, &qp, IBV_QP_CAP, &init), 0);

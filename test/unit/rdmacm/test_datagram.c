@@ -88,13 +88,15 @@ group(uint32_t addr)
 	return (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(addr)};
 }
 
-/* A join attaches the queue pair and tells how to send to the group; leaving, or the end, detaches. */
+/* A join attaches the queue pair and tells how to send to the group; leaving, or the end, detaches.
+ */
 static void
 test_join(void **state)
 {
 	struct sockaddr_in to = group(0xef000001), other = group(0xef000002);
 	struct ibv_qp_init_attr *a = qp_attr();
-	struct rdma_cm_join_mc_attr_ex only = {.comp_mask = 3, .join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
+	struct rdma_cm_join_mc_attr_ex only = {.comp_mask = 3,
+					       .join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
 					       .addr = (struct sockaddr *)&other};
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
@@ -103,7 +105,8 @@ test_join(void **state)
 	a->qp_type = IBV_QPT_UD;
 	for (int how = 0; how < 3; how++) { /* leave; destroy the queue pair; destroy the id */
 		id = datagrams();
-		fails(rdma_join_multicast(id, (struct sockaddr *)&to, NULL), EINVAL); /* no device yet */
+		fails(rdma_join_multicast(id, (struct sockaddr *)&to, NULL),
+		      EINVAL); /* no device yet */
 		assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&own), 0);
 		assert_int_equal(rdma_create_qp(id, NULL, a), 0);
 		assert_int_equal(rdma_join_multicast(id, (struct sockaddr *)&to, &to), 0);
@@ -155,7 +158,8 @@ test_join_fails(void **state)
 	bad.join_flags = RDMA_MC_JOIN_FLAG_RESERVED;
 	fails(rdma_join_multicast_ex(id, &bad, NULL), EINVAL);
 	fails(rdma_join_multicast(id, &odd, NULL), EAFNOSUPPORT);
-	assert_int_equal(rdma_join_multicast(id, (struct sockaddr *)&one, NULL), 0); /* not a group */
+	assert_int_equal(rdma_join_multicast(id, (struct sockaddr *)&one, NULL),
+			 0); /* not a group */
 	next(RDMA_CM_EVENT_MULTICAST_ERROR, -EINVAL);
 	fake.attach_fails = ENOMEM;
 	assert_int_equal(rdma_join_multicast(id, (struct sockaddr *)&to, NULL), 0);
