@@ -68,7 +68,7 @@ carry_out(struct urn_client *c, struct urn_qp *qp, const uint8_t gid[16], bool a
 	urn_engine_call(s->engine, change_members, &ch);
 	if (ch.rc != 0 || !ch.edge || tell_others(c, &ch) == 0)
 		return ch.rc;
-	/* Another engine has no memory for the group: undo. That takes none. */
+	/* Another engine has no memory for the group: undo, which takes no memory. */
 	ch.attach = false;
 	ch.tp = s->tp;
 	urn_engine_call(s->engine, change_members, &ch);
