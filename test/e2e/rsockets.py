@@ -107,10 +107,15 @@ class Rsockets(dropin_common.Dropin):
         """librspreload.so of rdma-core: programs of TCP that know nothing of RDMA."""
         found = glob.glob("/usr/lib/*/rsocket/librspreload.so") + glob.glob("/usr/lib64/rsocket/librspreload.so")
         self.assertTrue(found, "librdmacm1 brings librspreload.so")
-        preload = f"env LD_PRELOAD={found[0]}"
-        self.both(f"{preload} rstream -T s -T v {SMALL}", f"{preload} rstream -T s -T v {SMALL} -s {A}")
-        _, out = self.both(f"{preload} iperf3 -s -1 -B {A}", f"{preload} iperf3 -c {A} -t 1 -p 5201")
+        preload = ("env", f"LD_PRELOAD={found[0]}")
+        server = self.on("a", *preload, *f"iperf3 -s -1 --forceflush -B {A}".split())
+        # A client that is refused would go on with the kernel's TCP.
+        self.reads(server, "Server listening")
+        code, out = self.ends(self.on("b", *preload, *f"iperf3 -c {A} -t 1".split()))
+        self.assertEqual(code, 0, out)
         self.assertIn("iperf Done", out)
+        code, out = self.ends(server)
+        self.assertEqual(code, 0, out)
 
     # ---- calls
 
