@@ -292,21 +292,22 @@ enum urn_abi_wc_flag {
 /* Reason of a failed completion, in more detail than its status. */
 enum urn_abi_vendor_err {
 	URN_VE_NONE = 0,
-	URN_VE_BAD_LKEY = 1,      /* no such key, or of another PD */
-	URN_VE_RANGE = 2,         /* outside its region */
-	URN_VE_ACCESS = 3,        /* the region does not allow it */
-	URN_VE_BAD_WQE = 4,       /* a request that makes no sense */
-	URN_VE_RECV_SHORT = 5,    /* message longer than its receive */
-	URN_VE_TIMEOUT = 6,       /* no acknowledgement in time */
-	URN_VE_SEQ = 7,           /* sequence errors without progress */
-	URN_VE_RNR = 8,           /* receiver not ready for too long */
-	URN_VE_NAK = 9,           /* the peer refused */
-	URN_VE_RESPONSE = 10,     /* a response that does not fit its request */
-	URN_VE_MEMORY = 11,       /* memory could not be read or written */
-	URN_VE_AH = 12,           /* no such address handle */
-	URN_VE_STATE = 13,        /* the QP was in the wrong state */
-	URN_VE_WINDOW = 14,       /* memory window may not be bound or invalidated in this way */
-	URN_VE_GONE = 15,         /* the dataplane died first (made up by the library) */
+	URN_VE_BAD_LKEY = 1,   /* no such key, or of another PD */
+	URN_VE_RANGE = 2,      /* outside its region */
+	URN_VE_ACCESS = 3,     /* the region does not allow it */
+	URN_VE_BAD_WQE = 4,    /* a request that makes no sense */
+	URN_VE_RECV_SHORT = 5, /* message longer than its receive */
+	URN_VE_TIMEOUT = 6,    /* no acknowledgement in time */
+	URN_VE_SEQ = 7,	       /* sequence errors without progress */
+	URN_VE_RNR = 8,	       /* receiver not ready for too long */
+	URN_VE_NAK = 9,	       /* the peer refused */
+	URN_VE_RESPONSE = 10,  /* a response that does not fit its request */
+	URN_VE_MEMORY = 11,    /* memory could not be read or written */
+	URN_VE_AH = 12,	       /* no such address handle */
+	URN_VE_STATE = 13,     /* the QP was in the wrong state */
+	URN_VE_WINDOW = 14,    /* memory window may not be bound or invalidated in this way */
+	URN_VE_GONE = 15,      /* the dataplane died first (made up by the library) */
+	URN_VE_FAULT = 16,     /* a fault on demand (made up by the library) */
 };
 
 #endif

@@ -6,6 +6,8 @@
  */
 #include "verbs/fault/state.h"
 
+#include "abi/queue.h"
+
 #include <errno.h>
 
 /* A completion as the two ways of polling have it. */
@@ -107,9 +109,12 @@ fault_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 		got = urn_fault_ctx(cq->context)->real->poll_cq(cq, n, wc);
 	pthread_mutex_lock(&urn_fault_state.lock);
 	for (i = 0; i < got; i++) {
+		enum ibv_wc_status before = wc[i].status;
 		struct wc one = {&wc[i].status, wc[i].qp_num, (wc[i].opcode & IBV_WC_RECV) != 0};
 
 		breaks |= look(o, cq->context, &one);
+		if (wc[i].status != before)
+			wc[i].vendor_err = URN_VE_FAULT;
 	}
 	pthread_mutex_unlock(&urn_fault_state.lock);
 	for (i = 0; breaks && i < got; i++)
@@ -137,10 +142,20 @@ look_ex(struct urn_fault_obj *o, struct ibv_cq_ex *cq)
 {
 	struct wc one = {&cq->status, ibv_wc_read_qp_num(cq),
 			 (ibv_wc_read_opcode(cq) & IBV_WC_RECV) != 0};
+	enum ibv_wc_status before = cq->status;
 
 	pthread_mutex_lock(&urn_fault_state.lock);
 	(void)look(o, cq->context, &one);
+	o->made_up = cq->status != before;
 	pthread_mutex_unlock(&urn_fault_state.lock);
+}
+
+static uint32_t
+fault_read_vendor_err(struct ibv_cq_ex *cq)
+{
+	const struct urn_fault_obj *o = cq_of(cq);
+
+	return o->made_up ? URN_VE_FAULT : o->real.read_vendor_err(cq);
 }
 
 static int
@@ -203,6 +218,8 @@ urn_fault_cq_stand_in(struct urn_fault_obj *o, struct ibv_cq_ex *cq)
 	o->real.start_poll = cq->start_poll;
 	o->real.next_poll = cq->next_poll;
 	o->real.end_poll = cq->end_poll;
+	o->real.read_vendor_err = cq->read_vendor_err;
+	cq->read_vendor_err = fault_read_vendor_err;
 	cq->start_poll = fault_start_poll;
 	cq->next_poll = fault_next_poll;
 	cq->end_poll = fault_end_poll;

@@ -70,12 +70,44 @@ urn_fault_call(enum urn_fault_site site, struct urn_fault_obj *o)
 
 /* ---- beginning */
 
-/* Locks of the parent are nobody's in a child of fork(), and the thread is the parent's. */
 static void
-urn_fault_forked(void)
+urn_fault_cond_init(void)
 {
-	pthread_mutex_init(&urn_fault_state.lock, NULL);
-	urn_fault_state.runs = false;
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&urn_fault_state.cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void
+urn_fault_fork_hold(void)
+{
+	pthread_mutex_lock(&urn_fault_state.lock);
+}
+
+static void
+urn_fault_fork_parent(void)
+{
+	pthread_mutex_unlock(&urn_fault_state.lock);
+}
+
+/* In a child of fork() no other thread is: none uses a queue, and events are the parent's until a
+ * device is opened. */
+static void
+urn_fault_fork_child(void)
+{
+	struct urn_fault_state *s = &urn_fault_state;
+	struct urn_fault_obj *o;
+	unsigned int i;
+
+	pthread_mutex_init(&s->lock, NULL);
+	urn_fault_cond_init();
+	s->runs = s->acts = false;
+	for (i = 0; i < URN_FAULT_LISTS; i++)
+		LIST_FOREACH(o, &s->objs[i], link)
+			o->users = 0;
 }
 
 static void
@@ -115,7 +147,6 @@ urn_fault_read(void)
 {
 	struct urn_fault_spec spec[URN_FAULT_MAX];
 	struct urn_fault_state *s = &urn_fault_state;
-	pthread_condattr_t attr;
 	uint64_t seed = 0;
 	uint32_t i, n = urn_fault_parse_all(spec, &seed);
 
@@ -126,11 +157,8 @@ urn_fault_read(void)
 			(struct urn_fault){.spec = spec[i], .random = seed + ((uint64_t)i << 32)};
 		s->timed += spec[i].site >= URN_FAULT_EVENT;
 	}
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->cond, &attr);
-	pthread_condattr_destroy(&attr);
-	(void)pthread_atfork(NULL, NULL, urn_fault_forked);
+	urn_fault_cond_init();
+	(void)pthread_atfork(urn_fault_fork_hold, urn_fault_fork_parent, urn_fault_fork_child);
 	s->n = n;
 }
 

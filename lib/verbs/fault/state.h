@@ -42,6 +42,7 @@ struct urn_fault_obj {
 	bool dying;	      /* the program is destroying the queue */
 	struct ibv_cq *cq[2]; /* QP: of sends and receives */
 	bool flushed[2]; /* QP: completions of sends, of receives are flushed ones from now on */
+	bool made_up;	 /* CQ: an extended poll shows a completion that failed on demand */
 	bool connected;	 /* QP: reached RTR since its creation or reset */
 	bool breaks;	 /* QP: has to go to the error state when the poll ends */
 	struct {	 /* the provider's own, where faults stand in their place */
@@ -50,6 +51,7 @@ struct urn_fault_obj {
 		int (*start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
 		int (*next_poll)(struct ibv_cq_ex *cq);
 		void (*end_poll)(struct ibv_cq_ex *cq);
+		uint32_t (*read_vendor_err)(struct ibv_cq_ex *cq);
 	} real;
 	uint64_t count[]; /* by fault: passed by so far, for URN_FAULT_EACH */
 };

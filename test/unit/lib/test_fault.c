@@ -130,6 +130,8 @@ completions(void **state)
 	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
 	assert_int_equal(wc[1].status, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(wc[1].wr_id, 3);
+	assert_int_equal(wc[0].vendor_err, 0);
+	assert_int_equal(wc[1].vendor_err, URN_VE_FAULT);
 	assert_int_equal(wc[2].status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(wc[3].status, IBV_WC_SUCCESS);
 	assert_int_equal(state_of(e), IBV_QPS_ERR);
@@ -157,8 +159,10 @@ extended(void **state)
 	complete(e, 3, IBV_WC_SEND);
 	assert_int_equal(ibv_start_poll(cq, &attr), 0);
 	assert_int_equal(cq->status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_wc_read_vendor_err(cq), 0);
 	assert_int_equal(ibv_next_poll(cq), 0);
 	assert_int_equal(cq->status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(ibv_wc_read_vendor_err(cq), URN_VE_FAULT);
 	assert_int_equal(ibv_next_poll(cq), 0);
 	assert_int_equal(cq->status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(state_of(e), IBV_QPS_RTS);
