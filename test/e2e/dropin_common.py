@@ -63,6 +63,13 @@ class Dropin(urnicd_common.Nicd):
             self.assertEqual(code, 0, err)
         super().tearDown()
 
+    def lose(self):
+        """Start urnicd anew, with a wire that loses 1 % of the frames of each direction."""
+        code, err = self.stop(self.nicd)
+        self.assertEqual(code, 0, err)
+        self.running.remove(self.nicd)
+        self.nicd, _ = self.start(wire="impair a0.in = drop=1%, seed=1\nimpair b0.in = drop=1%, seed=2")
+
     def on(self, node, *command):
         """Start a program on a node; its messages are part of its output."""
         p = subprocess.Popen([self.RUN, "--node", node, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -80,6 +80,10 @@ class Fio(dropin_common.Dropin):
             with self.subTest(verify=how):
                 self.check("send", verify=how)
 
+    def test_loss(self):
+        self.lose()
+        self.check("send", verify="crc32c")
+
     def test_verify_finds(self):
         """The receiver's check is one: blocks without a checksum in them fail."""
         codes, client, server = self.both("send", {"verify": "crc32c"})
