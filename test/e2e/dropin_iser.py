@@ -53,6 +53,8 @@ class Iser(dropin_common.Dropin):
     def setUp(self):
         super().setUp()
         self.env["PATH"] = os.environ["PATH"] + ":/usr/sbin"
+        # meson has malloc() fill blocks: libiscsi 1.19 reads pointers from such over iSER before it writes them.
+        self.env.pop("MALLOC_PERTURB_", None)
         self.env["TGT_IPC_SOCKET"] = os.path.join(self.dir.name, "tgt")
         self.port = dropin_common.free_port()
         self.log = os.path.join(self.dir.name, "tgtd.log")
