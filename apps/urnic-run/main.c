@@ -13,7 +13,7 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
 struct options {
-	bool sockets, verbs;
+	bool sockets, verbs, share;
 	const char *socket, *node, *net; /* NULL: as the environment says */
 	const char *library, *folder;	 /* NULL: look for it */
 };
@@ -30,6 +30,8 @@ help(void)
 	      "                       --sockets, too\n"
 	      "      --sockets        UDP sockets reach urnic's nodes as datagram sockets of "
 	      "urnic's\n"
+	      "      --share          memory that the program registers becomes shared with urnicd,\n"
+	      "                       where that can be done: faster (with --verbs, or alone)\n"
 	      "  -s, --socket PATH    urnicd's socket (URNIC_SOCKET)\n"
 	      "  -n, --node NAME      the node or adapter that the program is on (URNIC_NODE)\n"
 	      "      --net LIST       networks of urnic's nodes, such as 10.0.0.0/24,fd00::/64\n"
@@ -58,6 +60,10 @@ take(struct options *o, int c)
 	case 'S':
 		o->sockets = true;
 		break;
+	case 'H':
+		o->share = true;
+		o->verbs = true;
+		break;
 	case 's':
 		o->socket = optarg;
 		break;
@@ -82,6 +88,7 @@ parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
 		{"verbs", no_argument, NULL, 'v'},	  {"sockets", no_argument, NULL, 'S'},
+		{"share", no_argument, NULL, 'H'},
 		{"socket", required_argument, NULL, 's'}, {"node", required_argument, NULL, 'n'},
 		{"net", required_argument, NULL, 'N'},	  {"library", required_argument, NULL, 'l'},
 		{"folder", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
@@ -147,6 +154,8 @@ main(int argc, char **argv)
 	    !run_tell("URNIC_SOCKETS_NET", o.net))
 		return EXIT_FAILED;
 	if (o.sockets && !run_sockets(o.library))
+		return EXIT_FAILED;
+	if (o.share && !run_share())
 		return EXIT_FAILED;
 	if (o.verbs && (!run_verbs(o.folder) || !run_urnicd_answers()))
 		return EXIT_FAILED;

@@ -6,14 +6,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The preload library, and the drop-in one that the folder of drop-in libraries is known by. */
+/* The preload libraries, and the drop-in one that the folder of drop-in libraries is known by. */
 #define RUN_SOCKETS "liburnic-sockets.so"
+#define RUN_SHARE "liburnic-share.so"
 #define RUN_VERBS "libibverbs.so.1"
 
 /*
  * Find a file of urnic's beside this program: installed, or in the folder of a build.
  *
- * name: RUN_SOCKETS or RUN_VERBS
+ * name: RUN_SOCKETS, RUN_SHARE or RUN_VERBS
  * path, size: room for the path
  * returns: path; NULL: it is in none of the places
  */
@@ -41,6 +42,13 @@ bool run_put_first(const char *name, const char *word);
  * returns: true: done; false: a message says why not
  */
 bool run_verbs(const char *folder);
+
+/*
+ * Let memory that the program registers be shared with urnicd.
+ *
+ * returns: true: done; false: a message says why not
+ */
+bool run_share(void);
 
 /*
  * See whether the program will find a device: attach to urnicd as the environment says, and detach.
