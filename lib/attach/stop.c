@@ -24,7 +24,7 @@
 
 enum {
 	URN_STOP_THREADS = 1024,   /* threads of a process that can be stopped */
-	URN_STOP_BLOCKED_MS = 20,  /* patience with a thread that blocks the signal: a thread that starts or ends does */
+	URN_STOP_BLOCKED_MS = 500, /* patience with a thread that blocks the signal, as one does that starts or ends */
 	URN_STOP_MS = 2000,	   /* patience with a thread that does not answer */
 	URN_STOP_LOOK = 16,	   /* rounds between looks at the state of a thread that does not answer */
 };

@@ -185,7 +185,7 @@ urn_share_end(struct urn_share_window *w)
 {
 	const char *why;
 
-	if (w->holds > 0 || urn_share_lies_on(w))
+	if (w->holds > 0 || (w->bytes > 0 && urn_share_lies_on(w)))
 		return false;
 	why = urn_share_move_back(w, 0, 0);
 	if (why != NULL) {
@@ -237,6 +237,32 @@ urn_share_trim(void)
 
 /* ---- regions */
 
+/*
+ * Give the program its pages of start..end back that other windows than `keep` have, unless a region lies on them.
+ * returns: true when there are such windows
+ */
+static bool
+urn_share_end_spare(const struct urn_share_window *keep, uintptr_t start, uintptr_t end)
+{
+	const struct urn_share_hold *h;
+	bool found = false;
+	unsigned int i;
+
+	for (h = urn_share_holds; h != NULL; h = h->next)
+		if (start < h->end && h->start < end)
+			return false;
+	for (i = 0; i < urn_share_top; i++) {
+		struct urn_share_window *w = &urn_share_windows[i];
+
+		if (w == keep || start >= w->end || w->start >= end)
+			continue;
+		found = true;
+		if (w->idle == 0 || !urn_share_end(w))
+			(void)urn_share_move_back(w, start, end);
+	}
+	return found;
+}
+
 /* Find or make a window for start..end, shared with the device. NULL: *why says why not */
 static struct urn_share_window *
 urn_share_window_for(struct urn_dev *dev, uintptr_t start, uintptr_t end, const char **why)
@@ -245,7 +271,6 @@ urn_share_window_for(struct urn_dev *dev, uintptr_t start, uintptr_t end, const 
 	bool made = w == NULL;
 
 	if (made) {
-		urn_share_end_idle(start, end);
 		w = urn_share_make(start, end);
 		*why = "no more descriptors or memory for shared memory";
 		if (w == NULL)
@@ -274,6 +299,8 @@ urn_share_pages(struct urn_dev *dev, uintptr_t start, uintptr_t end, const char 
 	if (w == NULL)
 		return NULL;
 	*why = urn_share_move_in(w, start, end);
+	if (*why != NULL && urn_share_end_spare(w, start, end))
+		*why = urn_share_move_in(w, start, end);
 	if (*why == NULL)
 		return w;
 	if (w->holds == 0 && w->bytes == 0)

@@ -109,6 +109,31 @@ case_threads(void)
 		CHECK(pthread_join(thread[i], NULL) == 0);
 }
 
+/* A region that is larger than a window of small ones, and such a one in it. */
+static void
+overlap_windows(void)
+{
+	size_t length = 80 * MIB;
+	char *p = fresh(length), text[16];
+	struct ibv_mr *part = reg(p + PAGE, PAGE), *all = reg(p, length), *under;
+
+	CHECK(shared(p + PAGE) && !shared(p));
+	put(all, p + PAGE + 8, "over", 5);
+	put(all, p + 8, "over", 5);
+	get(part, p + PAGE + 8, text, 5);
+	CHECK(strcmp(p + PAGE + 8, "over") == 0 && strcmp(p + 8, "over") == 0 && strcmp(text, "over") == 0);
+	/* Under a foreign region nothing moves: the dataplane may be writing there. */
+	under = reg(p + 9 * PAGE, PAGE);
+	CHECK(!shared(p + 9 * PAGE));
+	dereg(all);
+	dereg(part);
+	dereg(under);
+	all = reg(p, length);
+	CHECK(shared(p) && strcmp(p + 8, "over") == 0);
+	dereg(all);
+	CHECK(!shared(p) && strcmp(p + 8, "over") == 0);
+}
+
 void
 case_overlap(void)
 {
@@ -130,24 +155,7 @@ case_overlap(void)
 	dereg(part);
 	CHECK(!shared(p) && !shared(p + BUFFER - 1));
 	CHECK(strcmp(p + 300, "last") == 0 && strcmp(p + 200, "mine") == 0 && p[BUFFER - 1] == 0);
-
-	/* A small one first: its window is another, so the large one stays foreign memory, and works. */
-	part = reg(p + PAGE, PAGE);
-	all = reg(p, BUFFER);
-	CHECK(shared(p + PAGE) && !shared(p));
-	put(all, p + PAGE + 8, "over", 5);
-	put(all, p + 8, "over", 5);
-	get(part, p + PAGE + 8, text, 5);
-	CHECK(strcmp(p + PAGE + 8, "over") == 0 && strcmp(p + 8, "over") == 0 && strcmp(text, "over") == 0);
-	/* Under a foreign region nothing moves: the dataplane may be writing there. */
-	same = reg(p + 9 * PAGE, PAGE);
-	CHECK(!shared(p + 9 * PAGE));
-	dereg(all);
-	dereg(part);
-	dereg(same);
-	same = reg(p, BUFFER);
-	CHECK(shared(p) && strcmp(p + 8, "over") == 0);
-	dereg(same);
+	overlap_windows();
 }
 
 void
@@ -216,8 +224,8 @@ case_many(void)
 void
 case_bound(void)
 {
-	char *large = fresh(100 * MIB), *p = fresh(PAGE), *q = fresh(2 * MIB);
-	struct ibv_mr *mr = reg(large, 100 * MIB), *small = reg(p, PAGE), *more = reg(q, 2 * MIB);
+	char *large = fresh(100 * MIB), *p = malloc(100), *q = fresh(2 * MIB);
+	struct ibv_mr *mr = reg(large, 100 * MIB), *small = reg(p, 100), *more = reg(q, 2 * MIB);
 
 	CHECK(!shared(large) && shared(p) && !shared(q));
 	put(mr, large, "large", 6);
