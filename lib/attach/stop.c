@@ -25,6 +25,7 @@
 enum {
 	URN_STOP_THREADS = 1024,   /* threads of a process that can be stopped */
 	URN_STOP_BLOCKED_MS = 500, /* patience with a thread that blocks the signal, as one does that starts or ends */
+	URN_STOP_KNOWN_MS = 10,	   /* ... that blocked it last time, too */
 	URN_STOP_MS = 2000,	   /* patience with a thread that does not answer */
 	URN_STOP_LOOK = 16,	   /* rounds between looks at the state of a thread that does not answer */
 };
@@ -323,7 +324,7 @@ urn_stop_nap(unsigned int round)
 static const char *
 urn_stop_look(int tasks)
 {
-	uint64_t end = urn_clock_ms() + URN_STOP_BLOCKED_MS;
+	uint64_t start = urn_clock_ms();
 	struct urn_stop_round r;
 	unsigned int i;
 
@@ -333,7 +334,8 @@ urn_stop_look(int tasks)
 			return r.why;
 		if (r.blocks == 0)
 			break;
-		if (r.blocks == urn_stop_blocks || urn_clock_ms() > end) {
+		if (urn_clock_ms() - start >
+		    (r.blocks == urn_stop_blocks ? URN_STOP_KNOWN_MS : URN_STOP_BLOCKED_MS)) {
 			urn_stop_blocks = r.blocks;
 			return "a thread of the program blocks the signal that stops threads";
 		}
