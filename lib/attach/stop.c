@@ -24,26 +24,27 @@
 
 enum {
 	URN_STOP_THREADS = 1024,   /* threads of a process that can be stopped */
-	URN_STOP_BLOCKED_MS = 500, /* patience with a thread that blocks the signal, as one does that starts or ends */
+	URN_STOP_BLOCKED_MS = 500, /* patience with a thread that blocks the signal, as one does
+				      that starts or ends */
 	URN_STOP_KNOWN_MS = 10,	   /* ... that blocked it last time, too */
 	URN_STOP_MS = 2000,	   /* patience with a thread that does not answer */
-	URN_STOP_LOOK = 16,	   /* rounds between looks at the state of a thread that does not answer */
+	URN_STOP_LOOK = 16, /* rounds between looks at the state of a thread that does not answer */
 };
 
 /* A thread that waits in its handler. */
 struct urn_stop_slot {
-	_Atomic pid_t tid;         /* stored last; 0: not there yet */
+	_Atomic pid_t tid; /* stored last; 0: not there yet */
 	struct urn_stopped at;
 };
 
-static int urn_stop_sig; /* set once */
-static _Atomic uint32_t urn_stop_turn;   /* number of the stop; odd: threads stay stopped */
+static int urn_stop_sig;		 /* set once */
+static _Atomic uint32_t urn_stop_turn;	 /* number of the stop; odd: threads stay stopped */
 static _Atomic uint32_t urn_stop_inside; /* handlers that run */
-static _Atomic uint32_t urn_stop_count;  /* slots taken */
+static _Atomic uint32_t urn_stop_count;	 /* slots taken */
 static struct urn_stop_slot urn_stop_slots[URN_STOP_THREADS];
 static pid_t urn_stop_told[URN_STOP_THREADS]; /* threads that the signal was sent to */
 static unsigned int urn_stop_tolds;
-static pid_t urn_stop_blocks;  /* thread that blocked the signal last time; 0: none */
+static pid_t urn_stop_blocks;	 /* thread that blocked the signal last time; 0: none */
 static sigset_t urn_stop_before; /* the caller's mask */
 
 static uintptr_t
@@ -215,7 +216,8 @@ urn_task_path(char path[32], pid_t tid)
 	memcpy(path + at, "/status", sizeof("/status"));
 }
 
-/* A thread's state by its line "State:", and by its blocked signals. tasks: descriptor of /proc/self/task */
+/* A thread's state by its line "State:", and by its blocked signals. tasks: descriptor of
+ * /proc/self/task */
 static enum urn_task_state
 urn_task_state(int tasks, pid_t tid)
 {
@@ -230,13 +232,15 @@ urn_task_state(int tasks, pid_t tid)
 	if (fd >= 0)
 		close(fd);
 	if (n <= 0)
-		return fd >= 0 || errno == ENOENT || errno == ESRCH ? URN_TASK_ENDED : URN_TASK_BLOCKS;
+		return fd >= 0 || errno == ENOENT || errno == ESRCH ? URN_TASK_ENDED
+								    : URN_TASK_BLOCKS;
 	text[n] = '\0';
 	at = strstr(text, "\nState:\t");
 	if (at != NULL && (at[8] == 'Z' || at[8] == 'X'))
 		return URN_TASK_ENDED;
 	at = strstr(text, "\nSigBlk:\t");
-	return at == NULL || strtoull(at + 9, NULL, 16) >> (urn_stop_sig - 1) & 1 ? URN_TASK_BLOCKS : URN_TASK_RUNS;
+	return at == NULL || strtoull(at + 9, NULL, 16) >> (urn_stop_sig - 1) & 1 ? URN_TASK_BLOCKS
+										  : URN_TASK_RUNS;
 }
 
 /* True when the thread is among the first n that wait in their handlers. */
@@ -264,13 +268,14 @@ urn_stop_was_told(pid_t tid)
 
 /* Results of one round over all threads. */
 struct urn_stop_round {
-	unsigned int left;   /* threads that do not wait yet */
-	pid_t blocks;	     /* a thread that blocks the signal; 0: none */
-	bool self;	     /* the caller is in the list, so the numbers are those of our namespace */
-	const char *why;     /* NULL, or why there is no use in going on */
+	unsigned int left; /* threads that do not wait yet */
+	pid_t blocks;	   /* a thread that blocks the signal; 0: none */
+	bool self;	 /* the caller is in the list, so the numbers are those of our namespace */
+	const char *why; /* NULL, or why there is no use in going on */
 };
 
-/* Send the signal to a thread that does not wait. look: look at the state of one that was told before, too */
+/* Send the signal to a thread that does not wait. look: look at the state of one that was told
+ * before, too */
 static void
 urn_stop_tell(int tasks, pid_t tid, bool send, bool look, struct urn_stop_round *r)
 {
@@ -292,7 +297,8 @@ urn_stop_tell(int tasks, pid_t tid, bool send, bool look, struct urn_stop_round 
 		r->why = "the system does not let the program send itself a signal";
 }
 
-/* Go over all threads once. Threads that run may make others meanwhile: only threads that waited before the round count. */
+/* Go over all threads once. Threads that run may make others meanwhile: only threads that waited
+ * before the round count. */
 static void
 urn_stop_round(int tasks, bool send, bool look, struct urn_stop_round *r)
 {
@@ -320,7 +326,8 @@ urn_stop_nap(unsigned int round)
 	(void)nanosleep(&t, NULL);
 }
 
-/* Before any thread is stopped: wait a moment for threads that block the signal. returns: NULL, or why not */
+/* Before any thread is stopped: wait a moment for threads that block the signal. returns: NULL, or
+ * why not */
 static const char *
 urn_stop_look(int tasks)
 {
@@ -360,7 +367,8 @@ urn_stop_all(int tasks)
 		if (r.blocks != 0 && urn_clock_ms() - start > URN_STOP_BLOCKED_MS)
 			return "a thread of the program blocks the signal that stops threads";
 		if (urn_clock_ms() - start > URN_STOP_MS)
-			return "a thread of the program does not answer the signal that stops threads";
+			return "a thread of the program does not answer the signal that stops "
+			       "threads";
 		urn_stop_nap(i);
 	}
 }

@@ -4,9 +4,9 @@
  * handler, so that none is within a system call or writes memory other than its stack and its
  * thread-local variables.
  *
- * The signal is the highest real-time signal whose disposition the program has left alone. A thread that
- * blocks that signal can't be stopped. Threads see interrupted calls like after any signal with
- * SA_RESTART. One caller at a time.
+ * The signal is the highest real-time signal whose disposition the program has left alone. A thread
+ * that blocks that signal can't be stopped. Threads see interrupted calls like after any signal
+ * with SA_RESTART. One caller at a time.
  */
 #ifndef URN_ATTACH_STOP_H
 #define URN_ATTACH_STOP_H
@@ -19,15 +19,16 @@
 struct urn_stopped {
 	uintptr_t sp;	 /* stack pointer of the interrupted code */
 	uintptr_t frame; /* in the handler's stack frame, which may lie on another stack */
-	uintptr_t tp;	 /* thread pointer: thread-local variables lie below, the C library's own data above */
+	uintptr_t tp; /* thread pointer: thread-local variables lie below, the C library's own data
+			 above */
 };
 
 /* Choose the signal, once. returns: its number; 0: the program uses all of them */
 int urn_stop_signal(void);
 
 /*
- * Fill a set with all signals that a thread of urnic's libraries blocks: all but the one that stops threads, when
- * memory is to be shared (URNIC_SHARE). The drop-in librdmacm.so.1 calls this, too.
+ * Fill a set with all signals that a thread of urnic's libraries blocks: all but the one that stops
+ * threads, when memory is to be shared (URNIC_SHARE). The drop-in librdmacm.so.1 calls this, too.
  */
 __attribute__((visibility("default"))) void urn_stop_mask(sigset_t *set);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library that urnic-run --share preloads. Calls of the program that mean something else on shared pages
- * go to urnic's library, if that is there and has shared any (attach/share/hooks.h), and to the
- * C library otherwise. fork() handlers of this library are the first ones registered, so
+ * The library that urnic-run --share preloads. Calls of the program that mean something else on
+ * shared pages go to urnic's library, if that is there and has shared any (attach/share/hooks.h),
+ * and to the C library otherwise. fork() handlers of this library are the first ones registered, so
  * in a child they run before all others.
  */
 #include "attach/share/hooks.h"
@@ -23,7 +23,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 static _Atomic(const struct urn_share_hooks *) table; /* NULL: nothing is shared */
-static _Thread_local const struct urn_share_hooks *forking; /* the table that this thread's fork began with */
+static _Thread_local const struct urn_share_hooks
+	*forking; /* the table that this thread's fork began with */
 
 static const struct urn_share_hooks *
 hooks(void)
@@ -42,7 +43,7 @@ urn_share_hook(const struct urn_share_hooks *hooks)
 /* ---- fork() */
 
 static void
-prepare(void)
+fork_prepare(void)
 {
 	const struct urn_share_hooks *h = hooks();
 
@@ -52,29 +53,35 @@ prepare(void)
 }
 
 static void
-parent(void)
+fork_parent(void)
 {
 	if (forking != NULL)
 		forking->parent();
 }
 
 static void
-child(void)
+fork_child(void)
 {
 	if (forking != NULL)
 		forking->child();
 }
 
 __attribute__((constructor(101))) static void
-start(void)
+share_start(void)
 {
-	(void)pthread_atfork(prepare, parent, child);
+	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
 /* ---- memory */
 
-EXPORT int
-madvise(void *addr, size_t length, int advice)
+/* Functions here have the names of the C library's only for the linker. */
+EXPORT int share_madvise(void *addr, size_t length, int advice) __asm__("madvise");
+EXPORT void *share_mremap(void *addr, size_t length, size_t want, int flags, ...) __asm__("mremap");
+EXPORT void *share_realloc(void *p, size_t size) __asm__("realloc");
+EXPORT void *share_reallocarray(void *p, size_t n, size_t size) __asm__("reallocarray");
+
+int
+share_madvise(void *addr, size_t length, int advice)
 {
 	const struct urn_share_hooks *h = hooks();
 
@@ -83,8 +90,8 @@ madvise(void *addr, size_t length, int advice)
 	return (int)syscall(SYS_madvise, addr, length, advice);
 }
 
-EXPORT void *
-mremap(void *addr, size_t length, size_t want, int flags, ...)
+void *
+share_mremap(void *addr, size_t length, size_t want, int flags, ...)
 {
 	const struct urn_share_hooks *h = hooks();
 	void *to = NULL;
@@ -117,8 +124,8 @@ next_realloc(void)
 }
 
 /* The C library's realloc() grows large memory by a mremap() of its own, which nobody sees. */
-EXPORT void *
-realloc(void *p, size_t size)
+void *
+share_realloc(void *p, size_t size)
 {
 	const struct urn_share_hooks *h = p != NULL && size != 0 ? hooks() : NULL;
 	size_t had;
@@ -135,13 +142,13 @@ realloc(void *p, size_t size)
 	return q;
 }
 
-EXPORT void *
-reallocarray(void *p, size_t n, size_t size)
+void *
+share_reallocarray(void *p, size_t n, size_t size)
 {
 	size_t bytes;
 
 	if (!__builtin_mul_overflow(n, size, &bytes))
-		return realloc(p, bytes);
+		return share_realloc(p, bytes);
 	errno = ENOMEM;
 	return NULL;
 }

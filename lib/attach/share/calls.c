@@ -22,14 +22,15 @@ urn_share_call_holds(const void *addr, size_t length)
 		const struct urn_share_window *w = &urn_share_windows[i];
 		uintptr_t end = atomic_load_explicit(&w->end, memory_order_relaxed);
 
-		if (end != 0 && at < end && atomic_load_explicit(&w->start, memory_order_relaxed) < at + length)
+		if (end != 0 && at < end &&
+		    atomic_load_explicit(&w->start, memory_order_relaxed) < at + length)
 			return true;
 	}
 	return false;
 }
 
 static const struct urn_share_window *
-urn_share_window_at(const struct urn_mapping *m)
+urn_share_window_at(const struct urn_own_mapping *m)
 {
 	unsigned int i;
 
@@ -51,7 +52,7 @@ urn_share_zero(const struct urn_share_window *w, uint64_t at, uint64_t end)
 
 /* Advice on from..to of a mapping. returns: 0 or -1 with errno */
 static int
-urn_share_advise_part(const struct urn_mapping *m, uintptr_t from, uintptr_t to, int advice)
+urn_share_advise_part(const struct urn_own_mapping *m, uintptr_t from, uintptr_t to, int advice)
 {
 	const struct urn_share_window *w = urn_share_window_at(m);
 
@@ -61,7 +62,7 @@ urn_share_advise_part(const struct urn_mapping *m, uintptr_t from, uintptr_t to,
 		case MADV_DONTNEED_LOCKED:
 			urn_share_zero(w, m->off + (from - m->start), m->off + (to - m->start));
 			return 0;
-		case MADV_FREE: /* the contents may stay */
+		case MADV_FREE:	    /* the contents may stay */
 		case MADV_DONTFORK: /* a child gets a copy */
 		case MADV_DOFORK:
 			return 0;
@@ -75,7 +76,7 @@ urn_share_advise_all(uintptr_t start, uintptr_t end, int advice)
 {
 	int maps = urn_maps_open(), err = 0;
 	struct urn_maps walk;
-	struct urn_mapping m;
+	struct urn_own_mapping m;
 	uintptr_t at = start;
 
 	if (maps < 0)
@@ -107,7 +108,8 @@ urn_share_call_advise(void *addr, size_t length, int advice)
 	bool entered;
 	int rc, err = errno;
 
-	if (at % URN_SHARE_PAGE != 0 || whole < length || at + whole < at || !(entered = urn_share_enter()))
+	if (at % URN_SHARE_PAGE != 0 || whole < length || at + whole < at ||
+	    !(entered = urn_share_enter()))
 		return (int)syscall(SYS_madvise, addr, length, advice);
 	rc = urn_share_advise_all(at, at + whole, advice);
 	if (rc != 0)
@@ -138,7 +140,8 @@ urn_share_give_back(uintptr_t start, uintptr_t end)
 	for (i = 0; i < urn_share_top; i++) {
 		struct urn_share_window *w = &urn_share_windows[i];
 
-		if (w->end != 0 && start < w->end && w->start < end && urn_share_move_back(w, start, end) != NULL)
+		if (w->end != 0 && start < w->end && w->start < end &&
+		    urn_share_move_back(w, start, end) != NULL)
 			return false;
 	}
 	return true;
@@ -147,7 +150,8 @@ urn_share_give_back(uintptr_t start, uintptr_t end)
 void *
 urn_share_call_remap(void *addr, size_t length, size_t want, int flags, void *to)
 {
-	uintptr_t start = (uintptr_t)addr, end = start + ((length + URN_SHARE_PAGE - 1) & ~(URN_SHARE_PAGE - 1));
+	uintptr_t start = (uintptr_t)addr,
+		  end = start + ((length + URN_SHARE_PAGE - 1) & ~(URN_SHARE_PAGE - 1));
 	bool stays = want <= length && !(flags & MREMAP_FIXED);
 	bool entered;
 	void *p;

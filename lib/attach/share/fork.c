@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork() of a program with shared pages. The pages are marked MADV_DONTFORK, so that a child can't write its parent's
- * memory: the child begins with holes. The first access to a hole, which may be the C
- * library's own before any handler of fork() runs, or else our handler, puts private memory with the
- * same contents into all holes. The source is the window's `home`, which the child inherits. The parent's
- * thread waits inside fork() until the child has its copy, so that the child sees none of what that
- * thread, or a thread that follows it, writes later.
+ * fork() of a program with shared pages. The pages are marked MADV_DONTFORK, so that a child can't
+ * write its parent's memory: the child begins with holes. The first access to a hole, which may be
+ * the C library's own before any handler of fork() runs, or else our handler, puts private memory
+ * with the same contents into all holes. The source is the window's `home`, which the child
+ * inherits. The parent's thread waits inside fork() until the child has its copy, so that the child
+ * sees none of what that thread, or a thread that follows it, writes later.
  *
  * A child that is made past fork() (a bare clone() without CLONE_VM) keeps the holes.
  */
@@ -30,13 +30,13 @@ struct urn_share_hole {
 
 /* State of a fork, under urn_share_lock. */
 static struct {
-	bool entered;                  /* this thread took the lock */
-	bool busy;                     /* there are windows: everything below is set */
-	bool filled;                   /* in the child: the holes are filled */
+	bool entered; /* this thread took the lock */
+	bool busy;    /* there are windows: everything below is set */
+	bool filled;  /* in the child: the holes are filled */
 	pid_t parent;
-	int pipe[2];                   /* the child's end closes when it has its copy; -1: there is none */
-	sigset_t mask;                 /* the thread's before */
-	struct sigaction segv;	       /* the program's */
+	int pipe[2];	       /* the child's end closes when it has its copy; -1: there is none */
+	sigset_t mask;	       /* the thread's before */
+	struct sigaction segv; /* the program's */
 	struct urn_share_hole *holes;
 	size_t n_holes, max_holes;
 } urn_share_forking;
@@ -63,7 +63,7 @@ urn_share_holes_grow(void)
 }
 
 static const struct urn_share_window *
-urn_share_window_of(const struct urn_mapping *m)
+urn_share_window_of(const struct urn_own_mapping *m)
 {
 	unsigned int i;
 
@@ -79,7 +79,7 @@ urn_share_holes_find(void)
 {
 	int maps = urn_maps_open();
 	struct urn_maps walk;
-	struct urn_mapping m;
+	struct urn_own_mapping m;
 
 	urn_share_forking.n_holes = 0;
 	urn_maps_start(&walk, maps);
@@ -88,13 +88,15 @@ urn_share_holes_find(void)
 
 		if (w == NULL)
 			continue;
-		if (urn_share_forking.n_holes == urn_share_forking.max_holes && !urn_share_holes_grow())
+		if (urn_share_forking.n_holes == urn_share_forking.max_holes &&
+		    !urn_share_holes_grow())
 			break;
 		urn_share_forking.holes[urn_share_forking.n_holes++] = (struct urn_share_hole){
 			.start = m.start,
 			.end = m.end,
 			.off = m.off,
-			.prot = (m.read ? PROT_READ : 0) | (m.write ? PROT_WRITE : 0) | (m.exec ? PROT_EXEC : 0),
+			.prot = (m.read ? PROT_READ : 0) | (m.write ? PROT_WRITE : 0) |
+				(m.exec ? PROT_EXEC : 0),
 			.window = w,
 		};
 	}
@@ -106,12 +108,14 @@ static void
 urn_share_holes_free(void)
 {
 	if (urn_share_forking.holes != NULL)
-		munmap(urn_share_forking.holes, urn_share_forking.max_holes * sizeof(*urn_share_forking.holes));
+		munmap(urn_share_forking.holes,
+		       urn_share_forking.max_holes * sizeof(*urn_share_forking.holes));
 	urn_share_forking.holes = NULL;
 	urn_share_forking.n_holes = urn_share_forking.max_holes = 0;
 }
 
-/* Put private memory into start..end, part of a hole, unless something is mapped there by now. returns: true: done */
+/* Put private memory into start..end, part of a hole, unless something is mapped there by now.
+ * returns: true: done */
 static bool
 urn_share_fill(const struct urn_share_hole *h, uintptr_t start, uintptr_t end)
 {
@@ -142,7 +146,8 @@ urn_share_fill_all(void)
 		const struct urn_share_hole *h = &urn_share_forking.holes[i];
 		uintptr_t at;
 
-		/* Another thread of the parent unmapped a part meanwhile, and mapped something else there. */
+		/* Another thread of the parent unmapped a part meanwhile, and mapped something else
+		 * there. */
 		if (!urn_share_fill(h, h->start, h->end))
 			for (at = h->start; at < h->end; at += URN_SHARE_PAGE)
 				(void)urn_share_fill(h, at, at + URN_SHARE_PAGE);
@@ -160,7 +165,8 @@ urn_share_in_hole(uintptr_t at)
 	return false;
 }
 
-/* SIGSEGV while a fork is in progress: of the child, in a hole, or another one, which is the program's. */
+/* SIGSEGV while a fork is in progress: of the child, in a hole, or another one, which is the
+ * program's. */
 static void
 urn_share_segv(int sig, siginfo_t *info, void *context)
 {
@@ -235,7 +241,8 @@ urn_share_fork_parent(void)
 	if (urn_share_forking.busy) {
 		if (urn_share_forking.pipe[1] >= 0) {
 			close(urn_share_forking.pipe[1]);
-			/* The child's end closes also when the child dies, and when there is none. */
+			/* The child's end closes also when the child dies, and when there is none.
+			 */
 			while (read(urn_share_forking.pipe[0], &c, 1) < 0 && errno == EINTR)
 				;
 			close(urn_share_forking.pipe[0]);

@@ -42,7 +42,7 @@ urn_maps_field(const char **at, unsigned int base, uint64_t *out, char behind)
 }
 
 static bool
-urn_maps_perms(const char **at, struct urn_mapping *m)
+urn_maps_perms(const char **at, struct urn_own_mapping *m)
 {
 	const char *p = *at;
 
@@ -56,7 +56,8 @@ urn_maps_perms(const char **at, struct urn_mapping *m)
 	return true;
 }
 
-/* True when the name says neither a stack nor memory of the kernel's; "[anon:NAME]" is of prctl(PR_SET_VMA). */
+/* True when the name says neither a stack nor memory of the kernel's; "[anon:NAME]" is of
+ * prctl(PR_SET_VMA). */
 static bool
 urn_maps_plain(const char *name)
 {
@@ -64,7 +65,7 @@ urn_maps_plain(const char *name)
 }
 
 bool
-urn_mapping_parse(const char *line, struct urn_mapping *m)
+urn_mapping_parse(const char *line, struct urn_own_mapping *m)
 {
 	uint64_t start, end, major, minor;
 	const char *at = line;
@@ -86,7 +87,7 @@ urn_mapping_parse(const char *line, struct urn_mapping *m)
 }
 
 bool
-urn_mapping_own(const struct urn_mapping *m)
+urn_mapping_own(const struct urn_own_mapping *m)
 {
 	return m->plain && m->ino == 0 && !m->shared && m->read && m->write && !m->exec;
 }
@@ -114,7 +115,8 @@ urn_maps_read(struct urn_maps *w)
 	memmove(w->buf, w->buf + w->used, w->have - w->used);
 	w->have -= w->used;
 	w->used = 0;
-	/* A line fits: a path has at most 4,096 bytes. One with many escaped bytes loses its end. */
+	/* A line fits: a path has at most 4,096 bytes. One with many escaped bytes loses its end.
+	 */
 	if (w->have == sizeof(w->buf))
 		w->have = sizeof(w->buf) / 2;
 	do
@@ -129,7 +131,7 @@ urn_maps_read(struct urn_maps *w)
 }
 
 bool
-urn_maps_next(struct urn_maps *w, struct urn_mapping *m)
+urn_maps_next(struct urn_maps *w, struct urn_own_mapping *m)
 {
 	while (!w->over) {
 		char *line = w->buf + w->used, *end = memchr(line, '\n', w->have - w->used);

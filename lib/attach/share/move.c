@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Moving pages. All system calls that change mappings are made directly, because the names belong to the preloaded
- * library. A mapping of the memfd is made by mremap() of a piece of `home` with the old size 0, which doubles a
- * shared mapping: mmap() of a memfd that a dataplane has sealed gives no writable one.
+ * Moving pages. All system calls that change mappings are made directly, because the names belong
+ * to the preloaded library. A mapping of the memfd is made by mremap() of a piece of `home` with
+ * the old size 0, which doubles a shared mapping: mmap() of a memfd that a dataplane has sealed
+ * gives no writable one.
  */
 #include "attach/stop.h"
 #include "attach/share/window.h"
@@ -27,7 +28,7 @@ enum {
 struct urn_share_run {
 	uintptr_t start, end;
 	uint64_t off; /* bytes into the memfd */
-	int prot;     /* of the mapping */
+	int prot;     /* protection that the mapping has */
 };
 
 /* Pieces, under urn_share_lock: no memory is allocated while threads are stopped. */
@@ -35,7 +36,7 @@ static struct urn_share_run urn_share_runs[URN_SHARE_RUNS];
 static unsigned int urn_share_n_runs;
 
 static int
-urn_share_prot(const struct urn_mapping *m)
+urn_share_prot(const struct urn_own_mapping *m)
 {
 	return (m->read ? PROT_READ : 0) | (m->write ? PROT_WRITE : 0) | (m->exec ? PROT_EXEC : 0);
 }
@@ -47,7 +48,7 @@ static size_t
 urn_share_tls(void)
 {
 	static size_t bytes;
-	void (*ask)(size_t *size, size_t *align);
+	void (*ask)(size_t * size, size_t * align);
 	size_t align;
 
 	if (bytes != 0)
@@ -67,11 +68,12 @@ urn_share_meets(uintptr_t start, uintptr_t end, uintptr_t other, uintptr_t other
 }
 
 /*
- * True when start..end of a mapping may be a stopped thread's stack, or has its thread-local memory. A stack
- * of the C library's ends at the thread pointer; another one may go to the end of its mapping.
+ * True when start..end of a mapping may be a stopped thread's stack, or has its thread-local
+ * memory. A stack of the C library's ends at the thread pointer; another one may go to the end of
+ * its mapping.
  */
 static bool
-urn_share_of_thread(const struct urn_mapping *m, uintptr_t start, uintptr_t end, size_t tls)
+urn_share_of_thread(const struct urn_own_mapping *m, uintptr_t start, uintptr_t end, size_t tls)
 {
 	struct urn_stopped t;
 	unsigned int i;
@@ -102,8 +104,8 @@ urn_share_held(uintptr_t start, uintptr_t end)
 
 /* Add a piece that is to move. returns: NULL, or why it may not */
 static const char *
-urn_share_add(const struct urn_share_window *w, const struct urn_mapping *m, uintptr_t start, uintptr_t end,
-	      bool stopped, size_t tls)
+urn_share_add(const struct urn_share_window *w, const struct urn_own_mapping *m, uintptr_t start,
+	      uintptr_t end, bool stopped, size_t tls)
 {
 	if (!urn_mapping_own(m))
 		return "its memory is not private, writable memory without a file";
@@ -114,16 +116,20 @@ urn_share_add(const struct urn_share_window *w, const struct urn_mapping *m, uin
 		return "its memory is a thread's stack, or beside thread-local variables";
 	if (urn_share_n_runs == URN_SHARE_RUNS)
 		return "its memory is in too many pieces";
-	urn_share_runs[urn_share_n_runs++] = (struct urn_share_run){
-		.start = start, .end = end, .off = start - w->start, .prot = PROT_READ | PROT_WRITE};
+	urn_share_runs[urn_share_n_runs++] = (struct urn_share_run){.start = start,
+								    .end = end,
+								    .off = start - w->start,
+								    .prot = PROT_READ | PROT_WRITE};
 	return NULL;
 }
 
-/* Find the pieces of start..end that are not in the window yet. returns: NULL, or why the range can't be shared */
+/* Find the pieces of start..end that are not in the window yet. returns: NULL, or why the range
+ * can't be shared */
 static const char *
-urn_share_scan(const struct urn_share_window *w, int maps, uintptr_t start, uintptr_t end, bool stopped, size_t tls)
+urn_share_scan(const struct urn_share_window *w, int maps, uintptr_t start, uintptr_t end,
+	       bool stopped, size_t tls)
 {
-	struct urn_mapping m;
+	struct urn_own_mapping m;
 	const char *why = NULL;
 	uintptr_t at = start;
 	struct urn_maps walk;
@@ -170,7 +176,8 @@ urn_share_locked(void)
 static bool
 urn_share_mark(const struct urn_share_window *w, uint64_t off)
 {
-	uint64_t page = off / URN_SHARE_PAGE, bit = 1ull << (page & 63), *word = &w->used[page / 64];
+	uint64_t page = off / URN_SHARE_PAGE, bit = 1ull << (page & 63),
+		 *word = &w->used[page / 64];
 	bool before = (*word & bit) != 0;
 
 	*word |= bit;
@@ -179,15 +186,16 @@ urn_share_mark(const struct urn_share_window *w, uint64_t off)
 
 /* Copy pages into the memfd. entries: their words of the page map; NULL: any may have data */
 static void
-urn_share_copy_pages(const struct urn_share_window *w, uintptr_t from, uint64_t off, unsigned int pages,
-		     const uint64_t *entries)
+urn_share_copy_pages(const struct urn_share_window *w, uintptr_t from, uint64_t off,
+		     unsigned int pages, const uint64_t *entries)
 {
 	unsigned int i;
 
 	for (i = 0; i < pages; i++, from += URN_SHARE_PAGE, off += URN_SHARE_PAGE) {
 		bool used = urn_share_mark(w, off);
 
-		/* Bits 63 and 62: in memory, swapped out. Without either the page reads as zeros. */
+		/* Bits 63 and 62: in memory, swapped out. Without either the page reads as zeros.
+		 */
 		if (entries == NULL || entries[i] >> 62 != 0)
 			memcpy(w->home + off, (const void *)from, URN_SHARE_PAGE);
 		else if (used)
@@ -205,8 +213,9 @@ urn_share_copy_in(const struct urn_share_window *w, const struct urn_share_run *
 		uint64_t left = (r->end - at) / URN_SHARE_PAGE;
 		unsigned int n = left < URN_SHARE_LOOK ? (unsigned int)left : URN_SHARE_LOOK;
 		ssize_t bytes = (ssize_t)(n * sizeof(entries[0]));
-		bool told = pagemap >= 0 && pread(pagemap, entries, (size_t)bytes,
-						  (off_t)(at / URN_SHARE_PAGE * sizeof(entries[0]))) == bytes;
+		bool told = pagemap >= 0 &&
+			    pread(pagemap, entries, (size_t)bytes,
+				  (off_t)(at / URN_SHARE_PAGE * sizeof(entries[0]))) == bytes;
 
 		urn_share_copy_pages(w, at, r->off + (at - r->start), n, told ? entries : NULL);
 		at += n * URN_SHARE_PAGE;
@@ -220,14 +229,16 @@ urn_share_map_in(struct urn_share_window *w, const struct urn_share_run *r)
 	size_t length = r->end - r->start;
 	void *to = (void *)r->start;
 
-	if (syscall(SYS_mremap, w->home + r->off, 0, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (long)r->start) {
+	if (syscall(SYS_mremap, w->home + r->off, 0, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
+	    (long)r->start) {
 		(void)syscall(SYS_madvise, to, length, MADV_DONTFORK);
 		w->bytes += length;
 		urn_share_count.moved += length / URN_SHARE_PAGE;
 		return true;
 	}
 	/* Where the kernel gave up between unmapping and mapping, there is nothing now. */
-	if (mmap(to, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == to)
+	if (mmap(to, length, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == to)
 		memcpy(to, w->home + r->off, length);
 	return false;
 }
@@ -283,11 +294,12 @@ urn_share_move_in(struct urn_share_window *w, uintptr_t start, uintptr_t end)
 
 /* ---- back */
 
-/* Find pieces of the window in start..end, or anywhere (URN_SHARE_ALL), as many as there is room for. */
+/* Find pieces of the window in start..end, or anywhere (URN_SHARE_ALL), as many as there is room
+ * for. */
 static void
 urn_share_scan_back(const struct urn_share_window *w, int maps, uintptr_t start, uintptr_t end)
 {
-	struct urn_mapping m;
+	struct urn_own_mapping m;
 	struct urn_maps walk;
 
 	urn_share_n_runs = 0;
@@ -297,8 +309,11 @@ urn_share_scan_back(const struct urn_share_window *w, int maps, uintptr_t start,
 
 		if (from >= to || !urn_share_in_window(w, &m))
 			continue;
-		urn_share_runs[urn_share_n_runs++] = (struct urn_share_run){
-			.start = from, .end = to, .off = m.off + (from - m.start), .prot = urn_share_prot(&m)};
+		urn_share_runs[urn_share_n_runs++] =
+			(struct urn_share_run){.start = from,
+					       .end = to,
+					       .off = m.off + (from - m.start),
+					       .prot = urn_share_prot(&m)};
 	}
 }
 
@@ -317,15 +332,16 @@ static bool
 urn_share_map_back(struct urn_share_window *w, const struct urn_share_run *r)
 {
 	size_t length = r->end - r->start;
-	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	bool done;
 
 	if (p == MAP_FAILED)
 		return false;
 	urn_share_copy_back(w, r, p);
 	done = mprotect(p, length, r->prot) == 0 &&
-	       syscall(SYS_mremap, p, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)r->start) ==
-		       (long)r->start;
+	       syscall(SYS_mremap, p, length, length, MREMAP_MAYMOVE | MREMAP_FIXED,
+		       (void *)r->start) == (long)r->start;
 	if (!done) {
 		munmap(p, length);
 		return false;
@@ -343,7 +359,8 @@ urn_share_stands(const struct urn_share_run *r)
 	unsigned int i;
 
 	for (i = 0; urn_stop_thread(i, &t); i++)
-		if ((t.sp >= r->start && t.sp < r->end) || (t.frame >= r->start && t.frame < r->end))
+		if ((t.sp >= r->start && t.sp < r->end) ||
+		    (t.frame >= r->start && t.frame < r->end))
 			return true;
 	return false;
 }
@@ -357,7 +374,8 @@ urn_share_back_stopped(struct urn_share_window *w, int maps, uintptr_t start, ui
 	do {
 		urn_share_scan_back(w, maps, start, end);
 		for (i = 0; i < urn_share_n_runs; i++)
-			if (urn_share_stands(&urn_share_runs[i]) || !urn_share_map_back(w, &urn_share_runs[i]))
+			if (urn_share_stands(&urn_share_runs[i]) ||
+			    !urn_share_map_back(w, &urn_share_runs[i]))
 				return "no memory, or a stack on shared pages";
 	} while (urn_share_n_runs == URN_SHARE_RUNS);
 	return NULL;

@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 /*
- * urn_share_lock protects windows and the list of holds. While it is held no memory is allocated, because a thread
- * that has a lock of the heap may call madvise(), and so wait for this lock.
+ * urn_share_lock protects windows and the list of holds. While it is held no memory is allocated,
+ * because a thread that has a lock of the heap may call madvise(), and so wait for this lock.
  */
 static pthread_mutex_t urn_share_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool urn_share_inside; /* this thread has the lock */
-static int urn_share_cancel; /* the owner's state of cancellation; under urn_share_lock */
+static int urn_share_cancel;	 /* the owner's state of cancellation; under urn_share_lock */
 static uint64_t urn_share_clock; /* windows that became idle; under urn_share_lock */
-static uint32_t urn_share_era; /* forks between the first program and this process */
+static uint32_t urn_share_era;	 /* forks between the first program and this process */
 static bool urn_share_is_on, urn_share_explains; /* set once */
 static pthread_once_t urn_share_once = PTHREAD_ONCE_INIT;
 
@@ -86,7 +86,8 @@ urn_share_explain(const char *why)
 	if (!urn_share_explains || i == REASONS || told[i] == why)
 		return;
 	told[i] = why;
-	n = snprintf(text, sizeof(text), "urnic: a region is not shared, so it is slower: %s\n", why);
+	n = snprintf(text, sizeof(text), "urnic: a region is not shared, so it is slower: %s\n",
+		     why);
 	if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0) {
 		/* Nobody can be told. */
 	}
@@ -110,7 +111,8 @@ urn_share_start(void)
 		return;
 	*(void **)&hook = dlsym(RTLD_DEFAULT, URN_SHARE_HOOK);
 	if (hook == NULL || sysconf(_SC_PAGESIZE) != (long)URN_SHARE_PAGE) {
-		urn_share_explain(hook == NULL ? "liburnic-share.so is not preloaded: start the program by urnic-run --share"
+		urn_share_explain(hook == NULL ? "liburnic-share.so is not preloaded: start the "
+						 "program by urnic-run --share"
 					       : "pages of this machine are not of 4 KiB");
 		return;
 	}
@@ -149,7 +151,8 @@ urn_share_with(struct urn_share_window *w, struct urn_dev *dev)
 	req.share.length = w->end - w->start;
 	if (urn_dev_call(dev, &req, &rep) != 0)
 		return rep.err == EPERM ? "another dataplane has its pages"
-					: "the dataplane takes no more shared memory (shared_per_client, shared_per_uid)";
+					: "the dataplane takes no more shared memory "
+					  "(shared_per_client, shared_per_uid)";
 	w->at[w->n_at].dev = dev;
 	w->at[w->n_at++].handle = rep.handle;
 	return NULL;
@@ -211,7 +214,8 @@ urn_share_end_idle(uintptr_t start, uintptr_t end)
 	}
 }
 
-/* End windows without regions, the one that is idle for longest first, until few bytes and windows are left. */
+/* End windows without regions, the one that is idle for longest first, until few bytes and windows
+ * are left. */
 static void
 urn_share_trim(void)
 {
@@ -230,7 +234,8 @@ urn_share_trim(void)
 			if (oldest == NULL || w->idle < oldest->idle)
 				oldest = w;
 		}
-		if ((bytes <= URN_SHARE_IDLE && n <= URN_SHARE_IDLE_WINDOWS) || !urn_share_end(oldest))
+		if ((bytes <= URN_SHARE_IDLE && n <= URN_SHARE_IDLE_WINDOWS) ||
+		    !urn_share_end(oldest))
 			return;
 	}
 }
@@ -238,8 +243,8 @@ urn_share_trim(void)
 /* ---- regions */
 
 /*
- * Give the program its pages of start..end back that other windows than `keep` have, unless a region lies on them.
- * returns: true when there are such windows
+ * Give the program its pages of start..end back that other windows than `keep` have, unless a
+ * region lies on them. returns: true when there are such windows
  */
 static bool
 urn_share_end_spare(const struct urn_share_window *keep, uintptr_t start, uintptr_t end)
@@ -292,7 +297,7 @@ urn_share_pages(struct urn_dev *dev, uintptr_t start, uintptr_t end, const char 
 	struct urn_share_window *w = urn_share_window_for(dev, start, end, why);
 
 	if (w == NULL) {
-		/* What is kept for the next region may be what is too much. */
+		/* Windows that are kept for the next region may be too much. */
 		urn_share_end_idle(0, UINTPTR_MAX);
 		w = urn_share_window_for(dev, start, end, why);
 	}

@@ -42,7 +42,8 @@ urn_share_place(uintptr_t *start, uintptr_t *end)
 {
 	if (*end - *start >= URN_SHARE_SMALL)
 		return;
-	/* A small region lies in a window that is aligned to its size, or in one that begins half of that earlier. */
+	/* A small region lies in a window that is aligned to its size, or in one that begins half
+	 * of that earlier. */
 	if (*end <= (*start & ~(URN_SHARE_WINDOW - 1)) + URN_SHARE_WINDOW)
 		*start &= ~(URN_SHARE_WINDOW - 1);
 	else
@@ -116,7 +117,7 @@ urn_share_unmake(struct urn_share_window *w)
 }
 
 bool
-urn_share_in_window(const struct urn_share_window *w, const struct urn_mapping *m)
+urn_share_in_window(const struct urn_share_window *w, const struct urn_own_mapping *m)
 {
 	uintptr_t home = (uintptr_t)w->home;
 
@@ -125,7 +126,7 @@ urn_share_in_window(const struct urn_share_window *w, const struct urn_mapping *
 }
 
 bool
-urn_share_in_place(const struct urn_share_window *w, const struct urn_mapping *m)
+urn_share_in_place(const struct urn_share_window *w, const struct urn_own_mapping *m)
 {
 	return urn_share_in_window(w, m) && m->start == w->start + m->off;
 }

@@ -9,7 +9,7 @@
 
 /* A region of this provider. */
 struct urn_adapter_mr {
-	struct ibv_mr ibv;          /* must be first: the front frees it */
+	struct ibv_mr ibv;	    /* must be first: the front frees it */
 	struct urn_share_hold hold; /* on memory that is shared as long as there is the region */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls on memory that is registered, or was: madvise(), mremap(), munmap(), realloc(), mprotect(). */
+/* Calls on memory that is registered, or was: madvise(), mremap(), munmap(), realloc(), mprotect().
+ */
 #include "share.h"
 
 #include <errno.h>
@@ -24,7 +25,8 @@ case_advise(void)
 	memset(p, 5, 4 * MIB);
 	/* From a private page over shared ones: all read as zeros, here and over the wire. */
 	CHECK(madvise(p + MIB - PAGE, 3 * PAGE, MADV_DONTNEED) == 0);
-	CHECK(all_zero(p + MIB - PAGE, 3 * PAGE) && p[MIB - PAGE - 1] == 5 && p[MIB + 2 * PAGE] == 5);
+	CHECK(all_zero(p + MIB - PAGE, 3 * PAGE) && p[MIB - PAGE - 1] == 5 &&
+	      p[MIB + 2 * PAGE] == 5);
 	get(mr, p + MIB, got, 8);
 	CHECK(all_zero(got, 8));
 	p[MIB] = 6;
@@ -36,12 +38,14 @@ case_advise(void)
 	errno = 0;
 	CHECK(madvise(p + MIB + 1, MIB, MADV_DONTNEED) == -1 && errno == EINVAL);
 	CHECK(madvise(p + 3 * MIB, 2 * MIB, MADV_DONTNEED) == -1 || 1);
-	CHECK(mprotect(p + MIB, MIB, PROT_READ) == 0 && mprotect(p + MIB, MIB, PROT_READ | PROT_WRITE) == 0);
+	CHECK(mprotect(p + MIB, MIB, PROT_READ) == 0 &&
+	      mprotect(p + MIB, MIB, PROT_READ | PROT_WRITE) == 0);
 	p[MIB + 1] = 8;
 	dereg(mr);
 	/* Without a region the pages may stay shared; they act like private ones all the same. */
 	memset(p, 5, 4 * MIB);
-	CHECK(madvise(p + MIB, MIB, MADV_DONTNEED) == 0 && all_zero(p + MIB, MIB) && p[2 * MIB] == 5);
+	CHECK(madvise(p + MIB, MIB, MADV_DONTNEED) == 0 && all_zero(p + MIB, MIB) &&
+	      p[2 * MIB] == 5);
 }
 
 void
@@ -60,7 +64,8 @@ case_remap(void)
 	dereg(mr);
 	q = mremap(p, 2 * MIB, 4 * MIB, MREMAP_MAYMOVE);
 	CHECK(q != MAP_FAILED && !shared(q));
-	CHECK(strcmp(q, "first") == 0 && strcmp(q + 2 * MIB - 8, "last") == 0 && all_zero(q + 2 * MIB, 2 * MIB));
+	CHECK(strcmp(q, "first") == 0 && strcmp(q + 2 * MIB - 8, "last") == 0 &&
+	      all_zero(q + 2 * MIB, 2 * MIB));
 	mr = reg(q, 4 * MIB);
 	CHECK(shared(q) && mremap(q, 4 * MIB, 2 * MIB, 0) == q); /* shrinks where it is */
 	CHECK(strcmp(q + 2 * MIB - 8, "last") == 0);
@@ -76,7 +81,8 @@ case_remap(void)
 	CHECK(p != NULL && p[2 * MIB - 1] == 9);
 	memset(p, 1, 9 * MIB);
 	p = reallocarray(p, 20, MIB);
-	CHECK(p != NULL && p[9 * MIB - 1] == 1 && reallocarray(p, much, 4) == NULL && errno == ENOMEM);
+	CHECK(p != NULL && p[9 * MIB - 1] == 1 && reallocarray(p, much, 4) == NULL &&
+	      errno == ENOMEM);
 	free(p);
 }
 
@@ -86,10 +92,12 @@ case_unmap(void)
 	char *p = fresh(2 * MIB), *q, got[8];
 	struct ibv_mr *mr = reg(p, 2 * MIB), *again;
 
-	/* Gone while registered, like pinned pages: what comes by the wire goes nowhere the program looks. */
+	/* Gone while registered, like pinned pages: bytes from the wire go nowhere the program
+	 * looks. */
 	CHECK(munmap(p, 2 * MIB) == 0);
 	put(mr, p, "ghost", 6);
-	q = mmap(p, 2 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	q = mmap(p, 2 * MIB, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	CHECK(q == p && all_zero(p, 2 * MIB));
 	put(mr, p, "ghost", 6);
 	CHECK(all_zero(p, 2 * MIB));
@@ -107,7 +115,8 @@ case_unmap(void)
 	dereg(again);
 	/* Without a region, while the pages may be shared yet. */
 	CHECK(munmap(p, 2 * MIB) == 0);
-	q = mmap(p, 2 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	q = mmap(p, 2 * MIB, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	again = reg(p, 2 * MIB);
 	CHECK(q == p && all_zero(p, 2 * MIB));
 	dereg(again);

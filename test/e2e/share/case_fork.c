@@ -60,12 +60,14 @@ static void
 child(char *large, char *small, char *end, struct ibv_mr *mr)
 {
 	CHECK(!shared(large) && !shared(small));
-	CHECK(strcmp(large, "before") == 0 && strcmp(small, "before") == 0 && strcmp(end, "end") == 0);
+	CHECK(strcmp(large, "before") == 0 && strcmp(small, "before") == 0 &&
+	      strcmp(end, "end") == 0);
 	strcpy(large, "child");
 	strcpy(small, "child");
 	say(to_parent);
 	hear(to_child); /* the parent, and a remote write, have changed it meanwhile */
-	CHECK(strcmp(large, "child") == 0 && strcmp(small, "child") == 0 && strcmp(end, "end") == 0);
+	CHECK(strcmp(large, "child") == 0 && strcmp(small, "child") == 0 &&
+	      strcmp(end, "end") == 0);
 	grandchild(large, small);
 	CHECK(ibv_dereg_mr(mr) == 0 || 1); /* the parent's: nothing happens */
 	CHECK(strcmp(large, "child") == 0 && strcmp(small, "child") == 0);
@@ -90,14 +92,16 @@ case_fork(void)
 	if (pid == 0)
 		child(large, small, end, mr);
 	hear(to_parent); /* the child has changed its memory */
-	CHECK(strcmp(large, "before") == 0 && strcmp(small, "before") == 0 && strcmp(end, "end") == 0);
+	CHECK(strcmp(large, "before") == 0 && strcmp(small, "before") == 0 &&
+	      strcmp(end, "end") == 0);
 	strcpy(large, "parent");
 	strcpy(small, "parent");
 	put(mr, end, "wire", 5);
 	CHECK(strcmp(end, "wire") == 0);
 	say(to_child);
 	ended_well(pid);
-	CHECK(strcmp(large, "parent") == 0 && strcmp(small, "parent") == 0 && strcmp(end, "wire") == 0);
+	CHECK(strcmp(large, "parent") == 0 && strcmp(small, "parent") == 0 &&
+	      strcmp(end, "wire") == 0);
 	put(mr, large, "still", 6);
 	CHECK(strcmp(large, "still") == 0 && shared(large) && shared(small));
 	dereg(mr);
@@ -117,7 +121,9 @@ busy(void *arg)
 		size_t length = 64 + i % 5 * 30000;
 		char *p = malloc(length);
 		struct ibv_mr *mr = reg(p, length);
-		FILE *f = fopen("/dev/null", "w"); /* its lock lies on the heap, and fork() resets it in the child */
+		FILE *f = fopen(
+			"/dev/null",
+			"w"); /* its lock lies on the heap, and fork() resets it in the child */
 
 		CHECK(f != NULL);
 		fputs("x", f);
@@ -188,7 +194,8 @@ case_spawn(void)
 	CHECK(shared(text));
 	strcpy(text, "echo spawned");
 	f = popen(text, "r");
-	CHECK(f != NULL && fgets(text, 100, f) != NULL && strcmp(text, "spawned\n") == 0 && pclose(f) == 0);
+	CHECK(f != NULL && fgets(text, 100, f) != NULL && strcmp(text, "spawned\n") == 0 &&
+	      pclose(f) == 0);
 	strcpy(text, "/bin/true");
 	CHECK(posix_spawn(&pid, text, NULL, NULL, argv, env) == 0);
 	ended_well(pid);

@@ -72,7 +72,8 @@ case_kinds(void)
 
 	works(here, false);
 	works(local, false);
-	CHECK(pthread_create(&thread, NULL, on_stack, NULL) == 0 && pthread_join(thread, NULL) == 0);
+	CHECK(pthread_create(&thread, NULL, on_stack, NULL) == 0 &&
+	      pthread_join(thread, NULL) == 0);
 	works(bss + 2 * PAGE, true);
 	works(data + 2 * PAGE, false);
 	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -85,7 +86,8 @@ case_kinds(void)
 	works(fresh(PAGE), true);
 	/* Two mappings, one of which can't be shared. */
 	p = fresh(4 * PAGE);
-	CHECK(mmap(p + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+	CHECK(mmap(p + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
 	works(p + 2 * PAGE - 32, false);
 	p = fresh(PAGE);
 	if (mlock(p, PAGE) == 0) {
@@ -203,7 +205,7 @@ now(void)
 	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-/* For people: what registering costs. */
+/* For people: the cost of registering. */
 void
 case_time(void)
 {

@@ -26,7 +26,8 @@ writer(void *arg)
 
 	CHECK(count != NULL);
 	while (!over) {
-		volatile uint64_t *slot = (volatile uint64_t *)(void *)(buffer + page * PAGE + me * 64);
+		volatile uint64_t *slot =
+			(volatile uint64_t *)(void *)(buffer + page * PAGE + me * 64);
 
 		count[page]++;
 		*slot = *slot + 1;
@@ -59,7 +60,8 @@ case_writers(void)
 		CHECK(shared(buffer + 4 * MIB) && shared((void *)(uintptr_t)heap[i % WRITERS]));
 		put(mr, buffer + 8 * MIB + WRITERS * 64, "remote", 6);
 		get(mr, buffer + 8 * MIB + WRITERS * 64 + 64, got, 64);
-		CHECK(memcmp(got, zero, 64) == 0 && memcmp(buffer + 8 * MIB + WRITERS * 64, "remote", 6) == 0);
+		CHECK(memcmp(got, zero, 64) == 0 &&
+		      memcmp(buffer + 8 * MIB + WRITERS * 64, "remote", 6) == 0);
 		dereg(small);
 		dereg(mr);
 		CHECK(!shared(buffer + 4 * MIB));
@@ -86,8 +88,11 @@ registers(void *arg)
 		CHECK(p[0] == (char)(me + i) && p[length - 1] == (char)(me + i));
 		memset(p, (int)(me + i + 1), length);
 		if (i % 3 == 0) {
-			p = realloc(p, 2 * length); /* the region leads to the old memory from here on */
-			CHECK(p != NULL && p[0] == (char)(me + i + 1) && p[length - 1] == (char)(me + i + 1));
+			p = realloc(
+				p,
+				2 * length); /* the region leads to the old memory from here on */
+			CHECK(p != NULL && p[0] == (char)(me + i + 1) &&
+			      p[length - 1] == (char)(me + i + 1));
 			memset(p + length, 7, length);
 		}
 		dereg(mr);
@@ -121,7 +126,8 @@ overlap_windows(void)
 	put(all, p + PAGE + 8, "over", 5);
 	put(all, p + 8, "over", 5);
 	get(part, p + PAGE + 8, text, 5);
-	CHECK(strcmp(p + PAGE + 8, "over") == 0 && strcmp(p + 8, "over") == 0 && strcmp(text, "over") == 0);
+	CHECK(strcmp(p + PAGE + 8, "over") == 0 && strcmp(p + 8, "over") == 0 &&
+	      strcmp(text, "over") == 0);
 	/* Under a foreign region nothing moves: the dataplane may be writing there. */
 	under = reg(p + 9 * PAGE, PAGE);
 	CHECK(!shared(p + 9 * PAGE));

@@ -7,14 +7,15 @@
 #include <unistd.h>
 
 struct end ends[2];
-static char *bounce; /* of ends[0] */
+static char *bounce; /* source and target at ends[0] */
 static struct ibv_mr *bounce_mr;
 
 static void
 end_open(struct end *e, struct ibv_device *device)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1}};
 
 	CHECK((e->ctx = ibv_open_device(device)) != NULL);
 	CHECK((e->pd = ibv_alloc_pd(e->ctx)) != NULL);
@@ -29,18 +30,30 @@ end_connect(struct end *e, const struct end *peer)
 {
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = RIGHTS};
 
-	CHECK(ibv_modify_qp(e->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0);
-	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-				 .path_mtu = IBV_MTU_1024,
-				 .dest_qp_num = peer->qp->qp_num,
-				 .max_dest_rd_atomic = 4,
-				 .min_rnr_timer = 12,
-				 .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = peer->gid, .sgid_index = 1, .hop_limit = 8}}};
-	CHECK(ibv_modify_qp(e->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);
-	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
-	CHECK(ibv_modify_qp(e->qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	CHECK(ibv_modify_qp(e->qp, &a,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
+	      0);
+	a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer->qp->qp_num,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 12,
+		.ah_attr = {.is_global = 1,
+			    .port_num = 1,
+			    .grh = {.dgid = peer->gid, .sgid_index = 1, .hop_limit = 8}}};
+	CHECK(ibv_modify_qp(e->qp, &a,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER) == 0);
+	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				 .timeout = 18,
+				 .retry_cnt = 7,
+				 .rnr_retry = 7,
+				 .max_rd_atomic = 4};
+	CHECK(ibv_modify_qp(e->qp, &a,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
 }
 
 void
@@ -91,8 +104,10 @@ dereg(struct ibv_mr *mr)
 static void
 move(enum ibv_wr_opcode op, struct ibv_mr *mr, void *p, size_t length)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)bounce, .length = (uint32_t)length, .lkey = bounce_mr->lkey};
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = op, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)bounce, .length = (uint32_t)length, .lkey = bounce_mr->lkey};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = op, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
 	int n;
@@ -125,11 +140,13 @@ get(struct ibv_mr *mr, void *p, void *to, size_t length)
 void *
 fresh(size_t length)
 {
-	char *p = mmap(NULL, length + 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, length + 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
 
 	CHECK(p != MAP_FAILED);
 	/* Beside nothing else. */
-	CHECK(mprotect(p, PAGE, PROT_NONE) == 0 && mprotect(p + PAGE + length, PAGE, PROT_NONE) == 0);
+	CHECK(mprotect(p, PAGE, PROT_NONE) == 0 &&
+	      mprotect(p + PAGE + length, PAGE, PROT_NONE) == 0);
 	return p + PAGE;
 }
 

@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(ok)                                                              \
-	do {                                                                   \
-		if (!(ok)) {                                                   \
+#define CHECK(ok)                                                                \
+	do {                                                                     \
+		if (!(ok)) {                                                     \
 			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #ok); \
-			_exit(1);                                              \
-		}                                                              \
+			_exit(1);                                                \
+		}                                                                \
 	} while (0)
 
 #define PAGE ((size_t)4096)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sharing memory that a program has: the list of mappings, stopping threads, windows and moving pages (attach/share). */
+/* Sharing memory that a program has: the list of mappings, stopping threads, windows and moving
+ * pages (attach/share). */
 #include "attach/share/window.h"
 #include "attach/stop.h"
 #include "test.h"
@@ -23,7 +24,7 @@
 static void
 parses(const char *line, uintptr_t start, uintptr_t end, bool own, bool plain)
 {
-	struct urn_mapping m;
+	struct urn_own_mapping m;
 
 	assert_true(urn_mapping_parse(line, &m));
 	assert_int_equal(m.start, start);
@@ -35,25 +36,39 @@ parses(const char *line, uintptr_t start, uintptr_t end, bool own, bool plain)
 static void
 test_parse(void **state)
 {
-	static const char *const bad[] = {"", "x", "1000-2000", "1000-2000 rw-p", "1000-2000 rw-p 0 00:00", "1000-2000 rw-q 0 00:00 0",
-					  "2000-1000 rw-p 0 00:00 0", "1000-2000 rw 0 00:00 0", "1000 2000 rw-p 0 00:00 0",
-					  "-2000 rw-p 0 00:00 0", "1000-2000 rw-p 0 0000 0"};
-	struct urn_mapping m;
+	static const char *const bad[] = {"",
+					  "x",
+					  "1000-2000",
+					  "1000-2000 rw-p",
+					  "1000-2000 rw-p 0 00:00",
+					  "1000-2000 rw-q 0 00:00 0",
+					  "2000-1000 rw-p 0 00:00 0",
+					  "1000-2000 rw 0 00:00 0",
+					  "1000 2000 rw-p 0 00:00 0",
+					  "-2000 rw-p 0 00:00 0",
+					  "1000-2000 rw-p 0 0000 0"};
+	struct urn_own_mapping m;
 	size_t i;
 
 	(void)state;
 	parses("1000-3000 rw-p 00000000 00:00 0 ", 0x1000, 0x3000, true, true);
-	parses("5581a000-5583b000 rw-p 00000000 00:00 0                          [heap]", 0x5581a000, 0x5583b000, true, true);
-	parses("7f00deadb000-7f00deadd000 rw-p 00000000 00:00 0 [anon:glibc: malloc]", 0x7f00deadb000, 0x7f00deadd000, true, true);
+	parses("5581a000-5583b000 rw-p 00000000 00:00 0                          [heap]",
+	       0x5581a000, 0x5583b000, true, true);
+	parses("7f00deadb000-7f00deadd000 rw-p 00000000 00:00 0 [anon:glibc: malloc]",
+	       0x7f00deadb000, 0x7f00deadd000, true, true);
 	parses("7ffd000-7ffe000 rw-p 00000000 00:00 0 [stack]", 0x7ffd000, 0x7ffe000, false, false);
 	parses("7ffd000-7ffe000 r-xp 00000000 00:00 0 [vdso]", 0x7ffd000, 0x7ffe000, false, false);
 	parses("1000-2000 r--p 00000000 00:00 0", 0x1000, 0x2000, false, true);
 	parses("1000-2000 rwxp 00000000 00:00 0", 0x1000, 0x2000, false, true);
 	parses("1000-2000 ---p 00000000 00:00 0", 0x1000, 0x2000, false, true);
-	parses("1000-2000 rw-s 00000000 00:01 77 /dev/zero (deleted)", 0x1000, 0x2000, false, false);
-	parses("1000-2000 rw-p 00000000 00:0f 77 /anon_hugepage (deleted)", 0x1000, 0x2000, false, false);
+	parses("1000-2000 rw-s 00000000 00:01 77 /dev/zero (deleted)", 0x1000, 0x2000, false,
+	       false);
+	parses("1000-2000 rw-p 00000000 00:0f 77 /anon_hugepage (deleted)", 0x1000, 0x2000, false,
+	       false);
 	parses("1000-2000 rw-p 00012000 fe:01 77 /usr/bin/x y", 0x1000, 0x2000, false, false);
-	assert_true(urn_mapping_parse("1000-2000 rw-s 00abc000 fe:1f 18446744073709551615 /memfd:urnic-shared (deleted)", &m));
+	assert_true(urn_mapping_parse(
+		"1000-2000 rw-s 00abc000 fe:1f 18446744073709551615 /memfd:urnic-shared (deleted)",
+		&m));
 	assert_int_equal(m.off, 0xabc000);
 	assert_int_equal(m.major, 0xfe);
 	assert_int_equal(m.minor, 0x1f);
@@ -64,7 +79,7 @@ test_parse(void **state)
 
 /* Find the mapping of an address. returns: true: there is one */
 static bool
-mapping_of(const void *p, struct urn_mapping *m)
+mapping_of(const void *p, struct urn_own_mapping *m)
 {
 	int fd = urn_maps_open();
 	struct urn_maps w;
@@ -87,8 +102,9 @@ static void
 test_walk(void **state)
 {
 	enum { N = 600 };
-	char *p = mmap(NULL, 2 * N * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct urn_mapping m;
+	char *p = mmap(NULL, 2 * N * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	struct urn_own_mapping m;
 	size_t i;
 
 	(void)state;
@@ -161,7 +177,9 @@ test_stop(void **state)
 		if (i % 10 == 0)
 			nanosleep(&nap, NULL);
 		why = why != NULL ? why : seen != beats ? "a thread went on" : NULL;
-		why = why != NULL ? why : !urn_stop_thread(1, &at) || urn_stop_thread(2, &at) ? "the list is wrong" : NULL;
+		why = why != NULL					    ? why
+		      : !urn_stop_thread(1, &at) || urn_stop_thread(2, &at) ? "the list is wrong"
+									    : NULL;
 		urn_stop_release();
 		assert_null(why);
 		while (seen == beats)
@@ -179,8 +197,10 @@ test_stop_not(void **state)
 	sigset_t mask, before;
 
 	(void)state;
-	assert_string_equal(urn_stop_others(), "a thread of the program blocks the signal that stops threads");
-	assert_string_equal(urn_stop_others(), "a thread of the program blocks the signal that stops threads");
+	assert_string_equal(urn_stop_others(),
+			    "a thread of the program blocks the signal that stops threads");
+	assert_string_equal(urn_stop_others(),
+			    "a thread of the program blocks the signal that stops threads");
 	end(t);
 	while (urn_stop_others() != NULL) /* a thread that was joined may be on its way out yet */
 		sched_yield();
@@ -244,7 +264,7 @@ test_move(void **state)
 	char *p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uintptr_t at = (uintptr_t)p;
 	struct urn_share_window *w = urn_share_make(at, at + 4 * MIB);
-	struct urn_mapping m;
+	struct urn_own_mapping m;
 
 	(void)state;
 	strcpy(p + MIB, "here");
@@ -260,10 +280,13 @@ test_move(void **state)
 	/* Part of it again, and more; and what can't be shared. */
 	assert_null(urn_share_move_in(w, at, at + 3 * MIB));
 	assert_non_null(strstr(urn_share_move_in(w, at + 2 * MIB, at + 4 * MIB), "not private"));
-	/* A hole in the program's memory; then new pages, which must not show the old ones' bytes. */
+	/* A hole in the program's memory; then new pages, which must not show the old ones' bytes.
+	 */
 	munmap(p + MIB, PAGE);
 	assert_non_null(strstr(urn_share_move_in(w, at, at + 3 * MIB), "not all mapped"));
-	assert_ptr_equal(mmap(p + MIB, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), p + MIB);
+	assert_ptr_equal(mmap(p + MIB, PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+			 p + MIB);
 	assert_null(urn_share_move_in(w, at, at + 3 * MIB));
 	assert_int_equal(p[MIB], 0);
 	/* Back: a part, with its protection; then all, also what the program moved elsewhere. */
@@ -309,8 +332,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse), cmocka_unit_test(test_walk),    cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_stop_not), cmocka_unit_test(test_windows), cmocka_unit_test(test_move),
+		cmocka_unit_test(test_parse),	cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_stop),	cmocka_unit_test(test_stop_not),
+		cmocka_unit_test(test_windows), cmocka_unit_test(test_move),
 		cmocka_unit_test(test_held),
 	};
 
