@@ -43,22 +43,19 @@ urn_share_prot(const struct urn_own_mapping *m)
 
 /* ---- which pages */
 
-/* Bytes of thread-local variables of the program and its libraries, below the thread pointer. */
-static size_t
-urn_share_tls(void)
+static size_t urn_share_tls; /* bytes of thread-local variables below a thread pointer; set once */
+
+void
+urn_share_move_start(void)
 {
-	static size_t bytes;
-	void (*ask)(size_t * size, size_t * align);
+	void (*ask)(size_t *size, size_t *align);
 	size_t align;
 
-	if (bytes != 0)
-		return bytes;
 	*(void **)&ask = dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
 	if (ask != NULL)
-		ask(&bytes, &align);
-	if (bytes == 0)
-		bytes = 4 * URN_SHARE_PAGE;
-	return bytes;
+		ask(&urn_share_tls, &align);
+	if (urn_share_tls == 0)
+		urn_share_tls = 4 * URN_SHARE_PAGE;
 }
 
 static bool
@@ -73,7 +70,7 @@ urn_share_meets(uintptr_t start, uintptr_t end, uintptr_t other, uintptr_t other
  * its mapping.
  */
 static bool
-urn_share_of_thread(const struct urn_own_mapping *m, uintptr_t start, uintptr_t end, size_t tls)
+urn_share_of_thread(const struct urn_own_mapping *m, uintptr_t start, uintptr_t end)
 {
 	struct urn_stopped t;
 	unsigned int i;
@@ -82,7 +79,7 @@ urn_share_of_thread(const struct urn_own_mapping *m, uintptr_t start, uintptr_t 
 		bool here = t.sp >= m->start && t.sp < m->end;
 		uintptr_t top = t.tp > t.sp && t.tp < m->end ? t.tp : m->end;
 
-		if (urn_share_meets(start, end, t.tp - tls, t.tp + URN_SHARE_PAGE) ||
+		if (urn_share_meets(start, end, t.tp - urn_share_tls, t.tp + URN_SHARE_PAGE) ||
 		    (here && urn_share_meets(start, end, m->start, top)) ||
 		    urn_share_meets(start, end, t.frame - URN_SHARE_PAGE, t.frame + URN_SHARE_PAGE))
 			return true;
@@ -105,14 +102,14 @@ urn_share_held(uintptr_t start, uintptr_t end)
 /* Add a piece that is to move. returns: NULL, or why it may not */
 static const char *
 urn_share_add(const struct urn_share_window *w, const struct urn_own_mapping *m, uintptr_t start,
-	      uintptr_t end, bool stopped, size_t tls)
+	      uintptr_t end, bool stopped)
 {
 	if (!urn_mapping_own(m))
 		return "its memory is not private, writable memory without a file";
 	/* Under a region of the dataplane's worker, or of memory that the program replaced. */
 	if (urn_share_held(start, end))
 		return "a region on the same pages is foreign memory, or has lost its pages";
-	if (stopped && urn_share_of_thread(m, start, end, tls))
+	if (stopped && urn_share_of_thread(m, start, end))
 		return "its memory is a thread's stack, or beside thread-local variables";
 	if (urn_share_n_runs == URN_SHARE_RUNS)
 		return "its memory is in too many pieces";
@@ -127,7 +124,7 @@ urn_share_add(const struct urn_share_window *w, const struct urn_own_mapping *m,
  * can't be shared */
 static const char *
 urn_share_scan(const struct urn_share_window *w, int maps, uintptr_t start, uintptr_t end,
-	       bool stopped, size_t tls)
+	       bool stopped)
 {
 	struct urn_own_mapping m;
 	const char *why = NULL;
@@ -144,7 +141,7 @@ urn_share_scan(const struct urn_share_window *w, int maps, uintptr_t start, uint
 		if (m.start > at)
 			break;
 		if (!urn_share_in_place(w, &m))
-			why = urn_share_add(w, &m, at, to, stopped, tls);
+			why = urn_share_add(w, &m, at, to, stopped);
 		at = to;
 	}
 	if (why == NULL && at < end)
@@ -260,13 +257,12 @@ urn_share_move_runs(struct urn_share_window *w, int pagemap)
 static const char *
 urn_share_move_stopped(struct urn_share_window *w, int maps, uintptr_t start, uintptr_t end)
 {
-	size_t tls = urn_share_tls();
 	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	const char *why = urn_stop_others();
 
 	if (why == NULL) {
 		/* Mappings may have changed until now. */
-		why = urn_share_scan(w, maps, start, end, true, tls);
+		why = urn_share_scan(w, maps, start, end, true);
 		if (why == NULL)
 			why = urn_share_move_runs(w, pagemap);
 		urn_stop_release();
@@ -284,7 +280,7 @@ urn_share_move_in(struct urn_share_window *w, uintptr_t start, uintptr_t end)
 
 	if (maps < 0)
 		return "/proc/self/maps can't be read";
-	why = urn_share_scan(w, maps, start, end, false, 0);
+	why = urn_share_scan(w, maps, start, end, false);
 	if (why == NULL && urn_share_n_runs > 0)
 		why = urn_share_locked() ? "the program has locked memory"
 					 : urn_share_move_stopped(w, maps, start, end);

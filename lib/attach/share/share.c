@@ -21,7 +21,6 @@ static int urn_share_cancel;	 /* the owner's state of cancellation; under urn_sh
 static uint64_t urn_share_clock; /* windows that became idle; under urn_share_lock */
 static uint32_t urn_share_era;	 /* forks between the first program and this process */
 static bool urn_share_is_on, urn_share_explains; /* set once */
-static pthread_once_t urn_share_once = PTHREAD_ONCE_INIT;
 
 struct urn_share_hold *urn_share_holds;
 struct urn_share_stats urn_share_count;
@@ -101,7 +100,11 @@ urn_share_told(const char *name)
 	return value != NULL && strcmp(value, "1") == 0;
 }
 
-static void
+/*
+ * When the library is loaded, because the loader is asked: a thread that has the loader's lock may register memory, and so
+ * wait for urn_share_lock.
+ */
+__attribute__((constructor)) static void
 urn_share_start(void)
 {
 	urn_share_hook_fn *hook;
@@ -116,6 +119,7 @@ urn_share_start(void)
 					       : "pages of this machine are not of 4 KiB");
 		return;
 	}
+	urn_share_move_start();
 	hook(&urn_share_hook_table);
 	urn_share_is_on = true;
 }
@@ -125,7 +129,6 @@ urn_share_on(const struct urn_dev *dev)
 {
 	if (dev->channel->share == NULL || !urn_dev_has(dev, URN_ABI_FEATURE_SHARE))
 		return false;
-	(void)pthread_once(&urn_share_once, urn_share_start);
 	return urn_share_is_on;
 }
 

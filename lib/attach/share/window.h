@@ -75,6 +75,9 @@ bool urn_share_data(const struct urn_share_window *w, uint64_t *from, uint64_t *
 
 /* ---- move.c */
 
+/* Before everything else here: ask the loader, whose lock others may hold later. */
+void urn_share_move_start(void);
+
 /* Move the pages of start..end, which lies in the window, into it. returns: NULL, or why not:
  * nothing has changed */
 const char *urn_share_move_in(struct urn_share_window *w, uintptr_t start, uintptr_t end);

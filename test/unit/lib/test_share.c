@@ -338,5 +338,6 @@ main(void)
 		cmocka_unit_test(test_held),
 	};
 
+	urn_share_move_start();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
