@@ -70,7 +70,7 @@ urn_mapping_parse(const char *line, struct urn_own_mapping *m)
 	uint64_t start, end, major, minor;
 	const char *at = line;
 
-	*m = (struct urn_mapping){0};
+	*m = (struct urn_own_mapping){0};
 	if (!urn_maps_field(&at, 16, &start, '-') || !urn_maps_field(&at, 16, &end, ' ') ||
 	    !urn_maps_perms(&at, m) || !urn_maps_field(&at, 16, &m->off, ' ') ||
 	    !urn_maps_field(&at, 16, &major, ':') || !urn_maps_field(&at, 16, &minor, ' ') ||

@@ -55,8 +55,8 @@ case_remap(void)
 	volatile size_t much = SIZE_MAX / 2;
 	struct ibv_mr *mr = reg(p, 2 * MIB);
 
-	strcpy(p, "first");
-	strcpy(p + 2 * MIB - 8, "last");
+	words(p, "first");
+	words(p + 2 * MIB - 8, "last");
 	errno = 0;
 	CHECK(mremap(p, 2 * MIB, 4 * MIB, MREMAP_MAYMOVE) == MAP_FAILED && errno == ENOMEM);
 	put(mr, p + 8, "stays", 6);

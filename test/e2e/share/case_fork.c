@@ -47,8 +47,8 @@ grandchild(char *large, char *small)
 	CHECK(pid >= 0);
 	if (pid == 0) {
 		CHECK(strcmp(large, "child") == 0 && strcmp(small, "child") == 0);
-		strcpy(large, "grand");
-		strcpy(small, "grand");
+		words(large, "grand");
+		words(small, "grand");
 		CHECK(!shared(large) && !shared(small));
 		_exit(0);
 	}
@@ -62,8 +62,8 @@ child(char *large, char *small, char *end, struct ibv_mr *mr)
 	CHECK(!shared(large) && !shared(small));
 	CHECK(strcmp(large, "before") == 0 && strcmp(small, "before") == 0 &&
 	      strcmp(end, "end") == 0);
-	strcpy(large, "child");
-	strcpy(small, "child");
+	words(large, "child");
+	words(small, "child");
 	say(to_parent);
 	hear(to_child); /* the parent, and a remote write, have changed it meanwhile */
 	CHECK(strcmp(large, "child") == 0 && strcmp(small, "child") == 0 &&
@@ -84,9 +84,9 @@ case_fork(void)
 	pid_t pid;
 
 	CHECK(shared(large) && shared(small) && pipe(to_child) == 0 && pipe(to_parent) == 0);
-	strcpy(large, "before");
-	strcpy(small, "before");
-	strcpy(end, "end");
+	words(large, "before");
+	words(small, "before");
+	words(end, "end");
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0)
@@ -94,8 +94,8 @@ case_fork(void)
 	hear(to_parent); /* the child has changed its memory */
 	CHECK(strcmp(large, "before") == 0 && strcmp(small, "before") == 0 &&
 	      strcmp(end, "end") == 0);
-	strcpy(large, "parent");
-	strcpy(small, "parent");
+	words(large, "parent");
+	words(small, "parent");
 	put(mr, end, "wire", 5);
 	CHECK(strcmp(end, "wire") == 0);
 	say(to_child);
@@ -192,11 +192,11 @@ case_spawn(void)
 	FILE *f;
 
 	CHECK(shared(text));
-	strcpy(text, "echo spawned");
+	words(text, "echo spawned");
 	f = popen(text, "r");
 	CHECK(f != NULL && fgets(text, 100, f) != NULL && strcmp(text, "spawned\n") == 0 &&
 	      pclose(f) == 0);
-	strcpy(text, "/bin/true");
+	words(text, "/bin/true");
 	CHECK(posix_spawn(&pid, text, NULL, NULL, argv, env) == 0);
 	ended_well(pid);
 	pid = vfork();

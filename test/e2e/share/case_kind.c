@@ -28,7 +28,7 @@ works(char *p, bool is)
 	CHECK(shared(p) == is);
 	put(mr, p + 8, "wire", 5);
 	CHECK(strcmp(p + 8, "wire") == 0);
-	strcpy(p + 8, "own");
+	words(p + 8, "own");
 	get(mr, p + 8, got, 4);
 	CHECK(strcmp(got, "own") == 0);
 	dereg(mr);
@@ -40,7 +40,7 @@ read_only(void)
 	char *p = fresh(2 * PAGE), got[8];
 	struct ibv_mr *mr;
 
-	strcpy(p, "read");
+	words(p, "read");
 	CHECK(mprotect(p, 2 * PAGE, PROT_READ) == 0);
 	mr = ibv_reg_mr(ends[1].pd, p, PAGE, IBV_ACCESS_REMOTE_READ);
 	CHECK(mr != NULL && !shared(p));

@@ -152,7 +152,7 @@ case_overlap(void)
 	CHECK(strcmp(p + 200, "all") == 0 && strcmp(p + 300, "part") == 0);
 	dereg(all);
 	CHECK(shared(p));
-	strcpy(p + 200, "mine");
+	words(p + 200, "mine");
 	get(part, p + 200, text, 5);
 	CHECK(strcmp(text, "mine") == 0);
 	dereg(same);

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define CHECK(ok)                                                                \
 	do {                                                                     \
@@ -21,6 +23,13 @@
 #define PAGE ((size_t)4096)
 #define MIB ((size_t)1 << 20)
 #define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+/* Write a text, with its end. */
+static inline void
+words(char *to, const char *from)
+{
+	memcpy(to, from, strlen(from) + 1);
+}
 
 /* One of two connected ends. */
 struct end {

@@ -221,6 +221,13 @@ test_stop_not(void **state)
 	unsetenv("URNIC_SHARE");
 }
 
+/* Write a text, with its end. */
+static inline void
+words(char *to, const char *from)
+{
+	memcpy(to, from, strlen(from) + 1);
+}
+
 /* ---- windows */
 
 static void
@@ -267,15 +274,15 @@ test_move(void **state)
 	struct urn_own_mapping m;
 
 	(void)state;
-	strcpy(p + MIB, "here");
-	strcpy(p + 2 * MIB - 5, "last");
+	words(p + MIB, "here");
+	words(p + 2 * MIB - 5, "last");
 	assert_int_equal(mprotect(p + 3 * MIB, PAGE, PROT_READ), 0);
 	assert_null(urn_share_move_in(w, at + MIB, at + 2 * MIB));
 	assert_true(mapping_of(p + MIB, &m) && urn_share_in_place(w, &m));
 	assert_true(mapping_of(p, &m) && urn_mapping_own(&m));
 	assert_string_equal(p + MIB, "here");
 	assert_string_equal(w->home + MIB, "here");
-	strcpy(p + MIB, "there");
+	words(p + MIB, "there");
 	assert_string_equal(w->home + MIB, "there");
 	/* Part of it again, and more; and what can't be shared. */
 	assert_null(urn_share_move_in(w, at, at + 3 * MIB));
