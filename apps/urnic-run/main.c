@@ -30,7 +30,8 @@ help(void)
 	      "                       --sockets, too\n"
 	      "      --sockets        UDP sockets reach urnic's nodes as datagram sockets of "
 	      "urnic's\n"
-	      "      --share          memory that the program registers becomes shared with urnicd,\n"
+	      "      --share          memory that the program registers becomes shared with "
+	      "urnicd,\n"
 	      "                       where that can be done: faster (with --verbs, or alone)\n"
 	      "  -s, --socket PATH    urnicd's socket (URNIC_SOCKET)\n"
 	      "  -n, --node NAME      the node or adapter that the program is on (URNIC_NODE)\n"
@@ -87,12 +88,17 @@ static int
 parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"verbs", no_argument, NULL, 'v'},	  {"sockets", no_argument, NULL, 'S'},
+		{"verbs", no_argument, NULL, 'v'},
+		{"sockets", no_argument, NULL, 'S'},
 		{"share", no_argument, NULL, 'H'},
-		{"socket", required_argument, NULL, 's'}, {"node", required_argument, NULL, 'n'},
-		{"net", required_argument, NULL, 'N'},	  {"library", required_argument, NULL, 'l'},
-		{"folder", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},	  {NULL, 0, NULL, 0},
+		{"socket", required_argument, NULL, 's'},
+		{"node", required_argument, NULL, 'n'},
+		{"net", required_argument, NULL, 'N'},
+		{"library", required_argument, NULL, 'l'},
+		{"folder", required_argument, NULL, 'f'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 
