@@ -42,7 +42,8 @@ be_urnicd(const struct run_nicd *n, pid_t parent)
 		_exit(NOT_RUN);
 	if (!run_take_out("LD_LIBRARY_PATH", n->verbs) ||
 	    !run_take_out("LD_PRELOAD", RUN_SOCKETS) || !run_take_out("LD_PRELOAD", RUN_PATHS) ||
-	    !run_tell("XDG_RUNTIME_DIR", n->folder) || !run_tell("RUNTIME_DIRECTORY", n->folder))
+	    !run_take_out("LD_PRELOAD", RUN_SHARE) || !run_tell("XDG_RUNTIME_DIR", n->folder) ||
+	    !run_tell("RUNTIME_DIRECTORY", n->folder))
 		_exit(NOT_RUN);
 	unsetenv("NOTIFY_SOCKET");
 	sigprocmask(SIG_SETMASK, &none, NULL);

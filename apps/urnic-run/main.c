@@ -15,7 +15,7 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct options {
-	bool sockets, verbs;
+	bool sockets, verbs, share;
 	const char *socket, *node, *net; /* NULL: as the environment says */
 	const char *library, *folder;	 /* NULL: look for it */
 	const char *start;		 /* configuration of a urnicd to start; NULL: start none */
@@ -36,6 +36,9 @@ help(void)
 	      "                       --sockets, too\n"
 	      "      --sockets        UDP sockets reach urnic's nodes as datagram sockets of "
 	      "urnic's\n"
+	      "      --share          memory that the program registers becomes shared with "
+	      "urnicd,\n"
+	      "                       where that can be done: faster (with --verbs, or alone)\n"
 	      "  -s, --socket PATH    urnicd's socket (URNIC_SOCKET)\n"
 	      "  -n, --node NAME      the node or adapter that the program is on (URNIC_NODE);\n"
 	      "                       a,b,...: ranks of a parallel program get these in turn\n"
@@ -75,6 +78,10 @@ take(struct options *o, int c)
 	case 'S':
 		o->sockets = true;
 		break;
+	case 'H':
+		o->share = true;
+		o->verbs = true;
+		break;
 	case 's':
 		o->socket = optarg;
 		break;
@@ -108,19 +115,13 @@ static int
 parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"verbs", no_argument, NULL, 'v'},
-		{"sockets", no_argument, NULL, 'S'},
-		{"socket", required_argument, NULL, 's'},
-		{"node", required_argument, NULL, 'n'},
-		{"net", required_argument, NULL, 'N'},
-		{"library", required_argument, NULL, 'l'},
-		{"folder", required_argument, NULL, 'f'},
-		{"start", required_argument, NULL, 'T'},
-		{"fault", required_argument, NULL, 'F'},
-		{"seed", required_argument, NULL, 'e'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},
-		{NULL, 0, NULL, 0},
+		{"verbs", no_argument, NULL, 'v'},	   {"sockets", no_argument, NULL, 'S'},
+		{"share", no_argument, NULL, 'H'},	   {"socket", required_argument, NULL, 's'},
+		{"node", required_argument, NULL, 'n'},	   {"net", required_argument, NULL, 'N'},
+		{"library", required_argument, NULL, 'l'}, {"folder", required_argument, NULL, 'f'},
+		{"start", required_argument, NULL, 'T'},   {"fault", required_argument, NULL, 'F'},
+		{"seed", required_argument, NULL, 'e'},	   {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},	   {NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -187,6 +188,8 @@ prepare(const struct options *o)
 	    !run_tell("URNIC_SOCKETS_NET", o->net))
 		return false;
 	if (o->sockets && !run_sockets(o->library))
+		return false;
+	if (o->share && !run_share())
 		return false;
 	return !o->verbs ||
 	       (run_verbs(o->folder) && run_urnicd_answers() && run_faults(o->faults, o->seed));

@@ -23,6 +23,7 @@ run_find(const char *name, char *path, size_t size)
 		"../lib/aarch64-linux-gnu/urnic/",
 		"../lib/aarch64-linux-gnu/urnic/verbs/",
 		"../../lib/sockets/",
+		"../../lib/share/",
 		"../../lib/dropin/",
 		"../urnicd/",
 		"../sbin/",

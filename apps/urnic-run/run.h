@@ -13,8 +13,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The preload library, and the drop-in one that the folder of drop-in libraries is known by. */
+/* The preload libraries, and the drop-in one that the folder of drop-in libraries is known by. */
 #define RUN_SOCKETS "liburnic-sockets.so"
+#define RUN_SHARE "liburnic-share.so"
 #define RUN_VERBS "libibverbs.so.1"
 /* The preload library in that folder, by which programs find devices in /dev and /sys. */
 #define RUN_PATHS "liburnic-paths.so"
@@ -22,7 +23,7 @@
 /*
  * Find a file of urnic's beside this program: installed, or in the folder of a build.
  *
- * name: RUN_SOCKETS, RUN_VERBS, "urnicd" or a configuration's
+ * name: RUN_SOCKETS, RUN_SHARE, RUN_VERBS, "urnicd" or a configuration's
  * path, size: room for the path
  * returns: path; NULL: it is in none of the places
  */
@@ -77,6 +78,13 @@ bool run_verbs_folder(const char *folder, char full[PATH_MAX]);
  * returns: true: done; false: a message says why not
  */
 bool run_verbs(const char *folder);
+
+/*
+ * Let memory that the program registers be shared with urnicd.
+ *
+ * returns: true: done; false: a message says why not
+ */
+bool run_share(void);
 
 /*
  * See whether the program will find a device: attach to urnicd as the environment says, and detach.

@@ -63,6 +63,26 @@ run_verbs(const char *folder)
 }
 
 bool
+run_share(void)
+{
+	char path[PATH_MAX];
+	const char *library = run_find(RUN_SHARE, path, sizeof(path));
+
+	if (library == NULL) {
+		fputs("urnic-run: there is no " RUN_SHARE
+		      " of urnic beside urnic-run; is urnic installed, or built?\n",
+		      stderr);
+		return false;
+	}
+	if (strpbrk(library, ": ") == NULL)
+		return run_put_first("LD_PRELOAD", library) && run_tell("URNIC_SHARE", "1");
+	fprintf(stderr,
+		"urnic-run: the system loads no library whose path has a blank or a colon: %s\n",
+		library);
+	return false;
+}
+
+bool
 run_urnicd_answers(void)
 {
 	struct ibv_context *c = urn_attach_connect(NULL, NULL);

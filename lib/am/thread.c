@@ -6,6 +6,8 @@
  */
 #include "am/lock.h"
 
+#include "attach/stop.h"
+
 #include "msg/pause.h"
 
 #include <errno.h>
@@ -194,7 +196,7 @@ urn_am_thread_create(struct urn_am_endpoint *ep)
 	sigset_t all, old;
 	int err;
 
-	sigfillset(&all);
+	urn_stop_mask(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&ep->thread->id, NULL, urn_am_run, ep);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

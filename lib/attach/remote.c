@@ -11,6 +11,7 @@
 #include "abi/clock.h"
 #include "attach/dev.h"
 #include "attach/patience.h"
+#include "attach/stop.h"
 
 #include <urnic/attach.h>
 
@@ -332,7 +333,7 @@ urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
 	r->died_arg = arg;
 	urn_remote_stay();
 	/* Signals of the program are for its own threads. */
-	sigfillset(&all);
+	urn_stop_mask(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	(void)pthread_attr_setstacksize(&attr, URN_WATCHER_STACK);

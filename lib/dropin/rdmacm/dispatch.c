@@ -5,6 +5,8 @@
  */
 #include "dropin/rdmacm/rdmacm.h"
 
+#include "attach/stop.h"
+
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -135,7 +137,7 @@ listen_to_ends(void *arg)
 	return NULL;
 }
 
-/* Start the thread, with all signals blocked: they are the program's threads'. */
+/* Start the thread, with the program's signals blocked: they are for its own threads. */
 static int
 start(void)
 {
@@ -144,7 +146,7 @@ start(void)
 	pthread_t thread;
 	int err;
 
-	sigfillset(&all);
+	urn_stop_mask(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

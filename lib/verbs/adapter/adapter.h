@@ -15,6 +15,7 @@
 
 #include "attach/dev.h"
 #include "attach/pipe.h"
+#include "attach/share/share.h"
 #include "verbs/adapter/lock.h"
 #include "verbs/adapter/objs.h"
 #include "verbs/provider/provider.h"
@@ -149,6 +150,7 @@ struct urn_adapter_mr {
 	struct ibv_mr ibv;
 	uint64_t iova;	     /* address of the start that requests use */
 	unsigned int access; /* enum ibv_access_flags */
+	struct urn_share_hold hold; /* on memory that is shared as long as there is the region */
 };
 
 struct urn_channel {

@@ -5,6 +5,7 @@
 
 #include "attach/pipe.h"
 #include "attach/remote.h"
+#include "attach/share/share.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -88,6 +89,7 @@ urn_context_close(struct ibv_context *context)
 	urn_gone_unwatch(ctx);
 	/* The dataplane goes first, because it writes to the pipe. */
 	urn_dev_close(&ctx->dev);
+	urn_share_leave(&ctx->dev);
 	urn_gone_leave_all(ctx);
 	close(context->async_fd);
 	close(ctx->async_write_fd);

@@ -44,10 +44,11 @@ urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned
 		return NULL;
 	req.reg_mr.pd = pd->handle;
 	req.reg_mr.access = urn_access(access);
-	req.reg_mr.addr = (uintptr_t)addr;
+	req.reg_mr.addr = urn_share_take(&ctx->dev, addr, length, &mr->hold);
 	req.reg_mr.length = length;
 	req.reg_mr.iova = iova;
 	if (urn_dev_call(&ctx->dev, &req, &rep) != 0) {
+		urn_share_drop(&mr->hold);
 		free(mr);
 		return NULL;
 	}
@@ -56,15 +57,21 @@ urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned
 	mr->ibv.handle = rep.mr.lkey;
 	mr->ibv.lkey = rep.mr.lkey;
 	mr->ibv.rkey = rep.mr.rkey;
-	urn_copy_note(ctx, &req, rep.mr.lkey);
+	if (!urn_share_has(&mr->hold))
+		urn_copy_note(ctx, &req, rep.mr.lkey);
 	return &mr->ibv;
 }
 
 int
 urn_dereg_mr(struct ibv_mr *mr)
 {
+	int err;
+
 	urn_copy_forget(urn_ctx(mr->context), mr->lkey);
-	return urn_dev_call_handle(urn_ctx_dev(mr->context), URN_CTL_DEREG_MR, mr->handle);
+	err = urn_dev_call_handle(urn_ctx_dev(mr->context), URN_CTL_DEREG_MR, mr->handle);
+	if (err == 0)
+		urn_share_drop(&((struct urn_adapter_mr *)mr)->hold);
+	return err;
 }
 
 /* The new region exists before the old one goes, so that a failure leaves the old one as it was. */
@@ -99,6 +106,7 @@ urn_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 	ibmr->handle = now->ibv.handle;
 	ibmr->lkey = now->ibv.lkey;
 	ibmr->rkey = now->ibv.rkey;
+	urn_share_pass(&now->hold, &mr->hold);
 	free(now);
 	return 0;
 }

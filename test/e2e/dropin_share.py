@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory of unmodified programs that becomes shared with the dataplane: urnic-run --share (doc/reference/dropin.md).
+
+usage: dropin_share.py urnicd urnic-run CONFIG_FOLDER share [TEST...]"""
+
+import os
+import subprocess
+import sys
+import unittest
+
+import dropin_common
+
+PROGRAM = None
+
+
+class Base(dropin_common.Dropin):
+    OPTIONS = ("--share",)
+
+    def on(self, node, *command):
+        return super().on(node, *self.OPTIONS, *command)
+
+    def case(self, name, *options):
+        """Run a case of the program on both nodes' devices. returns: its messages"""
+        p = subprocess.run([self.RUN, *(options or self.OPTIONS), PROGRAM, name], env=self.env, capture_output=True, text=True,
+                           timeout=dropin_common.SECONDS * 2, check=False)
+        self.assertEqual((p.returncode, p.stdout.splitlines()[-1:]), (0, ["good"]), (name, p.returncode, p.stdout, p.stderr))
+        return p.stderr
+
+    def fails(self, name, *options):
+        p = subprocess.run([self.RUN, *options, PROGRAM, name], env=self.env, capture_output=True, text=True,
+                           timeout=dropin_common.SECONDS, check=False)
+        self.assertEqual(p.returncode, 1, p.stderr)
+        return p.stderr
+
+
+class Share(Base):
+    def test_writers(self):
+        """Threads write while pages move there and back: no update is lost."""
+        self.case("writers")
+
+    def test_threads(self):
+        """Regions come and go in several threads, with realloc() and free()."""
+        self.case("threads")
+
+    def test_overlap(self):
+        """Regions overlap, and go in any order; pages go back when the last has gone."""
+        self.case("overlap")
+
+    def test_heap(self):
+        """Small buffers on the heap, and their neighbours."""
+        self.case("heap")
+
+    def test_fork(self):
+        """A child has a copy of its own of shared pages, and so has its child."""
+        self.case("fork")
+
+    def test_forks(self):
+        """Threads fork while others register and allocate."""
+        self.case("forks")
+
+    def test_spawn(self):
+        """popen(), posix_spawn(), vfork() and exec."""
+        self.case("spawn")
+
+    def test_advise(self):
+        """madvise() and mprotect() act like on private memory."""
+        self.case("advise")
+
+    def test_remap(self):
+        """mremap() is refused while memory is registered, and grows it otherwise; so does realloc()."""
+        self.case("remap")
+
+    def test_unmap(self):
+        """Memory that is unmapped while registered, or freed to the system."""
+        self.case("unmap")
+
+    def test_descriptors(self):
+        """No descriptors left, or closed by the program."""
+        self.case("descriptors")
+
+    def test_kinds(self):
+        """Memory of each kind is registered and works; that of others' or of threads stays as it is, and people are told why."""
+        err = self.case("kinds")
+        for why in ("not private, writable memory without a file", "a thread's stack", "locked memory"):
+            self.assertIn(why, err)
+
+    def test_many(self):
+        """A program has a bound of windows."""
+        self.assertIn("no more descriptors or memory", self.case("many"))
+
+    def test_blocked(self):
+        """A thread that blocks signals can't be stopped: the region stays foreign memory, and works."""
+        self.assertEqual(self.case("blocked").count("a thread of the program blocks the signal"), 1)
+
+    def test_perftest(self):
+        for program, *options in (("ib_write_bw", "-s", "65536", "-n", "200"), ("ib_send_lat", "-n", "200"),
+                                  ("ib_read_bw", "-a", "-n", "5"), ("ib_atomic_bw", "-n", "100"),
+                                  ("ib_send_bw", "-e", "-n", "100", "-q", "4", "--mr_per_qp")):
+            with self.subTest(program=program, options=options):
+                self.pair(program, "-F", "-x", "1", *options)
+
+    def test_pingpong(self):
+        """Bytes are checked (-c)."""
+        for program in ("ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong"):
+            with self.subTest(program=program):
+                for out in self.pair(program, "-g", "1", "-n", "100", "-c"):
+                    self.assertRegex(out, r"\d+ iters in [\d.]+ seconds")
+
+    def test_run(self):
+        """--share says by the environment what is to be done; without it nothing moves."""
+        def env(*options):
+            return subprocess.run([self.RUN, *options, "env"], env=self.env, capture_output=True, text=True, check=True).stdout
+        self.assertRegex(env("--share"), r"(?m)^URNIC_SHARE=1$")
+        self.assertRegex(env("--share"), r"(?m)^LD_PRELOAD=\S*liburnic-share.so$")
+        self.assertIn("LD_LIBRARY_PATH=", env("--share"))
+        self.assertNotIn("URNIC_SHARE", env("--verbs"))
+        self.assertIn("shared(piece[i])", self.fails("heap", "--verbs"))
+        self.env["URNIC_SHARE"] = "1"
+        err = self.fails("heap", "--verbs")
+        self.assertIn("liburnic-share.so is not preloaded", err)
+
+
+class Bound(Base):
+    """A dataplane that lets a client share little."""
+
+    def config(self, **lines):
+        return super().config(**dict(lines, daemon="[limits]\nshared_per_client = 65M"))
+
+    def test_bound(self):
+        """Beyond the bound regions are foreign memory, and work; the dataplane maps no more."""
+        self.assertIn("the dataplane takes no more shared memory", self.case("bound"))
+
+
+if __name__ == "__main__":
+    Base.NICD, Base.RUN, Base.CONFIG, PROGRAM = map(os.path.abspath, sys.argv[1:5])
+    dropin_common.ordinary_user(Base.RUN)
+    unittest.main(argv=[sys.argv[0]] + sys.argv[5:], verbosity=2)

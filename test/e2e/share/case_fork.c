@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fork() of a program with shared pages. */
+#include "share.h"
+
+#include <pthread.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Two pipes by which parent and child take turns. */
+static int to_child[2], to_parent[2];
+
+static void
+say(const int fd[2])
+{
+	CHECK(write(fd[1], "x", 1) == 1);
+}
+
+static void
+hear(const int fd[2])
+{
+	char c;
+
+	CHECK(read(fd[0], &c, 1) == 1);
+}
+
+static void
+ended_well(pid_t pid)
+{
+	int status;
+
+	CHECK(waitpid(pid, &status, 0) == pid);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		fprintf(stderr, "child: status 0x%x\n", (unsigned int)status);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* The grandchild has its own copy of its parent's memory. */
+static void
+grandchild(char *large, char *small)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(strcmp(large, "child") == 0 && strcmp(small, "child") == 0);
+		words(large, "grand");
+		words(small, "grand");
+		CHECK(!shared(large) && !shared(small));
+		_exit(0);
+	}
+	ended_well(pid);
+	CHECK(strcmp(large, "child") == 0 && strcmp(small, "child") == 0);
+}
+
+static void
+child(char *large, char *small, char *end, struct ibv_mr *mr)
+{
+	CHECK(!shared(large) && !shared(small));
+	CHECK(strcmp(large, "before") == 0 && strcmp(small, "before") == 0 &&
+	      strcmp(end, "end") == 0);
+	words(large, "child");
+	words(small, "child");
+	say(to_parent);
+	hear(to_child); /* the parent, and a remote write, have changed it meanwhile */
+	CHECK(strcmp(large, "child") == 0 && strcmp(small, "child") == 0 &&
+	      strcmp(end, "end") == 0);
+	grandchild(large, small);
+	CHECK(ibv_dereg_mr(mr) == 0 || 1); /* the parent's: nothing happens */
+	CHECK(strcmp(large, "child") == 0 && strcmp(small, "child") == 0);
+	free(small);
+	CHECK(munmap(large, 2 * MIB) == 0);
+	_exit(0);
+}
+
+void
+case_fork(void)
+{
+	char *large = fresh(2 * MIB), *small = malloc(100), *end = large + 2 * MIB - 8;
+	struct ibv_mr *mr = reg(large, 2 * MIB), *other = reg(small, 100);
+	pid_t pid;
+
+	CHECK(shared(large) && shared(small) && pipe(to_child) == 0 && pipe(to_parent) == 0);
+	words(large, "before");
+	words(small, "before");
+	words(end, "end");
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		child(large, small, end, mr);
+	hear(to_parent); /* the child has changed its memory */
+	CHECK(strcmp(large, "before") == 0 && strcmp(small, "before") == 0 &&
+	      strcmp(end, "end") == 0);
+	words(large, "parent");
+	words(small, "parent");
+	put(mr, end, "wire", 5);
+	CHECK(strcmp(end, "wire") == 0);
+	say(to_child);
+	ended_well(pid);
+	CHECK(strcmp(large, "parent") == 0 && strcmp(small, "parent") == 0 &&
+	      strcmp(end, "wire") == 0);
+	put(mr, large, "still", 6);
+	CHECK(strcmp(large, "still") == 0 && shared(large) && shared(small));
+	dereg(mr);
+	dereg(other);
+}
+
+static _Atomic bool over;
+
+/* Registers and allocates while others fork. */
+static void *
+busy(void *arg)
+{
+	unsigned int i;
+
+	(void)arg;
+	for (i = 0; !over; i++) {
+		size_t length = 64 + i % 5 * 30000;
+		char *p = malloc(length);
+		struct ibv_mr *mr = reg(p, length);
+		FILE *f = fopen(
+			"/dev/null",
+			"w"); /* its lock lies on the heap, and fork() resets it in the child */
+
+		CHECK(f != NULL);
+		fputs("x", f);
+		memset(p, (int)i, length);
+		fclose(f);
+		dereg(mr);
+		CHECK(p[0] == (char)i && p[length - 1] == (char)i);
+		free(p);
+	}
+	return NULL;
+}
+
+static void *
+forks(void *arg)
+{
+	volatile uint64_t *mine = malloc(64);
+	struct ibv_mr *mr = reg((void *)(uintptr_t)mine, 64);
+	uint64_t i;
+
+	(void)arg;
+	for (i = 1; i <= 20; i++) {
+		pid_t pid;
+
+		*mine = i;
+		pid = fork();
+		CHECK(pid >= 0);
+		if (pid == 0) {
+			char *p = malloc(100000);
+
+			CHECK(*mine == i && p != NULL);
+			*mine = 0;
+			memset(p, 1, 100000);
+			free(p);
+			_exit(0);
+		}
+		*mine = i + 1;
+		ended_well(pid);
+		CHECK(*mine == i + 1);
+	}
+	dereg(mr);
+	free((void *)(uintptr_t)mine);
+	return NULL;
+}
+
+void
+case_forks(void)
+{
+	pthread_t thread[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		CHECK(pthread_create(&thread[i], NULL, i < 2 ? busy : forks, NULL) == 0);
+	for (i = 2; i < 4; i++)
+		CHECK(pthread_join(thread[i], NULL) == 0);
+	over = true;
+	for (i = 0; i < 2; i++)
+		CHECK(pthread_join(thread[i], NULL) == 0);
+}
+
+void
+case_spawn(void)
+{
+	char *text = malloc(100), *argv[] = {(char *)"true", NULL}, *env[] = {NULL};
+	struct ibv_mr *mr = reg(text, 100);
+	pid_t pid;
+	FILE *f;
+
+	CHECK(shared(text));
+	words(text, "echo spawned");
+	f = popen(text, "r");
+	CHECK(f != NULL && fgets(text, 100, f) != NULL && strcmp(text, "spawned\n") == 0 &&
+	      pclose(f) == 0);
+	words(text, "/bin/true");
+	CHECK(posix_spawn(&pid, text, NULL, NULL, argv, env) == 0);
+	ended_well(pid);
+	pid = vfork();
+	if (pid == 0) {
+		execl(text, text, (char *)NULL);
+		_exit(1);
+	}
+	ended_well(pid);
+	/* A child that executes another program. */
+	pid = fork();
+	if (pid == 0) {
+		execl(text, text, (char *)NULL);
+		_exit(1);
+	}
+	ended_well(pid);
+	put(mr, text, "after", 6);
+	CHECK(strcmp(text, "after") == 0);
+	dereg(mr);
+	free(text);
+}

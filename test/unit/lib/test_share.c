@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sharing memory that a program has: the list of mappings, stopping threads, windows and moving
+ * pages (attach/share). */
+#include "attach/share/window.h"
+#include "attach/stop.h"
+#include "test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE URN_SHARE_PAGE
+#define MIB ((uintptr_t)1 << 20)
+
+/* ---- mappings */
+
+static void
+parses(const char *line, uintptr_t start, uintptr_t end, bool own, bool plain)
+{
+	struct urn_own_mapping m;
+
+	assert_true(urn_mapping_parse(line, &m));
+	assert_int_equal(m.start, start);
+	assert_int_equal(m.end, end);
+	assert_int_equal(m.plain, plain);
+	assert_int_equal(urn_mapping_own(&m), own);
+}
+
+static void
+test_parse(void **state)
+{
+	static const char *const bad[] = {"",
+					  "x",
+					  "1000-2000",
+					  "1000-2000 rw-p",
+					  "1000-2000 rw-p 0 00:00",
+					  "1000-2000 rw-q 0 00:00 0",
+					  "2000-1000 rw-p 0 00:00 0",
+					  "1000-2000 rw 0 00:00 0",
+					  "1000 2000 rw-p 0 00:00 0",
+					  "-2000 rw-p 0 00:00 0",
+					  "1000-2000 rw-p 0 0000 0"};
+	struct urn_own_mapping m;
+	size_t i;
+
+	(void)state;
+	parses("1000-3000 rw-p 00000000 00:00 0 ", 0x1000, 0x3000, true, true);
+	parses("5581a000-5583b000 rw-p 00000000 00:00 0                          [heap]",
+	       0x5581a000, 0x5583b000, true, true);
+	parses("7f00deadb000-7f00deadd000 rw-p 00000000 00:00 0 [anon:glibc: malloc]",
+	       0x7f00deadb000, 0x7f00deadd000, true, true);
+	parses("7ffd000-7ffe000 rw-p 00000000 00:00 0 [stack]", 0x7ffd000, 0x7ffe000, false, false);
+	parses("7ffd000-7ffe000 r-xp 00000000 00:00 0 [vdso]", 0x7ffd000, 0x7ffe000, false, false);
+	parses("1000-2000 r--p 00000000 00:00 0", 0x1000, 0x2000, false, true);
+	parses("1000-2000 rwxp 00000000 00:00 0", 0x1000, 0x2000, false, true);
+	parses("1000-2000 ---p 00000000 00:00 0", 0x1000, 0x2000, false, true);
+	parses("1000-2000 rw-s 00000000 00:01 77 /dev/zero (deleted)", 0x1000, 0x2000, false,
+	       false);
+	parses("1000-2000 rw-p 00000000 00:0f 77 /anon_hugepage (deleted)", 0x1000, 0x2000, false,
+	       false);
+	parses("1000-2000 rw-p 00012000 fe:01 77 /usr/bin/x y", 0x1000, 0x2000, false, false);
+	assert_true(urn_mapping_parse(
+		"1000-2000 rw-s 00abc000 fe:1f 18446744073709551615 /memfd:urnic-shared (deleted)",
+		&m));
+	assert_int_equal(m.off, 0xabc000);
+	assert_int_equal(m.major, 0xfe);
+	assert_int_equal(m.minor, 0x1f);
+	assert_true(m.ino == UINT64_MAX && m.shared && m.read && m.write && !m.exec);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(urn_mapping_parse(bad[i], &m));
+}
+
+/* Find the mapping of an address. returns: true: there is one */
+static bool
+mapping_of(const void *p, struct urn_own_mapping *m)
+{
+	int fd = urn_maps_open();
+	struct urn_maps w;
+	uintptr_t last = 0;
+	bool found = false;
+
+	assert_true(fd >= 0);
+	urn_maps_start(&w, fd);
+	while (!found && urn_maps_next(&w, m)) {
+		assert_true(m->start >= last);
+		last = m->end;
+		found = (uintptr_t)p >= m->start && (uintptr_t)p < m->end;
+	}
+	close(fd);
+	return found;
+}
+
+/* A list of many mappings is read in parts. */
+static void
+test_walk(void **state)
+{
+	enum { N = 600 };
+	char *p = mmap(NULL, 2 * N * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	struct urn_own_mapping m;
+	size_t i;
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	for (i = 0; i < N; i++)
+		assert_int_equal(mprotect(p + 2 * i * PAGE, PAGE, PROT_READ), 0);
+	for (i = 0; i < N; i += 199) {
+		assert_true(mapping_of(p + 2 * i * PAGE, &m) && !urn_mapping_own(&m));
+		assert_int_equal(m.start, (uintptr_t)p + 2 * i * PAGE);
+		assert_true(mapping_of(p + (2 * i + 1) * PAGE, &m) && urn_mapping_own(&m));
+	}
+	assert_true(mapping_of(&i, &m) && !urn_mapping_own(&m));
+	munmap(p, 2 * N * PAGE);
+	assert_false(mapping_of(p, &m) && m.start == (uintptr_t)p);
+}
+
+/* ---- threads */
+
+static _Atomic uint64_t beats;
+static _Atomic bool over, ready;
+
+static void *
+beat(void *blocks)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	if (blocks != NULL)
+		pthread_sigmask(SIG_SETMASK, &all, NULL);
+	ready = true;
+	while (!over)
+		atomic_fetch_add(&beats, 1);
+	return NULL;
+}
+
+static pthread_t
+start(bool blocks)
+{
+	pthread_t t;
+
+	over = ready = false;
+	assert_int_equal(pthread_create(&t, NULL, beat, blocks ? &beats : NULL), 0);
+	while (!ready)
+		sched_yield();
+	return t;
+}
+
+static void
+end(pthread_t t)
+{
+	over = true;
+	pthread_join(t, NULL);
+}
+
+static void
+test_stop(void **state)
+{
+	const struct timespec nap = {.tv_nsec = 2000000};
+	struct urn_stopped at;
+	pthread_t t = start(false);
+	const char *why;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 50; i++) {
+		uint64_t seen;
+
+		why = urn_stop_others();
+		seen = beats;
+		if (i % 10 == 0)
+			nanosleep(&nap, NULL);
+		why = why != NULL ? why : seen != beats ? "a thread went on" : NULL;
+		why = why != NULL					    ? why
+		      : !urn_stop_thread(1, &at) || urn_stop_thread(2, &at) ? "the list is wrong"
+									    : NULL;
+		urn_stop_release();
+		assert_null(why);
+		while (seen == beats)
+			sched_yield();
+	}
+	end(t);
+}
+
+/* A thread that blocks the signal, and a program that has taken the signal for itself. */
+static void
+test_stop_not(void **state)
+{
+	struct sigaction ours, theirs = {.sa_handler = SIG_IGN};
+	pthread_t t = start(true);
+	sigset_t mask, before;
+
+	(void)state;
+	assert_string_equal(urn_stop_others(),
+			    "a thread of the program blocks the signal that stops threads");
+	assert_string_equal(urn_stop_others(),
+			    "a thread of the program blocks the signal that stops threads");
+	end(t);
+	while (urn_stop_others() != NULL) /* a thread that was joined may be on its way out yet */
+		sched_yield();
+	urn_stop_release();
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	assert_false(sigismember(&before, SIGUSR1) || sigismember(&before, urn_stop_signal()));
+	sigaction(urn_stop_signal(), &theirs, &ours);
+	assert_non_null(strstr(urn_stop_others(), "uses all real-time signals"));
+	sigaction(urn_stop_signal(), &ours, NULL);
+	assert_null(urn_stop_others());
+	urn_stop_release();
+
+	urn_stop_mask(&mask);
+	assert_true(sigismember(&mask, SIGUSR1) && sigismember(&mask, urn_stop_signal()));
+	setenv("URNIC_SHARE", "1", 1);
+	urn_stop_mask(&mask);
+	assert_true(sigismember(&mask, SIGUSR1) && !sigismember(&mask, urn_stop_signal()));
+	unsetenv("URNIC_SHARE");
+}
+
+/* Write a text, with its end. */
+static inline void
+words(char *to, const char *from)
+{
+	memcpy(to, from, strlen(from) + 1);
+}
+
+/* ---- windows */
+
+static void
+lies(uintptr_t start, uintptr_t end, uintptr_t want_start, uintptr_t want_end)
+{
+	struct urn_share_window *w = urn_share_make(start, end);
+
+	assert_non_null(w);
+	assert_int_equal(w->start, want_start);
+	assert_int_equal(w->end, want_end);
+	assert_ptr_equal(urn_share_find(start, end), w);
+	assert_null(urn_share_find(start, want_end + PAGE));
+	urn_share_unmake(w);
+	assert_null(urn_share_find(start, end));
+}
+
+static void
+test_windows(void **state)
+{
+	const uintptr_t big = URN_SHARE_WINDOW;
+	struct urn_share_window *w[URN_SHARE_WINDOWS];
+	unsigned int i;
+
+	(void)state;
+	lies(PAGE, 2 * PAGE, 0, big);
+	lies(5 * big + PAGE, 5 * big + 3 * PAGE, 5 * big, 6 * big);
+	lies(6 * big - PAGE, 6 * big, 5 * big, 6 * big);
+	lies(6 * big - PAGE, 6 * big + PAGE, 5 * big + big / 2, 6 * big + big / 2);
+	lies(6 * big - PAGE, 6 * big + MIB, 6 * big - PAGE, 6 * big + MIB);
+	lies(big, 9 * big, big, 9 * big);
+	for (i = 0; i < URN_SHARE_WINDOWS; i++)
+		assert_non_null(w[i] = urn_share_make(i * MIB, (i + 1) * MIB));
+	assert_null(urn_share_make(0, MIB));
+	for (i = 0; i < URN_SHARE_WINDOWS; i++)
+		urn_share_unmake(w[i]);
+}
+
+static void
+test_move(void **state)
+{
+	char *p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uintptr_t at = (uintptr_t)p;
+	struct urn_share_window *w = urn_share_make(at, at + 4 * MIB);
+	struct urn_own_mapping m;
+
+	(void)state;
+	words(p + MIB, "here");
+	words(p + 2 * MIB - 5, "last");
+	assert_int_equal(mprotect(p + 3 * MIB, PAGE, PROT_READ), 0);
+	assert_null(urn_share_move_in(w, at + MIB, at + 2 * MIB));
+	assert_true(mapping_of(p + MIB, &m) && urn_share_in_place(w, &m));
+	assert_true(mapping_of(p, &m) && urn_mapping_own(&m));
+	assert_string_equal(p + MIB, "here");
+	assert_string_equal(w->home + MIB, "here");
+	words(p + MIB, "there");
+	assert_string_equal(w->home + MIB, "there");
+	/* Part of it again, and more; and what can't be shared. */
+	assert_null(urn_share_move_in(w, at, at + 3 * MIB));
+	assert_non_null(strstr(urn_share_move_in(w, at + 2 * MIB, at + 4 * MIB), "not private"));
+	/* A hole in the program's memory; then new pages, which must not show the old ones' bytes.
+	 */
+	munmap(p + MIB, PAGE);
+	assert_non_null(strstr(urn_share_move_in(w, at, at + 3 * MIB), "not all mapped"));
+	assert_ptr_equal(mmap(p + MIB, PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+			 p + MIB);
+	assert_null(urn_share_move_in(w, at, at + 3 * MIB));
+	assert_int_equal(p[MIB], 0);
+	/* Back: a part, with its protection; then all, also what the program moved elsewhere. */
+	assert_int_equal(mprotect(p, PAGE, PROT_NONE), 0);
+	assert_null(urn_share_move_back(w, at, at + 2 * MIB));
+	assert_true(mapping_of(p, &m) && !m.read && !m.shared);
+	assert_true(mapping_of(p + MIB, &m) && urn_mapping_own(&m));
+	assert_string_equal(p + 2 * MIB - 5, "last");
+	assert_true(mapping_of(p + 2 * MIB, &m) && m.shared);
+	assert_null(urn_share_move_back(w, 0, 0));
+	assert_true(mapping_of(p + 2 * MIB, &m) && urn_mapping_own(&m));
+	assert_int_equal(w->bytes, PAGE); /* those that were unmapped */
+	urn_share_unmake(w);
+	munmap(p, 4 * MIB);
+}
+
+/* Pages under a region stay where they are. */
+static void
+test_held(void **state)
+{
+	char *p = mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uintptr_t at = (uintptr_t)p;
+	struct urn_share_window *w = urn_share_make(at, at + 2 * MIB);
+	struct urn_share_hold foreign = {.start = at + MIB, .end = at + MIB + PAGE};
+	char here[64];
+
+	(void)state;
+	urn_share_holds = &foreign;
+	assert_non_null(strstr(urn_share_move_in(w, at, at + 2 * MIB), "foreign memory"));
+	assert_null(urn_share_move_in(w, at, at + MIB));
+	urn_share_holds = NULL;
+	assert_null(urn_share_move_in(w, at, at + 2 * MIB));
+	assert_null(urn_share_move_back(w, 0, 0));
+	urn_share_unmake(w);
+	munmap(p, 2 * MIB);
+	at = (uintptr_t)here & ~(PAGE - 1);
+	w = urn_share_make(at, at + PAGE);
+	assert_non_null(urn_share_move_in(w, at, at + PAGE));
+	urn_share_unmake(w);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parse),	cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_stop),	cmocka_unit_test(test_stop_not),
+		cmocka_unit_test(test_windows), cmocka_unit_test(test_move),
+		cmocka_unit_test(test_held),
+	};
+
+	urn_share_move_start();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
