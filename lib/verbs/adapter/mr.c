@@ -2,7 +2,6 @@
 /* Protection domains, memory regions. */
 #include "verbs/adapter/adapter.h"
 #include "verbs/adapter/copy.h"
-
 #include <errno.h>
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
 #include "verbs/fault/state.h"
 
 #include "abi/clock.h"
+#include "attach/stop.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -256,7 +257,7 @@ urn_fault_thread_start(void)
 	if (s->timed == 0 || s->runs)
 		return;
 	/* Signals of the program are for its own threads. */
-	sigfillset(&all);
+	urn_stop_mask(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	(void)pthread_attr_setstacksize(&attr, STACK);

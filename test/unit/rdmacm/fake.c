@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fake.h"
 
+#include "attach/stop.h"
+
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -369,4 +371,11 @@ fake_request(enum urn_cm_event_type type)
 	memcpy(ev.data + URN_CM_IP_BYTES, "hello", 6);
 	fake_event(&ev);
 	return ev.id;
+}
+
+/* Threads of the library block all signals here. */
+void
+urn_stop_mask(sigset_t *set)
+{
+	sigfillset(set);
 }

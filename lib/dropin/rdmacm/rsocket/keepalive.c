@@ -5,6 +5,8 @@
  */
 #include "dropin/rdmacm/rsocket/rs.h"
 
+#include "attach/stop.h"
+
 #include <signal.h>
 
 static pthread_mutex_t keep_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; taken before a
@@ -67,7 +69,7 @@ start(void)
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&changed, &clock);
 	pthread_condattr_destroy(&clock);
-	sigfillset(&all);
+	urn_stop_mask(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&thread, NULL, run, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
