@@ -21,6 +21,7 @@ static int urn_share_cancel;	 /* the owner's state of cancellation; under urn_sh
 static uint64_t urn_share_clock; /* windows that became idle; under urn_share_lock */
 static uint32_t urn_share_era;	 /* forks between the first program and this process */
 static bool urn_share_is_on, urn_share_explains; /* set once */
+static urn_share_hook_fn *urn_share_hand;	 /* takes the table; set once */
 
 struct urn_share_hold *urn_share_holds;
 struct urn_share_stats urn_share_count;
@@ -120,7 +121,7 @@ urn_share_start(void)
 		return;
 	}
 	urn_share_move_start();
-	hook(&urn_share_hook_table);
+	urn_share_hand = hook;
 	urn_share_is_on = true;
 }
 
@@ -350,6 +351,9 @@ urn_share_take(struct urn_dev *dev, const void *addr, size_t length, struct urn_
 	    urn_dev_gone(dev) != URN_DEV_THERE)
 		return at;
 	entered = urn_share_enter();
+	/* A copy of this library in another one, which registers nothing, leaves the calls to this.
+	 */
+	urn_share_hand(&urn_share_hook_table);
 	w = urn_share_pages(dev, start, end, &why);
 	*hold = (struct urn_share_hold){
 		.dev = dev, .window = w, .start = start, .end = end, .era = urn_share_era};

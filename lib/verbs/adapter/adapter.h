@@ -148,8 +148,8 @@ struct urn_adapter_srq {
 
 struct urn_adapter_mr {
 	struct ibv_mr ibv;
-	uint64_t iova;	     /* address of the start that requests use */
-	unsigned int access; /* enum ibv_access_flags */
+	uint64_t iova;		    /* address of the start that requests use */
+	unsigned int access;	    /* enum ibv_access_flags */
 	struct urn_share_hold hold; /* on memory that is shared as long as there is the region */
 };
 

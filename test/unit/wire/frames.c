@@ -43,8 +43,10 @@ frame_make(uint8_t *out, const struct frame_spec *spec)
 	roce = out + t.len;
 	urn_build_bth((struct urn_bth *)roce, spec->opcode, URN_BTH_M, (uint8_t)pad, spec->dqpn,
 		      spec->psn, spec->ackreq);
+	/* Wireshark takes a byte and three of pad for the EtherType of what follows, if there is
+	 * one. */
 	for (uint32_t i = sizeof(struct urn_bth); i < len; i++)
-		roce[i] = i < len - pad ? (uint8_t)(spec->psn + i * 11) : 0;
+		roce[i] = i < len - pad ? (uint8_t)(spec->psn + i * 11) | 0xc0 : 0;
 	if (spec->opcode == URN_CNP)
 		memset(roce + sizeof(struct urn_bth), 0, 16);
 	urn_build_icrc(out, t.len + len, spec->ipv6, 1);
