@@ -91,9 +91,13 @@ def cases():
         yield perftest(f"ib_{('write', 'read', 'send')[k % 3]}_bw -n 10 -s 65536 -m {mtu}", (6, 4)[k % 2], roles=(("client", "server")[k % 2],))
     yield perftest("ib_read_bw -n 5 -q 4 -s 20000 -m 1024", roles=("server",))
     yield perftest("ib_send_bw -n 20 -s 3000 -b -m 1024", roles=("client",))
+    # A lost packet ends a message of UC, and the receiver of ib_send_bw then waits for ever: few bytes at a time.
+    yield perftest("ib_write_bw -c UC -n 20 -s 5000 -m 1024")
+    yield perftest("ib_send_lat -c UC -n 20 -s 1000 -m 512", 6)
     yield perftest("ib_send_bw -c UD -n 20 -s 1000")
     yield perftest("ib_send_lat -c UD -n 20 -s 64", 6)
     yield pingpong("ibv_rc_pingpong -n 50 -s 9000 -m 2048", 6)
+    yield pingpong("ibv_uc_pingpong -n 50 -s 3000 -m 1024")
     yield pingpong("ibv_ud_pingpong -n 50 -s 1000")
     yield pingpong("ibv_srq_pingpong -n 200 -q 4")
     yield cm("rping -V -C 20 -S 3000 -a {there}", client="-c", server="-s")
@@ -101,6 +105,8 @@ def cases():
     yield cm("ucmatose -c 4 -C 20 -S 3000", client="-s {there}", want="return status 0")
     yield cm("ucmatose -c 2 -C 10 -S 1000", 6, client="-s {there}", server="-b {there}", want="return status 0")
     yield cm("udaddy -c 2 -C 5 -S 500", client="-s {there}", want="return status 0")
+    yield cm("rstream -S 4000 -C 20 -T v", client="-s {there}", server="-b {there}")
+    yield cm("rstream -S 1000 -C 20 -T v", 6, client="-s {there}", server="-b {there}")
     yield cm("rdma_client", peer="rdma_server", client="-s {there}", want="end 0")
     # perftest connects twice: its client would be there before the emulated server listens for the second time.
     yield perftest_cm("ib_write_bw -R -n 20 -s 5000", roles=("server",))
@@ -186,9 +192,9 @@ def commands(case, role, port):
     return both
 
 
-# What a client of RDMA-CM says that came before its server listened.
+# A client of RDMA-CM says so when it came before its server listened.
 EARLY = re.compile(r"REJECTED[,;] error:? 8|UNREACHABLE, error: 1|[Rr]efused|status 8")
-# What ping-pongs say whose peer was silent for half a second, as a guest is on a busy machine; they can't wait longer.
+# Ping-pongs say so when their peer was silent for half a second, as a guest is on a busy machine: they can't wait longer.
 SILENT = "transport retry counter exceeded"
 
 
@@ -253,7 +259,7 @@ def enter():
         return
     guest.build()
     os.environ[INSIDE] = "1"
-    os.environ.pop("LD_LIBRARY_PATH", None) # of the build's folders; urnicd needs the system's libibverbs.so.1
+    os.environ.pop("LD_LIBRARY_PATH", None) # has the build's folders; urnicd needs the system's libibverbs.so.1
     os.execvp("unshare", ["unshare", "--net", "--pid", "--mount", "--fork", "--kill-child",
                           "--mount-proc", "/usr/bin/python3", *sys.argv])
 
