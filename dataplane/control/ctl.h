@@ -69,8 +69,8 @@ int urn_ctl_need(const struct urn_client *c, uint32_t feature, char *why, size_t
  * Bytes of the object that a call makes or takes back, for quotas that count bytes. The
  * handle or key is not checked yet: 0, if there is no such object. (ctl_mem.c, shm.c)
  */
-urn_quota_bytes_fn urn_ctl_reg_mr_bytes, urn_ctl_dereg_mr_bytes, urn_ctl_share_bytes,
-	urn_ctl_unshare_bytes;
+urn_quota_bytes_fn urn_ctl_reg_mr_bytes, urn_ctl_dereg_mr_bytes, urn_ctl_replace_mr_bytes,
+	urn_ctl_share_bytes, urn_ctl_unshare_bytes;
 
 /*
  * Find the descriptor for the events of an object. wanted: the request's channel_fd, the handle of

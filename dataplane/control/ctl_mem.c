@@ -264,6 +264,47 @@ urn_ctl_dereg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	return 0;
 }
 
+uint64_t
+urn_ctl_replace_mr_bytes(struct urn_client *c, const struct urn_abi_req *req)
+{
+	return urn_ctl_dereg_mr_bytes(c, req);
+}
+
+/*
+ * Executors read a region without a look at its key, so the region is out of use while it changes,
+ * and until then all operations that were accepted under its key are done.
+ */
+int
+urn_ctl_replace_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	uint32_t key = req->handle, by = req->replace_mr.by;
+	struct urn_adapter *a = c->adapter;
+	struct urn_region *region, *other;
+	int rc;
+
+	if (!owns_key(c, key, KEY_REGION) || !owns_key(c, by, KEY_REGION) || key == by)
+		return urn_ctl_fail(rep, EINVAL, "%s: no two regions with the keys 0x%x and 0x%x",
+				    a->cfg.name, key, by);
+	rc = urn_mem_kill_mr(a->mem, by, &other);
+	if (rc == 0) {
+		rc = urn_mem_kill_mr(a->mem, key, &region);
+		if (rc != 0)
+			urn_mem_revive_mr(a->mem, other, by);
+	}
+	if (rc != 0)
+		return urn_ctl_fail(rep, rc,
+				    "%s: memory windows are bound to the region 0x%x: "
+				    "invalidate them first",
+				    a->cfg.name, key);
+	wait_released(c, other);
+	wait_released(c, region);
+	urn_mem_replace_mr(a->mem, region, key, other);
+	a->key_bytes[key >> 8] = a->key_bytes[by >> 8];
+	urn_shm_move(c, by, key);
+	disown_key(c, by);
+	return 0;
+}
+
 int
 urn_ctl_alloc_mw(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {

@@ -198,6 +198,16 @@ urn_shm_release(struct urn_client *c, uint32_t key)
 	*s = NULL;
 }
 
+void
+urn_shm_move(struct urn_client *c, uint32_t from, uint32_t to)
+{
+	struct urn_shm **of = c->adapter->key_shm;
+
+	urn_shm_release(c, to);
+	of[to >> 8] = of[from >> 8];
+	of[from >> 8] = NULL;
+}
+
 /* Let a piece go that is on no list, and in which no region lies. */
 static void
 let_go(struct urn_shm *s)

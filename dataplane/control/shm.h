@@ -20,6 +20,8 @@ struct urn_shm *urn_shm_find(struct urn_client *c, uint64_t addr, uint64_t lengt
 /* Note that the region of a key lies in the piece, which stays until urn_shm_release() of that key. */
 void urn_shm_hold(struct urn_client *c, struct urn_shm *s, uint32_t key);
 void urn_shm_release(struct urn_client *c, uint32_t key);
+/* The region of `to` lies from now on where that of `from` lay. */
+void urn_shm_move(struct urn_client *c, uint32_t from, uint32_t to);
 /* Drop all pieces of a client that goes; its regions have gone, and nobody else knows it. Without the lock. */
 void urn_shm_drop_all(struct urn_client *c);
 /*

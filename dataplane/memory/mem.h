@@ -88,6 +88,14 @@ int urn_mem_add_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *spac
  */
 int urn_mem_kill_mr(struct urn_mem *mem, uint32_t key, struct urn_region **region);
 void urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region);
+/* Take back a kill. key: of the region that was killed */
+void urn_mem_revive_mr(struct urn_mem *mem, struct urn_region *region, uint32_t key);
+/*
+ * In place of two _free: the memory, domain and rights of one killed region are another one's from
+ * now on, whose key works again.
+ */
+void urn_mem_replace_mr(struct urn_mem *mem, struct urn_region *region, uint32_t key,
+			struct urn_region *by);
 
 /*
  * type 1 or 2. The key of a fresh window reaches nothing. EINVAL: no such PD

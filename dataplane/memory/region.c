@@ -175,14 +175,36 @@ urn_mem_kill_mr(struct urn_mem *mem, uint32_t key, struct urn_region **region)
 	return 0;
 }
 
-void
-urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region)
+/* What a region refers to; the region is killed. */
+struct region_refs {
+	struct urn_foreign *f; /* NULL: none */
+	uint32_t pd;
+};
+
+static struct region_refs
+region_refs(const struct urn_region *r)
 {
-	struct urn_foreign *f = region->foreign ? (void *)region->base : NULL;
+	return (struct region_refs){.f = r->foreign ? (void *)r->base : NULL, .pd = r->pd};
+}
+
+static void
+region_let_go(struct urn_mem *mem, const struct region_refs *refs)
+{
+	urn_mem_pd_release(mem, refs->pd);
+	if (refs->f)
+		urn_space_release(refs->f->space);
+	free(refs->f);
+}
+
+/* Queue the index of a killed region, whose references are another's or let go. returns: false: not
+ * killed */
+static bool
+region_end(struct urn_mem *mem, struct urn_region *region)
+{
 	struct urn_region_view v;
 
 	if (!urn_region_take(region, 1u << URN_REGION_DYING, &v))
-		return;
+		return false;
 	URN_REGION_SET(region, kind, URN_REGION_FREE);
 	URN_REGION_SET(region, pd, 0);
 	URN_REGION_SET(region, base, NULL);
@@ -190,8 +212,55 @@ urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region)
 	URN_REGION_SET(region, length, 0);
 	urn_region_unlock(region, &v);
 	urn_key_free(mem, region, urn_region_cold(mem, region)->tag);
-	urn_mem_pd_release(mem, v.pd);
-	if (f)
-		urn_space_release(f->space);
-	free(f);
+	return true;
+}
+
+void
+urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region)
+{
+	struct region_refs refs = region_refs(region);
+
+	if (region_end(mem, region))
+		region_let_go(mem, &refs);
+}
+
+/* Let a killed region's key work again; the region is taken. */
+static void
+region_open(struct urn_mem *mem, struct urn_region *r, const struct urn_region_view *v,
+	    uint32_t key)
+{
+	URN_REGION_SET(r, key, key);
+	URN_REGION_SET(r, kind, URN_REGION_MR);
+	URN_REGION_SET(r, mr, r);
+	__atomic_store_n(&urn_region_cold(mem, r)->bound, 0, __ATOMIC_RELEASE);
+	urn_region_unlock(r, v);
+}
+
+void
+urn_mem_revive_mr(struct urn_mem *mem, struct urn_region *region, uint32_t key)
+{
+	struct urn_region_view v;
+
+	if (urn_region_take(region, 1u << URN_REGION_DYING, &v))
+		region_open(mem, region, &v, key);
+}
+
+void
+urn_mem_replace_mr(struct urn_mem *mem, struct urn_region *region, uint32_t key,
+		   struct urn_region *by)
+{
+	struct region_refs refs = region_refs(region);
+	struct urn_region_view v;
+
+	if (!urn_region_take(region, 1u << URN_REGION_DYING, &v))
+		return;
+	URN_REGION_SET(region, pd, by->pd);
+	URN_REGION_SET(region, access, by->access);
+	URN_REGION_SET(region, start, by->start);
+	URN_REGION_SET(region, length, by->length);
+	URN_REGION_SET(region, base, by->base);
+	URN_REGION_SET(region, foreign, by->foreign);
+	region_open(mem, region, &v, key);
+	(void)region_end(mem, by);
+	region_let_go(mem, &refs);
 }

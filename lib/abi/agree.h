@@ -33,7 +33,8 @@
 	X(SHARE,      3, "share",      "sharing memory of urn_alloc()") \
 	X(MSG,        4, "msg",        "messages by register sets") \
 	X(AM,         5, "am",         "remote memory access by endpoints") \
-	X(MCAST,      6, "mcast",      "multicast")
+	X(MCAST,      6, "mcast",      "multicast") \
+	X(REPLACE_MR, 7, "replace-mr", "changing a region that keeps its keys")
 /* clang-format on */
 
 enum urn_abi_feature {

@@ -89,7 +89,9 @@
 	X(AM_DEREG,        am_dereg,        am_dereg,   ANY,    0, 0, URN_ABI_FEATURE_AM, NO_QUOTA) \
 	/* handle = qpn of a UD queue pair, with a multicast GID. Attaching twice is attaching once */ \
 	X(ATTACH_MCAST,    attach_mcast,    mcast,      ANY,    0, 0, URN_ABI_FEATURE_MCAST, NO_QUOTA) \
-	X(DETACH_MCAST,    detach_mcast,    mcast,      ANY,    0, 0, URN_ABI_FEATURE_MCAST, NO_QUOTA)
+	X(DETACH_MCAST,    detach_mcast,    mcast,      ANY,    0, 0, URN_ABI_FEATURE_MCAST, NO_QUOTA) \
+	/* handle = lkey: the region gets the memory, domain and rights of another one, which ends. EBUSY: windows are bound */ \
+	X(REPLACE_MR,      replace_mr,      replace_mr, ANY,    0, 0, URN_ABI_FEATURE_REPLACE_MR, ENDS(Q(MR) | Q(PINNED)), BYTES(replace_mr))
 
 enum urn_ctl_op {
 	URN_CTL_NONE, /* no operation has the number 0 */
@@ -102,7 +104,8 @@ enum urn_ctl_op {
 /* Numbers travel between processes that may be built apart: new operations come last. */
 _Static_assert(URN_CTL_HELLO == 1 && URN_CTL_CREATE_QP == 17 && URN_CTL_CONNECT_QP == 37 &&
 		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40 &&
-		       URN_CTL_AM_DEREG == 44 && URN_CTL_DETACH_MCAST == 46,
+		       URN_CTL_AM_DEREG == 44 && URN_CTL_DETACH_MCAST == 46 &&
+		       URN_CTL_REPLACE_MR == 47,
 	       "numbers");
 
 /* Descriptors that a request of another process may bring: 0 or 1. op: any number */
@@ -278,6 +281,9 @@ struct urn_abi_req {
 			uint64_t iova;   /* start of the region, in addresses used with its keys */
 		} reg_mr;
 		struct { uint32_t pd; uint32_t type; /* 1 or 2 */ } alloc_mw;
+		struct {
+			uint32_t by; /* lkey of the other region */
+		} replace_mr;
 		struct {
 			uint32_t cqe;          /* entries wanted, at least */
 			uint32_t comp_vector;  /* picks the engine */

@@ -73,14 +73,36 @@ urn_dereg_mr(struct ibv_mr *mr)
 	return err;
 }
 
-/* The new region exists before the old one goes, so that a failure leaves the old one as it was. */
+/* The region has the memory, domain and rights of `now`, which is over, and keeps its keys. */
+static void
+urn_mr_replaced(struct urn_adapter_mr *mr, struct urn_adapter_mr *now, const struct ibv_pd *pd)
+{
+	struct urn_ctx *ctx = urn_ctx(mr->ibv.context);
+	struct urn_abi_req req = {.reg_mr = {.addr = (uintptr_t)now->ibv.addr,
+					     .length = now->ibv.length,
+					     .iova = now->iova,
+					     .pd = pd->handle}};
+
+	urn_copy_forget(ctx, mr->ibv.lkey);
+	urn_copy_forget(ctx, now->ibv.lkey);
+	urn_share_drop(&mr->hold);
+	urn_share_pass(&now->hold, &mr->hold);
+	mr->iova = now->iova;
+	mr->access = now->access;
+	if (!urn_share_has(&mr->hold))
+		urn_copy_note(ctx, &req, mr->ibv.lkey);
+}
+
+/* The new memory is registered before the old one goes, so that a failure leaves the region as it
+ * was. */
 int
 urn_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 	     unsigned int access)
 {
 	struct urn_adapter_mr *mr = (struct urn_adapter_mr *)ibmr, *now;
+	struct urn_abi_req req = {.op = URN_CTL_REPLACE_MR, .handle = ibmr->lkey};
 	uint64_t iova = mr->iova;
-	int err;
+	struct urn_abi_rep rep;
 
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		access = mr->access;
@@ -92,20 +114,19 @@ urn_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 	if (now == NULL)
 		return IBV_REREG_MR_ERR_INPUT;
 	now->ibv.context = ibmr->context;
-	err = urn_dereg_mr(ibmr);
-	if (err != 0) {
+	now->ibv.addr = addr;
+	now->ibv.length = length;
+	req.replace_mr.by = now->ibv.lkey;
+	if (urn_dev_call(urn_ctx_dev(ibmr->context), &req, &rep) != 0) {
+		int err = errno;
+
 		/* Windows are bound to the old region. The text is that call's. */
 		(void)urn_dereg_mr(&now->ibv);
 		free(now);
 		errno = err;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	mr->iova = iova;
-	mr->access = access;
-	ibmr->handle = now->ibv.handle;
-	ibmr->lkey = now->ibv.lkey;
-	ibmr->rkey = now->ibv.rkey;
-	urn_share_pass(&now->hold, &mr->hold);
+	urn_mr_replaced(mr, now, pd);
 	free(now);
 	return 0;
 }

@@ -111,7 +111,7 @@ struct urn_verbs_ops {
 	int (*dereg_mr)(struct ibv_mr *mr);
 	/*
 	 * Change a region to pd, addr and length, and the rights if flags has
-	 * IBV_REREG_MR_CHANGE_ACCESS; flags: as of ibv_rereg_mr(). The provider changes the keys.
+	 * IBV_REREG_MR_CHANGE_ACCESS; flags: as of ibv_rereg_mr(). The keys stay.
 	 * NULL: it can't. returns: 0, or enum ibv_rereg_mr_err_code with errno and text set
 	 */
 	int (*rereg_mr)(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,

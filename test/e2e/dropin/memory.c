@@ -298,6 +298,7 @@ overlap(void)
 {
 	static char at[BYTES], from[BYTES];
 	struct ibv_mr *a = reg(&r.a, from, BYTES), *all = reg(&r.b, at, BYTES), *tail, *weak;
+	uint32_t key;
 
 	tail = reg(&r.b, at + 100, BYTES - 100);
 	CHECK((weak = ibv_reg_mr(r.b.pd, at, BYTES, IBV_ACCESS_LOCAL_WRITE)) != NULL);
@@ -309,11 +310,15 @@ overlap(void)
 	CHECK(filled(at, 100, 1) && filled(at + 100, BYTES - 100, 2));
 	EQUAL(ibv_dereg_mr(all), 0);
 	moves(IBV_WR_RDMA_READ, from, a, at + 100, tail, 8);
+	key = weak->rkey;
 	EQUAL(ibv_rereg_mr(weak, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, REG_ALL), 0);
+	/* A peer that was told the key goes on using it. */
+	EQUAL(weak->rkey, key);
 	fill(from, BYTES, 3);
 	moves(IBV_WR_RDMA_WRITE, from, a, at, weak, BYTES);
 	CHECK(filled(at, BYTES, 3));
 	EQUAL(ibv_rereg_mr(weak, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, from, 64, 0), 0);
+	EQUAL(weak->rkey, key);
 	EQUAL(end_send(&r.a, IBV_WR_RDMA_WRITE, (uintptr_t)from, 8, a->lkey, (uintptr_t)at,
 		       weak->rkey),
 	      0);

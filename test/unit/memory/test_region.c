@@ -158,6 +158,37 @@ test_kill_and_free(void **state)
 	assert_int_equal(urn_mem_kill_mr(f->mem, UINT32_MAX, &r), EINVAL);
 }
 
+/* mem.h: a region gets the memory, domain and rights of another one under its own key */
+static void
+test_replace(void **state)
+{
+	struct region_fix *f = *state;
+	uint32_t pd = test_pd(f->mem), key = test_reg(f->mem, f->pd, f->bytes, 64, RIGHTS);
+	uint32_t by = test_reg(f->mem, pd, f->bytes + 32, 16, 0);
+	uint64_t old = (uintptr_t)f->bytes, now = old + 32;
+	struct urn_region *r, *killed, *other;
+
+	assert_int_equal(urn_mem_kill_mr(f->mem, by, &other), 0);
+	urn_mem_revive_mr(f->mem, other, by);
+	assert_int_equal(urn_mem_check(f->mem, by, pd, 0, now, 16, 0, 0, &r), URN_MEM_OK);
+	assert_int_equal(urn_mem_kill_mr(f->mem, by, &other), 0);
+	assert_int_equal(urn_mem_kill_mr(f->mem, key, &killed), 0);
+	urn_mem_replace_mr(f->mem, killed, key, other);
+	assert_int_equal(urn_mem_check(f->mem, key, f->pd, 0, old, 1, 0, 0, &r), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_check(f->mem, key, pd, 0, old, 1, 0, 0, &r), URN_MEM_RANGE);
+	assert_int_equal(urn_mem_check(f->mem, key, pd, 0, now, 16, 0, 0, &r), URN_MEM_OK);
+	assert_int_equal(urn_mem_check(f->mem, key, pd, 0, now, 17, 0, 0, &r), URN_MEM_RANGE);
+	assert_int_equal(urn_mem_check(f->mem, key, pd, 0, now, 1, URN_ACCESS_LOCAL_WRITE, 0, &r),
+			 URN_MEM_ACCESS);
+	assert_int_equal(urn_mem_check(f->mem, by, pd, 0, now, 1, 0, 0, &r), URN_MEM_BAD_KEY);
+	/* The domain of before is free, the other one is in use as long as the region is there. */
+	assert_int_equal(urn_mem_dealloc_pd(f->mem, f->pd), 0);
+	assert_int_equal(urn_mem_dealloc_pd(f->mem, pd), EBUSY);
+	test_dereg(f->mem, key);
+	assert_int_equal(urn_mem_dealloc_pd(f->mem, pd), 0);
+	f->pd = test_pd(f->mem);
+}
+
 int
 main(void)
 {
@@ -168,6 +199,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_length_zero, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_zero_based, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kill_and_free, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
