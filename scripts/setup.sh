@@ -65,6 +65,7 @@ packages() {
 	test | perftest           | cmd ib_write_bw          | ... and measure
 	test | binutils           | cmd objdump              | names of the system's libibverbs
 	test | rdmacm-utils       | cmd rping                | programs of RDMA-CM, on the drop-in library
+	test | python3-pyverbs    | py pyverbs               | rdma-core's own tests
 	test | fio                | cmd fio                  | RDMA programs: storage that is verified,
 	test | tgt                | cmd tgtadm               | ... an iSER target
 	test | libiscsi-bin       | cmd iscsi-test-cu        | ... and the SCSI tests for such,
