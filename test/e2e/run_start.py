@@ -186,6 +186,9 @@ class Start(urnicd_common.Nicd):
 
 
 if __name__ == "__main__":
+    # A shell can't trap what was ignored when it began, as nohup and shells' background jobs have it.
+    for ignored in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(ignored, signal.SIG_DFL)
     Start.NICD, Start.RUN, Start.CONFIG = map(os.path.abspath, sys.argv[1:4])
     dropin_common.ordinary_user(Start.RUN)
     unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=2)
