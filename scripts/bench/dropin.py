@@ -11,7 +11,7 @@ from runner import Failed, Missing, free_port
 from speed import Row, percent, share, times
 from urnicd import figures
 
-IDLE = "pause"      # of urnicd's engine: three busy threads share two cores
+IDLE = "pause"      # the engine of urnicd shares two cores with two programs that poll
 SERVER, CLIENT = "b", "a"
 SIZES = {"4k": ("4 KiB", 4096), "1m": ("1 MiB", 1 << 20), "1g": ("1 GiB", 1 << 30)}
 ROOM = 3            # a region moves to shared memory page by page; free memory wanted, in regions

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An MPI program of two ranks that measures: half a round trip of 8 bytes, the median, and the bandwidth of
- * messages of 1 MiB, 16 of them at a time. The program is compiled by mpicc and knows nothing of urnic.
+ * An MPI program of two ranks that measures: half a round trip of 8 bytes, the median, and the
+ * bandwidth of messages of 1 MiB, 16 of them at a time. The program is compiled by mpicc and knows
+ * nothing of urnic.
  *
  * usage: mpi_lat SECONDS
  * output: two lines, "latency_us NUMBER" and "bandwidth_gbps NUMBER"
@@ -39,7 +40,8 @@ memory(size_t n)
 	return p;
 }
 
-/* Rank 0's side of the ping-pong: the first byte says whether the other is to go on. Returns the number of samples. */
+/* Rank 0's side of the ping-pong: the first byte says whether the other is to go on. Returns the
+ * number of samples. */
 static size_t
 ping(char *buf, double *us, double seconds)
 {
@@ -95,9 +97,11 @@ window(char *buf)
 
 	for (i = 0; i < WINDOW; i++) {
 		if (rank == 0)
-			MPI_Isend(buf + (size_t)i * LARGE, LARGE, MPI_BYTE, other, 1, MPI_COMM_WORLD, &r[i]);
+			MPI_Isend(buf + (size_t)i * LARGE, LARGE, MPI_BYTE, other, 1,
+				  MPI_COMM_WORLD, &r[i]);
 		else
-			MPI_Irecv(buf + (size_t)i * LARGE, LARGE, MPI_BYTE, other, 1, MPI_COMM_WORLD, &r[i]);
+			MPI_Irecv(buf + (size_t)i * LARGE, LARGE, MPI_BYTE, other, 1,
+				  MPI_COMM_WORLD, &r[i]);
 	}
 	MPI_Waitall(WINDOW, r, MPI_STATUSES_IGNORE);
 	if (rank == 0)
@@ -125,7 +129,8 @@ bandwidth(double seconds)
 		}
 	} while (buf[0]);
 	if (rank == 0)
-		printf("bandwidth_gbps %.6f\n", (double)windows * WINDOW * LARGE * 8 / (now - counted) / 1e9);
+		printf("bandwidth_gbps %.6f\n",
+		       (double)windows * WINDOW * LARGE * 8 / (now - counted) / 1e9);
 	free(buf);
 }
 

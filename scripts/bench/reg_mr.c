@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measure ibv_reg_mr() and ibv_dereg_mr() of private memory that the program has written before. The program is
- * compiled with the system's headers and library, and knows nothing of urnic.
+ * Measure ibv_reg_mr() and ibv_dereg_mr() of private memory that the program has written before.
+ * The program is compiled with the system's headers and library, and knows nothing of urnic.
  *
  * usage: reg_mr BYTES SECONDS
- * output: three lines of microseconds, "first_us NUMBER" (both calls, the first time), and the medians of all later
- * times, "reg_us NUMBER" and "dereg_us NUMBER"
+ * output: three lines of microseconds, "first_us NUMBER" (both calls, the first time), and the
+ * medians of all later times, "reg_us NUMBER" and "dereg_us NUMBER"
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -77,7 +77,9 @@ static void
 once(struct ibv_pd *pd, void *buf, size_t bytes, double *reg_us, double *dereg_us)
 {
 	double begin = now_us(), middle;
-	struct ibv_mr *mr = ibv_reg_mr(pd, buf, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, bytes,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+					       IBV_ACCESS_REMOTE_WRITE);
 
 	if (mr == NULL)
 		die("ibv_reg_mr");
