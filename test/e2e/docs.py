@@ -36,7 +36,7 @@ OURS = re.compile(r"^(urnicd|urnicctl|urnic-[a-z]+|scripts/[\w-]+\.sh|build/apps
 DAEMON = re.compile(r"^(build/apps/urnicd/)?urnicd -c")
 SCRIPT = re.compile(r"^(scripts/|\.ci/)")
 
-TOPS = ("apps", "dataplane", "examples", "lib", "pmd_glue", "test")
+TOPS = ("apps", "dataplane", "examples", "lib", "pmd_glue", "scripts", "test")
 
 failures = []
 
