@@ -10,7 +10,7 @@
 # take turns, round after round, because a machine's speed changes with time.
 # Leave the machine idle meanwhile: other work changes every figure. The section urnicd
 # measures programs attached to a dataplane process, and once kills 1,000 of them
-# (50 with --quick).
+# (50 with --quick); dropin measures unmodified programs under urnic-run.
 #
 # The output is text, and a folder with index.html (plots, needs nothing else),
 # summary.txt, summary.csv (medians) and raw.csv (every round). A program that is
@@ -21,7 +21,7 @@
 #   --seconds T      seconds of each measurement (default 0.5); some programs
 #                    count whole seconds
 #   --only S[,S...]  measure only these sections: size, qps, latency, loss, stages, speed, urnicd,
-#                    congestion, msg, am
+#                    congestion, msg, am, dropin
 #   --out DIR        folder for the output (default: bench, in the build folder)
 #   --json           print JSON instead of text
 #   --no-install     install nothing; measure with the programs that are there
@@ -73,8 +73,8 @@ out=${out:-$build/bench}
 [[ $rounds =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "--rounds wants a number from 1 to 999, not '$rounds'"
 [[ $seconds =~ ^[0-9]{1,3}(\.[0-9]{1,3})?$ && $seconds =~ [1-9] ]] ||
 	usage_error "--seconds wants a time of at least 0.001, not '$seconds'"
-[[ $only =~ ^((size|qps|latency|loss|stages|speed|urnicd|congestion|msg|am)(,|$))*$ ]] ||
-	usage_error "--only '$only': give some of size, qps, latency, loss, stages, speed, urnicd, congestion, msg, am"
+[[ $only =~ ^((size|qps|latency|loss|stages|speed|urnicd|congestion|msg|am|dropin)(,|$))*$ ]] ||
+	usage_error "--only '$only': give some of size, qps, latency, loss, stages, speed, urnicd, congestion, msg, am, dropin"
 can_write "$out" || die "user $(id -un) cannot write to $out; give another folder with --out DIR"
 
 # Messages go to stderr, because stdout has the figures.
@@ -90,6 +90,10 @@ can_write "$out" || die "user $(id -un) cannot write to $out; give another folde
 	for one in urnic-switch urnicd urnicctl; do
 		[ ! -d "$project/apps/$one" ] || targets+=("apps/$one/$one")
 	done
+	if [ -z "$only" ] || [[ ",$only," == *,dropin,* ]]; then
+		targets+=(apps/urnic-run/urnic-run lib/share/liburnic-share.so
+			lib/dropin/{libibverbs.so.1,librdmacm.so.1,liburnic-paths.so})
+	fi
 	compile "$build" "${targets[@]}" || die "the build failed; what the compiler said is above"
 	if [ -z "$only" ] || [[ ",$only," == *,stages,* ]]; then
 		configure "$build-stages" --buildtype=release -Dtests=false -Dstages=true

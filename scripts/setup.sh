@@ -99,6 +99,9 @@ packages() {
 	bench | python3          | cmd python3              | runs the bench
 	bench | ucx-utils        | cmd ucx_perftest         | UCX over shared memory and TCP
 	bench | libfabric-bin    | cmd fi_pingpong          | libfabric over shared memory and TCP
+	bench | perftest         | cmd ib_write_bw          | unmodified RDMA programs
+	bench | openmpi-bin      | cmd mpirun.openmpi       | Open MPI over TCP and over urnic
+	bench | libopenmpi-dev   | cmd mpicc.openmpi        | ... for which the bench compiles a program
 	bench | iperf3           | cmd iperf3               | TCP streams of the kernel
 	bench | sockperf         | cmd sockperf             | TCP messages of the kernel
 	bench | dpdk-dev         | cmd dpdk-testpmd         | what DPDK's ports do with no work at all

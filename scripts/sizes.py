@@ -16,7 +16,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ['apps', 'dataplane', 'examples', 'lib', 'pmd_glue', 'test']
+FOLDERS = ['apps', 'dataplane', 'examples', 'lib', 'pmd_glue', 'scripts', 'test']
 FILE_LINES, FUNCTION_LINES = 600, 60
 NAME = re.compile(r'(\w+)\s*\(')
 

@@ -26,6 +26,7 @@ class Programs:
         self.out = out       # folder for the output
         self.urnicd = os.path.join(build, "apps/urnicd/urnicd")
         self.urnicctl = os.path.join(build, "apps/urnicctl/urnicctl")
+        self.run = os.path.join(build, "apps/urnic-run/urnic-run")
         self.perf = os.path.join(build, perf)
 
     def need(self):
@@ -63,9 +64,10 @@ def cpu_seconds(pid):
 
 
 class Nicd:
-    """A urnicd with config/two-nodes.ini, its defaults, and a socket of its own. The caller must close it."""
+    """A urnicd with config/two-nodes.ini, its defaults, and a socket of its own. The caller must close it.
+    idle: of its engine, or None for the default"""
 
-    def __init__(self, runner, programs):
+    def __init__(self, runner, programs, idle=None):
         programs.need()
         more_descriptors()
         self.runner = runner
@@ -76,7 +78,7 @@ class Nicd:
         with open(os.path.join(programs.project, "config/two-nodes.ini"), encoding="utf-8") as f:
             text = f.read()
         with open(path, "w", encoding="utf-8") as f:
-            f.write(f"[urnicd]\nsocket = {self.socket}\n{text}")
+            f.write(f"[urnicd]\nsocket = {self.socket}\n" + (f"idle = {idle}\n" if idle else "") + text)
         self.process = runner.start([programs.urnicd, "-c", path])
         try:
             said(self.process, "listening at")

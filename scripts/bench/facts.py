@@ -61,7 +61,7 @@ def compiler(build):
 
 def packages():
     """Versions of the packages of other stacks, as far as dpkg knows the packages."""
-    names = ["ucx-utils", "libfabric-bin", "iperf3", "sockperf", "dpdk-dev"]
+    names = ["ucx-utils", "perftest", "openmpi-bin", "libfabric-bin", "iperf3", "sockperf", "dpdk-dev"]
     found = [(n, output("dpkg-query", "-W", "-f", "${Version}", n)) for n in names]
     return ", ".join(f"{n} {v}" for n, v in found if v)
 

@@ -11,6 +11,7 @@ speed     the table of figures that urnic must reach
 urnicd    the table for programs attached to a dataplane process
 congestion many senders into one port, simulated and over net_ring
 msg       the table for messages without connections
+dropin    the table for unmodified programs under urnic-run
 am        the table and plots for active messages and remote memory access
 attached  commands of a dataplane process and its programs
 stats     rows of raw data, medians

@@ -82,3 +82,40 @@ def testpmd(text):
     if not rates or max(rates) == 0:
         raise ValueError("no packets")
     return {"msg_rate": float(max(rates))}
+
+
+def perftest(text):
+    """ib_*_bw and ib_*_lat: a head that begins with #bytes, and below it the row of one size.
+
+    Units of bandwidth depend on an option, so the rate is taken from messages a second."""
+    lines = text.splitlines()
+    at = next((i for i, l in enumerate(lines) if l.lstrip().startswith("#bytes")), None)
+    if at is None:
+        raise ValueError("no head of a table")
+    # Names have spaces in them: "BW peak[Gb/sec]", "99.9% percentile[usec]".
+    names = re.findall(r"#\w+|[\w.%]+(?: (?:peak|average|percentile))?\[[^\]]*\]", lines[at])
+    words = next((l.split() for l in lines[at + 1:] if l.strip()), [])
+    if len(words) != len(names):
+        raise ValueError(f"{len(names)} names and {len(words)} numbers: {' '.join(words)[:100]}")
+    value = {n.split("[")[0]: float(w) for n, w in zip(names, words)}
+    if "t_typical" in value:
+        found = {"us": value["t_typical"]}
+    else:
+        messages = value["MsgRate"] * 1e6
+        found = {"msg_rate": messages, "gbps": messages * value["#bytes"] * 8 / 1e9}
+    if not all(v > 0 for v in found.values()):
+        raise ValueError(f"no rate or time: {' '.join(words)[:100]}")
+    return found
+
+
+def named(text, *names):
+    """Lines of a name and a number, as programs of the bench itself print them."""
+    value = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 2 and words[0] in names:
+            value[words[0]] = float(words[1])
+    for name in names:
+        if name not in value:
+            raise ValueError(f"no {name}")
+    return value

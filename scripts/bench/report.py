@@ -7,9 +7,11 @@ UNITS = {"gbps": ("Gb/s", 1), "msg_rate": ("million messages/s", 1e-6), "us": ("
          "mean_us": ("us, mean", 1), "cycles": ("cycles a data packet", 1),
          "retransmits": ("packets sent again", 1), "conn_rate": ("connections/s", 1),
          "cpu": ("% of a core", 100), "kills": ("killed", 1), "seconds": ("s", 1),
-         "faults": ("errors and leaks", 1)}
+         "faults": ("errors and leaks", 1), "first_us": ("us, the first time", 1),
+         "reg_us": ("us, ibv_reg_mr", 1), "dereg_us": ("us, ibv_dereg_mr", 1)}
 # Metrics in tables of figures with marks; all others are in summary.csv.
-MADE_OF = ("gbps", "msg_rate", "us", "conn_rate", "cpu", "kills", "seconds", "faults")
+MADE_OF = ("gbps", "msg_rate", "us", "conn_rate", "cpu", "kills", "seconds", "faults", "first_us", "reg_us",
+           "dereg_us")
 
 
 def figure(value):
@@ -180,5 +182,6 @@ def as_json(facts, summary, verdicts, notes):
         "speed": table(verdicts.get("speed", [])),
         "urnicd": table(verdicts.get("urnicd", [])),
         "am": table(verdicts.get("am", [])),
+        "dropin": table(verdicts.get("dropin", [])),
         "not_measured": [{"section": s, "series": n, "why": w} for (s, n), w in notes.items()],
     }

@@ -47,9 +47,9 @@ class Runner:
                     XDG_RUNTIME_DIR=self.dir, UCX_POSIX_DIR=self.shm, UCX_WARN_UNUSED_ENV_VARS="n",
                     **extra)
 
-    def start(self, command, core=None, env=None, said=subprocess.PIPE):
+    def start(self, command, core=None, env=None, said=subprocess.PIPE, name=None):
         """Start a program on a core (None: any of ours). Missing when there is none.
-        said: where its standard error goes"""
+        said: where its standard error goes. name: for messages, if the command's first word is not"""
         if shutil.which(command[0]) is None:
             raise Missing(f"there is no {os.path.basename(command[0])}; "
                           "scripts/setup.sh --bench installs it")
@@ -63,6 +63,7 @@ class Runner:
                                    stderr=said, text=True, errors="replace",
                                    env=self.env(env or {}), start_new_session=True,
                                    preexec_fn=before)
+        process.name = name or os.path.basename(command[0])
         self.running.append(process)
         return process
 
@@ -95,7 +96,7 @@ class Runner:
 
     def finish(self, process, timeout):
         """Wait for a process. Returns its standard output; raises Failed when the process fails."""
-        name = os.path.basename(process.args[0])
+        name = process.name
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -106,8 +107,8 @@ class Runner:
             raise Failed(f"{name} ended with {process.returncode}{last(err or out)}")
         return out
 
-    def run(self, command, timeout, core=None, env=None):
-        return self.finish(self.start(command, core, env), timeout)
+    def run(self, command, timeout, core=None, env=None, name=None):
+        return self.finish(self.start(command, core, env, name=name), timeout)
 
     def pair(self, server, client, port, timeout, env=None):
         """Run a server, then a client once the server listens on `port`. Returns the client's output."""
@@ -122,10 +123,10 @@ class Runner:
         end = time.monotonic() + seconds
         while not listens(port):
             if process.poll() is not None:
-                raise Failed(f"{os.path.basename(process.args[0])} as a server ended with "
-                             f"{process.returncode}{last(self.end(process)[1])}")
+                out, err = self.end(process)
+                raise Failed(f"{process.name} as a server ended with {process.returncode}{last(err or out)}")
             if time.monotonic() > end:
-                raise Failed(f"{os.path.basename(process.args[0])} as a server did not listen "
+                raise Failed(f"{process.name} as a server did not listen "
                              f"within {seconds} s")
             time.sleep(0.01)
 

@@ -8,6 +8,7 @@ from collections import namedtuple
 
 import am
 import congestion
+import dropin
 import msg
 import peers
 import speed
@@ -247,7 +248,19 @@ def ways(urnic, runner, t, quick):
                    "when gnuplot is there.")
 
 
+def unmodified(urnic, runner, t, quick):
+    return Section("dropin", "Unmodified programs under urnic-run: figures they are held to",
+                   [row.key for row in dropin.ROWS if not (quick and row.slow)],
+                   [Series(name, measure) for name, measure in
+                    dropin.measures(runner, urnic.programs, t).items()], [],
+                   "Two programs on the two nodes of one urnicd (config/two-nodes.ini), which is started anew for each run, "
+                   f"with idle = {dropin.IDLE}: its engine yields the core when it finds nothing to do. No program is bound "
+                   "to a core. Values that are compared are of one round. Registered memory was written before; the figure is "
+                   "the sum of the medians of both calls, and the first time is in the table of values.",
+                   dropin.ROWS)
+
+
 # A section whose name goes on after `_` is chosen by the word before.
 ALL = {"size": size, "qps": qps, "latency": latency, "loss": loss, "stages": stages,
        "speed": table, "urnicd": attached, "congestion": congestion_of, "msg": messages,
-       "am": endpoints, "am_ways": ways}
+       "am": endpoints, "am_ways": ways, "dropin": unmodified}

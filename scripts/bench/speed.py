@@ -136,10 +136,10 @@ def judge(row, values):
     def reached(mark):
         return mid >= mark if row.more else mid <= mark
 
-    if row.must is None:
-        verdict = ""
-    elif reached(row.aim):
+    if row.aim is not None and reached(row.aim):
         verdict = "aim reached"
+    elif row.must is None:
+        verdict = ""
     else:
         verdict = "must reached" if reached(row.must) else "MISSED"
     return Verdict(row, mid, min(values), max(values), len(values), verdict)

@@ -36,7 +36,7 @@ OURS = re.compile(r"^(urnicd|urnicctl|urnic-[a-z]+|scripts/[\w-]+\.sh|build/apps
 DAEMON = re.compile(r"^(build/apps/urnicd/)?urnicd -c")
 SCRIPT = re.compile(r"^(scripts/|\.ci/)")
 
-TOPS = ("apps", "dataplane", "examples", "lib", "pmd_glue", "test")
+TOPS = ("apps", "dataplane", "examples", "lib", "pmd_glue", "scripts", "test")
 
 failures = []
 
@@ -234,7 +234,7 @@ def check_names(doc, project, source):
     files = {n for top in TOPS for _, _, names in os.walk(os.path.join(project, top)) for n in names}
     files.update(info.split()[-1] for info, _ in doc.blocks if info.startswith("c "))
     for span in re.findall(r"`([^`\n]+)`", doc.prose):
-        for name in re.findall(r"(?<!infiniband/)\b([\w-]+\.[ch])\b", span):
+        for name in re.findall(r"(?<!infiniband/)(?<!rdma/)\b([\w-]+\.[ch])\b(?!\.\w)", span):
             if name not in files:
                 fail(doc.name, f"there is no file {name}")
     for name in set(re.findall(r"\b(urn_\w+)\(\)", doc.text)):

@@ -39,6 +39,19 @@ check "the page has the table" grep -q "64 KiB WRITE, of limit" "$place/out/inde
 check "all files" test -s "$place/out/summary.csv" -a -s "$place/out/summary.txt"
 clean "without peers"
 
+# Unmodified programs are measured under urnic-run, those that there are.
+for tool in as ld ib_write_bw; do
+	ln -s "$(command -v $tool)" "$place/few/$tool"
+done
+try env PATH="$place/few" "${bench[@]}" --quick --rounds 1 --seconds 0.1 --only dropin --out "$place/out"
+expect "unmodified programs" 0 "ib_write_bw --share 64 KiB, of urnic-perf" "there is no ib_send_lat" "there is no ucx_perftest" \
+	"there is no mpicc.openmpi"
+for one in "write,urnic-perf WRITE,write,gbps" "write,ib_write_bw,write,gbps" "write_share,ib_write_bw --share,write_share,gbps" \
+	"reg_4k,reg_mr 4 KiB,reg_4k,us" "reg_1m_share,reg_mr 1 MiB --share,reg_1m_share,us"; do
+	check "measured: $one" grep -q "^1,dropin,$one,[0-9.]*[1-9]" "$place/out/raw.csv"
+done
+clean "unmodified programs"
+
 # Half a second is enough for a message even where threads wait for a busy core.
 # Only JSON goes to stdout. A program beside urnic that prints nonsense is no reason to fail.
 fake ucx_perftest <<-'END'

@@ -58,10 +58,33 @@ class Parse(unittest.TestCase):
         self.assertEqual(parse.testpmd(sample("testpmd.txt"))["msg_rate"], 5137745)
         self.assertRaises(ValueError, parse.testpmd, "Rx-pps:            0")
 
+    def test_perftest(self):
+        r = parse.perftest(sample("perftest_bw.txt"))
+        self.assertEqual(r["msg_rate"], 12772)
+        self.assertAlmostEqual(r["gbps"], 6.70, places=2)
+        # Units of bandwidth do not matter.
+        in_bytes = sample("perftest_bw.txt").replace("Gb/sec", "MB/sec").replace("6.70", "798.25")
+        self.assertEqual(parse.perftest(in_bytes), r)
+        self.assertEqual(parse.perftest(sample("perftest_lat.txt")), {"us": 14.56})
+
+    def test_perftest_without_a_row(self):
+        text = sample("perftest_bw.txt")
+        head = text[:text.index("MsgRate[Mpps]") + len("MsgRate[Mpps]")]
+        self.assertRaisesRegex(ValueError, "5 names and 0 numbers", parse.perftest, head)
+        self.assertRaisesRegex(ValueError, "5 names and 3 numbers: Completion with error", parse.perftest,
+                               head + "\nCompletion with error\n")
+        self.assertRaisesRegex(ValueError, "no rate", parse.perftest, text.replace("0.012772", "0.000000"))
+
+    def test_names_and_numbers(self):
+        self.assertEqual(parse.named("a warning\nreg_us 1.5\ndereg_us 2\n", "reg_us", "dereg_us"), {"reg_us": 1.5, "dereg_us": 2})
+        self.assertRaisesRegex(ValueError, "no dereg_us", parse.named, "reg_us 1.5\n", "reg_us", "dereg_us")
+        self.assertRaises(ValueError, parse.named, "reg_us many\n", "reg_us")
+
     def test_what_is_no_result_is_said_to_be_none(self):
         for function, more in ((parse.ucx, (8,)), (parse.fi_pingpong, ()), (parse.iperf3, (8,)),
                                (parse.sockperf, ()), (parse.sockperf_throughput, (8,)),
-                               (parse.testpmd, ()), (parse.urnic, ())):
+                               (parse.testpmd, ()), (parse.urnic, ()), (parse.perftest, ()),
+                               (parse.named, ("us",))):
             for text in ("", "usage: what?\n", "a,b\n", "0 0 0\n1 1 1\n"):
                 with self.subTest(function=function.__name__, text=text):
                     self.assertRaises(ValueError, function, text, *more)

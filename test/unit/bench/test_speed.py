@@ -47,6 +47,10 @@ class Speed(unittest.TestCase):
         self.assertEqual(latency(0.9, 1), "must reached")
         self.assertEqual(latency(0.75, 1), "aim reached")
 
+    def test_an_aim_alone(self):
+        row = speed.Row("x", "", None, 5, speed.micro, False, ("run",), None)
+        self.assertEqual([speed.judge(row, [v]).verdict for v in (4, 5, 6)], ["aim reached", "aim reached", ""])
+
     def test_half_a_round_is_none(self):
         raw = self.write((1, 1)) + rows("write_ucx", {}, {("WRITE", "gbps"): 7})
         v = verdict(raw, "write_ucx")
