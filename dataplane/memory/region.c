@@ -175,7 +175,7 @@ urn_mem_kill_mr(struct urn_mem *mem, uint32_t key, struct urn_region **region)
 	return 0;
 }
 
-/* What a region refers to; the region is killed. */
+/* References that a region holds; the region is killed. */
 struct region_refs {
 	struct urn_foreign *f; /* NULL: none */
 	uint32_t pd;
