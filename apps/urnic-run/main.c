@@ -184,7 +184,7 @@ run_sockets(const char *library)
 static bool
 prepare(const struct options *o)
 {
-	if (!run_tell("URNIC_SOCKET", o->socket) || !run_pick_node(o->node) ||
+	if (!run_allow_asan() || !run_tell("URNIC_SOCKET", o->socket) || !run_pick_node(o->node) ||
 	    !run_tell("URNIC_SOCKETS_NET", o->net))
 		return false;
 	if (o->sockets && !run_sockets(o->library))

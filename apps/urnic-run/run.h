@@ -38,6 +38,13 @@ const char *run_find(const char *name, char *path, size_t size);
 bool run_tell(const char *name, const char *value);
 
 /*
+ * Let programs start that were built with an address sanitizer: its run-time refuses libraries in
+ * front of it, unless ASAN_OPTIONS says otherwise. The options of others stay. returns: as
+ * run_tell()
+ */
+bool run_allow_asan(void);
+
+/*
  * Tell the program its node, URNIC_NODE.
  *
  * list: a node; several with commas between them: a parallel program's process number r gets number

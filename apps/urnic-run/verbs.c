@@ -96,7 +96,7 @@ run_urnicd_answers(void)
 	if (err == ENOENT || err == ECONNREFUSED)
 		fputs("urnic-run: the program would find no RDMA device. For two nodes in one "
 		      "dataplane, a and b:\n"
-		      "           urnicd -c config/two-nodes.ini &\n",
+		      "           urnic-run --start two-nodes -- COMMAND\n",
 		      stderr);
 	return false;
 }

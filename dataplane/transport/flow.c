@@ -238,8 +238,8 @@ urn_flow_own_index(const struct urn_tp *tp, const uint8_t gid[16])
 		if (memcmp(own, gid, 16) == 0)
 			return (int)i;
 		/*
-		 * A configured address is behind the link-local one. The scope is the node's, so that the
-		 * node answers from the address that was asked.
+		 * A configured address is behind the link-local one. The scope is the node's, so
+		 * that the node answers from the address that was asked.
 		 */
 		if (memcmp(own, none, 16) != 0 && urn_gid_is_v4(own) == v4 &&
 		    (found < 0 || !link_local))

@@ -29,7 +29,7 @@ struct urn_socks {
 	int lock_fd; /* file of URN_SOCKS_MAX bytes: a lock on a byte for each process that has the
 			socket */
 	uint8_t held[URN_SOCKS_MAX]; /* 1: this process has the socket; under urn_socks_lock */
-	_Atomic uint64_t awaited; /* shared->forks at the last wait for children */
+	_Atomic uint64_t awaited;    /* shared->forks at the last wait for children */
 	struct urn_socks *next;
 };
 
@@ -60,9 +60,9 @@ urn_socks_others(struct urn_socks *t, uint32_t index)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
 
-	/* A child without its locks has the sockets that were there before it, and no later ones. */
-	if (atomic_load(&t->shared->forking) != 0 &&
-	    t->shared->sock[index].born < t->shared->forks)
+	/* A child without its locks has the sockets that were there before it, and no later ones.
+	 */
+	if (atomic_load(&t->shared->forking) != 0 && t->shared->sock[index].born < t->shared->forks)
 		return true;
 	return fcntl(t->lock_fd, F_GETLK, &l) != 0 || l.l_type != F_UNLCK;
 }

@@ -184,7 +184,8 @@ urn_twin_send(struct urn_twin *t, int fd, const struct msghdr *msg, int flags)
 		return urn_twin_ret(err); /* its port is still to come from before exec() */
 	s = urn_twin_sock(t);
 	if (s == NULL && urn_twin_is_full(errno))
-		return urn_twin_ret(ENOBUFS); /* the kernel would lose the datagram without a word */
+		return urn_twin_ret(
+			ENOBUFS); /* the kernel would lose the datagram without a word */
 	if (s == NULL)
 		return urn_twin_send_kernel(t, fd, msg, flags);
 	return urn_twin_send_node(t, s, msg, flags, named ? &to : NULL);

@@ -125,7 +125,8 @@ void urn_twin_early(struct urn_twin *t);
  */
 bool urn_twin_yield(uint16_t port);
 
-/* True when an urnic socket was not made for want of room, though a dataplane is there. err: errno */
+/* True when an urnic socket was not made for want of room, though a dataplane is there. err: errno
+ */
 static inline bool
 urn_twin_is_full(int err)
 {

@@ -35,15 +35,35 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 	return err;
 }
 
+/*
+ * Check rights that verbs has no bits for, or that urnic lacks: bits 20 to 29 may be ignored, and
+ * huge pages are a hint. returns: 0, or an errno value with errno and text set
+ */
+static int
+urn_access_check(unsigned int access)
+{
+	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
+				   IBV_ACCESS_OPTIONAL_RANGE;
+	const unsigned int flush = 3u << 8; /* of newer headers */
+
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return urn_unsupported("registering memory on demand (IBV_ACCESS_ON_DEMAND)");
+	if (access & flush)
+		return urn_unsupported("rights to flush memory");
+	if (access & ~known)
+		return urn_fail(EINVAL, "access 0x%x has bits that verbs do not know", access);
+	return 0;
+}
+
 struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	struct ibv_mr *mr;
 
-	if (access & IBV_ACCESS_ON_DEMAND) {
-		urn_unsupported("registering memory on demand (IBV_ACCESS_ON_DEMAND)");
+	if (urn_access_check(access) != 0)
 		return NULL;
-	}
 	if (urn_memory_check(addr, length, (access & URN_ACCESS_WRITES) != 0) != 0)
 		return NULL;
 	if (access & IBV_ACCESS_ZERO_BASED)
@@ -99,9 +119,7 @@ urn_rereg_check(const struct ibv_mr *mr, int flags, const struct ibv_pd *pd, con
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && (pd == NULL || pd->context != mr->context))
 		return urn_fail(EINVAL,
 				"the region's new protection domain must be one of its device");
-	if (access & IBV_ACCESS_ON_DEMAND)
-		return urn_unsupported("registering memory on demand (IBV_ACCESS_ON_DEMAND)");
-	return 0;
+	return urn_access_check((unsigned int)access);
 }
 
 int

@@ -52,6 +52,10 @@ ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
 	if (mask & IBV_SRQ_MAX_WR)
 		return urn_unsupported("changing the size of a shared receive queue");
+	if (mask & ~IBV_SRQ_LIMIT)
+		return urn_fail(EINVAL,
+				"mask 0x%x names attributes that a shared receive queue has not",
+				(unsigned int)mask);
 	return urn_ops(srq->context)->modify_srq(srq, attr, mask);
 }
 

@@ -120,6 +120,11 @@ class Fault(dropin_common.Dropin):
                          [f"IBV_EVENT_{e}" for e in ("PORT_ERR (10)", "GID_CHANGE (18)", "PORT_ACTIVE (9)", "DEVICE_FATAL (8)")], out)
         self.assertIn("urnic: the event QP_FATAL on demand: the program has no such queue now", out)
 
+    def test_files(self):
+        """Faults are the program's: files in /sys show what is there, and nothing is counted for them."""
+        self.assertEqual(self.ends(self.faulty("a", ["open_device=EIO", "event:0s=DEVICE_FATAL"], "ls", "/sys/class/infiniband")),
+                         (0, "a0\n"))
+
     def test_rping(self):
         """RDMA-CM programs: a failed completion and a failed set-up end rping's client, and not its server's urnicd."""
         port = str(dropin_common.free_port())

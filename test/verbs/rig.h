@@ -22,7 +22,7 @@ enum { RIG_NODES = 2, RIG_BUF = 1 << 20 };
 struct rig_config {
 	unsigned int engines;      /* 0: 2, one a node; 1: one for both nodes; 3, 4: node 0 on 0 and 2, ... */
 	bool ipv6;                 /* talk over link-local IPv6 instead of IPv4 */
-	bool global;               /* nodes have addresses fd00::1 and fd00::2, too */
+	bool global;		   /* nodes have addresses fd00::1 and fd00::2, too */
 	uint32_t window;           /* packets in flight; 0: default */
 	bool foreign;              /* all memory is accessed as if it were another process's */
 	uint64_t delay_seed;       /* memory answers late; 0: at once */

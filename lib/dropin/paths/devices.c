@@ -2,6 +2,8 @@
 /* Asks the dataplane for devices, by a copy of urnic's library that nobody else sees. */
 #include "dropin/paths/paths.h"
 
+#include "verbs/fault/fault.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -30,6 +32,7 @@ __attribute__((constructor)) static void
 urn_paths_start(void)
 {
 	(void)pthread_atfork(NULL, NULL, urn_paths_forked);
+	urn_faults_off = true; /* they are the program's */
 }
 
 /* Fill what an open device knows. returns: false: the dataplane went away */

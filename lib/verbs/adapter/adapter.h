@@ -45,11 +45,11 @@ struct urn_adapter_cq {
 	URN_HOT struct urn_lock lock; /* protects the rest of this cache line */
 	bool single;                /* one thread at a time: polls without the lock */
 	bool resizing;              /* a resize is in progress; cqe shows an empty queue */
-	bool armed_next;            /* last armed for any completion, not only for solicited ones */
-	bool told;                  /* since then an event was handed out, when cons was armed_from */
+	bool armed_next;	    /* last armed for any completion, not only for solicited ones */
+	bool told; /* since then an event was handed out, when cons was armed_from */
 	uint8_t arm_later;          /* enum urn_abi_cq_arm asked for while resizing */
 	_Atomic uint8_t gone;       /* enum urn_cq_gone; the only field of this line not under the lock */
-	uint16_t looks;             /* looks in a row that found nothing, since the last yield */
+	uint16_t looks;		    /* looks in a row that found nothing, since the last yield */
 	uint32_t cons;              /* completions read */
 	uint32_t mask;              /* entries - 1 */
 	uint32_t entries;           /* a power of two */
@@ -62,9 +62,10 @@ struct urn_adapter_cq {
 	uint32_t *dead;             /* QPNs whose completions are removed when the resize is done */
 	uint32_t dead_count;
 	_Atomic bool expects;       /* armed, and no event handed out since */
-	uint32_t armed_from;        /* completions from this index on have events since the queue was last armed; lock */
-	uint64_t shown_ns; /* extended poll: time of urn_clock_ns() when cur was found, of a queue
-			      with times */
+	uint32_t armed_from; /* completions from this index on have events since the queue was last
+				armed; lock */
+	uint64_t shown_ns;   /* extended poll: time of urn_clock_ns() when cur was found, of a queue
+				with times */
 	struct urn_abi_cqe *made_up; /* completions of requests that a dead dataplane left; NULL: none */
 };
 
@@ -250,7 +251,8 @@ int urn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_re
 int urn_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int urn_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int urn_req_notify_cq(struct ibv_cq *cq, int solicited_only);
-/* Note that an event of a queue was handed out: arming does not tell of the same completion again. */
+/* Note that an event of a queue was handed out: arming does not tell of the same completion again.
+ */
 void urn_cq_tell(struct urn_adapter_cq *cq);
 extern const struct urn_verbs_cm_ops urn_adapter_cm_ops;
 

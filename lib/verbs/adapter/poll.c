@@ -152,7 +152,8 @@ urn_poll_gone(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* Count a look that found nothing; the queue's lock is held. returns: true when the reader yields now */
+/* Count a look that found nothing; the queue's lock is held. returns: true when the reader yields
+ * now */
 static inline bool
 urn_cq_look(struct urn_adapter_cq *cq)
 {
@@ -387,14 +388,15 @@ urn_cq_init_poll(struct urn_adapter_cq *cq, uint64_t wc_flags)
 /* ---- arming */
 
 /*
- * Each completion from `armed_from` on that came since the queue was armed has an event. So a program that took an event,
- * and has read all completions before that index and none from it on, was told of the one that waits there, or its event is
- * on its way.
+ * Each completion from `armed_from` on that came since the queue was armed has an event. So a
+ * program that took an event, and has read all completions before that index and none from it on,
+ * was told of the one that waits there, or its event is on its way.
  */
 void
 urn_cq_tell(struct urn_adapter_cq *cq)
 {
-	/* The thread that takes events of such a queue may be another than the one that polls, and there is no lock. */
+	/* The thread that takes events of such a queue may be another than the one that polls, and
+	 * there is no lock. */
 	if (cq->single)
 		return;
 	urn_cq_lock(cq);
@@ -403,14 +405,15 @@ urn_cq_tell(struct urn_adapter_cq *cq)
 }
 
 /*
- * Note that the queue is armed. returns: true: exactly one completion waits, and the program was told of it. A program
- * that takes an event, arms, and polls once gets no second event, after which the program would find nothing
+ * Note that the queue is armed. returns: true: exactly one completion waits, and the program was
+ * told of it. A program that takes an event, arms, and polls once gets no second event, after which
+ * the program would find nothing
  */
 static bool
 urn_cq_armed(struct urn_adapter_cq *cq, enum urn_abi_cq_arm arm)
 {
 	bool told = cq->told && cq->armed_from == cq->cons && urn_cq_at(cq, cq->cons) != NULL &&
-		urn_cq_at(cq, cq->cons + 1) == NULL;
+		    urn_cq_at(cq, cq->cons + 1) == NULL;
 
 	cq->told = false;
 	cq->armed_next = arm == URN_CQ_ARM_NEXT;

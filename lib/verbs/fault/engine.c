@@ -121,6 +121,8 @@ urn_fault_complain(const char *variable, uint32_t at, const char *why)
 	fprintf(stderr, "urnic: %s\n", urn_fault_wrong);
 }
 
+bool urn_faults_off;
+
 /* Parse the variables. returns: the number of faults; 0: none, or the variables make no sense */
 static uint32_t
 urn_fault_parse_all(struct urn_fault_spec *spec, uint64_t *seed)
@@ -129,7 +131,7 @@ urn_fault_parse_all(struct urn_fault_spec *spec, uint64_t *seed)
 	struct urn_fault_error error;
 	uint32_t n = 0;
 
-	if (text == NULL || text[0] == '\0')
+	if (text == NULL || text[0] == '\0' || urn_faults_off)
 		return 0;
 	if (told != NULL && told[0] != '\0' && urn_fault_seed(told, seed) != 0) {
 		urn_fault_complain(URN_FAULT_SEED_ENV, 0, "not a number");

@@ -11,6 +11,10 @@
 
 #include "verbs/provider/provider.h"
 
+/* Set by a library that has a copy of this one for itself, and must see what is there: no faults.
+ */
+extern bool urn_faults_off;
+
 /*
  * Read the faults once a process. returns: 0; EINVAL with its text: URNIC_FAULT or
  * URNIC_FAULT_SEED makes no sense

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The drop-in libibverbs.so.1 copies attributes between the kernel's structs and those of verbs.h, each field. */
+/* The drop-in libibverbs.so.1 copies attributes between the kernel's structs and those of verbs.h,
+ * each field. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,10 +43,13 @@ qp_attributes(void **state)
 	assert_int_equal(to.cap.max_inline_data, from.max_inline_data);
 	assert_memory_equal(to.ah_attr.grh.dgid.raw, from.ah_attr.grh.dgid, 16);
 	SAME(ah_attr.grh.flow_label), SAME(ah_attr.grh.sgid_index), SAME(ah_attr.grh.hop_limit);
-	SAME(ah_attr.grh.traffic_class), SAME(ah_attr.dlid), SAME(ah_attr.sl), SAME(ah_attr.src_path_bits);
-	SAME(ah_attr.static_rate), SAME(ah_attr.is_global), SAME(ah_attr.port_num), SAME(alt_ah_attr.dlid);
+	SAME(ah_attr.grh.traffic_class), SAME(ah_attr.dlid), SAME(ah_attr.sl),
+		SAME(ah_attr.src_path_bits);
+	SAME(ah_attr.static_rate), SAME(ah_attr.is_global), SAME(ah_attr.port_num),
+		SAME(alt_ah_attr.dlid);
 	SAME(pkey_index), SAME(alt_pkey_index), SAME(en_sqd_async_notify), SAME(sq_draining);
-	SAME(max_rd_atomic), SAME(max_dest_rd_atomic), SAME(min_rnr_timer), SAME(port_num), SAME(timeout);
+	SAME(max_rd_atomic), SAME(max_dest_rd_atomic), SAME(min_rnr_timer), SAME(port_num),
+		SAME(timeout);
 	SAME(retry_cnt), SAME(rnr_retry), SAME(alt_port_num), SAME(alt_timeout);
 }
 
@@ -63,9 +67,11 @@ paths(void **state)
 	urn_dropin_ibv_copy_path_rec_from_kern(&to, &from);
 	assert_memory_equal(to.dgid.raw, from.dgid, 16);
 	assert_memory_equal(to.sgid.raw, from.sgid, 16);
-	SAME(dlid), SAME(slid), SAME(raw_traffic), SAME(flow_label), SAME(hop_limit), SAME(traffic_class);
+	SAME(dlid), SAME(slid), SAME(raw_traffic), SAME(flow_label), SAME(hop_limit),
+		SAME(traffic_class);
 	SAME(reversible), SAME(numb_path), SAME(pkey), SAME(sl), SAME(mtu_selector), SAME(mtu);
-	SAME(rate_selector), SAME(rate), SAME(packet_life_time_selector), SAME(packet_life_time), SAME(preference);
+	SAME(rate_selector), SAME(rate), SAME(packet_life_time_selector), SAME(packet_life_time),
+		SAME(preference);
 	memcpy(&back, &from, sizeof(back)); /* padding */
 	memset(&back, 0, offsetof(struct ib_user_path_rec, preference) + 1);
 	urn_dropin_ibv_copy_path_rec_to_kern(&back, &to);

@@ -62,6 +62,11 @@ reg_fails(void **state)
 	assert_null(ibv_reg_mr(e->pd, &b, 1, IBV_ACCESS_ON_DEMAND));
 	assert_int_equal(errno, EOPNOTSUPP);
 	errno = 0;
+	assert_null(ibv_reg_mr(e->pd, &b, 1, 1 << 8)); /* IBV_ACCESS_FLUSH_GLOBAL */
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_null(ibv_reg_mr(e->pd, &b, 1, 1 << 19));
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
 	assert_null(ibv_reg_dmabuf_mr(e->pd, 0, 1, 0, 3, 0));
 	assert_int_equal(errno, EOPNOTSUPP);
 	mr = ibv_reg_mr(e->pd, &b, 1, 0);

@@ -284,8 +284,8 @@ notify_fires_at_once(void **state)
 }
 
 /*
- * doc/reference/verbs.md: a program that takes an event, arms and then polls once is not told of the same completion
- * again. A completion that no event can have told of is one to tell of.
+ * doc/reference/verbs.md: a program that takes an event, arms and then polls once is not told of
+ * the same completion again. A completion that no event can have told of is one to tell of.
  */
 static void
 notify_tells_once(void **state)
@@ -323,7 +323,8 @@ notify_after_stale(void **state)
 	struct ibv_wc wc[8];
 	int i;
 
-	/* The event's completion was polled before; the new one comes before, or after the event is taken. */
+	/* The event's completion was polled before; the new one comes before, or after the event is
+	 * taken. */
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
 		armed_complete(&a, false);
@@ -501,10 +502,20 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RC(poll_fields), RC(poll_laps), RC(poll_extended), RC(poll_extended_unsupported), RC(notify_next),
-		RC(notify_solicited), RC(notify_fires_at_once), RC(notify_tells_once), RC(notify_after_stale),
-		RC(notify_race), RC(notify_without_channel),
-		RC(clean_on_destroy), RC(clean_on_reset), RC(poll_yields),
+		RC(poll_fields),
+		RC(poll_laps),
+		RC(poll_extended),
+		RC(poll_extended_unsupported),
+		RC(notify_next),
+		RC(notify_solicited),
+		RC(notify_fires_at_once),
+		RC(notify_tells_once),
+		RC(notify_after_stale),
+		RC(notify_race),
+		RC(notify_without_channel),
+		RC(clean_on_destroy),
+		RC(clean_on_reset),
+		RC(poll_yields),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
