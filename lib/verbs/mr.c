@@ -46,7 +46,7 @@ urn_access_check(unsigned int access)
 				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
 				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
 				   IBV_ACCESS_OPTIONAL_RANGE;
-	const unsigned int flush = 3u << 8; /* of newer headers */
+	const unsigned int flush = 3u << 8; /* bits 8 and 9, which newer headers name */
 
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return urn_unsupported("registering memory on demand (IBV_ACCESS_ON_DEMAND)");
