@@ -256,6 +256,9 @@ urn_cma_request(struct urn_cma_id *listener, struct urn_cma_dev *dev,
 	urn_cma_table_add(id, ev->id);
 	id->responder_resources = least(ev->initiator_depth, dev->rd_atomic);
 	id->initiator_depth = least(ev->responder_resources, dev->init_depth);
+	/* A program may bring its own queue pair up before it accepts. */
+	id->retry_count = ev->retry_count;
+	id->rnr_retry = ev->rnr_retry;
 	e = urn_cma_post(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, ev->data + URN_CM_IP_BYTES,
 			 ev->data_len - (uint32_t)URN_CM_IP_BYTES);
 	if (e != NULL)
@@ -290,8 +293,6 @@ take_accept(struct urn_cma_id *id, const struct rdma_conn_param *p)
 		id->responder_resources = least(p->responder_resources, id->dev->rd_atomic);
 	if (p != NULL && p->initiator_depth != RDMA_MAX_INIT_DEPTH)
 		id->initiator_depth = least(p->initiator_depth, id->initiator_depth);
-	id->retry_count = id->peer.retry_count;
-	id->rnr_retry = id->peer.rnr_retry;
 }
 
 /* Bring the queue pair up and send the REP; the lock is held. returns: 0, or an errno value */

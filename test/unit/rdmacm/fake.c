@@ -356,6 +356,8 @@ fake_request(enum urn_cm_event_type type)
 		.psn = 5,
 		.responder_resources = 3,
 		.initiator_depth = 4,
+		.retry_count = 6,
+		.rnr_retry = 5,
 		.mtu = IBV_MTU_1024,
 		.data_len = type == URN_CM_EVENT_REQUEST ? URN_CM_REQ_DATA : URN_CM_SIDR_REQ_DATA};
 	struct urn_cm_ip ip = {.version = 4, .port = 40000};

@@ -211,7 +211,9 @@ test_server(void **state)
 {
 	struct rdma_cm_id *l = listening(), *id;
 	struct rdma_conn_param p = {.responder_resources = 1, .initiator_depth = 1};
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTS};
 	struct rdma_cm_event *e;
+	int mask;
 
 	(void)state;
 	fake_request(URN_CM_EVENT_REQUEST);
@@ -226,6 +228,10 @@ test_server(void **state)
 	assert_int_equal(rdma_get_dst_port(id), htons(40000));
 	assert_int_equal(rdma_get_src_port(id), htons(7471));
 	rdma_ack_cm_event(e);
+	/* A queue pair of the program's own may come up before rdma_accept(). */
+	assert_int_equal(rdma_init_qp_attr(id, &a, &mask), 0);
+	assert_int_equal(a.retry_cnt, 6);
+	assert_int_equal(a.rnr_retry, 5);
 	fails(rdma_accept(id, NULL), EINVAL); /* neither queue pair nor its number */
 	assert_int_equal(rdma_create_qp(id, NULL, qp_attr()), 0);
 	fails(rdma_create_qp(id, NULL, qp_attr()), EINVAL);
