@@ -152,12 +152,13 @@ class Rsockets(dropin_common.Dropin):
         self.scene("options")
 
     def test_fork(self):
-        """A child has none of its parent's sockets and does not end them."""
+        """A child has none of its parent's sockets and does not end them; its own work."""
         self.scene("fork")
 
     def test_dgram(self):
-        """Datagrams: bytes, addresses, cut ones, too long ones, and ones to nobody."""
+        """Datagrams: bytes, addresses, cut ones, too long ones, and ones to nobody; to many peers at once."""
         self.scene("dgram")
+        self.scene("dgram_many")
 
     def test_v6(self):
         """IPv6; a listener at any address takes IPv4 too, unless IPV6_V6ONLY."""
