@@ -51,7 +51,7 @@ urn_cma_channel_free(struct urn_cma_channel *c)
 	struct urn_cma_event *e;
 
 	if (c->forks != urn_cma_forks)
-		TAILQ_INIT(&c->queue); /* as it was at the fork, maybe half changed */
+		TAILQ_INIT(&c->queue); /* a thread of the parent may have half changed it */
 	while ((e = TAILQ_FIRST(&c->queue)) != NULL) {
 		TAILQ_REMOVE(&c->queue, e, next);
 		free(e);

@@ -25,7 +25,7 @@ child(void)
 }
 
 __attribute__((constructor)) static void
-start(void)
+urn_cma_watch_forks(void)
 {
 	(void)pthread_atfork(NULL, NULL, child);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of sockets, by number. A child of fork() has the descriptors of its parent's sockets,
- * and nothing else of them: its calls fail with EBADF, and rclose() closes the descriptor. Its own
- * sockets work.
+ * and nothing else of them: its calls fail with EBADF, and rclose() closes the descriptor. Sockets
+ * of the child's own work.
  */
 #include "dropin/rdmacm/rsocket/rs.h"
 
@@ -39,7 +39,7 @@ parent(void)
 
 /* Nothing is called with the table's lock held, so any order of handlers is right. */
 __attribute__((constructor)) static void
-start(void)
+urn_rs_watch_forks(void)
 {
 	(void)pthread_atfork(before_fork, parent, child);
 }
