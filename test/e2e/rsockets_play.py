@@ -547,42 +547,6 @@ def dgram_client(host):
     s.close()
 
 
-MANY = 100
-
-
-def dgram_many_server(host):
-    """Many sockets, each with a port of its own."""
-    socks = [Rs(host, socket.SOCK_DGRAM) for _ in range(MANY)]
-    for i, s in enumerate(socks):
-        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-            s.set(socket.SOL_SOCKET, option, 8192)
-        s.bind(host, PORT + i)
-    print("listening", flush=True)
-    left = set(socks)
-    while left:
-        rpoll(-1, *((s.fd, select.POLLIN) for s in left))
-        for s in list(left):
-            buf = ctypes.create_string_buffer(9)
-            while (n := C.rrecv(s.fd, buf, 9, socket.MSG_DONTWAIT)) >= 0:
-                if buf.raw[:n] == b"end":
-                    left.discard(s)
-    for s in socks:
-        s.close()
-
-
-def dgram_many_client(host):
-    """Look-ups of many peers at once all end: the socket is writable then, and datagrams go to each peer."""
-    s = Rs(host, socket.SOCK_DGRAM)
-    for i in range(MANY):
-        to = pack(host, PORT + i)
-        if C.rsendto(s.fd, b"x", 1, socket.MSG_DONTWAIT, to, len(to)) == -1:
-            assert ctypes.get_errno() == errno.EAGAIN
-    assert rpoll(60000, (s.fd, select.POLLOUT)) == [select.POLLOUT]
-    for i in range(MANY):
-        s.sendto(b"end", host, PORT + i)
-    s.close()
-
-
 def dgram_lossy_server(host):
     s = Rs(host, socket.SOCK_DGRAM)
     s.bind(host)
