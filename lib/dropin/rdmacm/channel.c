@@ -79,17 +79,13 @@ ready(void)
 	return err != 0 ? err : urn_cma_dispatch_start();
 }
 
-int
-urn_cma_channel_own(struct urn_cma_channel *c)
+/* Put a descriptor of this process's own under a foreign channel's number. returns: 0, or an errno
+ * value. The lock is held */
+static int
+adopt(struct urn_cma_channel *c)
 {
-	int flags, fd, err;
+	int flags = fcntl(c->pub.fd, F_GETFL), fd, err;
 
-	if (c->forks == urn_cma_forks)
-		return 0;
-	err = ready();
-	if (err != 0)
-		return err;
-	flags = fcntl(c->pub.fd, F_GETFL);
 	if (flags < 0)
 		return errno;
 	fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
@@ -102,6 +98,23 @@ urn_cma_channel_own(struct urn_cma_channel *c)
 	TAILQ_INIT(&c->queue);
 	c->forks = urn_cma_forks;
 	return 0;
+}
+
+int
+urn_cma_channel_own(struct urn_cma_channel *c)
+{
+	int err;
+
+	if (c->forks == urn_cma_forks)
+		return 0;
+	err = ready();
+	if (err != 0)
+		return err;
+	pthread_mutex_lock(&urn_cma_lock);
+	if (c->forks != urn_cma_forks)
+		err = adopt(c);
+	pthread_mutex_unlock(&urn_cma_lock);
+	return err;
 }
 
 struct rdma_event_channel *

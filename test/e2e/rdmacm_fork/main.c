@@ -30,7 +30,7 @@ enum { PORT = 7777, CHILDREN = 60, HANGS = 60 /* seconds */ };
 /* End the process when a call failed. */
 #define GOOD(call) ((call) ? (void)0 : fail(#call, __LINE__))
 
-static void
+_Noreturn static void
 fail(const char *call, int line)
 {
 	fprintf(stderr, "line %d: %s: %s\n", line, call, strerror(errno));
@@ -148,7 +148,7 @@ ask(const char *host)
 	struct sockaddr_in a = address(host, PORT);
 	struct rdma_conn_param p = {0};
 	struct rdma_cm_id *id;
-	struct ibv_mr *mr;
+	struct ibv_mr *mr, *back_mr;
 	struct ibv_wc wc;
 	static char text[16] = "ping", back[16];
 	int n;
@@ -160,8 +160,8 @@ ask(const char *host)
 	GOOD(rdma_resolve_route(id, 1000) == 0);
 	queue_pair(id);
 	GOOD((mr = rdma_reg_msgs(id, text, sizeof(text))) != NULL);
-	struct ibv_mr *back_mr = rdma_reg_msgs(id, back, sizeof(back));
-	GOOD(back_mr != NULL && rdma_post_recv(id, NULL, back, sizeof(back), back_mr) == 0);
+	GOOD((back_mr = rdma_reg_msgs(id, back, sizeof(back))) != NULL);
+	GOOD(rdma_post_recv(id, NULL, back, sizeof(back), back_mr) == 0);
 	GOOD(rdma_connect(id, &p) == 0);
 	GOOD(rdma_post_send(id, NULL, text, sizeof(text), mr, 0) == 0);
 	GOOD(rdma_get_send_comp(id, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
