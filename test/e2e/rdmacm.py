@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Unmodified programs of RDMA-CM on the drop-in librdmacm.so.1, from Debian's packages (CM-1).
 
-usage: rdmacm.py urnicd urnic-run CONFIG_FOLDER [TEST...]
+usage: rdmacm.py urnicd urnic-run CONFIG_FOLDER FORK [TEST...]
 
 A server on node a (10.0.0.1) and a client on node b (10.0.0.2) of one urnicd. The kernel has neither address."""
 
@@ -17,7 +17,7 @@ import unittest
 
 import urnicd_common
 
-RUN = None
+RUN = FORK = None
 SECONDS = 60
 A = "10.0.0.1"
 
@@ -213,6 +213,17 @@ class Rdmacm(urnicd_common.Nicd):
         # rping ends at the failed completion, and looks at no further event.
         self.assertRegex(out, "DISCONNECT|cq completion failed")
 
+    def test_fork(self):
+        """A daemon's child serves and a child asks, after their parents used the devices; the parents' ids are of no use to them."""
+        server = self.on("a", FORK, "serve", A)
+        self.assertEqual(server.stdout.readline(), "listening\n")
+        self.assertIn("answered", self.done(self.on("b", FORK, "ask", A)))
+        self.assertIn("served", self.done(server))
+
+    def test_fork_storm(self):
+        """Children of a process whose threads are in calls of RDMA-CM and rsockets make their own ids and sockets; none hangs."""
+        self.assertIn("weathered", self.done(self.on("b", FORK, "storm", "10.0.0.2", A)))
+
     def test_absent(self):
         """Rsockets that nobody serves fail and say so; none crashes or hangs."""
         for command in (f"rstream -s {A}", f"riostream -s {A}", f"rcopy /etc/passwd {A}"):
@@ -223,5 +234,5 @@ class Rdmacm(urnicd_common.Nicd):
 
 
 if __name__ == "__main__":
-    urnicd_common.Nicd.NICD, RUN, urnicd_common.Nicd.CONFIG = map(os.path.abspath, sys.argv[1:4])
-    unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=2)
+    urnicd_common.Nicd.NICD, RUN, urnicd_common.Nicd.CONFIG, FORK = map(os.path.abspath, sys.argv[1:5])
+    unittest.main(argv=[sys.argv[0]] + sys.argv[5:], verbosity=2)

@@ -152,7 +152,7 @@ class Rsockets(dropin_common.Dropin):
         self.scene("options")
 
     def test_fork(self):
-        """A child has none of its parent's sockets and does not end them."""
+        """A child has none of its parent's sockets and does not end them; its own work."""
         self.scene("fork")
 
     def test_dgram(self):

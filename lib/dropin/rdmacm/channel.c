@@ -6,6 +6,7 @@
  */
 #include "dropin/rdmacm/rdmacm.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ urn_cma_channel_new(void)
 	if (c == NULL)
 		return NULL;
 	TAILQ_INIT(&c->queue);
+	c->forks = urn_cma_forks;
 	c->pub.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	if (c->pub.fd < 0) {
 		free(c);
@@ -48,6 +50,8 @@ urn_cma_channel_free(struct urn_cma_channel *c)
 {
 	struct urn_cma_event *e;
 
+	if (c->forks != urn_cma_forks)
+		TAILQ_INIT(&c->queue); /* a thread of the parent may have half changed it */
 	while ((e = TAILQ_FIRST(&c->queue)) != NULL) {
 		TAILQ_REMOVE(&c->queue, e, next);
 		free(e);
@@ -59,14 +63,66 @@ urn_cma_channel_free(struct urn_cma_channel *c)
 	gone_next = (gone_next + 1) % GONE_MOST;
 }
 
+void
+urn_cma_channels_forked(void)
+{
+	pthread_cond_init(&acked, NULL);
+	memset(gone, 0, sizeof(gone));
+}
+
+/* Open the devices and start the listener of ends. returns: 0, or an errno value */
+static int
+ready(void)
+{
+	int err = urn_cma_devices_open();
+
+	return err != 0 ? err : urn_cma_dispatch_start();
+}
+
+/* Put a descriptor of this process's own under a foreign channel's number. returns: 0, or an errno
+ * value. The lock is held */
+static int
+adopt(struct urn_cma_channel *c)
+{
+	int flags = fcntl(c->pub.fd, F_GETFL), fd, err;
+
+	if (flags < 0)
+		return errno;
+	fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
+	if (fd < 0)
+		return errno;
+	err = dup3(fd, c->pub.fd, O_CLOEXEC) < 0 ? errno : 0;
+	close(fd);
+	if (err != 0)
+		return err;
+	TAILQ_INIT(&c->queue);
+	c->forks = urn_cma_forks;
+	return 0;
+}
+
+int
+urn_cma_channel_own(struct urn_cma_channel *c)
+{
+	int err;
+
+	if (c->forks == urn_cma_forks)
+		return 0;
+	err = ready();
+	if (err != 0)
+		return err;
+	pthread_mutex_lock(&urn_cma_lock);
+	if (c->forks != urn_cma_forks)
+		err = adopt(c);
+	pthread_mutex_unlock(&urn_cma_lock);
+	return err;
+}
+
 struct rdma_event_channel *
 rdma_create_event_channel(void)
 {
 	struct urn_cma_channel *c;
-	int err = urn_cma_devices_open();
+	int err = ready();
 
-	if (err == 0)
-		err = urn_cma_dispatch_start();
 	if (err != 0) {
 		errno = err;
 		return NULL;
@@ -193,6 +249,8 @@ rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **eve
 
 	if (channel == NULL || event == NULL)
 		return urn_cma_result(EINVAL);
+	if (((struct urn_cma_channel *)channel)->forks != urn_cma_forks)
+		return urn_cma_result(EBADF); /* the descriptor's count is the parent's */
 	while (e == NULL) {
 		counted = read(channel->fd, &one, sizeof(one)) > 0;
 		err = errno;
@@ -257,8 +315,9 @@ rdma_migrate_id(struct rdma_cm_id *pub, struct rdma_event_channel *channel)
 	struct urn_cma_channel *to = (struct urn_cma_channel *)channel, *from;
 	struct urn_cma_id *id = urn_cma_of(pub), *request;
 	bool was_sync;
+	int err;
 
-	if (id == NULL)
+	if (id == NULL || urn_cma_foreign(id))
 		return urn_cma_result(EINVAL);
 	if (id->sync && to == NULL)
 		return urn_cma_result(EINVAL);
@@ -268,8 +327,9 @@ rdma_migrate_id(struct rdma_cm_id *pub, struct rdma_event_channel *channel)
 	}
 	if (to == NULL)
 		to = urn_cma_channel_new();
-	if (to == NULL)
-		return urn_cma_result(ENOMEM);
+	err = to == NULL ? ENOMEM : urn_cma_channel_own(to);
+	if (err != 0)
+		return urn_cma_result(err);
 	pthread_mutex_lock(&urn_cma_lock);
 	from = id->channel;
 	was_sync = id->sync;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 pthread_mutex_t urn_cma_lock = PTHREAD_MUTEX_INITIALIZER;
 struct urn_cma_dev urn_cma_devs[URN_CMA_DEVICES];
@@ -87,6 +88,15 @@ urn_cma_devices_open(void)
 	err = devices_open();
 	pthread_mutex_unlock(&urn_cma_lock);
 	return err;
+}
+
+void
+urn_cma_devices_forked(void)
+{
+	/* The contexts stay: the program may have them from rdma_get_devices(). */
+	for (uint32_t i = 0; i < urn_cma_dev_count; i++)
+		close(urn_cm_end_fd(urn_cma_devs[i].end));
+	urn_cma_dev_count = 0;
 }
 
 struct urn_cma_dev *

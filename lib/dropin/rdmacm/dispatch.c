@@ -168,3 +168,11 @@ urn_cma_dispatch_start(void)
 	pthread_mutex_unlock(&urn_cma_lock);
 	return err;
 }
+
+void
+urn_cma_dispatch_forked(void)
+{
+	for (uint32_t i = 0; i < URN_CMA_HASH; i++)
+		LIST_INIT(&table[i]);
+	started = false;
+}

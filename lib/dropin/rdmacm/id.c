@@ -21,6 +21,7 @@ urn_cma_id_new(struct urn_cma_channel *channel, void *context, enum rdma_port_sp
 	if (id == NULL)
 		return NULL;
 	id->channel = channel;
+	id->forks = urn_cma_forks;
 	id->pub.channel = &channel->pub;
 	id->pub.context = context;
 	id->pub.ps = ps;
@@ -42,6 +43,7 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 {
 	struct urn_cma_channel *c = (struct urn_cma_channel *)channel;
 	struct urn_cma_id *id;
+	int err;
 
 	if (out == NULL || !space_known(ps))
 		return urn_cma_result(EINVAL);
@@ -49,6 +51,9 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 		c = (struct urn_cma_channel *)rdma_create_event_channel();
 	if (c == NULL)
 		return -1;
+	err = urn_cma_channel_own(c);
+	if (err != 0)
+		return urn_cma_result(err);
 	pthread_mutex_lock(&urn_cma_lock);
 	id = urn_cma_id_new(c, context, ps);
 	pthread_mutex_unlock(&urn_cma_lock);
@@ -126,6 +131,15 @@ urn_cma_id_free(struct urn_cma_id *id)
 	free(id);
 }
 
+/* A child of fork() ends an id of its parent's: the parent's connection stays. */
+static void
+foreign_end(struct urn_cma_id *id)
+{
+	if (id->sync && id->channel->pub.fd >= 0)
+		rdma_destroy_event_channel(&id->channel->pub);
+	free(id);
+}
+
 int
 rdma_destroy_id(struct rdma_cm_id *pub)
 {
@@ -134,6 +148,10 @@ rdma_destroy_id(struct rdma_cm_id *pub)
 
 	if (id == NULL)
 		return urn_cma_result(EINVAL);
+	if (urn_cma_foreign(id)) {
+		foreign_end(id);
+		return 0;
+	}
 	if (id->sync && pub->event != NULL)
 		rdma_ack_cm_event(pub->event);
 	pub->event = NULL;
@@ -404,7 +422,7 @@ rdma_listen(struct rdma_cm_id *pub, int backlog)
 	if (pub->qp_type != IBV_QPT_RC && !urn_cma_datagrams(id))
 		return urn_cma_result(EOPNOTSUPP);
 	pthread_mutex_lock(&urn_cma_lock);
-	if (id->state == URN_CMA_IDLE)
+	if (id->state == URN_CMA_IDLE && !urn_cma_foreign(id))
 		err = bind_addr(id, (const struct sockaddr *)&any);
 	if (err == 0 && !urn_cma_allows(id, URN_CMA_CALL_LISTEN))
 		err = EINVAL;

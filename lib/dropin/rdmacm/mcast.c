@@ -100,8 +100,8 @@ rdma_join_multicast_ex(struct rdma_cm_id *pub, struct rdma_cm_join_mc_attr_ex *a
 	struct urn_cma_id *id = urn_cma_of(pub);
 	int err;
 
-	if (id == NULL || attr == NULL || attr->comp_mask != both || attr->addr == NULL ||
-	    attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+	if (id == NULL || urn_cma_foreign(id) || attr == NULL || attr->comp_mask != both ||
+	    attr->addr == NULL || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return urn_cma_result(EINVAL);
 	if (urn_cma_addr_len(attr->addr) == 0)
 		return urn_cma_result(EAFNOSUPPORT);
@@ -129,7 +129,7 @@ rdma_leave_multicast(struct rdma_cm_id *pub, struct sockaddr *addr)
 	struct urn_cma_group *g = NULL;
 	socklen_t len;
 
-	if (id == NULL || addr == NULL)
+	if (id == NULL || urn_cma_foreign(id) || addr == NULL)
 		return urn_cma_result(EINVAL);
 	len = urn_cma_addr_len(addr);
 	pthread_mutex_lock(&urn_cma_lock);

@@ -94,6 +94,7 @@ struct urn_cma_id {
 	enum urn_cma_state state;
 	bool sync;	    /* the library made the channel: calls wait for their event */
 	bool reuse;	    /* RDMA_OPTION_ID_REUSEADDR */
+	uint32_t forks;	    /* urn_cma_forks of the process that made it */
 	bool afonly;	    /* RDMA_OPTION_ID_AFONLY: no requests at the other family's addresses */
 	bool reported;	    /* a request's id: the program got it with the event */
 	uint8_t sgid_index; /* valid with dev */
@@ -132,9 +133,12 @@ TAILQ_HEAD(urn_cma_events, urn_cma_event);
 struct urn_cma_channel {
 	struct rdma_event_channel pub; /* first: the program's pointer */
 	struct urn_cma_events queue;
+	uint32_t forks; /* urn_cma_forks of the process that uses it */
 };
 
 extern pthread_mutex_t urn_cma_lock;
+/* Forks between the process that loaded the library and this one (fork.c). */
+extern uint32_t urn_cma_forks;
 
 /* Set errno. returns: 0 for 0, else -1 */
 static inline int
@@ -160,10 +164,19 @@ urn_cma_of(struct rdma_cm_id *id)
 	return (struct urn_cma_id *)id;
 }
 
+/* True when the id is the parent process's: this one can only destroy it. */
+static inline bool
+urn_cma_foreign(const struct urn_cma_id *id)
+{
+	return id->forks != urn_cma_forks;
+}
+
 /* ---- device.c: all return an errno value, or 0 */
 
 /* Open the devices, once. ENODEV: there is none */
 int urn_cma_devices_open(void);
+/* In a child of fork(): forget the parent's devices. */
+void urn_cma_devices_forked(void);
 extern struct urn_cma_dev urn_cma_devs[URN_CMA_DEVICES];
 extern uint32_t urn_cma_dev_count;
 /* Find the device of a local address. *index: of its GID */
@@ -200,6 +213,8 @@ void urn_cma_request(struct urn_cma_id *listener, struct urn_cma_dev *dev,
 
 /* Start the listener of ends, once. */
 int urn_cma_dispatch_start(void);
+/* In a child of fork(): no thread runs, and there are no connections. */
+void urn_cma_dispatch_forked(void);
 void urn_cma_table_add(struct urn_cma_id *id, uint32_t cm);
 void urn_cma_table_remove(struct urn_cma_id *id);
 
@@ -217,6 +232,15 @@ struct urn_cma_event *urn_cma_post(struct urn_cma_id *id, enum rdma_cm_event_typ
 void urn_cma_drop_events(struct urn_cma_id *id);
 struct urn_cma_channel *urn_cma_channel_new(void);
 void urn_cma_channel_free(struct urn_cma_channel *c);
+/*
+ * Make a channel of the parent process's this one's own: empty, with another descriptor under the
+ * same number. Other channels stay as they are.
+ *
+ * returns: 0, or an errno value
+ */
+int urn_cma_channel_own(struct urn_cma_channel *c);
+/* In a child of fork(): forget the parent's channels. */
+void urn_cma_channels_forked(void);
 /* Wait until the program acknowledged all events of an id. */
 void urn_cma_wait_acks(struct urn_cma_id *id);
 /* End a call: in synchronous operation wait for its event. returns: 0, or -1 with errno */

@@ -33,7 +33,7 @@ static const uint32_t calls[URN_CMA_STATES] = {
 bool
 urn_cma_allows(const struct urn_cma_id *id, enum urn_cma_call call)
 {
-	return (calls[id->state] & 1u << call) != 0;
+	return !urn_cma_foreign(id) && (calls[id->state] & 1u << call) != 0;
 }
 
 static const char *const names[URN_CMA_STATES] = {

@@ -250,8 +250,6 @@ rsocket(int domain, int type, int protocol)
 	    (kind == SOCK_STREAM && protocol != 0 && protocol != IPPROTO_TCP) ||
 	    (kind == SOCK_DGRAM && protocol != 0 && protocol != IPPROTO_UDP))
 		return urn_cma_result(EPROTONOSUPPORT);
-	if (urn_rs_in_child())
-		return urn_cma_result(EOPNOTSUPP);
 	rs = urn_rs_new(domain, kind);
 	if (rs == NULL)
 		return -1;

@@ -280,29 +280,14 @@ void
 urn_rs_dgram_step(struct urn_rs *rs)
 {
 	struct rdma_cm_event *e;
-	struct urn_rs_peer *p;
 	bool changed;
 
 	if (rs->state != URN_RS_BOUND)
 		return;
 	changed = urn_rs_dgram_completions(rs);
 	while (urn_rs_has_event(rs) && rdma_get_cm_event(rs->channel, &e) == 0) {
-		struct rdma_cm_id *done = NULL;
-
 		changed = true;
-		if (e->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-			rs->state = URN_RS_FAILED;
-			rs->why = rs->error = ENETDOWN;
-		} else {
-			urn_rs_peer_event(rs, e);
-			done = e->id != rs->dgram->listener ? e->id : NULL;
-		}
-		rdma_ack_cm_event(e);
-		LIST_FOREACH(p, &rs->dgram->peers, next)
-			if (done != NULL && p->look == done)
-				urn_rs_peer_looked(rs->dgram, p);
-		if (done != NULL)
-			rdma_destroy_id(done);
+		urn_rs_dgram_event(rs, e);
 	}
 	if (changed)
 		urn_rs_wake(rs);

@@ -81,10 +81,9 @@ bool urn_rs_same_addr(const struct sockaddr *a, const struct sockaddr *b);
 struct urn_rs_peer *urn_rs_peer_find(struct urn_rs *rs, const struct sockaddr *addr);
 /* Begin to look a peer up. returns: 0, or an errno value */
 int urn_rs_peer_look(struct urn_rs *rs, struct urn_rs_peer *p);
-/* A look-up is over: its id goes with the caller. */
-void urn_rs_peer_looked(struct urn_rs_dgram *d, struct urn_rs_peer *p);
-/* An event of a look-up, or a peer's look-up of us. */
-void urn_rs_peer_event(struct urn_rs *rs, const struct rdma_cm_event *e);
+/* Handle an event of the socket's channel and acknowledge it: the end of a look-up, a peer's
+ * look-up of us, or the adapter's end. An id whose last event it is goes. */
+void urn_rs_dgram_event(struct urn_rs *rs, struct rdma_cm_event *e);
 void urn_rs_peers_free(struct urn_rs *rs);
 
 #endif

@@ -110,3 +110,11 @@ urn_rs_keepalive_changed(struct urn_rs *rs)
 		pthread_cond_signal(&changed);
 	pthread_mutex_unlock(&keep_lock);
 }
+
+void
+urn_rs_keepalive_forked(void)
+{
+	pthread_mutex_init(&keep_lock, NULL);
+	LIST_INIT(&kept);
+	started = false;
+}

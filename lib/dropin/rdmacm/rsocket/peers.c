@@ -14,8 +14,9 @@ urn_rs_same_addr(const struct sockaddr *a, const struct sockaddr *b)
 	       memcmp(&ga, &gb, sizeof(ga)) == 0 && urn_cma_addr_port(a) == urn_cma_addr_port(b);
 }
 
-void
-urn_rs_peer_looked(struct urn_rs_dgram *d, struct urn_rs_peer *p)
+/* A look-up is over: its id goes with the caller. */
+static void
+looked(struct urn_rs_dgram *d, struct urn_rs_peer *p)
 {
 	d->looking -= p->waits;
 	p->waits = false;
@@ -27,7 +28,7 @@ peer_free(struct urn_rs_dgram *d, struct urn_rs_peer *p)
 {
 	if (p->look != NULL) {
 		rdma_destroy_id(p->look);
-		urn_rs_peer_looked(d, p);
+		looked(d, p);
 	}
 	if (p->ah != NULL)
 		(void)ibv_destroy_ah(p->ah);
@@ -84,14 +85,13 @@ skip_event(struct urn_rs *rs, const struct rdma_cm_id *id)
 	struct rdma_cm_event *e;
 
 	while (rdma_get_cm_event(rs->channel, &e) == 0) {
-		bool own = e->id == id;
-
-		/* Other events stand before it. */
-		if (!own)
-			urn_rs_peer_event(rs, e);
-		rdma_ack_cm_event(e);
-		if (own)
+		if (e->id == id) {
+			rdma_ack_cm_event(e);
 			return;
+		}
+		/* Other events stand before it. */
+		urn_rs_dgram_event(rs, e);
+		urn_rs_wake(rs);
 	}
 }
 
@@ -176,19 +176,30 @@ found(struct urn_rs *rs, struct urn_rs_peer *p, const struct rdma_cm_event *e)
 }
 
 void
-urn_rs_peer_event(struct urn_rs *rs, const struct rdma_cm_event *e)
+urn_rs_dgram_event(struct urn_rs *rs, struct rdma_cm_event *e)
 {
-	struct urn_rs_peer *p;
+	struct rdma_cm_id *done = e->id != rs->dgram->listener ? e->id : NULL;
+	struct urn_rs_peer *p = NULL;
 
-	if (e->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+	if (e->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		/* Each id has such an event: a look-up's id goes with its peer. */
+		rs->state = URN_RS_FAILED;
+		rs->why = rs->error = ENETDOWN;
+		done = NULL;
+	} else if (e->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		answer(rs, e->id);
-		return;
+	} else {
+		LIST_FOREACH(p, &rs->dgram->peers, next)
+			if (p->look == e->id)
+				break;
+		if (p != NULL)
+			found(rs, p, e);
 	}
-	LIST_FOREACH(p, &rs->dgram->peers, next)
-		if (p->look == e->id)
-			break;
+	rdma_ack_cm_event(e);
 	if (p != NULL)
-		found(rs, p, e);
+		looked(rs->dgram, p);
+	if (done != NULL)
+		rdma_destroy_id(done);
 }
 
 void

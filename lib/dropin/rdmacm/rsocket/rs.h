@@ -130,8 +130,6 @@ struct urn_rs *urn_rs_new(int domain, int type);
 int urn_rs_insert(struct urn_rs *rs);
 /* Take a socket out of the table, with its hold. returns: NULL with errno set */
 struct urn_rs *urn_rs_take(int fd);
-/* True when this process can't use what its parent opened. */
-bool urn_rs_in_child(void);
 
 /* ---- endpoint.c */
 
@@ -205,6 +203,8 @@ int urn_rs_wait(struct urn_rs *rs, urn_rs_test *test, int ms);
 void urn_rs_wake(struct urn_rs *rs);
 /* The thread's own eventfd. returns: -1 with errno set */
 int urn_rs_wake_fd(void);
+/* In a child of fork(): the thread's eventfd is the parent's. */
+void urn_rs_wake_forked(void);
 /* Let the descriptors tell of what comes, and join the list of waiters. The lock is held. */
 void urn_rs_watch(struct urn_rs *rs, struct urn_rs_waiter *w);
 /* ... and leave it. fds: those of urn_rs_watch_fds(), after poll() */
@@ -248,6 +248,8 @@ int urn_rs_shut(struct urn_rs *rs, int how, int ms);
 int urn_rs_keepalive_set(struct urn_rs *rs, bool on);
 /* The idle time changed. */
 void urn_rs_keepalive_changed(struct urn_rs *rs);
+/* In a child of fork(): no thread runs, and there are no connections. */
+void urn_rs_keepalive_forked(void);
 
 /* ---- poll.c */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of sockets, by number. A child of fork() has the descriptors of its parent's sockets,
- * and nothing else of them: its calls fail with EBADF, and rclose() closes the descriptor.
+ * and nothing else of them: its calls fail with EBADF, and rclose() closes the descriptor. Sockets
+ * of the child's own work.
  */
 #include "dropin/rdmacm/rsocket/rs.h"
 
@@ -12,17 +13,16 @@
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_rs **table; /* by number; NULL: not one of ours */
 static size_t table_size;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool in_child;
 
 static void
 child(void)
 {
-	in_child = in_child || urn_cma_dev_count != 0;
 	for (size_t i = 0; i < table_size; i++)
 		if (table[i] != NULL)
 			table[i]->foreign = true;
 	pthread_mutex_unlock(&table_lock);
+	urn_rs_keepalive_forked();
+	urn_rs_wake_forked();
 }
 
 static void
@@ -37,16 +37,11 @@ parent(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
-static void
-start(void)
+/* Nothing is called with the table's lock held, so any order of handlers is right. */
+__attribute__((constructor)) static void
+urn_rs_watch_forks(void)
 {
 	(void)pthread_atfork(before_fork, parent, child);
-}
-
-bool
-urn_rs_in_child(void)
-{
-	return in_child;
 }
 
 struct urn_rs *
@@ -89,7 +84,6 @@ urn_rs_new(int domain, int type)
 
 	if (rs == NULL)
 		return NULL;
-	pthread_once(&once, start);
 	pthread_mutex_init(&rs->lock, NULL);
 	pthread_mutex_init(&rs->sending, NULL);
 	pthread_mutex_init(&rs->receiving, NULL);

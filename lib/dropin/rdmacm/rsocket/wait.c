@@ -44,6 +44,14 @@ urn_rs_wake_fd(void)
 	return own_fd;
 }
 
+void
+urn_rs_wake_forked(void)
+{
+	if (has_fd)
+		close(own_fd);
+	has_fd = false;
+}
+
 static uint64_t
 now_us(void)
 {
