@@ -93,6 +93,10 @@ class Share(Base):
         """A thread that blocks signals can't be stopped: the region stays foreign memory, and works."""
         self.assertEqual(self.case("blocked").count("a thread of the program blocks the signal"), 1)
 
+    def test_sigwait(self):
+        """A thread that takes all signals by sigwait() gets none of ours, and no thread is stopped for it."""
+        self.assertEqual(self.case("sigwait").count("a thread of the program waits for all signals (sigwait)"), 1)
+
     def test_perftest(self):
         for program, *options in (("ib_write_bw", "-s", "65536", "-n", "200"), ("ib_send_lat", "-n", "200"),
                                   ("ib_read_bw", "-a", "-n", "5"), ("ib_atomic_bw", "-n", "100"),
