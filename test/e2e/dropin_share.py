@@ -59,6 +59,10 @@ class Share(Base):
         """Threads fork while others register and allocate."""
         self.case("forks")
 
+    def test_held(self):
+        """A debugger holds a child: its parent waits in fork(), and says so, because it would change the child's memory."""
+        self.assertEqual(self.case("held").count("fork() waits until the child has its copy"), 1)
+
     def test_spawn(self):
         """popen(), posix_spawn(), vfork() and exec."""
         self.case("spawn")
