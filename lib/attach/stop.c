@@ -7,8 +7,8 @@
 #include "attach/stop.h"
 
 #include "abi/clock.h"
+#include "attach/task.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -24,6 +24,7 @@
 
 enum {
 	URN_STOP_THREADS = 1024,   /* threads of a process that can be stopped */
+	URN_STOP_OUT = 64,	   /* threads that are remembered as such that can't be stopped */
 	URN_STOP_BLOCKED_MS = 500, /* patience with a thread that blocks the signal, as one does
 				      that starts or ends */
 	URN_STOP_KNOWN_MS = 10,	   /* ... that blocked it last time, too */
@@ -44,8 +45,19 @@ static _Atomic uint32_t urn_stop_count;	 /* slots taken */
 static struct urn_stop_slot urn_stop_slots[URN_STOP_THREADS];
 static pid_t urn_stop_told[URN_STOP_THREADS]; /* threads that the signal was sent to */
 static unsigned int urn_stop_tolds;
-static pid_t urn_stop_blocks;	 /* thread that blocked the signal last time; 0: none */
+static pid_t urn_stop_blocks; /* thread that blocked the signal last time; 0: none */
+static bool urn_stop_stuck;   /* a handler of an earlier stop ran for too long last time */
+/* Threads that are sent no signal. tid: the thread did not answer, until its handler runs; -tid:
+ * the thread takes the signal by sigwait(), so it would see ours. 0: free */
+static _Atomic pid_t urn_stop_out[URN_STOP_OUT];
 static sigset_t urn_stop_before; /* the caller's mask */
+
+static const char urn_stop_why_blocks[] =
+	"a thread of the program blocks the signal that stops threads";
+static const char urn_stop_why_mute[] =
+	"a thread of the program does not answer the signal that stops threads";
+static const char urn_stop_why_takes[] =
+	"a thread of the program waits for all signals (sigwait), that which stops threads too";
 
 static uintptr_t
 urn_stop_tp(void)
@@ -87,10 +99,24 @@ urn_stop_wait(uint32_t turn)
 		(void)syscall(SYS_futex, &urn_stop_turn, FUTEX_WAIT_PRIVATE, turn, NULL, NULL, 0);
 }
 
+/* This thread has answered, perhaps late. */
+static void
+urn_stop_answered(pid_t self)
+{
+	unsigned int i;
+
+	for (i = 0; i < URN_STOP_OUT; i++) {
+		pid_t mute = self;
+
+		(void)atomic_compare_exchange_strong(&urn_stop_out[i], &mute, 0);
+	}
+}
+
 static void
 urn_stop_handler(int sig, siginfo_t *info, void *context)
 {
 	int err = errno;
+	pid_t self = (pid_t)syscall(SYS_gettid);
 	uint32_t turn, i;
 	sigset_t before;
 
@@ -106,10 +132,11 @@ urn_stop_handler(int sig, siginfo_t *info, void *context)
 				.frame = (uintptr_t)&before,
 				.tp = urn_stop_tp(),
 			};
-			atomic_store(&urn_stop_slots[i].tid, (pid_t)syscall(SYS_gettid));
+			atomic_store(&urn_stop_slots[i].tid, self);
 		}
 		urn_stop_wait(turn);
 	}
+	urn_stop_answered(self);
 	atomic_fetch_sub(&urn_stop_inside, 1);
 	errno = err;
 }
@@ -157,92 +184,6 @@ urn_stop_mask(sigset_t *set)
 		sigdelset(set, urn_stop_signal());
 }
 
-/* ---- the threads of this process */
-
-/* A walk through /proc/self/task. */
-struct urn_tasks {
-	int fd;
-	long used, have; /* bytes of buf */
-	char buf[4096] __attribute__((aligned(8)));
-};
-
-/* The thread's number in a directory entry; 0: "." or "..". */
-static pid_t
-urn_tasks_number(const char *name)
-{
-	pid_t n = 0;
-
-	for (; *name >= '0' && *name <= '9'; name++)
-		n = n * 10 + (*name - '0');
-	return n;
-}
-
-/* returns: the next thread; 0: there are no more; -1: the list can't be read */
-static pid_t
-urn_tasks_next(struct urn_tasks *w)
-{
-	for (;;) {
-		const struct dirent64 *d = (const void *)(w->buf + w->used);
-		pid_t tid;
-
-		if (w->used >= w->have) {
-			w->used = 0;
-			w->have = syscall(SYS_getdents64, w->fd, w->buf, sizeof(w->buf));
-			if (w->have <= 0)
-				return (pid_t)w->have;
-			continue;
-		}
-		w->used += d->d_reclen;
-		tid = urn_tasks_number(d->d_name);
-		if (tid > 0)
-			return tid;
-	}
-}
-
-/* State of a thread that can or can't answer. */
-enum urn_task_state { URN_TASK_RUNS, URN_TASK_BLOCKS, URN_TASK_ENDED };
-
-/* Write "TID/status" to path[32]. */
-static void
-urn_task_path(char path[32], pid_t tid)
-{
-	char digits[12];
-	int n = 0, at = 0;
-
-	for (; tid > 0; tid /= 10)
-		digits[n++] = (char)('0' + tid % 10);
-	while (n > 0)
-		path[at++] = digits[--n];
-	memcpy(path + at, "/status", sizeof("/status"));
-}
-
-/* A thread's state by its line "State:", and by its blocked signals. tasks: descriptor of
- * /proc/self/task */
-static enum urn_task_state
-urn_task_state(int tasks, pid_t tid)
-{
-	char path[32], text[4096];
-	const char *at;
-	ssize_t n;
-	int fd;
-
-	urn_task_path(path, tid);
-	fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
-	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0)
-		return fd >= 0 || errno == ENOENT || errno == ESRCH ? URN_TASK_ENDED
-								    : URN_TASK_BLOCKS;
-	text[n] = '\0';
-	at = strstr(text, "\nState:\t");
-	if (at != NULL && (at[8] == 'Z' || at[8] == 'X'))
-		return URN_TASK_ENDED;
-	at = strstr(text, "\nSigBlk:\t");
-	return at == NULL || strtoull(at + 9, NULL, 16) >> (urn_stop_sig - 1) & 1 ? URN_TASK_BLOCKS
-										  : URN_TASK_RUNS;
-}
-
 /* True when the thread is among the first n that wait in their handlers. */
 static bool
 urn_stop_waits(pid_t tid, uint32_t n)
@@ -266,6 +207,69 @@ urn_stop_was_told(pid_t tid)
 	return false;
 }
 
+/* Remember a thread. who: as in urn_stop_out */
+static void
+urn_stop_keep_out(pid_t who)
+{
+	static unsigned int oldest;
+	unsigned int i, at = URN_STOP_OUT;
+
+	for (i = 0; i < URN_STOP_OUT; i++) {
+		pid_t now = atomic_load(&urn_stop_out[i]);
+
+		if (now == who)
+			return;
+		if (now == 0 || now == -who)
+			at = i;
+	}
+	if (at == URN_STOP_OUT)
+		at = oldest++ % URN_STOP_OUT;
+	atomic_store(&urn_stop_out[at], who);
+}
+
+/* returns: why a thread gets no signal, or NULL */
+static const char *
+urn_stop_known(pid_t tid)
+{
+	unsigned int i;
+
+	for (i = 0; i < URN_STOP_OUT; i++) {
+		pid_t now = atomic_load(&urn_stop_out[i]);
+
+		if (now == tid || now == -tid)
+			return now == tid ? urn_stop_why_mute : urn_stop_why_takes;
+	}
+	return NULL;
+}
+
+/* Forget threads that ended: another one may get the number. */
+static void
+urn_stop_forget(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < URN_STOP_OUT; i++) {
+		pid_t now = atomic_load(&urn_stop_out[i]);
+
+		if (now != 0 && syscall(SYS_tgkill, getpid(), now > 0 ? now : -now, 0) != 0 &&
+		    errno == ESRCH)
+			atomic_store(&urn_stop_out[i], 0);
+	}
+}
+
+/* Remember threads that do not answer, before they are let go on: a handler that runs from now on
+ * takes its thread out again. */
+static void
+urn_stop_remember(void)
+{
+	uint32_t waiting = atomic_load(&urn_stop_count);
+	unsigned int i;
+
+	for (i = 0; i < urn_stop_tolds; i++)
+		if (!urn_stop_waits(urn_stop_told[i], waiting))
+			urn_stop_keep_out(urn_stop_told[i]);
+}
+
 /* Results of one round over all threads. */
 struct urn_stop_round {
 	unsigned int left; /* threads that do not wait yet */
@@ -274,20 +278,41 @@ struct urn_stop_round {
 	const char *why; /* NULL, or why there is no use in going on */
 };
 
+/* Look at a thread that does not wait. returns: false: the thread ended */
+static bool
+urn_stop_see(int tasks, pid_t tid, struct urn_stop_round *r)
+{
+	switch (urn_task_state(tasks, tid, urn_stop_sig)) {
+	case URN_TASK_ENDED:
+		return false;
+	case URN_TASK_BLOCKS:
+		r->blocks = tid;
+		break;
+	case URN_TASK_TAKES:
+		urn_stop_keep_out(-tid);
+		break;
+	case URN_TASK_HIDDEN:
+		r->why = "the system does not show what the program's threads wait for";
+		break;
+	case URN_TASK_RUNS:
+		break;
+	}
+	if (r->why == NULL)
+		r->why = urn_stop_known(tid);
+	return true;
+}
+
 /* Send the signal to a thread that does not wait. look: look at the state of one that was told
  * before, too */
 static void
 urn_stop_tell(int tasks, pid_t tid, bool send, bool look, struct urn_stop_round *r)
 {
 	bool told = urn_stop_was_told(tid);
-	enum urn_task_state state = told && !look ? URN_TASK_RUNS : urn_task_state(tasks, tid);
 
-	if (state == URN_TASK_ENDED)
+	if ((!told || look) && !urn_stop_see(tasks, tid, r))
 		return;
-	if (state == URN_TASK_BLOCKS)
-		r->blocks = tid;
 	r->left++;
-	if (told || !send)
+	if (told || !send || r->why != NULL)
 		return;
 	if (urn_stop_tolds == URN_STOP_THREADS)
 		r->why = "the program has too many threads";
@@ -344,7 +369,7 @@ urn_stop_look(int tasks)
 		if (urn_clock_ms() - start >
 		    (r.blocks == urn_stop_blocks ? URN_STOP_KNOWN_MS : URN_STOP_BLOCKED_MS)) {
 			urn_stop_blocks = r.blocks;
-			return "a thread of the program blocks the signal that stops threads";
+			return urn_stop_why_blocks;
 		}
 		urn_stop_nap(i);
 	}
@@ -364,11 +389,10 @@ urn_stop_all(int tasks)
 		urn_stop_round(tasks, true, i % URN_STOP_LOOK == URN_STOP_LOOK - 1, &r);
 		if (r.why != NULL || r.left == 0)
 			return r.why;
-		if (r.blocks != 0 && urn_clock_ms() - start > URN_STOP_BLOCKED_MS)
-			return "a thread of the program blocks the signal that stops threads";
-		if (urn_clock_ms() - start > URN_STOP_MS)
-			return "a thread of the program does not answer the signal that stops "
-			       "threads";
+		if (urn_clock_ms() - start > (r.blocks != 0 ? URN_STOP_BLOCKED_MS : URN_STOP_MS)) {
+			urn_stop_remember();
+			return r.blocks != 0 ? urn_stop_why_blocks : urn_stop_why_mute;
+		}
 		urn_stop_nap(i);
 	}
 }
@@ -377,14 +401,16 @@ urn_stop_all(int tasks)
 static bool
 urn_stop_begin(void)
 {
-	uint64_t end = urn_clock_ms() + URN_STOP_MS;
+	uint64_t end = urn_clock_ms() + (urn_stop_stuck ? URN_STOP_KNOWN_MS : URN_STOP_MS);
 	unsigned int i;
 
 	for (i = 0; atomic_load(&urn_stop_inside) != 0; i++) {
-		if (urn_clock_ms() > end)
+		urn_stop_stuck = urn_clock_ms() > end;
+		if (urn_stop_stuck)
 			return false;
 		urn_stop_nap(i);
 	}
+	urn_stop_stuck = false;
 	for (i = 0; i < URN_STOP_THREADS; i++)
 		atomic_store_explicit(&urn_stop_slots[i].tid, 0, memory_order_relaxed);
 	urn_stop_tolds = 0;
@@ -408,6 +434,7 @@ urn_stop_others(void)
 	if (tasks < 0)
 		return "/proc/self/task can't be read";
 	urn_stop_block_all(&urn_stop_before);
+	urn_stop_forget();
 	why = urn_stop_look(tasks);
 	if (why == NULL && !urn_stop_begin())
 		why = "a thread of the program does not come back from a signal";
@@ -444,7 +471,12 @@ urn_stop_thread(unsigned int i, struct urn_stopped *out)
 void
 urn_stop_forked(void)
 {
+	unsigned int i;
+
 	atomic_store(&urn_stop_inside, 0);
 	atomic_store(&urn_stop_turn, 0);
 	urn_stop_blocks = 0;
+	urn_stop_stuck = false;
+	for (i = 0; i < URN_STOP_OUT; i++)
+		atomic_store(&urn_stop_out[i], 0);
 }

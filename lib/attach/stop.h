@@ -5,7 +5,9 @@
  * thread-local variables.
  *
  * The signal is the highest real-time signal whose disposition the program has left alone. A thread
- * that blocks that signal can't be stopped. Threads see interrupted calls like after any signal
+ * that blocks that signal can't be stopped, nor one that waits for that signal in sigwait() or its
+ * like, which would return it: such a thread gets no signal from then on, nor does a thread that
+ * did not answer, until its handler has run. Threads see interrupted calls like after any signal
  * with SA_RESTART. One caller at a time.
  */
 #ifndef URN_ATTACH_STOP_H

@@ -59,6 +59,10 @@ class Share(Base):
         """Threads fork while others register and allocate."""
         self.case("forks")
 
+    def test_held(self):
+        """A debugger holds a child: its parent waits in fork(), and says so, because it would change the child's memory."""
+        self.assertEqual(self.case("held").count("fork() waits until the child has its copy"), 1)
+
     def test_spawn(self):
         """popen(), posix_spawn(), vfork() and exec."""
         self.case("spawn")
@@ -92,6 +96,10 @@ class Share(Base):
     def test_blocked(self):
         """A thread that blocks signals can't be stopped: the region stays foreign memory, and works."""
         self.assertEqual(self.case("blocked").count("a thread of the program blocks the signal"), 1)
+
+    def test_sigwait(self):
+        """A thread that takes all signals by sigwait() gets none of ours, and no thread is stopped for it."""
+        self.assertEqual(self.case("sigwait").count("a thread of the program waits for all signals (sigwait)"), 1)
 
     def test_perftest(self):
         for program, *options in (("ib_write_bw", "-s", "65536", "-n", "200"), ("ib_send_lat", "-n", "200"),

@@ -5,7 +5,10 @@
  * the C library's own before any handler of fork() runs, or else our handler, puts private memory
  * with the same contents into all holes. The source is the window's `home`, which the child
  * inherits. The parent's thread waits inside fork() until the child has its copy, so that the child
- * sees none of what that thread, or a thread that follows it, writes later.
+ * sees none of what that thread, or a thread that follows it, writes later. There is no bound to
+ * that wait, though the lock is held: a thread that went on would write what a slow child has yet
+ * to copy, and so would one that registers memory, or advises about it, at an address of the
+ * child's holes. The wait ends when the child has its copy, or is gone.
  *
  * A child that is made past fork() (a bare clone() without CLONE_VM) keeps the holes.
  */
@@ -14,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,13 +32,15 @@ struct urn_share_hole {
 	const struct urn_share_window *window;
 };
 
+enum { URN_SHARE_FORK_MS = 2000 }; /* a longer wait for the child is told */
+
 /* State of a fork, under urn_share_lock. */
 static struct {
 	bool entered; /* this thread took the lock */
 	bool busy;    /* there are windows: everything below is set */
 	bool filled;  /* in the child: the holes are filled */
 	pid_t parent;
-	int pipe[2];	       /* the child's end closes when it has its copy; -1: there is none */
+	int pipe[2];	       /* a byte says that the child has its copy; -1: there is none */
 	sigset_t mask;	       /* the thread's before */
 	struct sigaction segv; /* the program's */
 	struct urn_share_hole *holes;
@@ -232,19 +238,31 @@ urn_share_fork_end(void)
 	(void)pthread_sigmask(SIG_SETMASK, &urn_share_forking.mask, NULL);
 }
 
+/* Wait until the child has its copy, or there is none: the end of a child that died is closed. */
+static void
+urn_share_fork_wait(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int n, patience = URN_SHARE_FORK_MS;
+
+	while ((n = poll(&p, 1, patience)) == 0 || (n < 0 && errno == EINTR)) {
+		if (n == 0) {
+			urn_share_tell("urnic: fork() waits until the child has its copy of shared "
+				       "memory; does a debugger hold the child?\n");
+			patience = -1;
+		}
+	}
+}
+
 void
 urn_share_fork_parent(void)
 {
 	int err = errno;
-	char c;
 
 	if (urn_share_forking.busy) {
 		if (urn_share_forking.pipe[1] >= 0) {
 			close(urn_share_forking.pipe[1]);
-			/* The child's end closes also when the child dies, and when there is none.
-			 */
-			while (read(urn_share_forking.pipe[0], &c, 1) < 0 && errno == EINTR)
-				;
+			urn_share_fork_wait(urn_share_forking.pipe[0]);
 			close(urn_share_forking.pipe[0]);
 		}
 		urn_share_holes_free();
@@ -273,6 +291,10 @@ urn_share_fork_child(void)
 			urn_share_fill_all();
 		urn_share_holes_free();
 		if (urn_share_forking.pipe[1] >= 0) {
+			/* Closing is not enough: a child that another thread made past fork() may
+			 * have this end, too. */
+			while (write(urn_share_forking.pipe[1], "", 1) < 0 && errno == EINTR)
+				;
 			close(urn_share_forking.pipe[1]);
 			close(urn_share_forking.pipe[0]);
 		}

@@ -73,6 +73,14 @@ urn_share_reset(void)
 /* ---- whether at all */
 
 void
+urn_share_tell(const char *line)
+{
+	if (urn_share_explains && write(STDERR_FILENO, line, strlen(line)) < 0) {
+		/* Nobody can be told. */
+	}
+}
+
+void
 urn_share_explain(const char *why)
 {
 	enum { REASONS = 32 };
@@ -88,9 +96,8 @@ urn_share_explain(const char *why)
 	told[i] = why;
 	n = snprintf(text, sizeof(text), "urnic: a region is not shared, so it is slower: %s\n",
 		     why);
-	if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0) {
-		/* Nobody can be told. */
-	}
+	if (n > 0)
+		urn_share_tell(text);
 }
 
 static bool

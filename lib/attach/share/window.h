@@ -55,6 +55,8 @@ void urn_share_reset(void);
 /* Tell, once for each reason, why memory stays as it is, if URNIC_EXPLAIN is set. why: a constant
  */
 void urn_share_explain(const char *why);
+/* Write a line to the standard error, if URNIC_EXPLAIN is set. */
+void urn_share_tell(const char *line);
 
 /* ---- window.c */
 

@@ -3,10 +3,13 @@
 #include "share.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -181,6 +184,95 @@ case_forks(void)
 	over = true;
 	for (i = 0; i < 2; i++)
 		CHECK(pthread_join(thread[i], NULL) == 0);
+}
+
+/* Let the traced parent fork, and go on; hold its child. returns: the child */
+static pid_t
+hold_child(pid_t parent)
+{
+	pid_t pid, held = 0;
+	bool forked = false;
+	int status;
+
+	while (!forked || held == 0) {
+		pid = waitpid(-1, &status, __WALL);
+		CHECK(pid > 0 && WIFSTOPPED(status));
+		if (pid != parent) {
+			held = pid;
+			continue;
+		}
+		if (status >> 8 == (SIGTRAP | PTRACE_EVENT_FORK << 8)) {
+			forked = true;
+			status = 0;
+		}
+		CHECK(ptrace(PTRACE_CONT, pid, NULL, status == 0 ? 0 : WSTOPSIG(status)) == 0);
+	}
+	return held;
+}
+
+/* A debugger: it lets the child go once the parent has told on `err` that fork() waits. */
+static void
+debugger(pid_t parent, int err, const _Atomic bool *returned)
+{
+	char text[4096];
+	size_t n = 0;
+	pid_t held;
+
+	hear(to_child);
+	CHECK(ptrace(PTRACE_SEIZE, parent, NULL, PTRACE_O_TRACEFORK) == 0);
+	say(to_parent);
+	held = hold_child(parent);
+	do {
+		ssize_t more = read(err, text + n, sizeof(text) - 1 - n);
+
+		CHECK(more > 0);
+		text[n += (size_t)more] = '\0';
+	} while (strstr(text, "fork() waits") == NULL);
+	fputs(text, stderr);
+	usleep(100000); /* a parent that goes on shows it */
+	CHECK(!*returned);
+	CHECK(ptrace(PTRACE_DETACH, held, NULL, NULL) == 0);
+	_exit(0);
+}
+
+/* The child sees memory as of the fork, however long it is held. */
+void
+case_held(void)
+{
+	_Atomic bool *returned =
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char *p = fresh(2 * MIB);
+	int err[2], before = dup(STDERR_FILENO);
+	pid_t parent = getpid(), tracer, pid;
+	struct ibv_mr *mr;
+
+	CHECK(returned != MAP_FAILED && pipe(err) == 0);
+	CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0);
+	tracer = fork();
+	CHECK(tracer >= 0);
+	if (tracer == 0) {
+		close(err[1]);
+		debugger(parent, err[0], returned);
+	}
+	(void)prctl(PR_SET_PTRACER, tracer, 0, 0, 0); /* fails where nobody needs to be allowed */
+	say(to_child);
+	hear(to_parent);
+	mr = reg(p, 2 * MIB);
+	CHECK(shared(p));
+	words(p, "before");
+	CHECK(dup2(err[1], STDERR_FILENO) == STDERR_FILENO);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(strcmp(p, "before") == 0);
+		_exit(0);
+	}
+	*returned = true;
+	words(p, "after");
+	CHECK(dup2(before, STDERR_FILENO) == STDERR_FILENO);
+	ended_well(pid);
+	ended_well(tracer);
+	dereg(mr);
 }
 
 void

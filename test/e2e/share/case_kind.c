@@ -18,8 +18,7 @@
 static char bss[8 * 4096], data[8 * 4096] = "data";
 static _Thread_local char local[64];
 
-/* A region of any memory works; these stay foreign memory. */
-static void
+void
 works(char *p, bool is)
 {
 	struct ibv_mr *mr = reg(p, 64);

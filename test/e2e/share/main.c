@@ -9,22 +9,12 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{"writers", case_writers},
-	{"overlap", case_overlap},
-	{"heap", case_heap},
-	{"fork", case_fork},
-	{"forks", case_forks},
-	{"spawn", case_spawn},
-	{"advise", case_advise},
-	{"remap", case_remap},
-	{"unmap", case_unmap},
-	{"kinds", case_kinds},
-	{"blocked", case_blocked},
-	{"threads", case_threads},
-	{"descriptors", case_descriptors},
-	{"many", case_many},
-	{"bound", case_bound},
-	{"time", case_time},
+	{"writers", case_writers}, {"overlap", case_overlap}, {"heap", case_heap},
+	{"fork", case_fork},	   {"forks", case_forks},     {"held", case_held},
+	{"spawn", case_spawn},	   {"advise", case_advise},   {"remap", case_remap},
+	{"unmap", case_unmap},	   {"kinds", case_kinds},     {"blocked", case_blocked},
+	{"sigwait", case_sigwait}, {"threads", case_threads}, {"descriptors", case_descriptors},
+	{"many", case_many},	   {"bound", case_bound},     {"time", case_time},
 };
 
 int

@@ -54,6 +54,8 @@ void get(struct ibv_mr *mr, void *p, void *to, size_t length);
 
 /* Private, fresh memory. */
 void *fresh(size_t length);
+/* A region at p works, and is shared or not. */
+void works(char *p, bool is);
 /* True when the page at p is shared with the dataplane. */
 bool shared(const void *p);
 
@@ -62,12 +64,14 @@ void case_overlap(void);
 void case_heap(void);
 void case_fork(void);
 void case_forks(void);
+void case_held(void);
 void case_spawn(void);
 void case_advise(void);
 void case_remap(void);
 void case_unmap(void);
 void case_kinds(void);
 void case_blocked(void);
+void case_sigwait(void);
 void case_threads(void);
 void case_descriptors(void);
 void case_many(void);

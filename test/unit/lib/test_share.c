@@ -6,6 +6,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -221,6 +223,116 @@ test_stop_not(void **state)
 	unsetenv("URNIC_SHARE");
 }
 
+/* Takes all signals, until SIGUSR1 comes; arg: the number of signals that came. */
+static void *
+takes(void *arg)
+{
+	unsigned int *n = arg;
+	sigset_t all;
+	int sig = 0;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	ready = true;
+	for (; sig != SIGUSR1; ++*n)
+		assert_int_equal(sigwait(&all, &sig), 0);
+	return NULL;
+}
+
+/* A thread that takes the signal itself is recognised, and never gets it. */
+static void
+test_stop_sigwait(void **state)
+{
+	unsigned int i, n = 0;
+	const char *why = "";
+	pthread_t t;
+
+	(void)state;
+	ready = false;
+	assert_int_equal(pthread_create(&t, NULL, takes, &n), 0);
+	while (!ready)
+		sched_yield();
+	while (strstr(why, "(sigwait)") == NULL) /* the thread is on its way there */
+		assert_non_null(why = urn_stop_others());
+	for (i = 0; i < 20; i++)
+		assert_ptr_equal(urn_stop_others(), why);
+	pthread_kill(t, SIGUSR1);
+	pthread_join(t, NULL);
+	assert_int_equal(n, 1);
+	while (urn_stop_others() != NULL)
+		sched_yield();
+	urn_stop_release();
+}
+
+static int gate[2];
+
+/* Stays within vfork(), which no signal interrupts, until the gate opens. */
+static void *
+deaf(void *arg)
+{
+	char c;
+	pid_t pid;
+
+	(void)arg;
+	pid = vfork();
+	if (pid == 0) {
+		ready = true;
+		_exit(read(gate[0], &c, 1) == 1 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	while (!over)
+		sched_yield();
+	return NULL;
+}
+
+/* A thread's poll() comes back early: the thread was stopped. */
+static void *
+polls(void *arg)
+{
+	_Atomic unsigned int *stops = arg;
+
+	while (!over)
+		if (poll(NULL, 0, 10) < 0 && errno == EINTR)
+			++*stops;
+	return NULL;
+}
+
+/* Other threads are stopped in vain only once for a thread that does not answer. */
+static void
+test_stop_deaf(void **state)
+{
+	_Atomic unsigned int stops = 0;
+	unsigned int i, before;
+	pthread_t t, other;
+	const char *why;
+
+	(void)state;
+	over = ready = false;
+	assert_int_equal(pipe(gate), 0);
+	assert_int_equal(pthread_create(&t, NULL, deaf, NULL), 0);
+	assert_int_equal(pthread_create(&other, NULL, polls, &stops), 0);
+	while (!ready)
+		sched_yield();
+	do /* a thread that begins blocks the signal */
+		why = urn_stop_others();
+	while (why != NULL && strstr(why, "does not answer") == NULL);
+	assert_non_null(why);
+	before = stops;
+	for (i = 0; i < 20; i++)
+		assert_ptr_equal(urn_stop_others(), why);
+	poll(NULL, 0, 30);
+	assert_in_range(stops, before, before + 1);
+	assert_int_equal(write(gate[1], "x", 1), 1);
+	while (urn_stop_others() != NULL) /* until the thread has answered, late */
+		sched_yield();
+	urn_stop_release();
+	over = true;
+	pthread_join(t, NULL);
+	pthread_join(other, NULL);
+	close(gate[0]);
+	close(gate[1]);
+}
+
 /* Write a text, with its end. */
 static inline void
 words(char *to, const char *from)
@@ -339,9 +451,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),	cmocka_unit_test(test_walk),
-		cmocka_unit_test(test_stop),	cmocka_unit_test(test_stop_not),
-		cmocka_unit_test(test_windows), cmocka_unit_test(test_move),
+		cmocka_unit_test(test_parse),	     cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_stop),	     cmocka_unit_test(test_stop_not),
+		cmocka_unit_test(test_stop_sigwait), cmocka_unit_test(test_stop_deaf),
+		cmocka_unit_test(test_windows),	     cmocka_unit_test(test_move),
 		cmocka_unit_test(test_held),
 	};
 
