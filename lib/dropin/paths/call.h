@@ -18,7 +18,7 @@
 
 /* Functions of the C library that its headers do not declare: programs that were built with an
  * older C library, or with checks of lengths, call them. */
-// NOLINTBEGIN(bugprone-reserved-identifier): the C library's names
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 int __xstat(int version, const char *path, struct stat *st);
 int __lxstat(int version, const char *path, struct stat *st);
 int __fxstatat(int version, int dir, const char *path, struct stat *st, int flags);
@@ -32,6 +32,6 @@ int __openat64_2(int dir, const char *path, int flags);
 ssize_t __readlink_chk(const char *path, char *buf, size_t size, size_t room);
 ssize_t __readlinkat_chk(int dir, const char *path, char *buf, size_t size, size_t room);
 char *__realpath_chk(const char *path, char *result, size_t room);
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 
 #endif

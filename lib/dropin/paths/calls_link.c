@@ -33,7 +33,7 @@ readlinkat(int dir, const char *restrict path, char *restrict buf, size_t size)
 	return readlink_ours(path) ? -1 : urn_paths_real()->readlinkat(dir, path, buf, size);
 }
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the C library's names
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 URN_CALL ssize_t
 __readlink_chk(const char *path, char *buf, size_t size, size_t room)
 {
@@ -46,7 +46,7 @@ __readlinkat_chk(int dir, const char *path, char *buf, size_t size, size_t room)
 	return readlink_ours(path) ? -1
 				   : urn_paths_real()->__readlinkat_chk(dir, path, buf, size, room);
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 
 /* pass: set when the path is the system's. result: NULL: allocate */
 static char *
@@ -76,7 +76,7 @@ realpath(const char *restrict path, char *restrict result)
 	return pass ? urn_paths_real()->realpath(path, result) : p;
 }
 
-// NOLINTNEXTLINE(bugprone-reserved-identifier): the C library's name
+// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 URN_CALL char *
 __realpath_chk(const char *path, char *result, size_t room)
 {

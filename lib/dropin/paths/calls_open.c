@@ -129,7 +129,7 @@ openat64(int dir, const char *path, int flags, ...)
 	return fd != URN_PATHS_PASS ? fd : urn_paths_real()->openat64(dir, path, flags, mode);
 }
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the C library's names
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 URN_CALL int
 __open_2(const char *path, int flags)
 {
@@ -161,7 +161,7 @@ __openat64_2(int dir, const char *path, int flags)
 
 	return fd != URN_PATHS_PASS ? fd : urn_paths_real()->__openat64_2(dir, path, flags);
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 
 /* Open a file of ours as a stream. pass: set when the path is the system's */
 static FILE *

@@ -90,7 +90,7 @@ fstatat64(int dir, const char *restrict path, struct stat64 *restrict st, int fl
 					: urn_paths_real()->fstatat64(dir, path, st, flags);
 }
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the C library's names
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 URN_CALL int
 __xstat(int version, const char *path, struct stat *st)
 {
@@ -142,7 +142,7 @@ __fxstatat64(int version, int dir, const char *path, struct stat64 *st, int flag
 		       ? result
 		       : urn_paths_real()->__fxstatat64(version, dir, path, st, flags);
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 
 URN_CALL int
 statx(int dir, const char *restrict path, int flags, unsigned int mask, struct statx *restrict sx)

@@ -65,11 +65,13 @@ typedef int urn_paths_compare64(const struct dirent64 **, const struct dirent64 
 	X(int, scandir64, (const char *, struct dirent64 ***, urn_paths_select64 *, urn_paths_compare64 *))
 /* clang-format on */
 
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 struct urn_paths_real {
 #define X(ret, name, params) ret(*name) params; // NOLINT(bugprone-macro-parentheses)
 	URN_PATHS_REAL_LIST(X)
 #undef X
 };
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 
 /* The functions, found at the first call. Works in constructors of other libraries, too. */
 const struct urn_paths_real *urn_paths_real(void);
