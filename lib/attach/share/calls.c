@@ -29,17 +29,6 @@ urn_share_call_holds(const void *addr, size_t length)
 	return false;
 }
 
-static const struct urn_share_window *
-urn_share_window_at(const struct urn_own_mapping *m)
-{
-	unsigned int i;
-
-	for (i = 0; i < urn_share_top; i++)
-		if (urn_share_windows[i].end != 0 && urn_share_in_window(&urn_share_windows[i], m))
-			return &urn_share_windows[i];
-	return NULL;
-}
-
 /* Zero bytes of the memfd, as private memory would read after MADV_DONTNEED. */
 static void
 urn_share_zero(const struct urn_share_window *w, uint64_t at, uint64_t end)

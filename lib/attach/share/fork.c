@@ -68,17 +68,6 @@ urn_share_holes_grow(void)
 	return true;
 }
 
-static const struct urn_share_window *
-urn_share_window_of(const struct urn_own_mapping *m)
-{
-	unsigned int i;
-
-	for (i = 0; i < urn_share_top; i++)
-		if (urn_share_windows[i].end != 0 && urn_share_in_window(&urn_share_windows[i], m))
-			return &urn_share_windows[i];
-	return NULL;
-}
-
 /* List the pieces of all windows. */
 static void
 urn_share_holes_find(void)
@@ -90,7 +79,7 @@ urn_share_holes_find(void)
 	urn_share_forking.n_holes = 0;
 	urn_maps_start(&walk, maps);
 	while (maps >= 0 && urn_maps_next(&walk, &m)) {
-		const struct urn_share_window *w = urn_share_window_of(&m);
+		const struct urn_share_window *w = urn_share_window_at(&m);
 
 		if (w == NULL)
 			continue;

@@ -152,3 +152,14 @@ urn_share_data(const struct urn_share_window *w, uint64_t *from, uint64_t *to, u
 		*to = (uint64_t)hole;
 	return true;
 }
+
+const struct urn_share_window *
+urn_share_window_at(const struct urn_own_mapping *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < urn_share_top; i++)
+		if (urn_share_windows[i].end != 0 && urn_share_in_window(&urn_share_windows[i], m))
+			return &urn_share_windows[i];
+	return NULL;
+}

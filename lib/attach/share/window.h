@@ -97,4 +97,7 @@ bool urn_share_call_holds(const void *addr, size_t length);
 int urn_share_call_advise(void *addr, size_t length, int advice);
 void *urn_share_call_remap(void *addr, size_t length, size_t want, int flags, void *to);
 
+/* The window whose memfd a mapping of this process is of; NULL: none. Under urn_share_lock. */
+const struct urn_share_window *urn_share_window_at(const struct urn_own_mapping *m);
+
 #endif

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -276,6 +277,7 @@ deaf(void *arg)
 	(void)arg;
 	pid = vfork();
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that failed leaves nothing behind */
 		ready = true;
 		_exit(read(gate[0], &c, 1) == 1 ? 0 : 1);
 	}
