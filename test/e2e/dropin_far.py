@@ -41,7 +41,8 @@ class Pairs(dropin_common.Dropin):
 class Lossy(Pairs):
     def setUp(self):
         super().setUp()
-        subprocess.run([CTL, "impair", "wire", "a0", "drop=1%"], env=self.env, check=True, capture_output=True)
+        # This seed loses the frames 31, 42 and 106 of a direction, so even a short run loses some.
+        subprocess.run([CTL, "impair", "wire", "a0", "drop=1%,seed=10"], env=self.env, check=True, capture_output=True)
 
     def tearDown(self):
         """Frames were lost, and sent again."""

@@ -109,8 +109,9 @@ class Qemu(dropin_common.Dropin):
         self.assertEqual(state["status"], "completed", state)
         self.assertTrue(self.until(lambda: target.ask("query-migrate").get("status") == "completed"))
         self.assertEqual(target.ask("query-status")["status"], "paused")
-        memory = target.memory()
-        self.assertEqual(memory == source.memory(), True, "the memories differ")
+        memory, sent = target.memory(), source.memory()
+        differ = [hex(page) for page in range(0, RAM, PAGE) if memory[page:page + PAGE] != sent[page:page + PAGE]]
+        self.assertEqual(differ, [])  # the pages that differ
         self.look(memory)
         before = target.turns()
         target.ask("cont")
