@@ -6,6 +6,7 @@ usage: dropin_qemu.py urnicd urnic-run CONFIG_FOLDER guest_counts.S [TEST...]"""
 
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -20,6 +21,7 @@ RAM = 32 * MIB
 PAGE = 4096
 FILLED = range(1 * MIB, 16 * MIB, PAGE)  # pages whose words are their addresses
 COUNTING = range(1 * MIB, 4 * MIB, PAGE)  # ... and of these the first words count
+TRIES = 5
 
 
 class Machine:
@@ -27,10 +29,12 @@ class Machine:
 
     def __init__(self, case, node, *options):
         self.path = os.path.join(case.dir.name, node)
+        self.trace = self.path + ".trace"
         self.case = case
         self.process = case.on(node, "qemu-system-x86_64", "-accel", "tcg", "-M", "pc", "-m", str(RAM // MIB), "-nodefaults",
                                "-no-user-config", "-display", "none", "-bios", case.bios, "-qmp",
-                               f"unix:{self.path}.qmp,server=on,wait=off", *options)
+                               f"unix:{self.path}.qmp,server=on,wait=off", "-D", self.trace, "-trace", "vm_state_notify",
+                               "-trace", "qemu_rdma_write_one_post", *options)
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(dropin_common.SECONDS)
         if not case.until(self.connect):
@@ -67,6 +71,12 @@ class Machine:
         """How often the guest has counted up its first page."""
         return (struct.unpack("<I", self.memory(COUNTING.start, 4))[0] - COUNTING.start) % 2**32
 
+    def forgotten(self):
+        """The MiBs of RAM that were not sent after the guest's stop."""
+        with open(self.trace, encoding="utf-8") as f:
+            posts = f.read().split("vm_state_notify running 0")[-1]
+        return set(range(RAM // MIB)) - {int(chunk) for chunk in re.findall(r"Posting chunk: (\d+),", posts)}
+
     def quit(self):
         self.ask("quit")
         self.socket.close()
@@ -93,11 +103,24 @@ class Qemu(dropin_common.Dropin):
             self.assertEqual(memory[page + first:page + PAGE], want[first:], hex(page))
 
     def migrate(self, *capabilities):
-        # The destination's guest waits for "cont", so that nothing changes what came.
+        """Migrate a guest that writes. returns: the source's state"""
+        for _ in range(TRIES):
+            # The destination's guest waits for "cont", so that nothing changes what came.
+            source = Machine(self, "a")
+            self.assertTrue(self.until(lambda: 0 < source.turns() < 2**31))
+            target = Machine(self, "b", "-S", "-incoming", "defer")
+            state = self.send(source, target, capabilities)
+            whole = self.compare(source, target)
+            if whole:
+                self.go_on(target)
+            source.quit()
+            target.quit()
+            if whole:
+                return state
+        return self.fail("qemu has not sent all pages that the guest wrote to")
+
+    def send(self, source, target, capabilities):
         port = dropin_common.free_port()
-        source = Machine(self, "a")
-        self.assertTrue(self.until(lambda: 0 < source.turns() < 2**31))
-        target = Machine(self, "b", "-S", "-incoming", "defer")
         for machine in (source, target):
             machine.ask("migrate-set-capabilities", capabilities=[{"capability": c, "state": True} for c in capabilities])
         # On a machine without a free core the last round may be slow.
@@ -109,18 +132,25 @@ class Qemu(dropin_common.Dropin):
         self.assertEqual(state["status"], "completed", state)
         self.assertTrue(self.until(lambda: target.ask("query-migrate").get("status") == "completed"))
         self.assertEqual(target.ask("query-status")["status"], "paused")
-        memory, sent = target.memory(), source.memory()
-        differ = [hex(page) for page in range(0, RAM, PAGE) if memory[page:page + PAGE] != sent[page:page + PAGE]]
-        self.assertEqual(differ, [])  # the pages that differ
-        self.look(memory)
+        return state
+
+    def compare(self, source, target):
+        """Compare what came with what the source has. returns: False if qemu has not sent all of it"""
+        sent, came = source.memory(), target.memory()
+        differ = {page // MIB for page in range(0, RAM, PAGE) if sent[page:page + PAGE] != came[page:page + PAGE]}
+        # Now and then qemu 7.2's emulated CPU (tcg) goes on to write to a MiB that no round takes for changed; its trace has
+        # no post of that MiB then. What it posts after the guest's stop must be the same there.
+        self.assertLessEqual(differ, source.forgotten())
+        if not differ:
+            self.look(came)
+        return not differ
+
+    def go_on(self, target):
         before = target.turns()
         target.ask("cont")
         self.assertTrue(self.until(lambda: target.turns() > before + 10))
         target.ask("stop")
         self.look(target.memory())
-        source.quit()
-        target.quit()
-        return state
 
     def test_migrate(self):
         """By default, memory is registered when pages of it are sent."""
