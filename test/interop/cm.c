@@ -235,9 +235,13 @@ on_event(const struct urn_abi_cm_event *ev)
 	case URN_CM_EVENT_TIMEWAIT:
 		break;
 	case URN_CM_EVENT_REJECTED:
-		if (ev->reason != URN_CM_REJ_INVALID_SERVICE_ID || me.asked)
+		if (ev->reason != URN_CM_REJ_STALE_CONN &&
+		    (ev->reason != URN_CM_REJ_INVALID_SERVICE_ID || me.asked))
 			rw_fail("rejected, reason %u", ev->reason);
-		/* The peer does not listen yet. */
+		/*
+		 * The peer does not listen yet, or still has a connection with a queue pair of this
+		 * number, which the program before this one had: queue pairs of each are numbered from 2.
+		 */
 		simply(URN_CTL_CM_DESTROY, c->id);
 		usleep(50000);
 		ask(c);
