@@ -53,7 +53,8 @@ preload_paths(const char *folder)
 	return run_put_first("LD_PRELOAD", strchr(path, ' ') == NULL ? path : RUN_PATHS);
 }
 
-/* The program's memory is not shared with urnicd, so what it sends is copied when posted, unless told otherwise. */
+/* The program's memory is not shared with urnicd, so what it sends is copied when posted, unless
+ * told otherwise. */
 static bool
 tell_copy(void)
 {

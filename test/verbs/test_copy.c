@@ -233,7 +233,8 @@ refused(void **state)
 	bench_close(&b);
 }
 
-/* Memory that is gone after its registration is an error of the request, and no fault of the program. */
+/* Memory that is gone after its registration is an error of the request, and no fault of the
+ * program. */
 static void
 unmapped(void **state)
 {

@@ -14,11 +14,12 @@
 
 enum {
 	URN_COPY_RING = 2 << 20, /* bytes of a ring: 32 messages of 64 KiB */
-	URN_COPY_RINGS = 64,     /* rings of a context: 128 MiB */
+	URN_COPY_RINGS = 64,	 /* rings of a context: 128 MiB */
 	URN_COPY_ALIGN = 64,
-	URN_COPY_PARTS = 32,     /* elements of a request; data of more is not copied */
-	URN_COPY_CHUNK = 256,    /* regions of a chunk of the map */
-	URN_COPY_CHUNKS = 256,   /* keys beyond are not noted, and data of their regions is not copied */
+	URN_COPY_PARTS = 32,  /* elements of a request; data of more is not copied */
+	URN_COPY_CHUNK = 256, /* regions of a chunk of the map */
+	URN_COPY_CHUNKS =
+		256, /* keys beyond are not noted, and data of their regions is not copied */
 };
 
 /* Opcodes that send bytes of this program. */
@@ -33,7 +34,7 @@ struct urn_copy_region {
 };
 
 struct urn_copy_map {
-	_Atomic bool any;       /* a region has been noted */
+	_Atomic bool any;	/* a region has been noted */
 	_Atomic uint32_t rings; /* that queue pairs have */
 	pthread_mutex_t lock;   /* held while a chunk is made; chunks stay until the context goes */
 	_Atomic(struct urn_copy_region *) chunk[URN_COPY_CHUNKS];
@@ -43,7 +44,7 @@ struct urn_copy_map {
  * head - tail is URN_COPY_RING at most. */
 struct urn_copy {
 	struct urn_copy_map *map;
-	bool refused;           /* the system does not let the process read itself by its number */
+	bool refused;		/* the system does not let the process read itself by its number */
 	uint8_t *ring;          /* URN_COPY_RING bytes of shared memory */
 	struct ibv_mr *mr;      /* the ring */
 	uint64_t head, tail;
@@ -178,7 +179,8 @@ urn_copy_connected(struct urn_adapter_qp *qp)
 	struct urn_copy_map *map = urn_ctx(qp->ibv.context)->copies;
 	struct urn_copy *c;
 
-	if (map == NULL || !atomic_load_explicit(&map->any, memory_order_relaxed) || qp->copy != NULL)
+	if (map == NULL || !atomic_load_explicit(&map->any, memory_order_relaxed) ||
+	    qp->copy != NULL)
 		return;
 	if (atomic_fetch_add_explicit(&map->rings, 1, memory_order_relaxed) < URN_COPY_RINGS &&
 	    (c = urn_copy_make(qp, map)) != NULL) {
@@ -257,11 +259,12 @@ urn_copy_room(struct urn_copy *c, const struct urn_adapter_sq *sq, uint64_t byte
 }
 
 /*
- * Find the bytes of a request. from: its parts, URN_COPY_PARTS. returns: how many bytes; 0: none that are to be copied
+ * Find the bytes of a request. from: its parts, URN_COPY_PARTS. returns: how many bytes; 0: none
+ * that are to be copied
  */
 static uint64_t
-urn_copy_parts(const struct urn_adapter_qp *qp, const struct urn_copy *c, const struct urn_abi_swqe *wqe,
-	       struct iovec *from)
+urn_copy_parts(const struct urn_adapter_qp *qp, const struct urn_copy *c,
+	       const struct urn_abi_swqe *wqe, struct iovec *from)
 {
 	const struct urn_abi_sge *sge = (const struct urn_abi_sge *)(wqe + 1);
 	uint64_t bytes = 0;
@@ -302,7 +305,9 @@ urn_copy_request(const struct urn_adapter_qp *qp, struct urn_copy *c, struct urn
 		c->refused = errno == EPERM || errno == ENOSYS;
 		return;
 	}
-	sge[0] = (struct urn_abi_sge){.addr = (uintptr_t)to.iov_base, .lkey = c->mr->lkey, .length = (uint32_t)to.iov_len};
+	sge[0] = (struct urn_abi_sge){.addr = (uintptr_t)to.iov_base,
+				      .lkey = c->mr->lkey,
+				      .length = (uint32_t)to.iov_len};
 	wqe->num_sge = 1;
 }
 

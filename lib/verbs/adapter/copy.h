@@ -5,8 +5,8 @@
  * A dataplane in another process reads memory that is not shared with it through the kernel, by a
  * thread that has to be woken. With URNIC_COPY=yes the library copies the data of a SEND or WRITE
  * from such memory into a ring of shared memory, a ring a queue pair, before it publishes the
- * request, which then names the ring. Data that does not fit at the moment, or that the process can't
- * read, is not copied: then the dataplane reads it, or reports the error.
+ * request, which then names the ring. Data that does not fit at the moment, or that the process
+ * can't read, is not copied: then the dataplane reads it, or reports the error.
  */
 #ifndef URN_VERBS_COPY_H
 #define URN_VERBS_COPY_H
@@ -31,8 +31,8 @@ void urn_copy_note(struct urn_ctx *ctx, const struct urn_abi_req *req, uint32_t 
 void urn_copy_forget(struct urn_ctx *ctx, uint32_t lkey);
 
 /*
- * The queue pair may send now: make a ring for it if the context has regions to copy from. Without memory, or with
- * 64 rings of the context, the queue pair has none. No lock is held.
+ * The queue pair may send now: make a ring for it if the context has regions to copy from. Without
+ * memory, or with 64 rings of the context, the queue pair has none. No lock is held.
  */
 void urn_copy_connected(struct urn_adapter_qp *qp);
 /* The queue pair is destroyed: give its ring back. */
