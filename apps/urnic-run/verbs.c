@@ -53,13 +53,23 @@ preload_paths(const char *folder)
 	return run_put_first("LD_PRELOAD", strchr(path, ' ') == NULL ? path : RUN_PATHS);
 }
 
+/* The program's memory is not shared with urnicd, so what it sends is copied when posted, unless
+ * told otherwise. */
+static bool
+tell_copy(void)
+{
+	const char *told = getenv("URNIC_COPY");
+
+	return (told != NULL && told[0] != '\0') || run_tell("URNIC_COPY", "yes");
+}
+
 bool
 run_verbs(const char *folder)
 {
 	char full[PATH_MAX];
 
 	return run_verbs_folder(folder, full) && run_put_first("LD_LIBRARY_PATH", full) &&
-	       preload_paths(full) && run_tell("URNIC_EXPLAIN", "1");
+	       preload_paths(full) && run_tell("URNIC_EXPLAIN", "1") && tell_copy();
 }
 
 bool

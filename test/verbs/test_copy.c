@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { DEPTH = 64, SLOTS = 16, SLOT = RIG_BUF / SLOTS, HEAP = DEPTH * SLOT };
 
@@ -20,6 +21,18 @@ struct bench {
 	struct ibv_mr *mr;
 };
 
+/* Connect both ends anew: from then on requests of end 0 are copied, since it has a region. */
+static void
+anew(struct bench *b)
+{
+	const struct rig_qp o = {.timeout = 18, .depth = DEPTH};
+
+	for (int e = 0; e < 2; e++)
+		rig_to(b->r.end[e].qp, IBV_QPS_RESET);
+	for (int e = 0; e < 2; e++)
+		rig_connect(&b->r, e, b->r.end[e].qp, 100, b->r.end[!e].qp->qp_num, 100, &o);
+}
+
 static void
 bench_open(struct bench *b)
 {
@@ -27,6 +40,7 @@ bench_open(struct bench *b)
 	b->heap = malloc(HEAP);
 	b->mr = ibv_reg_mr(b->r.end[0].pd, b->heap, HEAP, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(b->mr);
+	anew(b);
 }
 
 static void
@@ -176,17 +190,6 @@ more_than_there_is_room_for(void **state)
 	bench_close(&b);
 }
 
-static void
-anew(struct bench *b)
-{
-	const struct rig_qp o = {.timeout = 18, .depth = DEPTH};
-
-	for (int e = 0; e < 2; e++)
-		rig_to(b->r.end[e].qp, IBV_QPS_RESET);
-	for (int e = 0; e < 2; e++)
-		rig_connect(&b->r, e, b->r.end[e].qp, 100, b->r.end[!e].qp->qp_num, 100, &o);
-}
-
 /* Memory that may not be read is refused as ever, and a QP that failed works again after a reset. */
 static void
 refused(void **state)
@@ -230,6 +233,59 @@ refused(void **state)
 	bench_close(&b);
 }
 
+/* Memory that is gone after its registration is an error of the request, and no fault of the
+ * program. */
+static void
+unmapped(void **state)
+{
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct bench b;
+	uint8_t *page;
+
+	(void)state;
+	bench_open(&b);
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(page, MAP_FAILED);
+	mr = ibv_reg_mr(b.r.end[0].pd, page, 4096, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	assert_int_equal(munmap(page, 4096), 0);
+	sge = (struct ibv_sge){(uintptr_t)page, 4096, mr->lkey};
+	write_from(&b, &sge, 1, 0, 1);
+	rig_expect(&b.r, 0, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	anew(&b);
+	sge = (struct ibv_sge){(uintptr_t)b.heap, SLOT, b.mr->lkey};
+	rig_fill(b.heap, SLOT, 3);
+	write_from(&b, &sge, 1, 0, 2);
+	rig_expect(&b.r, 0, IBV_WC_SUCCESS);
+	expect_filled(b.r.end[1].buf, SLOT, 3);
+	bench_close(&b);
+}
+
+/* A queue pair that can send before there is such a region has no copies, and works. */
+static void
+region_comes_later(void **state)
+{
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+	struct rig r;
+	uint8_t *heap = malloc(SLOT);
+
+	(void)state;
+	rig_open(&r, &(struct rig_config){.remote = true}, &(struct rig_qp){.timeout = 18});
+	mr = ibv_reg_mr(r.end[0].pd, heap, SLOT, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	rig_fill(heap, SLOT, 8);
+	sge = (struct ibv_sge){(uintptr_t)heap, SLOT, mr->lkey};
+	write_from(&(struct bench){.r = r}, &sge, 1, 0, 1);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	expect_filled(r.end[1].buf, SLOT, 8);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	free(heap);
+	rig_close(&r);
+}
+
 /* Any other word than yes or no is reported as a mistake. */
 static void
 other_words(void **state)
@@ -261,6 +317,8 @@ main(void)
 		cmocka_unit_test(round_the_ring),
 		cmocka_unit_test(more_than_there_is_room_for),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(unmapped),
+		cmocka_unit_test(region_comes_later),
 		cmocka_unit_test(other_words),
 	};
 

@@ -9,12 +9,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 enum {
 	URN_COPY_RING = 2 << 20, /* bytes of a ring: 32 messages of 64 KiB */
+	URN_COPY_RINGS = 64,	 /* rings of a context: 128 MiB */
 	URN_COPY_ALIGN = 64,
-	URN_COPY_CHUNK = 256,    /* regions of a chunk of the map */
-	URN_COPY_CHUNKS = 256,   /* keys beyond are not noted, and data of their regions is not copied */
+	URN_COPY_PARTS = 32,  /* elements of a request; data of more is not copied */
+	URN_COPY_CHUNK = 256, /* regions of a chunk of the map */
+	URN_COPY_CHUNKS =
+		256, /* keys beyond are not noted, and data of their regions is not copied */
 };
 
 /* Opcodes that send bytes of this program. */
@@ -29,6 +34,8 @@ struct urn_copy_region {
 };
 
 struct urn_copy_map {
+	_Atomic bool any;	/* a region has been noted */
+	_Atomic uint32_t rings; /* that queue pairs have */
 	pthread_mutex_t lock;   /* held while a chunk is made; chunks stay until the context goes */
 	_Atomic(struct urn_copy_region *) chunk[URN_COPY_CHUNKS];
 };
@@ -36,7 +43,8 @@ struct urn_copy_map {
 /* Ring of a queue pair, under the lock of its send queue. head, tail: bytes ever taken and given back;
  * head - tail is URN_COPY_RING at most. */
 struct urn_copy {
-	const struct urn_copy_map *map;
+	struct urn_copy_map *map;
+	bool refused;		/* the system does not let the process read itself by its number */
 	uint8_t *ring;          /* URN_COPY_RING bytes of shared memory */
 	struct ibv_mr *mr;      /* the ring */
 	uint64_t head, tail;
@@ -114,6 +122,7 @@ urn_copy_note(struct urn_ctx *ctx, const struct urn_abi_req *req, uint32_t lkey)
 	r->iova = req->reg_mr.iova;
 	r->length = req->reg_mr.length;
 	atomic_store_explicit(&r->lkey, lkey, memory_order_release);
+	atomic_store_explicit(&ctx->copies->any, true, memory_order_relaxed);
 }
 
 void
@@ -127,9 +136,9 @@ urn_copy_forget(struct urn_ctx *ctx, uint32_t lkey)
 
 /* The address of an element's bytes. NULL: not to be copied; the dataplane reports the error, if there is one */
 static const uint8_t *
-urn_copy_source(const struct urn_copy_map *map, uint32_t pd, const struct urn_abi_sge *sge)
+urn_copy_source(struct urn_copy_map *map, uint32_t pd, const struct urn_abi_sge *sge)
 {
-	const struct urn_copy_region *r = urn_copy_at((struct urn_copy_map *)(uintptr_t)map, sge->lkey, false);
+	const struct urn_copy_region *r = urn_copy_at(map, sge->lkey, false);
 	uint64_t off;
 
 	if (r == NULL || sge->lkey == 0 || atomic_load_explicit(&r->lkey, memory_order_acquire) != sge->lkey ||
@@ -141,30 +150,47 @@ urn_copy_source(const struct urn_copy_map *map, uint32_t pd, const struct urn_ab
 
 /* ---- rings */
 
-void
-urn_copy_create(struct urn_adapter_qp *qp, struct ibv_pd *pd)
+/* A ring for the queue pair. NULL: there is no memory, or no further region, for one */
+static struct urn_copy *
+urn_copy_make(const struct urn_adapter_qp *qp, struct urn_copy_map *map)
 {
-	const struct urn_copy_map *map = urn_ctx(pd->context)->copies;
 	size_t slots = (size_t)qp->sq.mask + 1;
-	struct urn_copy *c;
+	struct urn_copy *c = calloc(1, sizeof(*c) + slots * sizeof(c->end[0]));
 
-	if (map == NULL)
-		return;
-	c = calloc(1, sizeof(*c) + slots * sizeof(c->end[0]));
 	if (c == NULL)
-		return;
+		return NULL;
 	c->map = map;
 	c->ring = urn_alloc(URN_COPY_RING);
-	c->mr = c->ring != NULL ? urn_reg_mr(pd, c->ring, URN_COPY_RING, (uintptr_t)c->ring, 0)
-				: NULL;
+	c->mr = c->ring != NULL
+			? urn_reg_mr(qp->ibv.pd, c->ring, URN_COPY_RING, (uintptr_t)c->ring, 0)
+			: NULL;
 	if (c->mr == NULL) {
 		urn_free(c->ring);
 		free(c);
+		return NULL;
+	}
+	c->mr->context = qp->ibv.context;
+	return c;
+}
+
+void
+urn_copy_connected(struct urn_adapter_qp *qp)
+{
+	struct urn_copy_map *map = urn_ctx(qp->ibv.context)->copies;
+	struct urn_copy *c;
+
+	if (map == NULL || !atomic_load_explicit(&map->any, memory_order_relaxed) ||
+	    qp->copy != NULL)
+		return;
+	if (atomic_fetch_add_explicit(&map->rings, 1, memory_order_relaxed) < URN_COPY_RINGS &&
+	    (c = urn_copy_make(qp, map)) != NULL) {
+		urn_lock_take(&qp->sq.lock);
+		qp->copy = c;
+		urn_copy_reset(qp);
+		urn_lock_give(&qp->sq.lock);
 		return;
 	}
-	c->mr->context = pd->context;
-	qp->copy = c;
-	urn_copy_reset(qp);
+	atomic_fetch_sub_explicit(&map->rings, 1, memory_order_relaxed);
 }
 
 void
@@ -178,6 +204,7 @@ urn_copy_destroy(struct urn_adapter_qp *qp)
 	if (urn_dereg_mr(c->mr) == 0) {
 		free(c->mr);
 		urn_free(c->ring);
+		atomic_fetch_sub_explicit(&c->map->rings, 1, memory_order_relaxed);
 	}
 	free(c);
 	qp->copy = NULL;
@@ -231,29 +258,56 @@ urn_copy_room(struct urn_copy *c, const struct urn_adapter_sq *sq, uint64_t byte
 	return NULL;
 }
 
+/*
+ * Find the bytes of a request. from: its parts, URN_COPY_PARTS. returns: how many bytes; 0: none
+ * that are to be copied
+ */
+static uint64_t
+urn_copy_parts(const struct urn_adapter_qp *qp, const struct urn_copy *c,
+	       const struct urn_abi_swqe *wqe, struct iovec *from)
+{
+	const struct urn_abi_sge *sge = (const struct urn_abi_sge *)(wqe + 1);
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	if (!(URN_COPY_OPS >> wqe->opcode & 1) || (wqe->flags & URN_WRF_INLINE) ||
+	    wqe->num_sge > URN_COPY_PARTS)
+		return 0;
+	for (i = 0; i < wqe->num_sge; i++) {
+		const uint8_t *at = urn_copy_source(c->map, qp->ibv.pd->handle, &sge[i]);
+
+		if (at == NULL)
+			return 0;
+		from[i] = (struct iovec){(void *)(uintptr_t)at, sge[i].length};
+		bytes += sge[i].length;
+	}
+	return bytes;
+}
+
+/*
+ * The kernel copies, and not this thread: a program may have unmapped or protected a registered
+ * page, which then is no fault here, but the dataplane's error. A sandbox may forbid the call.
+ */
 static void
 urn_copy_request(const struct urn_adapter_qp *qp, struct urn_copy *c, struct urn_abi_swqe *wqe)
 {
 	struct urn_abi_sge *sge = (struct urn_abi_sge *)(wqe + 1);
-	uint32_t pd = qp->ibv.pd->handle, i;
-	uint64_t bytes = 0;
-	uint8_t *to, *at;
+	struct iovec from[URN_COPY_PARTS], to = {0};
 
-	if (!(URN_COPY_OPS >> wqe->opcode & 1) || (wqe->flags & URN_WRF_INLINE) || wqe->num_sge == 0)
+	to.iov_len = urn_copy_parts(qp, c, wqe, from);
+	if (to.iov_len == 0 || to.iov_len > URN_COPY_RING || c->refused)
 		return;
-	for (i = 0; i < wqe->num_sge; i++) {
-		if (urn_copy_source(c->map, pd, &sge[i]) == NULL)
-			return;
-		bytes += sge[i].length;
-	}
-	to = at = bytes <= URN_COPY_RING ? urn_copy_room(c, &qp->sq, bytes) : NULL;
-	if (to == NULL)
+	to.iov_base = urn_copy_room(c, &qp->sq, to.iov_len);
+	if (to.iov_base == NULL)
 		return;
-	for (i = 0; i < wqe->num_sge; i++) {
-		memcpy(at, urn_copy_source(c->map, pd, &sge[i]), sge[i].length);
-		at += sge[i].length;
+	if (process_vm_readv(getpid(), &to, 1, from, wqe->num_sge, 0) != (ssize_t)to.iov_len) {
+		/* The room comes back with the request's end. */
+		c->refused = errno == EPERM || errno == ENOSYS;
+		return;
 	}
-	sge[0] = (struct urn_abi_sge){.addr = (uintptr_t)to, .lkey = c->mr->lkey, .length = (uint32_t)bytes};
+	sge[0] = (struct urn_abi_sge){.addr = (uintptr_t)to.iov_base,
+				      .lkey = c->mr->lkey,
+				      .length = (uint32_t)to.iov_len};
 	wqe->num_sge = 1;
 }
 

@@ -5,7 +5,8 @@
  * A dataplane in another process reads memory that is not shared with it through the kernel, by a
  * thread that has to be woken. With URNIC_COPY=yes the library copies the data of a SEND or WRITE
  * from such memory into a ring of shared memory, a ring a queue pair, before it publishes the
- * request, which then names the ring. Data that does not fit at the moment is not copied.
+ * request, which then names the ring. Data that does not fit at the moment, or that the process
+ * can't read, is not copied: then the dataplane reads it, or reports the error.
  */
 #ifndef URN_VERBS_COPY_H
 #define URN_VERBS_COPY_H
@@ -29,8 +30,11 @@ void urn_copy_note(struct urn_ctx *ctx, const struct urn_abi_req *req, uint32_t 
 /* Forget a region that is about to be deregistered. */
 void urn_copy_forget(struct urn_ctx *ctx, uint32_t lkey);
 
-/* Make a ring for a queue pair that the dataplane has made. Without memory the queue pair has no ring. */
-void urn_copy_create(struct urn_adapter_qp *qp, struct ibv_pd *pd);
+/*
+ * The queue pair may send now: make a ring for it if the context has regions to copy from. Without
+ * memory, or with 64 rings of the context, the queue pair has none. No lock is held.
+ */
+void urn_copy_connected(struct urn_adapter_qp *qp);
 /* The queue pair is destroyed: give its ring back. */
 void urn_copy_destroy(struct urn_adapter_qp *qp);
 /* The queue pair's queues are empty, and go on at their present indices. The send queue's lock is held. */

@@ -127,7 +127,6 @@ urn_create_qp(struct ibv_qp_init_attr_ex *attr)
 	qp->sq_sig_all = attr->sq_sig_all != 0;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		urn_qp_init_wr(qp);
-	urn_copy_create(qp, attr->pd);
 	urn_qp_set_state(qp, IBV_QPS_RESET);
 	attr->cap = qp->cap;
 	return &qp->ibv;
@@ -232,6 +231,8 @@ urn_modify_qp(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 		return err;
 	if (attr->qp_state == IBV_QPS_RESET)
 		urn_qp_reload(qp);
+	if (attr->qp_state == IBV_QPS_RTS)
+		urn_copy_connected(qp);
 	urn_qp_set_state(qp, attr->qp_state);
 	return 0;
 }
@@ -252,6 +253,8 @@ urn_connect_qp(struct ibv_qp *ibqp, const struct ibv_qp_attr *rtr, int rtr_mask,
 	if (err != 0 && rep.handle == 0)
 		return err;
 	*reached = err == 0 ? IBV_QPS_RTS : IBV_QPS_RTR;
+	if (err == 0)
+		urn_copy_connected(urn_qp(ibqp));
 	urn_qp_set_state(urn_qp(ibqp), *reached);
 	return err;
 }
