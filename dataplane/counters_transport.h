@@ -34,6 +34,7 @@
 	X(OOO_KEPT, "ooo_kept", "packets ahead of their turn that were kept") \
 	X(LOOPBACK, "loopback", "frames to the adapter's own address") \
 	X(MCAST_COPIES, "mcast_copies", "copies of multicast datagrams made") \
+	X(MCAST_LOOKS, "mcast_looks", "looks at clients, and other engines, in a group that a multicast datagram came to") \
 	X(CQE, "completions", "completions written") \
 	X(CQE_ERR, "completions_error", "completions with an error status") \
 	X(HANDOVER_RX, "handover_rx", "packets given to the engine that owns their QP") \

@@ -120,7 +120,6 @@ urn_ctl_detach_mcast(struct urn_client *c, const struct urn_abi_req *req, struct
 
 /* Control looks at the groups in the engine's thread. */
 struct group_look {
-	const struct urn_tp *tp;
 	const struct urn_qp *qp;
 	uint8_t gid[16];
 	bool found;
@@ -131,14 +130,14 @@ look(void *arg)
 {
 	struct group_look *l = arg;
 
-	l->found = urn_mcast_group_of(l->tp, l->qp, l->gid);
+	l->found = urn_mcast_group_of(l->qp, l->gid);
 }
 
 void
 urn_ctl_leave_groups(struct urn_client *c, struct urn_qp *qp)
 {
 	struct urn_shard *s = c->adapter->shard[urn_qpn_engine(qp->qpn)];
-	struct group_look l = {.tp = s->tp, .qp = qp};
+	struct group_look l = {.qp = qp};
 
 	while (qp->flags & URN_QPF_MCAST) {
 		urn_engine_call(s->engine, look, &l);

@@ -156,6 +156,8 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 		urn_qp_leave_neigh(tp, qp);
 	stop_service(tp, qp, true);
 	qp->flags |= URN_QPF_DYING;
+	if (qp->flags & URN_QPF_MCAST)
+		urn_mcast_rest(qp);
 	urn_wheel_stop(&tp->wheel, &qp->tx.timer);
 	if (qp->recv)
 		urn_recv_put(tp, qp, qp->recv);
@@ -231,6 +233,8 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->state == URN_QPS_ERR)
 		return;
 	qp->state = URN_QPS_ERR;
+	if (qp->flags & URN_QPF_MCAST)
+		urn_mcast_rest(qp);
 	qp->flags &= ~(uint32_t)URN_QPF_NO_MAC;
 	qp->tx.flags &= (uint16_t)~(URN_TXF_RNR_WAIT | URN_TXF_WENT_BACK);
 	urn_wheel_stop(&tp->wheel, &qp->tx.timer);

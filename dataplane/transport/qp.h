@@ -115,7 +115,10 @@ struct urn_qp {
 		uint32_t msg_rkey; /* RC: WRITE under way */
 		uint32_t qkey;     /* UD */
 	};
-	uint64_t msg_va;          /* WRITE under way: its first address */
+	union {
+		uint64_t msg_va;		      /* RC: WRITE under way: its first address */
+		LIST_HEAD(, urn_mcast_member) groups; /* UD: its attachments to multicast groups */
+	};
 	uint32_t msg_len;         /* WRITE under way: its length */
 	uint16_t rec_head;        /* free running: next to use */
 	uint8_t rec_mask;         /* entries - 1 */

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct urn_tp;
 struct urn_tp_share;
@@ -52,6 +53,18 @@ _Static_assert(sizeof(struct urn_source) == 32, "half a line of a queue pair");
 _Static_assert(URN_ABI_MAX_QP_ENGINE <= 1 << 18, "urn_source.db");
 
 /*
+ * A client's part in multicast on an engine (mcast.h), or another engine's: its places in groups,
+ * and copies of datagrams. Engine's thread only.
+ */
+struct urn_mcast_share {
+	LIST_HEAD(, urn_mcast_place)
+	places;		       /* its places in groups, one for each; not of an engine */
+	uint32_t groups;       /* number of those */
+	uint32_t members;      /* attachments of its queue pairs; at least `groups` */
+	uint32_t turn, copies; /* copies made for it in that turn */
+};
+
+/*
  * A client's share of an engine: entries that its QPs hold of the pools, and its place in the
  * schedule. All clients share the pools, and work that waits for a silent peer may wait for
  * ever: so the less is left, the less one client may hold, and something is always left for others
@@ -66,9 +79,7 @@ struct urn_tp_share {
 	uint32_t orphans;
 	uint32_t trace;           /* QPs with fingerprints; engine's thread only */
 	uint32_t am; /* packets of operations on remote memory (am/out.c); engine's thread only */
-	/* Attachments of its QPs to multicast groups; copies of datagrams that those got in the
-	 * turn mcast_turn (mcast.c). Engine's thread only. */
-	uint32_t mcast, mcast_copies, mcast_turn;
+	struct urn_mcast_share mcast; /* groups its QPs are attached to; engine's thread only */
 	uint16_t trace_oldest, trace_newest; /* ordered by when they got them, index in the pool; 0: none (kept.h) */
 	struct urn_source *head, *tail; /* sources with work to do, in the order of their turns; tail valid with head */
 	struct urn_tp_share *next, *prev; /* in the round of clients; valid with head, prev not for the first */

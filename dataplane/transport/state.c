@@ -3,6 +3,7 @@
  * The QP state machine (IBTA 10.3.1, 11.2.5.2): the moves that exist, the attributes that each move
  * needs and allows, and the actions of each. The table decides; the rest carries out.
  */
+#include "transport/mcast.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
 #include "transport/service.h"
@@ -345,6 +346,8 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->source.db = keep.source.db;
 	qp->cookie = keep.cookie;
 	qp->share = keep.share;
+	if (qp->type == URN_QPT_UD)
+		qp->groups.lh_first = keep.groups.lh_first;
 	qp->send_cq = keep.send_cq;
 	qp->recv_cq = keep.recv_cq;
 	qp->srq = keep.srq;
@@ -378,6 +381,8 @@ enter(struct urn_tp *tp, struct urn_qp *qp, uint8_t to)
 		return;
 	}
 	qp->state = to;
+	if (to == URN_QPS_RTR && (qp->flags & URN_QPF_MCAST))
+		urn_mcast_wake(qp);
 	if (to == URN_QPS_RTS && from != URN_QPS_RTS) {
 		qp->flags &= ~(uint32_t)URN_QPF_DRAINING;
 		urn_tp_sched(tp, qp); /* requests may have been posted before */

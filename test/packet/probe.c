@@ -149,7 +149,7 @@ open_tp(struct probe *p)
 		.gids = 2,
 		.mtu = 4096,
 		.icrc = true,
-		.max_qp = 64,
+		.max_qp = p->cfg.max_qp ? p->cfg.max_qp : 64,
 		.work = p->cfg.work ? p->cfg.work : 1024,
 		.window = p->cfg.window ? p->cfg.window : 64,
 		.kept = p->cfg.kept ? p->cfg.kept : 256,

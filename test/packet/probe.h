@@ -52,6 +52,7 @@ struct probe_config {
 	uint32_t delay_percent;   /* 0: 100 */
 	uint32_t fail_per_million;
 	unsigned int qps;         /* 0: 1; all of the type */
+	uint32_t max_qp;	  /* QPs that there may be, the test's own too; 0: 64 */
 	uint8_t type;             /* 0: RC */
 	const struct urn_service *service; /* service of that type; NULL: one of the dataplane */
 	uint8_t state;            /* state to stop at; 0: RTS */
