@@ -198,6 +198,7 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m, struct urn_mcast_way *w)
 		urn_tp_drop(tp, m, URN_C_DROP_MCAST_GROUP);
 		return;
 	}
+	/* A sender whose turn had not come when the copies ended counts as one more. */
 	lack = w->group->n - w->n - w->met;
 	if (!w->engines) { /* a handed-over datagram was not for other engines */
 		const struct urn_mcast_place *p;

@@ -213,6 +213,39 @@ hundred(void **state)
 	probe_close(&p);
 }
 
+/* Clients that have had their copies of the turn are passed over, some and no more, and keep their
+ * turns. */
+static void
+hoarders(void **state)
+{
+	enum { CLIENTS = 60 };
+	struct frame_addr g = mcast_group(false, 7);
+	struct frame f = mcast_datagram();
+	static struct mcast_crowd c[CLIENTS];
+	struct probe p;
+
+	(void)state;
+	open_probe(&p);
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		crowd_open(&p, &c[i], 1, &g);
+	for (unsigned int n = 0; n < CLIENTS; n++) {
+		uint64_t looks = p.tp->c.v[URN_C_MCAST_LOOKS];
+
+		for (unsigned int i = 0; i < CLIENTS; i++) {
+			c[i].share.mcast.turn = p.tp->turn + 1;
+			c[i].share.mcast.copies = URN_MCAST_COPIES;
+		}
+		mcast_put(&p, &f, &g);
+		probe_turn(&p, 1000);
+		assert_int_equal(p.tp->c.v[URN_C_MCAST_LOOKS] - looks, 1 + URN_MCAST_PASSES);
+	}
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		assert_int_equal(crowd_had(&c[i]), 1);
+		crowd_close(&p, &c[i]);
+	}
+	probe_close(&p);
+}
+
 /* ---- changes on the way round */
 
 /* A queue pair that leaves, or is in error or reset, is passed over at no cost; back in RTR it has
@@ -436,11 +469,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(thousands), cmocka_unit_test(slow),
-		cmocka_unit_test(in_turn),   cmocka_unit_test(hundred),
-		cmocka_unit_test(changes),   cmocka_unit_test(error_meanwhile),
-		cmocka_unit_test(senders),   cmocka_unit_test(engines),
-		cmocka_unit_test(groups),    cmocka_unit_test(attachments),
+		cmocka_unit_test(thousands),	   cmocka_unit_test(slow),
+		cmocka_unit_test(in_turn),	   cmocka_unit_test(hundred),
+		cmocka_unit_test(hoarders),	   cmocka_unit_test(changes),
+		cmocka_unit_test(error_meanwhile), cmocka_unit_test(senders),
+		cmocka_unit_test(engines),	   cmocka_unit_test(groups),
+		cmocka_unit_test(attachments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

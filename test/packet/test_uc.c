@@ -5,6 +5,10 @@
  */
 #include "probe.h"
 
+#include "bare.h"
+
+#include <stdlib.h>
+
 enum { MTU = 1024 };
 
 static void
@@ -451,6 +455,83 @@ moves(void **state)
 	probe_close(&p);
 }
 
+/* ---- bounds */
+
+enum { HOARD = 100 };
+
+/* Queue pairs of a client, and their receive queues. */
+struct hoarder {
+	struct urn_tp_share share;
+	struct urn_qp *qp[HOARD];
+	struct urn_abi_wq *sq, *rq[HOARD];
+};
+
+/* Make a queue pair with one receive, to which a message comes that never ends. */
+static void
+hoard_one(struct probe *p, struct hoarder *h, unsigned int i)
+{
+	struct urn_qp_config cfg = {.type = URN_QPT_UC,
+				    .pd = p->pd,
+				    .send_cq = &p->scq,
+				    .recv_cq = &p->rcq,
+				    .sq = bare_sq(h->sq, 4, 1, 0),
+				    .share = &h->share};
+	struct frame f = frame_of(UC | SEND_FIRST, RQ(0));
+	struct urn_abi_rwqe *w;
+	struct urn_abi_qp_attr a;
+	char why[160];
+
+	h->rq[i] = bare_wq(4, urn_abi_rq_stride(1));
+	assert_non_null(h->rq[i]);
+	cfg.rq = bare_rq(h->rq[i], 4, 1);
+	assert_int_equal(urn_qp_create(p->tp, &cfg, &h->qp[i]), 0);
+	probe_attributes(p, &a);
+	for (a.state = URN_QPS_INIT; a.state <= URN_QPS_RTR; a.state++)
+		assert_int_equal(urn_qp_modify(p->tp, h->qp[i],
+					       URN_QPM_STATE | bare_qp_mask(URN_QPT_UC, a.state),
+					       &a, why, sizeof(why)),
+				 0);
+	w = bare_slot(h->rq[i], 0, 4, urn_abi_rq_stride(1));
+	w->num_sge = 1;
+	*(struct urn_abi_sge *)(void *)(w + 1) = (struct urn_abi_sge){PROBE_VA, p->key, 2 * MTU};
+	atomic_store(&h->rq[i]->prod, 1);
+	f.dqpn = h->qp[i]->qpn;
+	f.len = MTU;
+	probe_put(p, &f);
+	probe_turn(p, 1000);
+}
+
+/* A client with receives for messages that never end holds most of the pool, and never the part of
+ * another. */
+static void
+unended(void **state)
+{
+	struct hoarder h = {0};
+	struct probe p;
+
+	(void)state;
+	open_uc(&p, &(struct probe_config){.work = 64, .max_qp = HOARD + 2});
+	h.sq = bare_wq(4, urn_abi_sq_stride(1, 0));
+	assert_non_null(h.sq);
+	for (unsigned int i = 0; i < HOARD; i++)
+		hoard_one(&p, &h, i);
+	assert_in_range(h.share.recv, HOARD / 3, HOARD - 20);
+	expect_count(&p, DROP_UC_NO_RECV, HOARD - h.share.recv);
+	for (unsigned int n = 0; n < 20; n++) {
+		probe_recv(&p, 0, MTU, n);
+		probe_send(&p, UC | SEND_ONLY, RQ(n), 64, n);
+		expect_recv(&p, n, SUCCESS);
+	}
+	for (unsigned int i = 0; i < HOARD; i++) {
+		assert_true(bare_qp_stop(p.tp, h.qp[i]));
+		urn_qp_destroy(p.tp, h.qp[i]);
+		free(h.rq[i]);
+	}
+	free(h.sq);
+	assert_int_equal(h.share.recv, 0);
+	probe_close(&p);
+}
+
 int
 main(void)
 {
@@ -462,6 +543,7 @@ main(void)
 		cmocka_unit_test(late),		cmocka_unit_test(drops),
 		cmocka_unit_test(no_right),	cmocka_unit_test(bad_receive),
 		cmocka_unit_test(flushed),	cmocka_unit_test(moves),
+		cmocka_unit_test(unended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

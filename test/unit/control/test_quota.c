@@ -98,6 +98,14 @@ call(struct urn_client *c, uint32_t op, uint64_t n, int err)
 		bytes[i] = n;
 		rep.mr.lkey = i << 8;
 	}
+	if (op == URN_CTL_REPLACE_MR && err == 0) { /* by the last region there is */
+		uint32_t key = req.handle >> 8, by = KEYS - 1;
+
+		while (!owner[by])
+			by--;
+		bytes[key] = bytes[by];
+		owner[by] = NULL;
+	}
 	urn_quota_end(c, use, &rep, &charge);
 	if (op == URN_CTL_DEREG_MR && err == 0)
 		owner[req.handle >> 8] = NULL;
@@ -178,6 +186,32 @@ of_bytes(void **state)
 	assert_int_equal(ledger.used[URN_QUOTA_PINNED], 0);
 }
 
+/*
+ * A region that replaces another gives back what that one took, however much its own is: a client
+ * that replaces small regions by large ones gains nothing. Keys of others give nothing back.
+ */
+static void
+of_replaced_bytes(void **state)
+{
+	(void)state;
+	client[0].quota.limits.max[URN_QUOTA_PINNED] = 10000;
+	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 1, 0), 0);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(call(&client[0], URN_CTL_REG_MR, 5000, i % 2 ? EFAULT : 0), 0);
+		if (i % 2)
+			continue;
+		assert_int_equal(call(&client[0], URN_CTL_REPLACE_MR, 1 << 8, EBUSY), 0);
+		assert_int_equal(client[0].quota.used[URN_QUOTA_PINNED], i ? 10000 : 5001);
+		assert_int_equal(call(&client[1], URN_CTL_REPLACE_MR, 1 << 8, EINVAL), 0);
+		assert_int_equal(call(&client[0], URN_CTL_REPLACE_MR, 1 << 8, 0), 0);
+		assert_int_equal(client[0].quota.used[URN_QUOTA_PINNED], 5000);
+		assert_int_equal(client[0].quota.used[URN_QUOTA_MR], 1);
+	}
+	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 5001, 0), EDQUOT);
+	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, 1 << 8, 0), 0);
+	assert_int_equal(ledger.used[URN_QUOTA_PINNED], 0);
+}
+
 /* An area counts from when its client comes until it goes. */
 static void
 of_areas(void **state)
@@ -248,8 +282,13 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(of_a_client), TEST(of_a_user_and_of_all), TEST(of_bytes),
-		TEST(of_areas),	   TEST(of_nobody),	       TEST(connections_and_descriptors),
+		TEST(of_a_client),
+		TEST(of_a_user_and_of_all),
+		TEST(of_bytes),
+		TEST(of_replaced_bytes),
+		TEST(of_areas),
+		TEST(of_nobody),
+		TEST(connections_and_descriptors),
 	};
 
 	return cmocka_run_group_tests_name("quota", tests, NULL, NULL);
