@@ -93,7 +93,7 @@ void urn_ctl_took_back(struct urn_client *c);
 void urn_ctl_take_back_keys(struct urn_client *c);
 
 /*
- * A client goes, and all it made in protection domains has gone: take its domains back. Those that its
+ * A client goes, and all it made in protection domains has gone: take its domains back. Domains that its
  * family shares go to another client of the family. Engines know nothing of the client's space any more
  * once they have begun another turn. (ctl_import.c)
  */

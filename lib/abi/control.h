@@ -92,11 +92,7 @@
 	X(DETACH_MCAST,    detach_mcast,    mcast,      ANY,    0, 0, URN_ABI_FEATURE_MCAST, NO_QUOTA) \
 	/* handle = lkey: the region gets the memory, domain and rights of another one, which ends. EBUSY: windows are bound */ \
 	X(REPLACE_MR,      replace_mr,      replace_mr, ANY,    0, 0, URN_ABI_FEATURE_REPLACE_MR, ENDS(Q(MR) | Q(PINNED)), BYTES(replace_mr)) \
-	/* \
-	 * fd: of another client's area. From here on the two, and all that join either, share their \
-	 * protection domains and regions, by handle, once these are imported. ENOENT: the adapter has \
-	 * no such client \
-	 */ \
+	/* fd: another client's area. The two share objects by handle, once imported. ENOENT: no such client */ \
 	X(JOIN,            join,            join,       REMOTE, 1, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) \
 	/* A domain of a joined client's. EOPNOTSUPP: there were windows in it; there will be none */ \
 	X(IMPORT_PD,       import_pd,       handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) \
@@ -296,9 +292,7 @@ struct urn_abi_req {
 		struct {
 			uint32_t by; /* lkey of the other region */
 		} replace_mr;
-		struct {
-			int32_t fd; /* of the other client's area: urn_abi_channel.proof */
-		} join;
+		struct { int32_t fd; } join; /* the other client's area: urn_abi_channel.proof */
 		struct {
 			uint32_t cqe;          /* entries wanted, at least */
 			uint32_t comp_vector;  /* picks the engine */
@@ -428,10 +422,7 @@ struct urn_abi_rep {
 		struct urn_abi_port port;
 		struct { uint8_t gid[16]; } gid;
 		struct { uint32_t lkey, rkey; } mr;
-		struct {
-			uint32_t lkey, rkey;
-			uint64_t length; /* bytes */
-		} region;
+		struct { uint32_t lkey, rkey; uint64_t length; /* bytes */ } region;
 		struct {
 			uint64_t off;    /* bytes from the start of the client's area to the queue header */
 			uint32_t entries; /* a power of two */

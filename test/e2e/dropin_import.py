@@ -31,7 +31,7 @@ class Import(dropin_common.Dropin):
                                          stdout=subprocess.PIPE, text=True, timeout=dropin_common.SECONDS).stdout)
 
     def test_same_process(self):
-        """Two contexts of a program use one domain and its regions; who is last ends them."""
+        """Two contexts of a program use one domain and its regions, and either ends them."""
         self.case("same")
         self.case("ends")
 

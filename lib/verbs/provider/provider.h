@@ -113,7 +113,7 @@ struct urn_verbs_ops {
 	 * another errno value
 	 */
 	int (*join)(struct ibv_context *c, int cmd_fd);
-	/* As alloc_pd() and reg_mr(), of an object that there is; dealloc_pd() and dereg_mr() end the object itself. */
+	/* Like alloc_pd() and reg_mr(), for an object that exists; dealloc_pd() and dereg_mr() end the object itself. */
 	struct ibv_pd *(*import_pd)(struct ibv_context *c, uint32_t handle);
 	struct ibv_mr *(*import_mr)(struct ibv_pd *pd, uint32_t handle);
 

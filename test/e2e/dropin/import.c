@@ -182,7 +182,7 @@ closed(void)
 	ibv_free_device_list(list);
 }
 
-/* What can't be imported, and windows, which shared domains lack. */
+/* Imports that fail, and windows, which shared domains lack. */
 static void
 refused(void)
 {
@@ -313,7 +313,7 @@ importer(int sock, bool killed)
 	if (killed)
 		(void)pause();
 	pass(sock, &b, NULL, false);
-	/* b has written here; then a's context was closed. Its regions are gone, the domain goes on. */
+	/* b has written here; then a's context was closed. The regions of a are gone, the domain goes on. */
 	CHECK(filled(own, 3));
 	while ((again = ibv_import_mr(e.pd, a.mr)) != NULL) {
 		ibv_unimport_mr(again);

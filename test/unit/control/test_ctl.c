@@ -270,7 +270,7 @@ descriptors_of_a_request(void **state)
 	assert_string_equal(rep.why, "control request 53 takes one descriptor, and 2 came");
 	assert_int_equal(call(PIPE, 1, 1), 1);
 	assert_int_equal(rep.err, EBADF);
-	assert_string_equal(rep.why, "control request 49 takes no descriptor, and 1 came");
+	assert_string_equal(rep.why, "control request 54 takes no descriptor, and 1 came");
 	assert_int_equal(call(OWN_OPS, 1, 1), 1);
 	assert_int_equal(rep.err, EBADF);
 	assert_int_equal(call(URN_CTL_ALLOC_PD, 1, 1), 1);

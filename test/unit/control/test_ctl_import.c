@@ -174,7 +174,7 @@ only_by_a_descriptor_of_the_user(void **state)
 	urn_client_destroy(other);
 }
 
-/* Who joins one of a family is of the family. */
+/* A client that joins one of a family is of the family. */
 static void
 a_family_grows(void **state)
 {
@@ -229,7 +229,7 @@ used_once_imported(void **state)
 	urn_client_destroy(b);
 }
 
-/* Who ends another's object gives the other's quota back, once. */
+/* Ending another client's object gives that client's quota back, once. */
 static void
 ended_by_another(void **state)
 {
@@ -318,7 +318,7 @@ space_of(const struct urn_client *c, uint32_t pd)
 	return *urn_mem_pd_space(c->adapter->mem, pd);
 }
 
-/* The domain goes to the family, with its quota; what is not shared, and the regions, go with their maker. */
+/* The domain goes to the family, with its quota. The maker's other domains go, and its regions. */
 static void
 maker_goes(void **state)
 {
