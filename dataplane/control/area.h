@@ -23,7 +23,8 @@ struct urn_area {
 	uint8_t *base;
 	uint64_t size;  /* bytes mapped */
 	int fd;         /* memfd that holds it; -1: memory of this process alone */
-	dev_t dev;      /* dev and ino: of that memfd, whose numbers nothing else has while it is mapped */
+	dev_t dev; /* dev and ino: of that memfd, whose numbers nothing else has while it is mapped
+		    */
 	ino_t ino;
 	uint64_t next;  /* first byte never given out */
 	struct urn_area_piece *free[URN_AREA_CLASSES];

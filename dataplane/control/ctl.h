@@ -93,12 +93,13 @@ void urn_ctl_took_back(struct urn_client *c);
 void urn_ctl_take_back_keys(struct urn_client *c);
 
 /*
- * A client goes, and all it made in protection domains has gone: take its domains back. Domains that its
- * family shares go to another client of the family. Engines know nothing of the client's space any more
- * once they have begun another turn. (ctl_import.c)
+ * A client goes, and all it made in protection domains has gone: take its domains back. Domains
+ * that its family shares go to another client of the family. Engines know nothing of the client's
+ * space any more once they have begun another turn. (ctl_import.c)
  */
 void urn_ctl_take_back_pds(struct urn_client *c);
-/* Deallocate a protection domain, whosever it is. returns: 0, or an errno value with the reply (ctl_mem.c) */
+/* Deallocate a protection domain, whosever it is. returns: 0, or an errno value with the reply
+ * (ctl_mem.c) */
 int urn_ctl_remove_pd(struct urn_adapter *a, uint32_t pd, struct urn_abi_rep *rep);
 
 /* Detach a queue pair of a client that goes from its multicast groups. (ctl_mcast.c) */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joined clients: contexts of one program, or of several, that share protection domains and regions, as
- * holders of one descriptor of a device do (ibv_import_device(3)).
+ * Joined clients: contexts of one program, or of several, that share protection domains and
+ * regions, as holders of one descriptor of a device do (ibv_import_device(3)).
  *
- * A client joins another by a descriptor of the other's area, which nobody has but the other's program
- * and those that it was given to; both are of one user. Joined clients are a family. Each keeps its area,
- * its doorbells and its connection, so nothing of the fast path knows of families. A domain that is
- * imported may be used by all of the family. Control calls of different clients run one at a time,
- * under the adapter's lock.
+ * A client joins another by a descriptor of the other's area, which nobody has but the other's
+ * program and those that it was given to; both are of one user. Joined clients are a family. Each
+ * keeps its area, its doorbells and its connection, so nothing of the fast path knows of families.
+ * A domain that is imported may be used by all of the family. Control calls of different clients
+ * run one at a time, under the adapter's lock.
  *
- * Users of a shared domain - queue pairs, regions, address handles - belong to clients of its family,
- * each of which takes its own back when it goes, and then hands its shared domains on. So a domain never
- * outlives its family, and its handle is given out again only when nothing uses it.
+ * Users of a shared domain - queue pairs, regions, address handles - belong to clients of its
+ * family, each of which takes its own back when it goes, and then hands its shared domains on. So a
+ * domain never outlives its family, and its handle is given out again only when nothing uses it.
  *
- * Memory windows stay out of it: a window is bound through a queue pair, in whose list it stands until one
- * client's call takes both away. Domains have either windows or a family.
+ * Memory windows stay out of it: a window is bound through a queue pair, in whose list it stands
+ * until one client's call takes both away. Domains have either windows or a family.
  */
 #include "control/client.h"
 #include "control/ctl.h"
@@ -75,8 +75,10 @@ urn_ctl_join(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 	const struct urn_client *other;
 	struct stat st;
 
-	/* Only a memfd has seals; the file system of any other descriptor may take its time to answer. */
-	if (req->join.fd < 0 || fcntl(req->join.fd, F_GET_SEALS) < 0 || fstat(req->join.fd, &st) != 0)
+	/* Only a memfd has seals; the file system of any other descriptor may take its time to
+	 * answer. */
+	if (req->join.fd < 0 || fcntl(req->join.fd, F_GET_SEALS) < 0 ||
+	    fstat(req->join.fd, &st) != 0)
 		return urn_ctl_fail(rep, EINVAL, "%s: the descriptor is of no context", name);
 	other = by_area(c->adapter, &st);
 	if (!other)
@@ -84,7 +86,9 @@ urn_ctl_join(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 	if (other->uid != c->uid)
 		return urn_ctl_fail(rep, EPERM, "%s: the context is another user's", name);
 	if (other == c || has_family(c))
-		return urn_ctl_fail(rep, EBUSY, "%s: a context joins another once, before others join it", name);
+		return urn_ctl_fail(rep, EBUSY,
+				    "%s: a context joins another once, before others join it",
+				    name);
 	c->family = other->family;
 	close(req->join.fd);
 	return 0;
@@ -106,10 +110,11 @@ urn_ctl_import_pd(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	if (!family_owner(c, req->handle))
 		return no_pd(c, rep, req->handle);
 	if (a->pd_flags[req->handle] & URN_PD_WINDOWS)
-		return urn_ctl_fail(rep, EOPNOTSUPP,
-				    "%s: memory windows were made in the protection domain %u, and such "
-				    "domains are for one context",
-				    a->cfg.name, req->handle);
+		return urn_ctl_fail(
+			rep, EOPNOTSUPP,
+			"%s: memory windows were made in the protection domain %u, and such "
+			"domains are for one context",
+			a->cfg.name, req->handle);
 	a->pd_flags[req->handle] |= URN_PD_SHARED;
 	rep->handle = req->handle;
 	return 0;
@@ -169,7 +174,8 @@ pass_on(struct urn_client *c, uint32_t pd)
 	a->pd_flags[pd] |= URN_PD_UNCHARGED;
 }
 
-/* The space of a client that goes is freed: domains with regions of others there name it no more. */
+/* The space of a client that goes is freed: domains with regions of others there name it no more.
+ */
 static void
 forget_space(const struct urn_client *c)
 {

@@ -71,7 +71,8 @@ urn_ctl_remove_pd(struct urn_adapter *a, uint32_t pd, struct urn_abi_rep *rep)
 int
 urn_ctl_dealloc_pd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	/* The quota is given back after this: an inherited domain that was not charged ends by END_PD. */
+	/* The quota is given back after this: an inherited domain that was not charged ends by
+	 * END_PD. */
 	if (!urn_client_owns_pd(c, req->handle) ||
 	    (c->adapter->pd_flags[req->handle] & URN_PD_UNCHARGED))
 		return no_pd(c, rep, req->handle);
@@ -281,7 +282,8 @@ family_owner(const struct urn_client *c, uint32_t key)
 	uint32_t index = key >> 8;
 	struct urn_client *o = index <= a->cfg.max_mr ? a->key_owner[index] : NULL;
 
-	return o && o->family == c->family && !o->leaving && owns_key(o, key, KEY_REGION) ? o : NULL;
+	return o && o->family == c->family && !o->leaving && owns_key(o, key, KEY_REGION) ? o
+											  : NULL;
 }
 
 int
@@ -326,15 +328,18 @@ urn_ctl_end_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 	int rc;
 
 	if (owner && owner != c && a->key_shm[req->handle >> 8])
-		return urn_ctl_fail(rep, EOPNOTSUPP,
-				    "%s: the region 0x%x lies in memory that another context shares "
-				    "with the dataplane: deregister it there",
-				    a->cfg.name, req->handle);
+		return urn_ctl_fail(
+			rep, EOPNOTSUPP,
+			"%s: the region 0x%x lies in memory that another context shares "
+			"with the dataplane: deregister it there",
+			a->cfg.name, req->handle);
 	rc = owner ? urn_mem_kill_mr(a->mem, req->handle, &region) : EINVAL;
 	if (rc != 0)
-		return urn_ctl_fail(rep, rc, rc == EBUSY ? "%s: memory windows are bound to the region 0x%x: "
-							   "invalidate them first"
-							 : "%s: no region with the key 0x%x",
+		return urn_ctl_fail(rep, rc,
+				    rc == EBUSY
+					    ? "%s: memory windows are bound to the region 0x%x: "
+					      "invalidate them first"
+					    : "%s: no region with the key 0x%x",
 				    a->cfg.name, req->handle);
 	space = owner->space;
 	if (space)
@@ -344,7 +349,8 @@ urn_ctl_end_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 	urn_mem_free_mr(a->mem, region);
 	disown_key(c, req->handle);
 	urn_shm_release(c, req->handle);
-	/* Perhaps the last use of the space of a client that has gone: its worker may take long to end. */
+	/* Perhaps the last use of the space of a client that has gone: its worker may take long to
+	 * end. */
 	urn_ctl_unlock(c);
 	urn_space_release(space);
 	urn_ctl_relock(c);

@@ -292,7 +292,9 @@ struct urn_abi_req {
 		struct {
 			uint32_t by; /* lkey of the other region */
 		} replace_mr;
-		struct { int32_t fd; } join; /* the other client's area: urn_abi_channel.proof */
+		struct {
+			int32_t fd;
+		} join; /* the other client's area: urn_abi_channel.proof */
 		struct {
 			uint32_t cqe;          /* entries wanted, at least */
 			uint32_t comp_vector;  /* picks the engine */
@@ -422,7 +424,10 @@ struct urn_abi_rep {
 		struct urn_abi_port port;
 		struct { uint8_t gid[16]; } gid;
 		struct { uint32_t lkey, rkey; } mr;
-		struct { uint32_t lkey, rkey; uint64_t length; /* bytes */ } region;
+		struct {
+			uint32_t lkey, rkey;
+			uint64_t length; /* bytes */
+		} region;
 		struct {
 			uint64_t off;    /* bytes from the start of the client's area to the queue header */
 			uint32_t entries; /* a power of two */

@@ -39,7 +39,7 @@ struct urn_remote {
 	struct urn_abi_channel channel;
 	pthread_mutex_t lock;	   /* lock is held from a question to its answer; protects serial */
 	int fd;                    /* the connection */
-	int area_fd;               /* the area's memory: names this client to the dataplane; -1: none */
+	int area_fd; /* the area's memory: names this client to the dataplane; -1: none */
 	uint32_t serial;           /* serial of the last question; under lock */
 	uint64_t area_size;        /* bytes mapped at channel.area */
 	uint32_t engines;

@@ -154,7 +154,7 @@ struct urn_adapter_pd {
 
 struct urn_adapter_mr {
 	struct ibv_mr ibv;
-	bool imported;		    /* made in another context: only handle, keys and length are known */
+	bool imported; /* made in another context: only handle, keys and length are known */
 	uint64_t iova;		    /* address of the start that requests use */
 	unsigned int access;	    /* enum ibv_access_flags */
 	struct urn_share_hold hold; /* on memory that is shared as long as there is the region */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Importing a device: a context of its own, with queues and events of its own, that shares protection
- * domains and regions with another one, of this program or of the one that the descriptor came from.
+ * Importing a device: a context of its own, with queues and events of its own, that shares
+ * protection domains and regions with another one, of this program or of the one that the
+ * descriptor came from.
  */
 #include "verbs/front.h"
 
@@ -27,7 +28,8 @@ urn_import_try(struct ibv_device *device, int cmd_fd)
 	return NULL;
 }
 
-/* Find the device with the context of a descriptor among those on offer. returns: NULL with errno and text set */
+/* Find the device with the context of a descriptor among those on offer. returns: NULL with errno
+ * and text set */
 static struct ibv_context *
 urn_import_find(int cmd_fd)
 {
@@ -60,7 +62,8 @@ ibv_import_device(int cmd_fd)
 	c = urn_import_find(cmd_fd);
 	if (c == NULL)
 		return NULL;
-	/* From here on the descriptor is the context's, and names that context: it works as long as the context. */
+	/* From here on the descriptor is the context's, and names that context: it works as long as
+	 * the context. */
 	while (dup3(c->cmd_fd, cmd_fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0) < 0 && errno == EINTR)
 		;
 	urn_verbs_ctx(c)->imported = true;

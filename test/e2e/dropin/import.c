@@ -19,11 +19,11 @@ static struct rig r;
 static char a_memory[BYTES], b_memory[BYTES];
 
 /* The call fails with this errno value. */
-#define REFUSED(call, err)               \
-	do {                             \
-		errno = 0;               \
-		CHECK((call) == NULL);   \
-		EQUAL(errno, err);       \
+#define REFUSED(call, err)             \
+	do {                           \
+		errno = 0;             \
+		CHECK((call) == NULL); \
+		EQUAL(errno, err);     \
 	} while (0)
 
 static void
@@ -103,10 +103,12 @@ same_process(void)
 	EQUAL(end_modify(&r.a, IBV_QPS_RESET), 0); /* b has one peer */
 	rig_connect(&pair);
 	fill(a_memory, 1);
-	EQUAL(moves(&pair.a, IBV_WR_RDMA_WRITE, a_memory, mr->lkey, b_memory, b->rkey), IBV_WC_SUCCESS);
+	EQUAL(moves(&pair.a, IBV_WR_RDMA_WRITE, a_memory, mr->lkey, b_memory, b->rkey),
+	      IBV_WC_SUCCESS);
 	CHECK(filled(b_memory, 1));
 	fill(b_memory, 2);
-	EQUAL(moves(&pair.b, IBV_WR_RDMA_WRITE, b_memory, b->lkey, a_memory, mr->rkey), IBV_WC_SUCCESS);
+	EQUAL(moves(&pair.b, IBV_WR_RDMA_WRITE, b_memory, b->lkey, a_memory, mr->rkey),
+	      IBV_WC_SUCCESS);
 	CHECK(filled(a_memory, 2));
 	/* A region of the importer's own, in the domain of the other. */
 	own = reg(&pair.a, more, BYTES);
@@ -118,7 +120,8 @@ same_process(void)
 	ibv_unimport_mr(mr);
 	EQUAL(ibv_dereg_mr(a), 0);
 	EQUAL(ibv_dealloc_pd(r.a.pd), EBUSY);
-	EQUAL(moves(&pair.a, IBV_WR_RDMA_WRITE, a_memory, key, b_memory, b->rkey), IBV_WC_LOC_PROT_ERR);
+	EQUAL(moves(&pair.a, IBV_WR_RDMA_WRITE, a_memory, key, b_memory, b->rkey),
+	      IBV_WC_LOC_PROT_ERR);
 	leave(&pair.a, true);
 	EQUAL(fcntl(fd, F_GETFD), -1);
 	EQUAL(errno, EBADF);
@@ -140,7 +143,8 @@ importer_ends(void)
 	CHECK((mr = ibv_import_mr(e.pd, a->handle)) != NULL);
 	EQUAL(moves(&r.a, IBV_WR_RDMA_WRITE, a_memory, a->lkey, b_memory, b->rkey), IBV_WC_SUCCESS);
 	EQUAL(ibv_dereg_mr(mr), 0);
-	EQUAL(moves(&r.a, IBV_WR_RDMA_WRITE, a_memory, a->lkey, b_memory, b->rkey), IBV_WC_LOC_PROT_ERR);
+	EQUAL(moves(&r.a, IBV_WR_RDMA_WRITE, a_memory, a->lkey, b_memory, b->rkey),
+	      IBV_WC_LOC_PROT_ERR);
 	REFUSED(ibv_import_mr(e.pd, a->handle), EINVAL);
 	ibv_unimport_mr(a);
 	EQUAL(ibv_dealloc_pd(e.pd), EBUSY);
@@ -218,7 +222,8 @@ refused(void)
 		struct ibv_mr *seen = ibv_import_mr(e.pd, mr->handle);
 
 		CHECK(seen != NULL);
-		EQUAL(ibv_rereg_mr(seen, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+		EQUAL(ibv_rereg_mr(seen, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+		      IBV_REREG_MR_ERR_INPUT);
 		ibv_unimport_mr(seen);
 	}
 	EQUAL(ibv_dereg_mr(mr), 0);
@@ -254,7 +259,9 @@ pass(int sock, struct note *n, int *fd, bool out)
 		m.msg_controllen = sizeof(control.buf);
 	}
 	if (fd != NULL && out) {
-		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+				      .cmsg_type = SCM_RIGHTS,
+				      .cmsg_len = CMSG_LEN(sizeof(int))};
 		memcpy(CMSG_DATA(c), fd, sizeof(*fd));
 	}
 	EQUAL(out ? sendmsg(sock, &m, 0) : recvmsg(sock, &m, 0), (ssize_t)sizeof(*n));
@@ -278,8 +285,8 @@ connect_far(struct end *e, uint32_t qpn, const union ibv_gid *gid)
 }
 
 /*
- * The other process: it has the descriptor of a's context, and a queue pair in a's protection domain
- * that is connected to b's.
+ * The other process: it has the descriptor of a's context, and a queue pair in a's protection
+ * domain that is connected to b's.
  */
 static int
 importer(int sock, bool killed)
@@ -304,25 +311,31 @@ importer(int sock, bool killed)
 	pass(sock, &me, NULL, true);
 	connect_far(&e, b.qpn, &b.gid);
 	pass(sock, &b, NULL, false); /* b's end is up */
-	/* From the memory of a's process to b's, by this process's queue pair; and back to its own. */
-	EQUAL(moves(&e, IBV_WR_RDMA_WRITE, (char *)(uintptr_t)a.addr, mr->lkey, (char *)(uintptr_t)b.addr, b.rkey),
+	/* From the memory of a's process to b's, by this process's queue pair; and back to its own.
+	 */
+	EQUAL(moves(&e, IBV_WR_RDMA_WRITE, (char *)(uintptr_t)a.addr, mr->lkey,
+		    (char *)(uintptr_t)b.addr, b.rkey),
 	      IBV_WC_SUCCESS);
-	EQUAL(moves(&e, IBV_WR_RDMA_READ, own, mine->lkey, (char *)(uintptr_t)b.addr, b.rkey), IBV_WC_SUCCESS);
+	EQUAL(moves(&e, IBV_WR_RDMA_READ, own, mine->lkey, (char *)(uintptr_t)b.addr, b.rkey),
+	      IBV_WC_SUCCESS);
 	CHECK(filled(own, 1));
 	pass(sock, &me, NULL, true);
 	if (killed)
 		(void)pause();
 	pass(sock, &b, NULL, false);
-	/* b has written here; then a's context was closed. The regions of a are gone, the domain goes on. */
+	/* b has written here; then a's context was closed. The regions of a are gone, the domain
+	 * goes on. */
 	CHECK(filled(own, 3));
 	while ((again = ibv_import_mr(e.pd, a.mr)) != NULL) {
 		ibv_unimport_mr(again);
 		(void)usleep(1000);
 	}
 	EQUAL(errno, EINVAL);
-	EQUAL(moves(&e, IBV_WR_RDMA_READ, own, mine->lkey, (char *)(uintptr_t)b.addr, b.rkey), IBV_WC_SUCCESS);
+	EQUAL(moves(&e, IBV_WR_RDMA_READ, own, mine->lkey, (char *)(uintptr_t)b.addr, b.rkey),
+	      IBV_WC_SUCCESS);
 	CHECK(filled(own, 4));
-	EQUAL(moves(&e, IBV_WR_RDMA_WRITE, (char *)(uintptr_t)a.addr, mr->lkey, (char *)(uintptr_t)b.addr, b.rkey),
+	EQUAL(moves(&e, IBV_WR_RDMA_WRITE, (char *)(uintptr_t)a.addr, mr->lkey,
+		    (char *)(uintptr_t)b.addr, b.rkey),
 	      IBV_WC_LOC_PROT_ERR);
 	ibv_unimport_mr(mr);
 	EQUAL(ibv_dereg_mr(mine), 0);
@@ -343,9 +356,15 @@ exporter(int sock, pid_t pid, bool killed)
 	rig_make(&r, &idle);
 	a = reg(&r.a, a_memory, BYTES);
 	b = reg(&r.b, b_memory, BYTES);
-	na = (struct note){.pd = r.a.pd->handle, .mr = a->handle, .lkey = a->lkey, .rkey = a->rkey,
+	na = (struct note){.pd = r.a.pd->handle,
+			   .mr = a->handle,
+			   .lkey = a->lkey,
+			   .rkey = a->rkey,
 			   .addr = (uintptr_t)a_memory};
-	nb = (struct note){.rkey = b->rkey, .qpn = r.b.qp->qp_num, .gid = r.b.gid, .addr = (uintptr_t)b_memory};
+	nb = (struct note){.rkey = b->rkey,
+			   .qpn = r.b.qp->qp_num,
+			   .gid = r.b.gid,
+			   .addr = (uintptr_t)b_memory};
 	fill(a_memory, 1);
 	pass(sock, &na, &r.a.c->cmd_fd, true);
 	pass(sock, &nb, NULL, true);
@@ -361,7 +380,8 @@ exporter(int sock, pid_t pid, bool killed)
 	EQUAL(ibv_destroy_qp(r.a.qp), 0);
 	EQUAL(ibv_dealloc_pd(r.a.pd), EBUSY);
 	if (killed) {
-		/* The importer dies with a queue pair and a region in the domain: they go with it. */
+		/* The importer dies with a queue pair and a region in the domain: they go with it.
+		 */
 		EQUAL(kill(pid, SIGKILL), 0);
 		EQUAL(waitpid(pid, &status, 0), pid);
 		EQUAL(ibv_dereg_mr(a), 0);
@@ -372,7 +392,9 @@ exporter(int sock, pid_t pid, bool killed)
 		return;
 	}
 	fill(b_memory, 3);
-	EQUAL(moves(&r.b, IBV_WR_RDMA_WRITE, b_memory, b->lkey, (char *)(uintptr_t)other.addr, other.rkey), IBV_WC_SUCCESS);
+	EQUAL(moves(&r.b, IBV_WR_RDMA_WRITE, b_memory, b->lkey, (char *)(uintptr_t)other.addr,
+		    other.rkey),
+	      IBV_WC_SUCCESS);
 	EQUAL(ibv_close_device(r.a.c), 0);
 	fill(b_memory, 4);
 	pass(sock, &nb, NULL, true);
@@ -438,12 +460,9 @@ main(int argc, char **argv)
 		void (*run)(void);
 		bool bare; /* opens the devices itself */
 	} cases[] = {
-		{"same", same_process, false},
-		{"ends", importer_ends, false},
-		{"refused", refused, false},
-		{"child", child, false},
-		{"other", other_process, true},
-		{"killed", killed_importer, true},
+		{"same", same_process, false},	{"ends", importer_ends, false},
+		{"refused", refused, false},	{"child", child, false},
+		{"other", other_process, true}, {"killed", killed_importer, true},
 	};
 	size_t i;
 

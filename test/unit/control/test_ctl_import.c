@@ -24,8 +24,9 @@ member(uid_t uid, uint64_t pds)
 {
 	struct urn_limits most;
 	struct urn_client_who who = {.pid = getpid(), .uid = uid, .conn_fd = -1, .limits = &most};
-	struct urn_abi_req hello = {.op = URN_CTL_HELLO,
-				    .hello = {URN_ABI_VERSION_OLDEST, URN_ABI_VERSION, 0, URN_ABI_FEATURES}};
+	struct urn_abi_req hello = {
+		.op = URN_CTL_HELLO,
+		.hello = {URN_ABI_VERSION_OLDEST, URN_ABI_VERSION, 0, URN_ABI_FEATURES}};
 	struct urn_space_fds fds;
 	struct urn_abi_rep rep;
 	struct urn_client *c;
@@ -65,7 +66,8 @@ join_fd(struct urn_client *c, int fd)
 	struct urn_abi_rep rep;
 
 	urn_ctl_call(c, &req, &rep);
-	assert_int_equal(fcntl(fd, F_GETFD) >= 0, rep.err != 0); /* the dataplane closes what it took */
+	assert_int_equal(fcntl(fd, F_GETFD) >= 0,
+			 rep.err != 0); /* the dataplane closes what it took */
 	if (rep.err)
 		close(fd);
 	return rep.err;
@@ -93,7 +95,10 @@ static int
 make_mr(struct urn_client *c, uint32_t pd, uint32_t *key)
 {
 	struct urn_abi_req req = {.op = URN_CTL_REG_MR,
-				  .reg_mr = {.pd = pd, .addr = (uintptr_t)memory, .iova = (uintptr_t)memory, .length = BYTES}};
+				  .reg_mr = {.pd = pd,
+					     .addr = (uintptr_t)memory,
+					     .iova = (uintptr_t)memory,
+					     .length = BYTES}};
 	struct urn_abi_rep rep;
 
 	urn_ctl_call(c, &req, &rep);
@@ -178,7 +183,8 @@ only_by_a_descriptor_of_the_user(void **state)
 static void
 a_family_grows(void **state)
 {
-	struct urn_client *a = member(USER, 9), *b = member(USER, 9), *c = member(USER, 9), *d = member(USER, 9);
+	struct urn_client *a = member(USER, 9), *b = member(USER, 9), *c = member(USER, 9),
+			  *d = member(USER, 9);
 	uint32_t pd = make_pd(a), key;
 
 	(void)state;
@@ -281,7 +287,8 @@ no_windows(void **state)
 	urn_client_destroy(b);
 }
 
-/* A region in memory that a client shares ends by that client's call alone: its mapping is the client's. */
+/* A region in memory that a client shares ends by that client's call alone: its mapping is the
+ * client's. */
 static void
 shared_memory(void **state)
 {

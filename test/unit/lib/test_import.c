@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Importing devices, protection domains and regions: descriptors, handles, and who ends an object. */
+/* Importing devices, protection domains and regions: descriptors, handles, and who ends an object.
+ */
 #include "test.h"
 
 #include <errno.h>
@@ -46,7 +47,8 @@ same(int a, int b)
 {
 	struct stat x, y;
 
-	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino &&
+	       x.st_dev == y.st_dev;
 }
 
 static int
@@ -151,7 +153,8 @@ objects(void **state)
 	assert_null(mr->addr);
 	assert_ptr_equal(mr->pd, pd);
 	assert_ptr_equal(mr->context, e->c);
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
 	ibv_unimport_mr(mr);
 	ibv_unimport_pd(pd);
 	assert_int_equal(e->f->last.op, URN_CTL_IMPORT_MR);
@@ -208,7 +211,8 @@ main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, import_setup, import_teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(no_descriptor), CASE(device), CASE(objects), CASE(objects_that_are_not_there), CASE(old_dataplane),
+		CASE(no_descriptor), CASE(device), CASE(objects), CASE(objects_that_are_not_there),
+		CASE(old_dataplane),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
