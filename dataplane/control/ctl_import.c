@@ -77,8 +77,8 @@ urn_ctl_join(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 
 	/* Only a memfd has seals; the file system of any other descriptor may take its time to
 	 * answer. */
-	if (req->join.fd < 0 || fcntl(req->join.fd, F_GET_SEALS) < 0 ||
-	    fstat(req->join.fd, &st) != 0)
+	if (req->fd < 0 || fcntl(req->fd, F_GET_SEALS) < 0 ||
+	    fstat(req->fd, &st) != 0)
 		return urn_ctl_fail(rep, EINVAL, "%s: the descriptor is of no context", name);
 	other = by_area(c->adapter, &st);
 	if (!other)
@@ -90,7 +90,7 @@ urn_ctl_join(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 				    "%s: a context joins another once, before others join it",
 				    name);
 	c->family = other->family;
-	close(req->join.fd);
+	close(req->fd);
 	return 0;
 }
 

@@ -92,8 +92,8 @@
 	X(DETACH_MCAST,    detach_mcast,    mcast,      ANY,    0, 0, URN_ABI_FEATURE_MCAST, NO_QUOTA) \
 	/* handle = lkey: the region gets the memory, domain and rights of another one, which ends. EBUSY: windows are bound */ \
 	X(REPLACE_MR,      replace_mr,      replace_mr, ANY,    0, 0, URN_ABI_FEATURE_REPLACE_MR, ENDS(Q(MR) | Q(PINNED)), BYTES(replace_mr)) \
-	/* fd: another client's area. The two share objects by handle, once imported. ENOENT: no such client */ \
-	X(JOIN,            join,            join,       REMOTE, 1, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) \
+	/* fd: urn_abi_channel.proof of another client. The two share objects by handle, once imported. ENOENT: no such client */ \
+	X(JOIN,            join,            fd,         REMOTE, 1, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) \
 	/* A domain of a joined client's. EOPNOTSUPP: there were windows in it; there will be none */ \
 	X(IMPORT_PD,       import_pd,       handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) \
 	X(IMPORT_MR,       import_mr,       handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) /* handle = lkey -> region */ \
@@ -292,9 +292,6 @@ struct urn_abi_req {
 		struct {
 			uint32_t by; /* lkey of the other region */
 		} replace_mr;
-		struct {
-			int32_t fd;
-		} join; /* the other client's area: urn_abi_channel.proof */
 		struct {
 			uint32_t cqe;          /* entries wanted, at least */
 			uint32_t comp_vector;  /* picks the engine */
@@ -593,10 +590,7 @@ struct urn_abi_channel {
 	 * the dataplane is in this process.
 	 */
 	void (*hang_up)(void *ctx);
-	/*
-	 * A descriptor, the channel's own, that proves to the dataplane in any process which client
-	 * this is (URN_CTL_JOIN). NULL: there is none, the dataplane is in this process.
-	 */
+	/* The channel's descriptor that names this client (URN_CTL_JOIN). NULL: none */
 	int (*proof)(void *ctx);
 };
 

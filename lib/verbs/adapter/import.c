@@ -15,7 +15,7 @@ urn_context_proof(struct ibv_context *c)
 int
 urn_context_join(struct ibv_context *c, int cmd_fd)
 {
-	struct urn_abi_req req = {.op = URN_CTL_JOIN, .join.fd = cmd_fd};
+	struct urn_abi_req req = {.op = URN_CTL_JOIN, .fd = cmd_fd};
 	struct urn_abi_rep rep;
 
 	return urn_dev_call(urn_ctx_dev(c), &req, &rep);

@@ -62,7 +62,7 @@ call(struct urn_client *c, enum urn_ctl_op op, uint32_t handle)
 static int
 join_fd(struct urn_client *c, int fd)
 {
-	struct urn_abi_req req = {.op = URN_CTL_JOIN, .join.fd = fd};
+	struct urn_abi_req req = {.op = URN_CTL_JOIN, .fd = fd};
 	struct urn_abi_rep rep;
 
 	urn_ctl_call(c, &req, &rep);

@@ -104,7 +104,7 @@ device(void **state)
 	assert_int_equal(a->closed, 1);
 	assert_int_equal(b->closed, 0);
 	assert_int_equal(b->last.op, URN_CTL_JOIN);
-	assert_int_equal(b->last.join.fd, fd);
+	assert_int_equal(b->last.fd, fd);
 	assert_int_equal(c->cmd_fd, fd);
 	assert_true(same(fd, proof_fd));
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
