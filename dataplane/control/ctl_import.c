@@ -77,8 +77,7 @@ urn_ctl_join(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 
 	/* Only a memfd has seals; the file system of any other descriptor may take its time to
 	 * answer. */
-	if (req->fd < 0 || fcntl(req->fd, F_GET_SEALS) < 0 ||
-	    fstat(req->fd, &st) != 0)
+	if (req->fd < 0 || fcntl(req->fd, F_GET_SEALS) < 0 || fstat(req->fd, &st) != 0)
 		return urn_ctl_fail(rep, EINVAL, "%s: the descriptor is of no context", name);
 	other = by_area(c->adapter, &st);
 	if (!other)
