@@ -18,13 +18,30 @@ static const struct rig_options plain;
 static struct rig r;
 static char a_memory[BYTES], b_memory[BYTES];
 
+static void
+is_refused(const void *got, int err, int line)
+{
+	if (got == NULL && errno == err)
+		return;
+	fprintf(stderr, "line %d: %s, errno %d, not %d\n", line, got ? "an object" : "NULL", errno,
+		err);
+	exit(1);
+}
+
+static void
+is_equal(long long got, long long want, const char *what, int line)
+{
+	if (got == want)
+		return;
+	fprintf(stderr, "line %d: %s is %lld, not %lld (errno %d)\n", line, what, got, want, errno);
+	exit(1);
+}
+
+/* One statement, unlike rig.h's. */
+#undef EQUAL
+#define EQUAL(got, want) is_equal((long long)(got), (long long)(want), #got, __LINE__)
 /* The call fails with this errno value. */
-#define REFUSED(call, err)             \
-	do {                           \
-		errno = 0;             \
-		CHECK((call) == NULL); \
-		EQUAL(errno, err);     \
-	} while (0)
+#define REFUSED(call, err) (errno = 0, is_refused((call), err, __LINE__))
 
 static void
 fill(char *at, unsigned int seed)
