@@ -381,9 +381,10 @@ make_tables(struct urn_adapter *a)
 	a->key_bytes = calloc(keys, sizeof(*a->key_bytes));
 	a->key_link = calloc(keys, sizeof(*a->key_link));
 	a->pd_owner = calloc(URN_ADAPTER_MAX_PD + 1, sizeof(*a->pd_owner));
+	a->pd_flags = calloc(URN_ADAPTER_MAX_PD + 1, sizeof(*a->pd_flags));
 	return a->mem && a->neigh && (a->learn || a->cfg.no_learn) && (a->cm || a->cfg.no_cm) &&
 			       a->ah && a->key_owner && a->key_kind && a->key && a->key_shm &&
-			       a->key_bytes && a->key_link && a->pd_owner &&
+			       a->key_bytes && a->key_link && a->pd_owner && a->pd_flags &&
 			       urn_pairs_init(&a->pairs, a->cfg.max_qp,
 					      (uint32_t)__builtin_popcount(a->cfg.engines)) == 0
 		       ? 0
@@ -475,6 +476,7 @@ urn_adapter_destroy(struct urn_adapter *a)
 	free(a->key_link);
 	urn_pairs_fini(&a->pairs);
 	free(a->pd_owner);
+	free(a->pd_flags);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 }

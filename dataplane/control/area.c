@@ -46,6 +46,7 @@ int
 urn_area_init(struct urn_area *a, uint64_t size, bool shared)
 {
 	int flags = shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+	struct stat st;
 	void *p;
 
 	memset(a, 0, sizeof(*a));
@@ -60,6 +61,10 @@ urn_area_init(struct urn_area *a, uint64_t size, bool shared)
 			close(a->fd);
 		a->fd = -1;
 		return err;
+	}
+	if (shared && fstat(a->fd, &st) == 0) {
+		a->dev = st.st_dev;
+		a->ino = st.st_ino;
 	}
 	/* Queues of thousands of QPs want few pages; only a hint, so its failure is ignored. */
 	(void)madvise(p, size, MADV_HUGEPAGE);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { URN_AREA_CLASSES = 256 };
 
@@ -22,6 +23,9 @@ struct urn_area {
 	uint8_t *base;
 	uint64_t size;  /* bytes mapped */
 	int fd;         /* memfd that holds it; -1: memory of this process alone */
+	dev_t dev; /* dev and ino: of that memfd, whose numbers nothing else has while it is mapped
+		    */
+	ino_t ino;
 	uint64_t next;  /* first byte never given out */
 	struct urn_area_piece *free[URN_AREA_CLASSES];
 	struct urn_area_piece *runs; /* joined pieces, by address */

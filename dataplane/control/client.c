@@ -240,6 +240,7 @@ urn_client_start(struct urn_client *c, struct urn_err *err)
 		rc = add_shard(c, v);
 	if (rc == 0) { /* the client is complete: others may see it */
 		c->id = atomic_fetch_add(&serial, 1) + 1; /* under the adapter's lock: first in the list */
+		c->family = c->id;
 		LIST_INSERT_HEAD(&a->clients, c, link);
 		c->started = true;
 	}
@@ -401,9 +402,7 @@ take_back_all(struct urn_client *c)
 		if (a->ah[i] && a->ah[i]->client == &c->engine)
 			take_back(c, urn_ctl_destroy_ah, i + 1);
 	urn_ctl_take_back_keys(c);
-	for (uint32_t pd = 1; pd <= URN_ADAPTER_MAX_PD; pd++)
-		if (a->pd_owner[pd] == c)
-			take_back(c, urn_ctl_dealloc_pd, pd);
+	urn_ctl_take_back_pds(c);
 	for (uint32_t v = 0; v < a->vectors; v++)
 		remove_shard(c, v);
 }
@@ -412,6 +411,7 @@ void
 urn_client_orphan(struct urn_client *c)
 {
 	urn_ctl_enter(c);
+	c->leaving = true;
 	take_back_all(c);
 	if (c->started)
 		LIST_REMOVE(c, link);

@@ -29,6 +29,9 @@ void urn_client_destroy(struct urn_client *c);
 
 /* True when this PD is the client's. */
 bool urn_client_owns_pd(const struct urn_client *c, uint32_t pd);
+/* True when the client may make objects in this PD: its own, or one that its family shares.
+ * (ctl_import.c) */
+bool urn_client_uses_pd(const struct urn_client *c, uint32_t pd);
 /* The client's QP with this number. NULL: none. The adapter's lock is held. (ctl_qp.c) */
 struct urn_qp *urn_client_qp(struct urn_client *c, uint32_t qpn);
 /* True when this QP is the client's. The adapter's lock is held. (ctl_qp.c) */

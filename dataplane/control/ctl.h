@@ -92,6 +92,16 @@ void urn_ctl_took_back(struct urn_client *c);
 /* Take back all keys of a client that goes: windows before the regions that they are bound to. (ctl_mem.c) */
 void urn_ctl_take_back_keys(struct urn_client *c);
 
+/*
+ * A client goes, and all it made in protection domains has gone: take its domains back. Domains
+ * that its family shares go to another client of the family. Engines know nothing of the client's
+ * space any more once they have begun another turn. (ctl_import.c)
+ */
+void urn_ctl_take_back_pds(struct urn_client *c);
+/* Deallocate a protection domain, whosever it is. returns: 0, or an errno value with the reply
+ * (ctl_mem.c) */
+int urn_ctl_remove_pd(struct urn_adapter *a, uint32_t pd, struct urn_abi_rep *rep);
+
 /* Detach a queue pair of a client that goes from its multicast groups. (ctl_mcast.c) */
 void urn_ctl_leave_groups(struct urn_client *c, struct urn_qp *qp);
 

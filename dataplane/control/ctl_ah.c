@@ -13,7 +13,7 @@ check(const struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_
 	const struct urn_adapter *a = c->adapter;
 	const struct urn_abi_av *av = &req->create_ah.av;
 
-	if (!urn_client_owns_pd(c, req->create_ah.pd))
+	if (!urn_client_uses_pd(c, req->create_ah.pd))
 		return urn_ctl_fail(rep, EINVAL, "%s: no protection domain %u", a->cfg.name,
 				    req->create_ah.pd);
 	if (av->port_num != 1 || av->sgid_index >= URN_GIDS ||

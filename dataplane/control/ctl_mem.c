@@ -5,6 +5,7 @@
 #include "control/ctl.h"
 #include "control/lock.h"
 #include "control/shm.h"
+#include "memory/check.h"
 
 enum { KEY_NONE, KEY_REGION, KEY_WINDOW };
 
@@ -47,26 +48,35 @@ forget_pd(void *arg)
 }
 
 int
-urn_ctl_dealloc_pd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+urn_ctl_remove_pd(struct urn_adapter *a, uint32_t pd, struct urn_abi_rep *rep)
 {
-	int rc;
+	int rc = urn_mem_dealloc_pd(a->mem, pd);
 
-	if (!urn_client_owns_pd(c, req->handle))
-		return no_pd(c, rep, req->handle);
-	rc = urn_mem_dealloc_pd(c->adapter->mem, req->handle);
 	if (rc != 0)
 		return urn_ctl_fail(rep, rc,
 				    "%s: protection domain %u is in use: destroy its QPs, SRQs, "
 				    "address handles, regions and windows first",
-				    c->adapter->cfg.name, req->handle);
+				    a->cfg.name, pd);
 	/* Engines forget the PD before another client can get it: the adapter's lock is held. */
-	for (uint32_t v = 0; v < c->adapter->vectors; v++) {
-		struct forgotten f = {.shard = urn_adapter_shard(c->adapter, v), .pd = req->handle};
+	for (uint32_t v = 0; v < a->vectors; v++) {
+		struct forgotten f = {.shard = urn_adapter_shard(a, v), .pd = pd};
 
 		urn_engine_call(f.shard->engine, forget_pd, &f);
 	}
-	c->adapter->pd_owner[req->handle] = NULL;
+	a->pd_owner[pd] = NULL;
+	a->pd_flags[pd] = 0;
 	return 0;
+}
+
+int
+urn_ctl_dealloc_pd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	/* The quota is given back after this: an inherited domain that was not charged ends by
+	 * END_PD. */
+	if (!urn_client_owns_pd(c, req->handle) ||
+	    (c->adapter->pd_flags[req->handle] & URN_PD_UNCHARGED))
+		return no_pd(c, rep, req->handle);
+	return urn_ctl_remove_pd(c->adapter, req->handle, rep);
 }
 
 static void
@@ -164,7 +174,7 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 	uint32_t key = 0;
 	int rc;
 
-	if (!urn_client_owns_pd(c, req->reg_mr.pd))
+	if (!urn_client_uses_pd(c, req->reg_mr.pd))
 		return no_pd(c, rep, req->reg_mr.pd);
 	if (req->reg_mr.addr + req->reg_mr.length < req->reg_mr.addr ||
 	    req->reg_mr.iova + req->reg_mr.length < req->reg_mr.iova)
@@ -264,6 +274,89 @@ urn_ctl_dereg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	return 0;
 }
 
+/* The client of the family whose region this is, and who is not leaving; NULL: there is none */
+static struct urn_client *
+family_owner(const struct urn_client *c, uint32_t key)
+{
+	const struct urn_adapter *a = c->adapter;
+	uint32_t index = key >> 8;
+	struct urn_client *o = index <= a->cfg.max_mr ? a->key_owner[index] : NULL;
+
+	return o && o->family == c->family && !o->leaving && owns_key(o, key, KEY_REGION) ? o
+											  : NULL;
+}
+
+int
+urn_ctl_import_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	const struct urn_adapter *a = c->adapter;
+	const struct urn_region *r = urn_region_at(a->mem, req->handle >> 8);
+	struct urn_region_view v;
+
+	if (!family_owner(c, req->handle) || !r || !urn_region_read(r, &v) || v.key != req->handle)
+		return urn_ctl_fail(rep, EINVAL, "%s: no region with the key 0x%x", a->cfg.name,
+				    req->handle);
+	rep->handle = rep->region.lkey = rep->region.rkey = req->handle;
+	rep->region.length = v.length;
+	return 0;
+}
+
+/*
+ * The region of another client, which was killed, becomes this one's: the other may go meanwhile.
+ * The other's quotas are given back, for it can do nothing with the region any more.
+ */
+static void
+take_over(struct urn_client *c, struct urn_client *owner, uint32_t key)
+{
+	struct urn_adapter *a = c->adapter;
+	const uint64_t had[URN_LEDGER_KINDS] = {
+		[URN_QUOTA_MR] = 1, [URN_QUOTA_PINNED] = a->key_bytes[key >> 8]};
+
+	if (owner->quota.account)
+		urn_tally_give(&owner->quota, had);
+	disown_key(owner, key);
+	own_key(c, key, KEY_REGION);
+}
+
+int
+urn_ctl_end_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+	struct urn_client *owner = family_owner(c, req->handle);
+	struct urn_region *region;
+	struct urn_space *space;
+	int rc;
+
+	if (owner && owner != c && a->key_shm[req->handle >> 8])
+		return urn_ctl_fail(
+			rep, EOPNOTSUPP,
+			"%s: the region 0x%x lies in memory that another context shares "
+			"with the dataplane: deregister it there",
+			a->cfg.name, req->handle);
+	rc = owner ? urn_mem_kill_mr(a->mem, req->handle, &region) : EINVAL;
+	if (rc != 0)
+		return urn_ctl_fail(rep, rc,
+				    rc == EBUSY
+					    ? "%s: memory windows are bound to the region 0x%x: "
+					      "invalidate them first"
+					    : "%s: no region with the key 0x%x",
+				    a->cfg.name, req->handle);
+	space = owner->space;
+	if (space)
+		urn_space_hold(space);
+	take_over(c, owner, req->handle);
+	wait_released(c, region);
+	urn_mem_free_mr(a->mem, region);
+	disown_key(c, req->handle);
+	urn_shm_release(c, req->handle);
+	/* Perhaps the last use of the space of a client that has gone: its worker may take long to
+	 * end. */
+	urn_ctl_unlock(c);
+	urn_space_release(space);
+	urn_ctl_relock(c);
+	return 0;
+}
+
 uint64_t
 urn_ctl_replace_mr_bytes(struct urn_client *c, const struct urn_abi_req *req)
 {
@@ -313,6 +406,11 @@ urn_ctl_alloc_mw(struct urn_client *c, const struct urn_abi_req *req, struct urn
 
 	if (!urn_client_owns_pd(c, req->alloc_mw.pd))
 		return no_pd(c, rep, req->alloc_mw.pd);
+	if (c->adapter->pd_flags[req->alloc_mw.pd] & URN_PD_SHARED)
+		return urn_ctl_fail(rep, EOPNOTSUPP,
+				    "%s: the protection domain %u was imported: memory windows "
+				    "are for domains of one context",
+				    c->adapter->cfg.name, req->alloc_mw.pd);
 	if (type != 1 && type != 2)
 		return urn_ctl_fail(rep, EINVAL, "%s: memory windows are of type 1 or 2, not %u",
 				    c->adapter->cfg.name, type);
@@ -321,6 +419,7 @@ urn_ctl_alloc_mw(struct urn_client *c, const struct urn_abi_req *req, struct urn
 		return urn_ctl_fail(rep, rc, "%s: no more memory windows (at most %u with regions)",
 				    c->adapter->cfg.name, c->adapter->cfg.max_mr);
 	own_key(c, rkey, KEY_WINDOW);
+	c->adapter->pd_flags[req->alloc_mw.pd] |= URN_PD_WINDOWS;
 	rep->handle = rep->mr.rkey = rkey;
 	return 0;
 }

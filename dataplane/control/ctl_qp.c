@@ -53,7 +53,7 @@ check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 {
 	const char *name = c->adapter->cfg.name;
 
-	if (!urn_client_owns_pd(c, req->create_qp.pd))
+	if (!urn_client_uses_pd(c, req->create_qp.pd))
 		return urn_ctl_fail(rep, EINVAL, "%s: no protection domain %u", name,
 				    req->create_qp.pd);
 	/* All shards of an adapter have the same services. */

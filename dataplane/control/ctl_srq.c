@@ -9,7 +9,7 @@ check(const struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_
 {
 	const char *name = c->adapter->cfg.name;
 
-	if (!urn_client_owns_pd(c, req->create_srq.pd))
+	if (!urn_client_uses_pd(c, req->create_srq.pd))
 		return urn_ctl_fail(rep, EINVAL, "%s: no protection domain %u", name,
 				    req->create_srq.pd);
 	if (req->create_srq.max_wr == 0 || req->create_srq.max_wr > URN_ABI_MAX_WR ||

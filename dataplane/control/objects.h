@@ -63,6 +63,12 @@ struct urn_client {
 	struct urn_adapter *adapter;   /* NULL: its dataplane has been taken down */
 	LIST_ENTRY(urn_client) link;   /* in the adapter's list; valid while started */
 	uint32_t id;                   /* unique in this process, from 1 on; the newest is first in the list */
+	/* Joined clients, which share objects, have one number here: the id of the first. Under the
+	 * adapter's lock */
+	uint32_t family;
+	bool leaving; /* its objects are being taken back; under the adapter's lock */
+	bool no_pds;  /* ... and its protection domains have been, so all else of it; under the
+			 adapter's lock */
 	pid_t pid;                     /* remote: its process, by the kernel's word; 0: none */
 	uid_t uid;                     /* remote: its user */
 	_Atomic int conn_fd;           /* remote: its connection, owned by the server; -1: none. To hang up on */
@@ -122,6 +128,13 @@ enum {
 	URN_ADAPTER_MAX_AH = 65536,
 };
 
+/* Marks of a protection domain, until it is deallocated. */
+enum urn_pd_flag {
+	URN_PD_SHARED = 1 << 0,	   /* imported: all of its maker's family may use it */
+	URN_PD_WINDOWS = 1 << 1,   /* a window was made in it */
+	URN_PD_UNCHARGED = 1 << 2, /* its owner inherited it, beyond the owner's quota */
+};
+
 /* A key's place in the list of its client's keys. */
 struct urn_key_link {
 	LIST_ENTRY(urn_key_link) link; /* valid while the key has an owner */
@@ -145,6 +158,7 @@ struct urn_adapter {
 	uint32_t ah_used;                              /* no place from here on was ever given out */
 	struct urn_client **key_owner;                 /* by index of a key; NULL: none */
 	struct urn_client **pd_owner;                  /* by PD handle */
+	uint8_t *pd_flags;			       /* by PD handle: enum urn_pd_flag */
 	uint8_t *key_kind;                             /* 0 none, 1 region, 2 window */
 	uint32_t *key;                                 /* by index: the key that was given out */
 	uint64_t *key_bytes; /* by index: bytes of the region; 0: none, or a window */

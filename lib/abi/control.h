@@ -91,7 +91,15 @@
 	X(ATTACH_MCAST,    attach_mcast,    mcast,      ANY,    0, 0, URN_ABI_FEATURE_MCAST, NO_QUOTA) \
 	X(DETACH_MCAST,    detach_mcast,    mcast,      ANY,    0, 0, URN_ABI_FEATURE_MCAST, NO_QUOTA) \
 	/* handle = lkey: the region gets the memory, domain and rights of another one, which ends. EBUSY: windows are bound */ \
-	X(REPLACE_MR,      replace_mr,      replace_mr, ANY,    0, 0, URN_ABI_FEATURE_REPLACE_MR, ENDS(Q(MR) | Q(PINNED)), BYTES(replace_mr))
+	X(REPLACE_MR,      replace_mr,      replace_mr, ANY,    0, 0, URN_ABI_FEATURE_REPLACE_MR, ENDS(Q(MR) | Q(PINNED)), BYTES(replace_mr)) \
+	/* fd: urn_abi_channel.proof of another client. The two share objects by handle, once imported. ENOENT: no such client */ \
+	X(JOIN,            join,            fd,         REMOTE, 1, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) \
+	/* A domain of a joined client's. EOPNOTSUPP: there were windows in it; there will be none */ \
+	X(IMPORT_PD,       import_pd,       handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) \
+	X(IMPORT_MR,       import_mr,       handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) /* handle = lkey -> region */ \
+	/* The same as DEALLOC_PD and DEREG_MR, on an object that any of the joined clients made; its maker's quotas are given back */ \
+	X(END_PD,          end_pd,          handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) \
+	X(END_MR,          end_mr,          handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) /* handle = lkey */
 
 enum urn_ctl_op {
 	URN_CTL_NONE, /* no operation has the number 0 */
@@ -105,7 +113,7 @@ enum urn_ctl_op {
 _Static_assert(URN_CTL_HELLO == 1 && URN_CTL_CREATE_QP == 17 && URN_CTL_CONNECT_QP == 37 &&
 		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40 &&
 		       URN_CTL_AM_DEREG == 44 && URN_CTL_DETACH_MCAST == 46 &&
-		       URN_CTL_REPLACE_MR == 47,
+		       URN_CTL_REPLACE_MR == 47 && URN_CTL_END_MR == 52,
 	       "numbers");
 
 /* Descriptors that a request of another process may bring: 0 or 1. op: any number */
@@ -414,6 +422,10 @@ struct urn_abi_rep {
 		struct { uint8_t gid[16]; } gid;
 		struct { uint32_t lkey, rkey; } mr;
 		struct {
+			uint32_t lkey, rkey;
+			uint64_t length; /* bytes */
+		} region;
+		struct {
 			uint64_t off;    /* bytes from the start of the client's area to the queue header */
 			uint32_t entries; /* a power of two */
 			uint32_t stride;  /* bytes of a slot */
@@ -578,6 +590,8 @@ struct urn_abi_channel {
 	 * the dataplane is in this process.
 	 */
 	void (*hang_up)(void *ctx);
+	/* The channel's descriptor that names this client (URN_CTL_JOIN). NULL: none */
+	int (*proof)(void *ctx);
 };
 
 #endif

@@ -39,6 +39,7 @@ struct urn_remote {
 	struct urn_abi_channel channel;
 	pthread_mutex_t lock;	   /* lock is held from a question to its answer; protects serial */
 	int fd;                    /* the connection */
+	int area_fd; /* the area's memory: names this client to the dataplane; -1: none */
 	uint32_t serial;           /* serial of the last question; under lock */
 	uint64_t area_size;        /* bytes mapped at channel.area */
 	uint32_t engines;
@@ -394,6 +395,14 @@ urn_remote_hang_up(void *ctx)
 	(void)shutdown(r->fd, SHUT_WR);
 }
 
+static int
+urn_remote_proof(void *ctx)
+{
+	const struct urn_remote *r = ctx;
+
+	return r->area_fd;
+}
+
 static void
 urn_remote_close(void *ctx)
 {
@@ -403,6 +412,8 @@ urn_remote_close(void *ctx)
 	urn_remote_unwatch(r);
 	if (r->fd >= 0)
 		close(r->fd);
+	if (r->area_fd >= 0)
+		close(r->area_fd);
 	if (r->channel.area != NULL)
 		munmap(r->channel.area, r->area_size);
 	for (i = 0; i < r->engines; i++)
@@ -426,14 +437,13 @@ urn_remote_take(struct urn_remote *r, const struct urn_sock_answer *a, const int
 		area = mmap(NULL, a->open.area_size, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
 		err = errno;
 	}
-	if (n > 0)
-		close(fds[0]);
 	if (area == MAP_FAILED) {
-		for (i = 1; i < n; i++)
+		for (i = 0; i < n; i++)
 			close(fds[i]);
 		return urn_fail(err, "the area for queues can't be mapped: %s", strerror(err));
 	}
 	r->channel.area = area;
+	r->area_fd = fds[0];
 	r->area_size = a->open.area_size;
 	r->engines = a->open.engines;
 	memcpy(r->wake_fd, fds + 1, r->engines * sizeof(int));
@@ -476,7 +486,7 @@ urn_remote_open(int fd, const char name[32])
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_mutex_init(&r->share_lock, NULL);
 	r->fd = fd;
-	r->stop_fd = -1;
+	r->area_fd = r->stop_fd = -1;
 	r->channel = (struct urn_abi_channel){
 		.ctx = r,
 		.call = urn_remote_call,
@@ -489,6 +499,7 @@ urn_remote_open(int fd, const char name[32])
 		.forked = urn_remote_forked,
 		.gone = urn_remote_gone,
 		.hang_up = urn_remote_hang_up,
+		.proof = urn_remote_proof,
 	};
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';

@@ -5,6 +5,7 @@
 #include "verbs/provider/registry.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 _Static_assert(offsetof(struct verbs_context, context) + sizeof(struct ibv_context) ==
 	sizeof(struct verbs_context), "verbs.h finds the extended operations before the context");
@@ -72,7 +73,7 @@ urn_verbs_open_device(const struct urn_verbs_ops *ops, void *arg, struct urn_dev
 	}
 	urn_context_ops(&v->vctx, v->ops);
 	v->vctx.context.device = &device->ibv;
-	v->vctx.context.cmd_fd = -1;
+	v->vctx.context.cmd_fd = v->ops->cmd_fd != NULL ? v->ops->cmd_fd(&v->vctx.context) : -1;
 	pthread_mutex_init(&v->vctx.context.mutex, NULL);
 	return &v->vctx.context;
 
@@ -93,9 +94,12 @@ ibv_close_device(struct ibv_context *context)
 {
 	struct urn_verbs_ctx *v = urn_verbs_ctx(context);
 	struct urn_device *device = v->device;
+	int fd = v->imported ? context->cmd_fd : -1;
 
 	pthread_mutex_destroy(&context->mutex);
 	v->ops->close(context);
 	urn_device_put(device);
+	if (fd >= 0)
+		close(fd);
 	return 0;
 }

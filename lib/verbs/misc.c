@@ -66,42 +66,6 @@ ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	return urn_unsupported("enhanced connection establishment (ECE)");
 }
 
-struct ibv_context *
-ibv_import_device(int cmd_fd)
-{
-	(void)cmd_fd;
-	urn_unsupported("importing a device");
-	return NULL;
-}
-
-struct ibv_pd *
-ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	(void)context, (void)pd_handle;
-	urn_unsupported("importing a protection domain");
-	return NULL;
-}
-
-void
-ibv_unimport_pd(struct ibv_pd *pd)
-{
-	(void)pd; /* none can have been imported */
-}
-
-struct ibv_mr *
-ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
-{
-	(void)pd, (void)mr_handle;
-	urn_unsupported("importing a memory region");
-	return NULL;
-}
-
-void
-ibv_unimport_mr(struct ibv_mr *mr)
-{
-	(void)mr; /* none can have been imported */
-}
-
 struct ibv_dm *
 ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {

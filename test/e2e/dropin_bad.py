@@ -73,7 +73,7 @@ class Bad(dropin_common.Dropin):
         self.case("threads")
 
     def test_lacks(self):
-        """XRC, device memory, on-demand paging, dma-buf, import: EOPNOTSUPP, and not advertised."""
+        """XRC, device memory, on-demand paging, dma-buf: EOPNOTSUPP, and not advertised."""
         self.assertIn("urnic has no such thing", self.case("lacks"))
 
     def test_dlopen(self):

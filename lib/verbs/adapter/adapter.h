@@ -147,8 +147,14 @@ struct urn_adapter_srq {
 	struct urn_adapter_cq *heir;
 };
 
+struct urn_adapter_pd {
+	struct ibv_pd ibv;
+	bool imported; /* made in another context */
+};
+
 struct urn_adapter_mr {
 	struct ibv_mr ibv;
+	bool imported; /* made in another context: only handle, keys and length are known */
 	uint64_t iova;		    /* address of the start that requests use */
 	unsigned int access;	    /* enum ibv_access_flags */
 	struct urn_share_hold hold; /* on memory that is shared as long as there is the region */
@@ -219,6 +225,10 @@ struct ibv_mr *urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 int urn_dereg_mr(struct ibv_mr *mr);
 int urn_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 unsigned int access);
+int urn_context_proof(struct ibv_context *c);
+int urn_context_join(struct ibv_context *c, int cmd_fd);
+struct ibv_pd *urn_import_pd(struct ibv_context *c, uint32_t handle);
+struct ibv_mr *urn_import_mr(struct ibv_pd *pd, uint32_t handle);
 struct ibv_mw *urn_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int urn_dealloc_mw(struct ibv_mw *mw);
 struct ibv_ah *urn_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr);

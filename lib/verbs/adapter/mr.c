@@ -9,7 +9,7 @@ struct ibv_pd *
 urn_alloc_pd(struct ibv_context *context)
 {
 	struct urn_abi_req req = {.op = URN_CTL_ALLOC_PD};
-	struct ibv_pd *pd = urn_object_alloc(sizeof(*pd));
+	struct urn_adapter_pd *pd = urn_object_alloc(sizeof(*pd));
 	struct urn_abi_rep rep;
 
 	if (pd == NULL)
@@ -18,14 +18,17 @@ urn_alloc_pd(struct ibv_context *context)
 		free(pd);
 		return NULL;
 	}
-	pd->handle = rep.handle;
-	return pd;
+	pd->ibv.handle = rep.handle;
+	return &pd->ibv;
 }
 
 int
 urn_dealloc_pd(struct ibv_pd *pd)
 {
-	return urn_dev_call_handle(urn_ctx_dev(pd->context), URN_CTL_DEALLOC_PD, pd->handle);
+	bool imported = ((struct urn_adapter_pd *)pd)->imported;
+
+	return urn_dev_call_handle(urn_ctx_dev(pd->context),
+				   imported ? URN_CTL_END_PD : URN_CTL_DEALLOC_PD, pd->handle);
 }
 
 struct ibv_mr *
@@ -64,10 +67,12 @@ urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned
 int
 urn_dereg_mr(struct ibv_mr *mr)
 {
+	bool imported = ((struct urn_adapter_mr *)mr)->imported;
 	int err;
 
 	urn_copy_forget(urn_ctx(mr->context), mr->lkey);
-	err = urn_dev_call_handle(urn_ctx_dev(mr->context), URN_CTL_DEREG_MR, mr->handle);
+	err = urn_dev_call_handle(urn_ctx_dev(mr->context),
+				  imported ? URN_CTL_END_MR : URN_CTL_DEREG_MR, mr->handle);
 	if (err == 0)
 		urn_share_drop(&((struct urn_adapter_mr *)mr)->hold);
 	return err;
@@ -104,6 +109,10 @@ urn_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 	uint64_t iova = mr->iova;
 	struct urn_abi_rep rep;
 
+	if (mr->imported) {
+		urn_unsupported("changing an imported region");
+		return IBV_REREG_MR_ERR_INPUT;
+	}
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		access = mr->access;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)

@@ -51,6 +51,7 @@ struct urn_verbs_ctx {
 	uint32_t gids;                   /* entries of the GID table */
 	uint32_t max_cqe;                /* entries that a completion queue may have */
 	uint64_t wc_flags; /* fields of completions beyond the standard ones (IBV_WC_EX_WITH_...) */
+	bool imported;	   /* the front's: cmd_fd is the context's own, by ibv_import_device() */
 	/* The provider sets async_fd and num_comp_vectors, the front all else. Last, because
 	 * verbs.h asks for it. */
 	struct verbs_context vctx;
@@ -182,6 +183,21 @@ struct urn_verbs_ops {
 	 * and by faults only
 	 */
 	int (*raise_event)(struct ibv_context *c, enum ibv_event_type type, void *queue);
+
+	/* ---- importing; NULL: the provider can't */
+
+	/* The descriptor by which the device can be imported; the provider's. -1: none */
+	int (*cmd_fd)(struct ibv_context *c);
+	/*
+	 * Let a context that is new share protection domains and regions with the one whose
+	 * descriptor this is, or a copy of it. returns: 0; ENOENT: no context of this device has
+	 * that descriptor; another errno value
+	 */
+	int (*join)(struct ibv_context *c, int cmd_fd);
+	/* Like alloc_pd() and reg_mr(), for an object that exists; dealloc_pd() and dereg_mr() end
+	 * the object itself. */
+	struct ibv_pd *(*import_pd)(struct ibv_context *c, uint32_t handle);
+	struct ibv_mr *(*import_mr)(struct ibv_pd *pd, uint32_t handle);
 };
 
 /* A provider in the list that is asked for devices (registry.h). */

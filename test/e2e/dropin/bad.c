@@ -374,7 +374,7 @@ lacks(void)
 	CHECK(ibv_reg_mr(r.a.pd, a_memory, BYTES, IBV_ACCESS_ON_DEMAND) == NULL);
 	EQUAL(errno, EOPNOTSUPP);
 	errno = 0;
-	CHECK(ibv_import_device(0) == NULL);
+	CHECK(ibv_import_dm(r.a.c, 1) == NULL);
 	EQUAL(errno, EOPNOTSUPP);
 	errno = 0;
 	CHECK(ibv_reg_dmabuf_mr(r.a.pd, 0, BYTES, 0, 0, 0) == NULL);

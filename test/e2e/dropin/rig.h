@@ -60,6 +60,8 @@ struct rig_options {
 void rig_open(struct rig *r);
 /* Make queues and connect them. */
 void rig_make(struct rig *r, const struct rig_options *o);
+/* Make the queues of one end. */
+void end_make(struct end *e, const struct rig_options *o, struct ibv_srq *srq);
 /* Destroy the queues, and close the devices. */
 void rig_unmake(struct rig *r);
 void rig_close(struct rig *r);

@@ -27,7 +27,9 @@ void __wrap_urn_adapter_destroy(struct urn_adapter *a);
 void __real_urn_engine_destroy(struct urn_engine *e);
 void __wrap_urn_engine_destroy(struct urn_engine *e);
 urn_ctl_fn __real_urn_ctl_destroy_qp, __wrap_urn_ctl_destroy_qp, __real_urn_ctl_destroy_cq,
-	__wrap_urn_ctl_destroy_cq, __real_urn_ctl_dealloc_pd, __wrap_urn_ctl_dealloc_pd;
+	__wrap_urn_ctl_destroy_cq;
+int __real_urn_ctl_remove_pd(struct urn_adapter *a, uint32_t pd, struct urn_abi_rep *rep);
+int __wrap_urn_ctl_remove_pd(struct urn_adapter *a, uint32_t pd, struct urn_abi_rep *rep);
 
 static struct urn_port *port[ADAPTERS]; /* the two ends of a cable */
 static struct urn_dp *dp;
@@ -85,7 +87,14 @@ __wrap_urn_engine_destroy(struct urn_engine *e)
 	}
 WATCH(destroy_qp, qps)
 WATCH(destroy_cq, cqs)
-WATCH(dealloc_pd, pds)
+
+int
+__wrap_urn_ctl_remove_pd(struct urn_adapter *a, uint32_t pd, struct urn_abi_rep *rep)
+{
+	all_stands(a->pd_owner[pd]);
+	gone.pds++;
+	return __real_urn_ctl_remove_pd(a, pd, rep);
+}
 
 static int
 setup_eal(void **state)
