@@ -25,9 +25,9 @@ import rsockets
 # Classes, and those of their tests that run on a wire.
 FAR = {
     dropin_verbs.Verbs: "devinfo rc uc timestamps ud srq",
-    dropin_perftest.Perftest: "bandwidth latency options events duration sizes_write uc ud multicast",
+    dropin_perftest.Perftest: "bandwidth latency options events duration sizes_write uc uc_write ud multicast",
     rdmacm.Rdmacm: "rping rping_own_qp ucmatose udaddy mckey endpoints perftest perftest_ud",
-    rsockets.Rsockets: "rstream riostream rcopy udpong",
+    rsockets.Rsockets: "rstream riostream rcopy udpong udpong_echo",
     dropin_ucx.Ucx: "rc ud sleep io_demo",
     dropin_fabric.Fabric: "msg dgram rxm rxd",
     dropin_mpi.Mpi: "openmpi_rc openmpi_ud openmpi_ofi mpich_rc mpich_ud shmem_rc shmem_ud",
@@ -37,9 +37,9 @@ FAR = {
 }
 LOSSY = {
     dropin_verbs.Verbs: "rc srq timestamps",
-    dropin_perftest.Perftest: "bandwidth latency options",
+    dropin_perftest.Perftest: "bandwidth latency options uc_write",
     rdmacm.Rdmacm: "rping rping_own_qp ucmatose endpoints perftest",
-    rsockets.Rsockets: "rstream riostream rcopy",
+    rsockets.Rsockets: "rstream riostream rcopy udpong",
     dropin_ucx.Ucx: "rc ud sleep io_demo",
     dropin_fabric.Fabric: "msg rxm rxd",
     dropin_mpi.Mpi: "openmpi_rc openmpi_ud openmpi_ofi mpich_rc mpich_ud shmem_rc shmem_ud",

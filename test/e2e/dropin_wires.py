@@ -72,9 +72,8 @@ class Lossy:
     SEEDS = (2005, 7812, 9297, 12615, 13048, 14084, 14706, 16118)
 
     def setUp(self):
+        self.pairs = self.lost = 0
         super().setUp()
-        self.pairs = 0
-        self.lost = 0
         self.impair()
 
     def impair(self):

@@ -92,13 +92,20 @@ class Rsockets(dropin_common.Dropin):
         self.assertIn("5000003 bytes", self.join(server, "rcopy", here, f"{A}:{there}"))
         self.assertTrue(filecmp.cmp(here, there, shallow=False))
 
-    def test_udpong(self):
-        """udpong: datagrams, in each of its modes."""
-        for options in ("", "-T b", "-T a", "-T e"):
+    def udpong(self, *modes):
+        for options in modes:
             s = self.on("a", *f"udpong {options}".split())
             self.join(s, *f"udpong -C 200 -S 500 {options} -s {A}".split())
             s.kill()
             self.ends(s)
+
+    def test_udpong(self):
+        """udpong: datagrams, which the client sends again."""
+        self.udpong("", "-T b", "-T a")
+
+    def test_udpong_echo(self):
+        """udpong -T e: the client waits for each answer, and sends nothing again."""
+        self.udpong("-T e")
 
     def test_preload(self):
         """librspreload.so of rdma-core: programs of TCP that know nothing of RDMA."""
