@@ -18,6 +18,8 @@ BIG, SMALL = 16 << 20, 2 << 20
 
 
 class Mpi(dropin_common.Dropin):
+    LARGEST = BIG
+
     @classmethod
     def setUpClass(cls):
         cls.built = tempfile.TemporaryDirectory(prefix="urnic-test.")
@@ -55,7 +57,8 @@ class Mpi(dropin_common.Dropin):
         for was, now in zip(before, self.sent()):
             self.assertGreater(now - was, largest)
 
-    def openmpi(self, *mca, largest=BIG):
+    def openmpi(self, *mca, largest=None):
+        largest = largest or self.LARGEST
         words = [word for pair in mca for word in ("--mca", *pair.split(" ", 1))]
         self.job("mpi_check: rank", "check.openmpi", largest, "mpirun.openmpi", "-np", "2", *words)
 
