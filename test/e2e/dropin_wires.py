@@ -68,8 +68,8 @@ class Far:
 class Lossy:
     """One frame in a hundred is lost, of each direction, between two nodes of one urnicd."""
 
-    # Each seed loses the 5th frame, one more of the first 30, and then one in a hundred: so the shortest run loses some.
-    SEEDS = (2005, 7812, 9297, 12615, 13048, 14084, 14706, 16118)
+    # Each seed loses the 3rd frame, one more of the first 30, and then one in a hundred: so the shortest run loses some.
+    SEEDS = (1720, 2829, 4862, 12455, 12848, 19331, 23783, 24065)
 
     def setUp(self):
         self.pairs = self.lost = 0
