@@ -99,6 +99,15 @@ class Dropin(urnicd_common.Nicd):
             self.running.remove(p)
         return p.returncode, out
 
+    def reads(self, p, word):
+        """Read a program's output up to a word; the rest stays in the pipe. returns: the output"""
+        seen = b""
+        while word.encode() not in seen:
+            byte = os.read(p.stdout.fileno(), 1)
+            self.assertNotEqual(byte, b"", (word, seen))
+            seen += byte
+        return seen.decode()
+
     def unlucky(self, _code, _out):
         """True when a program failed, with that code and output, for a reason that is the wire's, and may run again."""
         return False

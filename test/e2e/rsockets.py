@@ -46,14 +46,6 @@ class Rsockets(dropin_common.Dropin):
     def play(self, scene, side, host=A):
         return self.on("a" if side == "server" else "b", sys.executable, "-u", os.path.join(HERE, "rsockets_play.py"), scene, side, host)
 
-    def reads(self, p, word):
-        """Read a program's output up to a word; the rest stays in the pipe."""
-        seen = b""
-        while word.encode() not in seen:
-            byte = os.read(p.stdout.fileno(), 1)
-            self.assertNotEqual(byte, b"", (word, seen))
-            seen += byte
-
     def scene(self, name, host=A):
         """Play both sides of a scene. returns: the server's output after it listened"""
         server = self.play(name, "server", host)
