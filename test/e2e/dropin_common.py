@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs built for RDMA hardware, as Debian's packages have them, between two nodes of one urnicd."""
 
+import json
 import os
 import re
 import socket
@@ -10,6 +11,7 @@ import sys
 import urnicd_common
 
 SECONDS = 60
+TRIES = 3
 NOBODY = 65534
 
 # meson puts the folders of libraries there; urnic-run has to do without, and urnicd needs the system's libibverbs.so.1.
@@ -46,7 +48,7 @@ def listens(port):
 
 
 class Dropin(urnicd_common.Nicd):
-    RUN = None  # set by the script
+    RUN = CTL = None  # set by the script
 
     def setUp(self):
         super().setUp()
@@ -63,12 +65,21 @@ class Dropin(urnicd_common.Nicd):
             self.assertEqual(code, 0, err)
         super().tearDown()
 
-    def lose(self):
-        """Start urnicd anew, with a wire that loses 1 % of the frames of each direction."""
+    def show(self, *what):
+        """returns: the answer of "urnicctl show", a dict for each port or adapter"""
+        out = subprocess.run([self.CTL, "--json", "show", *what], env=self.env, capture_output=True, text=True, check=True).stdout
+        return json.loads(out)
+
+    def ranks(self):
+        """returns: the command for a starter of parallel programs, in front of the program: each rank is on its node"""
+        return [self.RUN, "--node", "a,b"]
+
+    def again(self, **lines):
+        """Start urnicd anew, with more lines in its configuration."""
         code, err = self.stop(self.nicd)
         self.assertEqual(code, 0, err)
         self.running.remove(self.nicd)
-        self.nicd, _ = self.start(wire="impair a0.in = drop=1%, seed=1\nimpair b0.in = drop=1%, seed=2")
+        self.nicd, _ = self.start(**lines)
 
     def on(self, node, *command):
         """Start a program on a node; its messages are part of its output."""
@@ -88,15 +99,31 @@ class Dropin(urnicd_common.Nicd):
             self.running.remove(p)
         return p.returncode, out
 
+    def reads(self, p, word):
+        """Read a program's output up to a word; the rest stays in the pipe. returns: the output"""
+        seen = b""
+        while word.encode() not in seen:
+            byte = os.read(p.stdout.fileno(), 1)
+            self.assertNotEqual(byte, b"", (word, seen))
+            seen += byte
+        return seen.decode()
+
+    def unlucky(self, _code, _out):
+        """True when a program failed, with that code and output, for a reason that is the wire's, and may run again."""
+        return False
+
     def pair(self, *command):
         """Run a program on a, which waits, and again on b, which connects to it. returns: the output of each"""
-        port = str(free_port())
-        server = self.on("a", *command, "-p", port)
-        self.until(lambda: listens(int(port)) or server.poll() is not None)
-        client = self.on("b", *command, "-p", port, "127.0.0.1")
-        both = [self.ends(client), self.ends(server)]
-        for code, out in both:
-            self.assertEqual(code, 0, (command, both))
+        for _ in range(TRIES):
+            port = str(free_port())
+            server = self.on("a", *command, "-p", port)
+            self.until(lambda: listens(int(port)) or server.poll() is not None)
+            client = self.on("b", *command, "-p", port, "127.0.0.1")
+            both = [self.ends(client), self.ends(server)]
+            codes = [code for code, _ in both]
+            if 0 not in codes or not any(self.unlucky(*one) for one in both):
+                break
+        self.assertEqual(codes, [0, 0], (command, both))
         return both[1][1], both[0][1]
 
     def refused(self, *command):

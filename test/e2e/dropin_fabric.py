@@ -42,6 +42,8 @@ class Fabric(dropin_common.Dropin):
 
     def test_rxm(self):
         self.assertRegex(self.pingpong("verbs;ofi_rxm", "rdm"), r"\n1m ")
+
+    def test_rxm_tagged(self):
         self.assertRegex(self.pingpong("verbs;ofi_rxm", "rdm", "-m", "tagged"), r"\n1m ")
 
     def test_rxd(self):

@@ -26,6 +26,8 @@ class Fio(dropin_common.Dropin):
     def on_file(self, node, path):
         """Start fio on a node. returns: the process, and a function for what it has written until then"""
         log = path + ".out"
+        if os.path.exists(log):
+            os.unlink(log)  # an earlier run's
         p = self.on(node, "sh", "-c", f"exec fio {path} >{log} 2>&1")
 
         def said():
@@ -41,7 +43,7 @@ class Fio(dropin_common.Dropin):
         s, server_said = self.on_file("a", self.job("server", rw="read", verb=SERVER_VERB[verb], port=port, iodepth=BLOCKS, **server))
         self.assertTrue(self.until(lambda: "waiting for connection" in server_said() or s.poll() is not None))
         c, client_said = self.on_file("b", self.job("client", rw="write", verb=verb, hostname="10.0.0.1", port=port, iodepth=8, **client))
-        self.until(lambda: (c.poll() is not None and s.poll() is not None) or "RNR" in client_said())
+        self.until(lambda: (c.poll() is not None and s.poll() is not None) or "retry counter exceeded" in client_said())
         codes = []
         for p in (c, s):
             if p.poll() is None:
@@ -53,7 +55,7 @@ class Fio(dropin_common.Dropin):
         for _ in range(TRIES):
             got = self.once(verb, server or {}, client or {})
             # On a machine without a free core the server may post its buffers only after the half second that fio waits.
-            if "RNR retry counter exceeded" not in got[1]:
+            if "RNR retry counter exceeded" not in got[1] and not self.unlucky(got[0][0], got[1]):
                 break
         return got
 
@@ -79,10 +81,6 @@ class Fio(dropin_common.Dropin):
         for how in ("crc32c", "sha256"):
             with self.subTest(verify=how):
                 self.check("send", verify=how)
-
-    def test_loss(self):
-        self.lose()
-        self.check("send", verify="crc32c")
 
     def test_verify_finds(self):
         """The receiver's check is one: blocks without a checksum in them fail."""

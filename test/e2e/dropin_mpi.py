@@ -5,7 +5,6 @@ up to 16 MiB and of windows (doc/reference/dropin.md).
 
 usage: dropin_mpi.py urnicd urnic-run CONFIG_FOLDER urnicctl [TEST...]"""
 
-import json
 import os
 import subprocess
 import sys
@@ -14,12 +13,13 @@ import unittest
 
 import dropin_common
 
-CTL = None
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mpi")
 BIG, SMALL = 16 << 20, 2 << 20
 
 
 class Mpi(dropin_common.Dropin):
+    LARGEST = BIG
+
     @classmethod
     def setUpClass(cls):
         cls.built = tempfile.TemporaryDirectory(prefix="urnic-test.")
@@ -41,13 +41,12 @@ class Mpi(dropin_common.Dropin):
 
     def sent(self):
         """Bytes that left the adapters."""
-        out = subprocess.run([CTL, "--json", "show", "counters"], env=self.env, capture_output=True, text=True, check=True).stdout
-        return [adapter.get("tx_bytes", 0) for adapter in json.loads(out)]
+        return [adapter.get("tx_bytes", 0) for adapter in self.show("counters")]
 
     def job(self, name, program, largest, *starter):
         """Run two ranks; both tell of as many checks as they made."""
         before = self.sent()
-        p = subprocess.Popen([*starter, self.RUN, "--node", "a,b", os.path.join(self.built.name, program), str(largest)],
+        p = subprocess.Popen([*starter, *self.ranks(), os.path.join(self.built.name, program), str(largest)],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.env, cwd=self.dir.name)
         self.running.append(p)
         code, out = self.ends(p)
@@ -58,7 +57,8 @@ class Mpi(dropin_common.Dropin):
         for was, now in zip(before, self.sent()):
             self.assertGreater(now - was, largest)
 
-    def openmpi(self, *mca, largest=BIG):
+    def openmpi(self, *mca, largest=None):
+        largest = largest or self.LARGEST
         words = [word for pair in mca for word in ("--mca", *pair.split(" ", 1))]
         self.job("mpi_check: rank", "check.openmpi", largest, "mpirun.openmpi", "-np", "2", *words)
 
@@ -116,6 +116,6 @@ class Mpi(dropin_common.Dropin):
 
 
 if __name__ == "__main__":
-    Mpi.NICD, Mpi.RUN, Mpi.CONFIG, CTL = map(os.path.abspath, sys.argv[1:5])
+    Mpi.NICD, Mpi.RUN, Mpi.CONFIG, Mpi.CTL = map(os.path.abspath, sys.argv[1:5])
     dropin_common.ordinary_user(Mpi.RUN)
     unittest.main(argv=[sys.argv[0]] + sys.argv[5:], verbosity=2)

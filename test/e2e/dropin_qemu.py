@@ -157,10 +157,6 @@ class Qemu(dropin_common.Dropin):
         state = self.migrate()
         self.assertGreater(state["ram"]["normal"], len(FILLED))
 
-    def test_loss(self):
-        self.lose()
-        self.migrate()
-
     def test_pin_all(self):
         """All memory is registered at the beginning."""
         state = self.migrate("rdma-pin-all")

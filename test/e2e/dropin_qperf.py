@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Debian's qperf, by urnic-run (doc/reference/dropin.md), in a network namespace of its own.
 
-usage: dropin_qperf.py urnicd urnic-run CONFIG_FOLDER [TEST...]"""
+usage: dropin_qperf.py urnicd urnic-run CONFIG_FOLDER urnicctl [TEST...]"""
 
 import os
 import subprocess
@@ -10,6 +10,7 @@ import sys
 import unittest
 
 import dropin_common
+import dropin_wires
 
 TRIES = 8
 INSIDE = "URNIC_TEST_NAMESPACE"
@@ -22,6 +23,8 @@ RC = {name: value for value, names in {
 
 
 class Qperf(dropin_common.Dropin):
+    NAMES = list(RC)
+
     def setUp(self):
         super().setUp()
         self.port = dropin_common.free_port()
@@ -32,7 +35,8 @@ class Qperf(dropin_common.Dropin):
         return self.ends(self.on("b", "qperf", "10.0.0.1", "--listen_port", str(self.port), "--time", "1", *args))
 
     def test_rc(self):
-        for name, want in RC.items():
+        for name in self.NAMES:
+            want = RC[name]
             with self.subTest(test=name):
                 for _ in range(TRIES):
                     _, out = self.ask("-cm1", name)
@@ -57,6 +61,18 @@ class Qperf(dropin_common.Dropin):
         self.assertIn(want, out)
 
 
+class FarQperf(dropin_wires.Far, Qperf):
+    """Each test takes a second: one of each kind."""
+
+    NAMES = ["rc_bw", "rc_rdma_read_lat", "ver_rc_fetch_add"]
+    test_without_cm = None
+
+
+class LossyQperf(dropin_wires.Lossy, Qperf):
+    NAMES = ["rc_bw", "rc_lat"]
+    test_without_cm = None
+
+
 def enter():
     """Start anew in a network namespace that has the address of node a: qperf has one address for TCP and RDMA-CM."""
     how = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--user", "--map-root-user"]
@@ -69,7 +85,7 @@ if __name__ == "__main__":
         enter()
     for command in ("link set lo up", "address add 10.0.0.1/32 dev lo"):
         subprocess.run(["ip", *command.split()], check=True)
-    Qperf.NICD, Qperf.RUN, Qperf.CONFIG = map(os.path.abspath, sys.argv[1:4])
+    Qperf.NICD, Qperf.RUN, Qperf.CONFIG, Qperf.CTL = map(os.path.abspath, sys.argv[1:5])
     if os.environ[INSIDE] == "root":
         dropin_common.ordinary_user(Qperf.RUN)
-    unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=2)
+    unittest.main(argv=[sys.argv[0]] + sys.argv[5:], verbosity=2)
