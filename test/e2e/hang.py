@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a test does about programs that hang: say what each of them waits for, and kill them with all that they started."""
+"""Programs that hang in a test: say where each of them is, and kill them with all that they started."""
 
 import faulthandler
 import os
@@ -72,7 +72,7 @@ def told(members):
 
 
 def end(p):
-    """Kill a subprocess with all that descends from it. returns: what it had said"""
+    """Kill a subprocess with all that descends from it. returns: its output"""
     for pid in reversed(family(p.pid)) if p.poll() is None else ():
         try:
             os.kill(pid, signal.SIGKILL)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests do about programs that hang (hang.py), and their ports (ports.py)."""
+"""Programs that hang in a test (hang.py), and ports of tests (ports.py)."""
 
 import contextlib
 import io
