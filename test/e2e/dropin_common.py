@@ -4,11 +4,12 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 
+import hang
 import urnicd_common
+from ports import free_port # for the tests, too
 
 SECONDS = 60
 TRIES = 3
@@ -32,12 +33,6 @@ def ordinary_user(program):
     os.setuid(NOBODY)
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def listens(port):
     """True when a process listens on a TCP port of this host."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -59,8 +54,8 @@ class Dropin(urnicd_common.Nicd):
         if self.nicd.poll() is None:
             for p in self.running[:]:
                 if p is not self.nicd:
-                    p.kill()
-                    self.ends(p)
+                    hang.end(p)
+                    self.running.remove(p)
             code, err = self.stop(self.nicd)
             self.assertEqual(code, 0, err)
         super().tearDown()
@@ -93,8 +88,8 @@ class Dropin(urnicd_common.Nicd):
         try:
             out, _ = p.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            p.kill()
-            self.fail(f"{p.args[3:]} hangs: {p.communicate()[0]}")
+            where = hang.told(hang.family(os.getpid()))
+            self.fail(f"{p.args[3:]} hangs: {hang.end(p)}\n{where}")
         finally:
             self.running.remove(p)
         return p.returncode, out

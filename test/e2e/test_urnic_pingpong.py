@@ -14,6 +14,9 @@ import tempfile
 import threading
 import unittest
 
+sys.dont_write_bytecode = True  # no cache of ports
+from ports import free_port
+
 PROGRAM = None
 # A port whose link is up, but which receives nothing.
 ALONE = ["--device", "net_null0", "--ip", "192.0.2.1"]
@@ -31,11 +34,6 @@ def start(*args):
 def run(*args):
     return subprocess.run([PROGRAM, *args], capture_output=True, text=True,
                           timeout=LIMIT, check=False)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
 
 
 class Pingpong(unittest.TestCase):

@@ -9,6 +9,8 @@ import tempfile
 import time
 import unittest
 
+import hang
+
 SECONDS = 60
 
 
@@ -19,6 +21,7 @@ class Nicd(unittest.TestCase):
         self.dir = tempfile.TemporaryDirectory(prefix="urnic-test.")
         self.socket = os.path.join(self.dir.name, "nicd.sock")
         self.running = []
+        self.watch = hang.Watch(self.id())
         # DPDK's and our own runtime files lie where the test can see them.
         self.run = os.path.join(self.dir.name, "run")
         os.mkdir(self.run, 0o700)
@@ -26,9 +29,8 @@ class Nicd(unittest.TestCase):
 
     def tearDown(self):
         for p in self.running:
-            if p.poll() is None:
-                p.kill()
-            p.communicate()
+            hang.end(p)
+        self.watch.stop()
         self.dir.cleanup()
 
     def config(self, daemon="", eal="", wire="", a0="", b0=""):

@@ -12,6 +12,7 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True  # no cache of urnicd_common
+from ports import free_port
 from urnicd_common import Nicd
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -56,12 +57,6 @@ def parse(text):
                 raise ValueError(f"twice: {line}")
             samples[key] = float(m[3])
     return samples
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Prometheus(Nicd):

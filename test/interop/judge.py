@@ -56,6 +56,7 @@ ERROR = str(0x800000)
 # RoCEv2 hardware sends and expects a UDP checksum of zero over IPv6.
 FORGIVEN = ("Illegal checksum value (0)",)
 ALL = 1 << 64  # value of `most` that gives scapy all frames
+BLOCK = 64     # frames that one process gets before the next one's turn: a few frames start one tshark
 
 
 def icrc_scapy(frame):
@@ -189,7 +190,7 @@ class Judge:
 
     def __init__(self, folder):
         self.paths = []
-        self.known = {} # a frame's number, by its digest; frames go to the shares in turn
+        self.known = {} # a frame's number, by its digest; blocks of frames go to the shares in turn
         count = len(os.sched_getaffinity(0))
         self.shares = [Share(os.path.join(folder, f"judge{i}"), self.paths) for i in range(count)]
         self.frames = 0
@@ -215,12 +216,14 @@ class Judge:
     def take_frame(self, data, number):
         self.frames += 1
         key = digest(data)
-        at = self.known.get(key)
-        if at is None:
-            at = self.known[key] = len(self.known)
-            self.shares[at % len(self.shares)].add(data, number)
+        at = self.known.setdefault(key, len(self.known))
+        block, place = divmod(at, BLOCK)
+        share = self.shares[block % len(self.shares)]
+        place += block // len(self.shares) * BLOCK
+        if place == len(share.times):
+            share.add(data, number)
         else:
-            self.shares[at % len(self.shares)].times[at // len(self.shares)] += 1
+            share.times[place] += 1
 
     def verdict(self, scapy=None, least=0, opcodes=()):
         """Judge all frames. scapy: number of frames for scapy besides those of a new kind; None: all.
