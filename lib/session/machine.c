@@ -349,7 +349,8 @@ report_dead(struct urn_sess_conn *c, const struct urn_sess_report *r)
 {
 	if (r->flags & URN_SESS_R_DEAD)
 		return;
-	c->epoch = r->epoch;
+	if (r->epoch > c->epoch)
+		c->epoch = r->epoch;
 	tell(c, URN_SESS_R_DEAD);
 }
 
@@ -397,12 +398,10 @@ urn_sess_report(struct urn_sess_conn *c, const struct urn_sess_report *r)
 		urn_sess_count(c, URN_SESS_C_FORGED);
 		return;
 	}
-	if (r->epoch < c->epoch) {
-		urn_sess_count(c, URN_SESS_C_OLD_EPOCH);
-		return;
-	}
 	if (c->state == URN_SESS_DEAD)
-		report_dead(c, r);
+		report_dead(c, r); /* a peer at an older epoch, too: it asks until it hears */
+	else if (r->epoch < c->epoch)
+		urn_sess_count(c, URN_SESS_C_OLD_EPOCH);
 	else if (r->epoch > c->epoch)
 		join(c, r);
 	else if ((r->flags & URN_SESS_R_DEAD) && c->open && c->state != URN_SESS_SLEEPING &&

@@ -177,6 +177,7 @@ chosen_path_dead(void **state)
 static void
 all_paths_dead(void **state)
 {
+	struct urn_sess_report asks;
 	uint64_t seq;
 
 	(void)state;
@@ -202,6 +203,10 @@ all_paths_dead(void **state)
 	rig_next(&r, URN_SESS_TELL);
 	rig_hear(&r, rig_report(&r, 0, 0, 0), URN_SESS_R_DEAD);
 	rig_quiet(&r);
+	asks = rig_report(&r, 0, 0, 0);
+	asks.epoch = r.c.epoch - 1;
+	urn_sess_report(&r.c, &asks);
+	assert_int_equal(rig_next(&r, URN_SESS_TELL)->report.epoch, r.c.epoch);
 }
 
 /* FO-19: both sides have paths, and no path in common. */
