@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol of sessions that survive an adapter, as a state machine (doc/inside/failover.md). It
- * is pure: events come in as calls, actions go out to a function, and nothing here knows verbs,
- * clocks, threads or memory of the program. The layer above is called the shell: it owns queue
- * pairs, buffers and timers, carries actions out, and reports back.
+ * The protocol of sessions that survive an adapter, as a state machine (doc/inside/failover.md).
+ * The machine is pure: events come in as calls, actions go out to a function, and nothing here
+ * knows verbs, clocks, threads or memory of the program. The layer above is called the shell: it
+ * owns queue pairs, buffers and timers, carries actions out, and reports back.
  *
- *            post, done, received, acked                 COMPLETE, FLUSH
- *   shell ── down, up, fail_back, fenced, drained, ─► urn_sess_conn ──► FENCE, DRAIN, REBUILD,
- * RECEIVE,   ──► shell rebound, REPORT, MIGRATED, tick             BIND, POST, TELL, READY, WAKE
+ *   shell ─► post, done, received, acked, down, up, fail_back, fenced, drained, rebound,
+ *            report, migrated, tick ─► urn_sess_conn
+ *   urn_sess_conn ─► FENCE, DRAIN, REBUILD, BIND_ALL, RECEIVE, POST, COMPLETE, TELL, READY, WAKE ─►
+ * shell
  *
  *   CONNECTED ─► SLEEPING ─► DRAINING ─► REPORTED ─► BINDING ─► ANSWERED ─► MIGRATED ─► CONNECTED
  *
