@@ -81,6 +81,7 @@ packages() {
 	test | dpdk-dev           | cmd dpdk-telemetry.py    | asks urnicd as other DPDK programs are asked
 	test | systemd            | cmd systemd-analyze      | checks the service
 	test | mandoc             | cmd mandoc               | judges manual pages
+	test | spin               | cmd spin                 | checks the model of fail-over
 	fuzz | clang              | cmd clang                | the second compiler, and the fuzzer's
 	fuzz | libclang-rt-dev    | rt clang                 | clang's sanitizers and libFuzzer
 	interop | cpio            | cmd cpio                 | packs the guest's files
