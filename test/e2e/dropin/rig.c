@@ -28,7 +28,7 @@ rig_open(struct rig *r)
 	ibv_free_device_list(list);
 }
 
-static void
+void
 end_make(struct end *e, const struct rig_options *o, struct ibv_srq *srq)
 {
 	uint32_t wr = o->wr != 0 ? o->wr : 16;
