@@ -16,6 +16,10 @@ run_fault(char **list, const char *fault)
 	char *all;
 	uint32_t n;
 
+	if (fault[0] == '\0') {
+		fputs("urnic-run: --fault '' names no fault\n", stderr);
+		return false;
+	}
 	if (urn_fault_parse(fault, spec, &n, &error) != 0) {
 		fprintf(stderr, "urnic-run: fault '%s', at character %u: %s\n", fault, error.at,
 			error.why);
@@ -28,7 +32,10 @@ run_fault(char **list, const char *fault)
 	}
 	free(*list);
 	*list = all;
-	return true;
+	if (urn_fault_parse(all, spec, &n, &error) == 0)
+		return true;
+	fprintf(stderr, "urnic-run: --fault: %s\n", error.why); /* too many */
+	return false;
 }
 
 bool

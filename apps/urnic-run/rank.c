@@ -51,6 +51,10 @@ run_pick_node(const char *list)
 
 	if (list == NULL || strchr(list, ',') == NULL)
 		return run_tell("URNIC_NODE", list);
+	if (list[0] == ',' || strstr(list, ",,") != NULL || list[strlen(list) - 1] == ',') {
+		fprintf(stderr, "urnic-run: --node %s: one of the names is empty\n", list);
+		return false;
+	}
 	if (!rank_of(&rank)) {
 		fprintf(stderr,
 			"urnic-run: --node %s names more than one node, and this process is no "

@@ -51,6 +51,8 @@ show_tail(const struct run_nicd *n)
 static bool
 find_parts(struct run_nicd *n, const char *name)
 {
+	const char *end = strrchr(name, '.');
+	bool whole = end != NULL && strcmp(end, ".ini") == 0;
 	char file[NAME_MAX];
 
 	if (strchr(name, '/') != NULL || access(name, R_OK) == 0) {
@@ -59,13 +61,13 @@ find_parts(struct run_nicd *n, const char *name)
 				strerror(errno));
 			return false;
 		}
-	} else if ((size_t)snprintf(file, sizeof(file), "%s.ini", name) >= sizeof(file) ||
+	} else if ((size_t)snprintf(file, sizeof(file), "%s%s", name, whole ? "" : ".ini") >=
+			   sizeof(file) ||
 		   run_find(file, n->config, sizeof(n->config)) == NULL) {
 		fprintf(stderr,
-			"urnic-run: there is no configuration %s.ini of urnic's; give --start "
-			"two-nodes, or the "
-			"path of a file\n",
-			name);
+			"urnic-run: there is no configuration %s%s of urnic's; give --start "
+			"two-nodes, or the path of a file\n",
+			name, whole ? "" : ".ini");
 		return false;
 	}
 	if (run_find("urnicd", n->program, sizeof(n->program)) == NULL)

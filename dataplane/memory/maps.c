@@ -113,8 +113,29 @@ maps_refuse(const struct urn_map *map, bool write, char *why, size_t len)
 	return 0;
 }
 
+/*
+ * A file may end before its mapping does: the pages behind its end are no memory. If the last byte
+ * of a range can be read, all bytes before it in the same mapping can. mem: the process's
+ * /proc/PID/mem, or -1: not looked at. returns: 0 or EFAULT, like maps_refuse()
+ */
+static int
+maps_beyond(const struct urn_map *map, int mem, uint64_t last, char *why, size_t len)
+{
+	char byte;
+
+	if (mem < 0 || map->name[0] != '/')
+		return 0;
+	if (last >= map->end)
+		last = map->end - 1;
+	if (pread(mem, &byte, 1, (off_t)last) == 1)
+		return 0;
+	snprintf(why, len, "0x%" PRIx64 " is mapped, and behind the end of the file %s", last,
+		 map->name);
+	return EFAULT;
+}
+
 int
-urn_maps_check(int fd, uint64_t addr, uint64_t length, bool write, char *why, size_t len)
+urn_maps_check(int fd, int mem, uint64_t addr, uint64_t length, bool write, char *why, size_t len)
 {
 	struct maps_reader r = {.fd = fd};
 	uint64_t at = addr, last = addr + (length - 1);
@@ -137,6 +158,8 @@ urn_maps_check(int fd, uint64_t addr, uint64_t length, bool write, char *why, si
 		if (map.start > at)
 			break;
 		rc = maps_refuse(&map, write, why, len);
+		if (rc == 0)
+			rc = maps_beyond(&map, mem, last, why, len);
 		if (rc != 0)
 			return rc;
 		if (last < map.end)

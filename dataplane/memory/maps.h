@@ -20,10 +20,12 @@ bool urn_map_parse(const char *line, struct urn_map *map);
 const char *urn_map_special(const struct urn_map *map);
 
 /*
- * Check that `length` bytes at `addr` are mapped, readable (and writable), and ordinary memory. The
- * file is read from its beginning with pread(): several threads may.
- * returns: 0, EFAULT or EIO, with a sentence in why[len]
+ * Check that `length` bytes at `addr` are mapped, readable (and writable), and ordinary memory, and
+ * that no file ends before them. The file is read from its beginning with pread(): several threads
+ * may. mem: the process's /proc/PID/mem; -1: where files end is not looked at. returns: 0, EFAULT
+ * or EIO, with a sentence in why[len]
  */
-int urn_maps_check(int fd, uint64_t addr, uint64_t length, bool write, char *why, size_t len);
+int urn_maps_check(int fd, int mem, uint64_t addr, uint64_t length, bool write, char *why,
+		   size_t len);
 
 #endif

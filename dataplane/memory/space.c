@@ -242,7 +242,7 @@ urn_space_check(const struct urn_space *space, uint64_t addr, uint64_t length, b
 			 (long)space->fds.pid);
 		return EFAULT;
 	}
-	return urn_maps_check(space->fds.maps, addr, length, write, why, len);
+	return urn_maps_check(space->fds.maps, space->fds.mem, addr, length, write, why, len);
 }
 
 int

@@ -42,8 +42,11 @@ urn_captures_create(const char *dir, struct urn_dp *dp, struct urn_err *err)
 	c->dp = dp;
 	c->dir = open(dir[0] != '\0' ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (c->dir < 0) {
-		urn_err_set(err, "capture_dir %.150s: %s; make that folder, or name another", dir,
-			    strerror(errno));
+		urn_err_set(err, "capture_dir %.150s: %s%s", dir[0] != '\0' ? dir : ".",
+			    strerror(errno),
+			    errno == EMFILE || errno == ENFILE
+				    ? ""
+				    : "; make that folder, or name another");
 		free(c);
 		return NULL;
 	}

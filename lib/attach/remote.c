@@ -11,7 +11,7 @@
 #include "abi/clock.h"
 #include "attach/dev.h"
 #include "attach/patience.h"
-#include "attach/stop.h"
+#include "attach/thread.h"
 
 #include <urnic/attach.h>
 
@@ -21,7 +21,6 @@
 #include <link.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +30,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-/* Bytes of stack; the sanitizers' run-time takes much of it. */
-#define URN_WATCHER_STACK ((size_t)256 << 10)
 
 struct urn_remote {
 	struct urn_abi_channel channel;
@@ -323,8 +319,6 @@ static int
 urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
 {
 	struct urn_remote *r = ctx;
-	sigset_t all, before;
-	pthread_attr_t attr;
 	int err;
 
 	r->stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -333,14 +327,7 @@ urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
 	r->died = died;
 	r->died_arg = arg;
 	urn_remote_stay();
-	/* Signals of the program are for its own threads. */
-	urn_stop_mask(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_init(&attr);
-	(void)pthread_attr_setstacksize(&attr, URN_WATCHER_STACK);
-	err = pthread_create(&r->watcher, &attr, urn_remote_watcher, r);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = urn_thread_start(&r->watcher, urn_remote_watcher, r);
 	if (err != 0)
 		return urn_fail(err, "no thread to watch the dataplane with: %s", strerror(err));
 	urn_patience_end(r->fd); /* from here on the program has memory that the dataplane may change */
@@ -403,13 +390,31 @@ urn_remote_proof(void *ctx)
 	return r->area_fd;
 }
 
+/*
+ * Wait until the dataplane has taken everything back, or is dead: until then peers may still write
+ * into the program's memory. There is no bound, for the same reason as with other calls of an
+ * open device (patience.h).
+ */
+static void
+urn_remote_await_end(struct urn_remote *r)
+{
+	struct pollfd p = {.fd = r->fd, .events = POLLRDHUP};
+
+	urn_remote_hang_up(r);
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+}
+
 static void
 urn_remote_close(void *ctx)
 {
 	struct urn_remote *r = ctx;
+	bool had_objects = r->watched;
 	uint32_t i;
 
 	urn_remote_unwatch(r);
+	if (r->fd >= 0 && had_objects)
+		urn_remote_await_end(r);
 	if (r->fd >= 0)
 		close(r->fd);
 	if (r->area_fd >= 0)

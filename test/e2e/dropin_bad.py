@@ -68,6 +68,15 @@ class Bad(dropin_common.Dropin):
         self.case("order")
         self.nothing_left()
 
+    def test_closed(self):
+        """A device that is closed is gone when the call returns: nothing writes into the program's memory any more."""
+        self.case("closed")
+        self.nothing_left()
+
+    def test_thread_variables(self):
+        """A program with megabytes of thread-local variables opens devices as well."""
+        self.case("variables")
+
     def test_threads(self):
         """Two threads post to one queue pair while two poll one CQ: each request completes once."""
         self.case("threads")

@@ -33,7 +33,7 @@ class Memory(dropin_common.Dropin):
 
     def test_shared(self):
         """memfd, shared and private mappings of files, and System V shared memory."""
-        for kind in ("memfd", "files", "sysv"):
+        for kind in ("memfd", "files", "beyond", "sysv"):
             with self.subTest(kind=kind):
                 self.kind(kind)
 

@@ -6,17 +6,14 @@
 #include "verbs/fault/state.h"
 
 #include "abi/clock.h"
-#include "attach/stop.h"
+#include "attach/thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #define NS_PER_S 1000000000u
-/* Bytes of the thread's stack. */
-#define STACK (128 << 10)
 
 /* True when a fault is the thread's. */
 static bool
@@ -251,19 +248,10 @@ void
 urn_fault_thread_start(void)
 {
 	struct urn_fault_state *s = &urn_fault_state;
-	sigset_t all, before;
-	pthread_attr_t attr;
 
 	if (s->timed == 0 || s->runs)
 		return;
-	/* Signals of the program are for its own threads. */
-	urn_stop_mask(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_init(&attr);
-	(void)pthread_attr_setstacksize(&attr, STACK);
-	s->runs = pthread_create(&s->thread, &attr, urn_fault_run, (void *)s->turn) == 0;
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	s->runs = urn_thread_start(&s->thread, urn_fault_run, (void *)s->turn) == 0;
 	if (!s->runs)
 		fputs("urnic: no thread for events on demand\n", stderr);
 }

@@ -384,6 +384,70 @@ lacks(void)
 	rig_close(&r);
 }
 
+/* Connect both ends, and let a give up soon. */
+static void
+connect_impatiently(struct rig *r)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 1};
+
+	EQUAL(end_move(&r->a, &r->b, IBV_QPS_INIT), 0);
+	EQUAL(end_move(&r->b, &r->a, IBV_QPS_INIT), 0);
+	EQUAL(end_move(&r->a, &r->b, IBV_QPS_RTR), 0);
+	EQUAL(end_move(&r->b, &r->a, IBV_QPS_RTR), 0);
+	EQUAL(ibv_modify_qp(r->a.qp, &attr,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	      0);
+}
+
+/* From the moment at which ibv_close_device() returns no peer writes into the program's memory,
+ * though its regions and queue pairs were never destroyed. */
+static void
+closed(void)
+{
+	const struct rig_options idle = {.idle = true};
+	struct ibv_mr *a, *b;
+	struct end first;
+	struct rig r;
+	int round, i;
+
+	for (round = 0; round < 10; round++) {
+		rig_open(&r);
+		rig_make(&r, &idle);
+		connect_impatiently(&r);
+		a = reg(&r.a, a_memory, BYTES);
+		b = reg(&r.b, b_memory, BYTES);
+		first = r.b;
+		for (i = 0; i < 100; i++)
+			end_make(&r.b, &idle, NULL);
+		r.b = first;
+		memset(a_memory, 1, BYTES);
+		EQUAL(ibv_close_device(r.b.c), 0);
+		memset(b_memory, 0, BYTES);
+		EQUAL(end_send(&r.a, IBV_WR_RDMA_WRITE, (uintptr_t)a_memory, BYTES, a->lkey,
+			       (uintptr_t)b_memory, b->rkey),
+		      0);
+		EQUAL(end_wait(&r.a, NULL), IBV_WC_RETRY_EXC_ERR);
+		for (i = 0; i < BYTES; i++)
+			EQUAL(b_memory[i], 0);
+		EQUAL(ibv_close_device(r.a.c), 0);
+	}
+}
+
+static __thread volatile char thread_variables[3 << 20];
+
+/* The C library takes thread-local variables from each thread's stack, urnic's own threads
+ * included. */
+static void
+many_thread_variables(void)
+{
+	struct rig r;
+
+	thread_variables[1] = 1;
+	rig_open(&r);
+	rig_close(&r);
+}
+
 /* The number of devices, for programs that are to find none. */
 static void
 count(void)
@@ -401,9 +465,17 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{"keys", keys},	      {"states", states}, {"posts", posts},
-		{"overrun", overrun}, {"order", order},	  {"threads", threads},
-		{"churn", churn},     {"lacks", lacks},	  {"count", count},
+		{"keys", keys},
+		{"states", states},
+		{"posts", posts},
+		{"overrun", overrun},
+		{"order", order},
+		{"threads", threads},
+		{"churn", churn},
+		{"lacks", lacks},
+		{"count", count},
+		{"closed", closed},
+		{"variables", many_thread_variables},
 	};
 	size_t i;
 

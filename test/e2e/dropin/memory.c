@@ -178,6 +178,30 @@ files(void)
 	free(then);
 }
 
+/* Pages of a mapping behind the end of its file are no memory: EFAULT, as where pages are pinned.
+ */
+static void
+beyond(void)
+{
+	const int sharing[] = {MAP_SHARED, MAP_PRIVATE};
+	int fd = file(0);
+	struct ibv_mr *mr;
+	size_t i;
+	char *at;
+
+	EQUAL(ftruncate(fd, 4096), 0);
+	for (i = 0; i < 2; i++) {
+		at = map(PROT_READ | PROT_WRITE, sharing[i], fd, 8192);
+		CHECK((mr = ibv_reg_mr(r.a.pd, at, 4096, REG_ALL)) != NULL);
+		EQUAL(ibv_dereg_mr(mr), 0);
+		errno = 0;
+		CHECK(ibv_reg_mr(r.a.pd, at, 4097, REG_ALL) == NULL);
+		EQUAL(errno, EFAULT);
+		CHECK(ibv_reg_mr(r.a.pd, at + 4096, 1, 0) == NULL);
+		EQUAL(errno, EFAULT);
+	}
+}
+
 /* Memory that may only be read is registered for reading, and is a source; other rights are
  * refused. */
 static void
@@ -432,7 +456,7 @@ main(int argc, char **argv)
 		{"across", across},	{"memfd", memfd},     {"files", files},
 		{"readonly", readonly}, {"sysv", sysv},	      {"hugetlb", hugetlb},
 		{"ranges", ranges},	{"overlap", overlap}, {"anew", anew},
-		{"forks", forks},
+		{"forks", forks},	{"beyond", beyond},
 	};
 	size_t i;
 

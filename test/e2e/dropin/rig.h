@@ -65,6 +65,8 @@ void end_make(struct end *e, const struct rig_options *o, struct ibv_srq *srq);
 /* Destroy the queues, and close the devices. */
 void rig_unmake(struct rig *r);
 void rig_close(struct rig *r);
+/* Make a CQ and a queue pair, on srq if there is one, besides those that the end has. */
+void end_make(struct end *e, const struct rig_options *o, struct ibv_srq *srq);
 /* Connect the queue pairs anew, after an error. */
 void rig_connect(struct rig *r);
 /* Bring one end's queue pair to a state, up to RTS; the other end is its peer. returns: as

@@ -423,19 +423,48 @@ test_text(void **state)
 		text[n++] = '\n';
 	}
 	fd = file_of(text, n);
-	assert_int_equal(urn_maps_check(fd, 0, (uint64_t)LINES << 12, true, why, sizeof(why)), 0);
-	assert_int_equal(urn_maps_check(fd, 50 << 12, 60ul << 12, true, why, sizeof(why)), 0);
-	assert_int_equal(urn_maps_check(fd, 0, ((uint64_t)LINES << 12) + 1, true, why, sizeof(why)),
-			 EFAULT);
+	assert_int_equal(urn_maps_check(fd, -1, 0, (uint64_t)LINES << 12, true, why, sizeof(why)),
+			 0);
+	assert_int_equal(urn_maps_check(fd, -1, 50 << 12, 60ul << 12, true, why, sizeof(why)), 0);
+	assert_int_equal(
+		urn_maps_check(fd, -1, 0, ((uint64_t)LINES << 12) + 1, true, why, sizeof(why)),
+		EFAULT);
 	close(fd);
 	fd = file_of("1000-2000 rw-p 0 0:0 0 \nnonsense\n3000-4000 rw-p 0 0:0 0 \n", 57);
-	assert_int_equal(urn_maps_check(fd, 0x1000, 0x1000, true, why, sizeof(why)), 0);
-	assert_int_equal(urn_maps_check(fd, 0x3000, 0x1000, true, why, sizeof(why)), EIO);
+	assert_int_equal(urn_maps_check(fd, -1, 0x1000, 0x1000, true, why, sizeof(why)), 0);
+	assert_int_equal(urn_maps_check(fd, -1, 0x3000, 0x1000, true, why, sizeof(why)), EIO);
 	assert_non_null(strstr(why, "\"nonsense\""));
 	close(fd);
-	assert_int_equal(urn_maps_check(fd, 0x3000, 0x1000, true, why, sizeof(why)), EIO);
+	assert_int_equal(urn_maps_check(fd, -1, 0x3000, 0x1000, true, why, sizeof(why)), EIO);
 	assert_non_null(strstr(why, "can't be read"));
 	free(text);
+}
+
+/* A file that ends before its mapping does. */
+static void
+test_end_of_file(void **state)
+{
+	struct urn_space_fds fds;
+	char why[256];
+	uint64_t at;
+	int fd = memfd_create("short", MFD_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 5000), 0);
+	at = (uintptr_t)mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_int_equal(urn_space_open_self(&fds), 0);
+	/* The rest of the last page belongs to the mapping. */
+	assert_int_equal(urn_maps_check(fds.maps, fds.mem, at, 8192, true, why, sizeof(why)), 0);
+	assert_int_equal(urn_maps_check(fds.maps, fds.mem, at, 8193, true, why, sizeof(why)),
+			 EFAULT);
+	assert_non_null(strstr(why, "behind the end of the file /memfd:short"));
+	assert_int_equal(urn_maps_check(fds.maps, fds.mem, at + 12288, 1, false, why, sizeof(why)),
+			 EFAULT);
+	assert_int_equal(ftruncate(fd, 16384), 0);
+	assert_int_equal(urn_maps_check(fds.maps, fds.mem, at, 16384, true, why, sizeof(why)), 0);
+	urn_space_close_fds(&fds);
+	munmap((void *)(uintptr_t)at, 16384);
+	close(fd);
 }
 
 int
@@ -446,6 +475,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_pid_again),   cmocka_unit_test(test_rights),
 		cmocka_unit_test(test_register),    cmocka_unit_test(test_destroy),
 		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_text),
+		cmocka_unit_test(test_end_of_file),
 	};
 
 	child_be_victim(argc, argv);
