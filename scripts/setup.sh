@@ -97,6 +97,9 @@ packages() {
 	package | python3        | cmd python3              | makes manual pages
 	packaging | debootstrap  | cmd debootstrap          | a clean Debian to install into
 	packaging | lintian      | cmd lintian              | judges packages
+	packaging | podman       | cmd podman               | builds the image, and runs it
+	packaging | crun         | cmd crun                 | ... by this
+	packaging | uidmap       | cmd newuidmap            | ... without root
 	bench | python3          | cmd python3              | runs the bench
 	bench | ucx-utils        | cmd ucx_perftest         | UCX over shared memory and TCP
 	bench | libfabric-bin    | cmd fi_pingpong          | libfabric over shared memory and TCP

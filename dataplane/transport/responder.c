@@ -21,10 +21,9 @@
 #include "transport/ring.h"
 #include "transport/sched.h"
 
-/* Refuse, and complete the receive with an error. */
-static void
-refuse_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t syndrome,
-	    uint64_t wr_id, uint8_t status, uint8_t vendor_err)
+void
+urn_resp_refuse_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t syndrome,
+		     uint64_t wr_id, uint8_t status, uint8_t vendor_err)
 {
 	struct urn_pkt *p = urn_pkt(m);
 
@@ -45,37 +44,6 @@ not_ready(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
 }
 
-/* The rkey that the peer wants to have invalidated. */
-static uint32_t
-key_to_invalidate(struct rte_mbuf *m)
-{
-	rte_be32_t key;
-
-	memcpy(&key, urn_pkt_ext(m, URN_EXT_IETH), sizeof(key));
-	return rte_be_to_cpu_32(key);
-}
-
-static void
-message_ends(struct urn_qp *qp, struct rte_mbuf *m, uint64_t wr_id, bool recv)
-{
-	struct urn_pkt *p = urn_pkt(m);
-
-	p->recv.bits |= URN_REQ_LAST;
-	p->recv.bytes = qp->msg_off;
-	if (recv) {
-		p->recv.bits |= URN_REQ_RECV;
-		p->recv.wr_id = wr_id;
-	}
-	if (p->op->off[URN_EXT_IMM]) {
-		p->recv.bits |= URN_REQ_IMM;
-		memcpy(&p->recv.imm, urn_pkt_ext(m, URN_EXT_IMM), 4);
-	} else if (p->op->off[URN_EXT_IETH]) {
-		p->recv.bits |= URN_REQ_INV;
-		p->recv.imm = key_to_invalidate(m);
-	}
-	qp->msg = URN_MSG_NONE;
-}
-
 /* ---- SEND */
 
 /* Take a receive for a SEND that begins. returns: false when the packet was dealt with */
@@ -92,7 +60,8 @@ begin_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return true;
 	}
 	if (bad)
-		refuse_recv(tp, qp, m, URN_NAK_OP, wr_id, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
+		urn_resp_refuse_recv(tp, qp, m, URN_NAK_OP, wr_id, URN_WC_LOC_QP_OP_ERR,
+				     URN_VE_BAD_WQE);
 	else
 		not_ready(tp, qp, m);
 	return false;
@@ -104,22 +73,9 @@ spoil_recv(struct urn_tp *tp, struct urn_qp *qp)
 {
 	uint64_t wr_id = qp->recv->wr_id;
 
-	urn_recv_put(tp, qp, qp->recv);
-	qp->recv = NULL;
+	urn_resp_recv_used(tp, qp);
 	qp->msg = URN_MSG_NONE;
 	return wr_id;
-}
-
-/* Let this packet of a SEND be placed. */
-static enum urn_mem_error
-place_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
-{
-	struct urn_pkt *p = urn_pkt(m);
-
-	if (p->payload_len == 0)
-		return URN_MEM_OK;
-	return urn_tp_sge_op(tp, m, NULL, qp->recv->sge, qp->recv->num_sge, qp->msg_off,
-			     urn_pkt_payload(m), p->payload_len, urn_qp_recv_pd(qp));
 }
 
 /* Invalidate the key that a SEND names. *old: see struct urn_mem_binding */
@@ -128,7 +84,7 @@ invalidate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, struct urn_
 {
 	struct urn_mem_binding b = {.windows = &qp->windows};
 
-	if (urn_mem_invalidate(tp->cfg.mem, key_to_invalidate(m), qp->pd, qp->qpn, &b) !=
+	if (urn_mem_invalidate(tp->cfg.mem, urn_resp_key_to_invalidate(m), qp->pd, qp->qpn, &b) !=
 	    URN_MEM_OK)
 		return false;
 	*old = b.old;
@@ -158,8 +114,8 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if ((p->op->flags & URN_OPF_FIRST) && !begin_send(tp, qp, m))
 		return;
 	if (unlikely(len > qp->recv->length - qp->msg_off)) {
-		refuse_recv(tp, qp, m, URN_NAK_INV_REQ, spoil_recv(tp, qp), URN_WC_LOC_LEN_ERR,
-			    URN_VE_RECV_SHORT);
+		urn_resp_refuse_recv(tp, qp, m, URN_NAK_INV_REQ, spoil_recv(tp, qp),
+				     URN_WC_LOC_LEN_ERR, URN_VE_RECV_SHORT);
 		return;
 	}
 	/*
@@ -168,14 +124,14 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	 * was told that the key is dead.
 	 */
 	if (unlikely(p->op->off[URN_EXT_IETH]) && !invalidate(tp, qp, m, &old)) {
-		refuse_recv(tp, qp, m, URN_NAK_ACCESS, spoil_recv(tp, qp), URN_WC_LOC_ACCESS_ERR,
-			    URN_VE_WINDOW);
+		urn_resp_refuse_recv(tp, qp, m, URN_NAK_ACCESS, spoil_recv(tp, qp),
+				     URN_WC_LOC_ACCESS_ERR, URN_VE_WINDOW);
 		return;
 	}
-	e = place_send(tp, qp, m);
+	e = urn_resp_place_send(tp, qp, m);
 	if (unlikely(e != URN_MEM_OK))
-		refuse_recv(tp, qp, m, URN_NAK_OP, spoil_recv(tp, qp), URN_WC_LOC_PROT_ERR,
-			    urn_vendor_err(e));
+		urn_resp_refuse_recv(tp, qp, m, URN_NAK_OP, spoil_recv(tp, qp), URN_WC_LOC_PROT_ERR,
+				     urn_vendor_err(e));
 	if (unlikely(old != NULL))
 		wait_for_region(tp, m, old);
 	if (unlikely(e != URN_MEM_OK))
@@ -183,9 +139,8 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	qp->msg_off += len;
 	p->recv.bits = 0;
 	if (p->op->flags & URN_OPF_LAST) {
-		message_ends(qp, m, qp->recv->wr_id, true);
-		urn_recv_put(tp, qp, qp->recv);
-		qp->recv = NULL;
+		urn_resp_message_ends(qp, m, qp->recv->wr_id, true);
+		urn_resp_recv_used(tp, qp);
 	}
 	urn_resp_accepted(tp, qp, m, URN_ACT_REQUEST, 1);
 }
@@ -196,25 +151,10 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 static uint8_t
 begin_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	const struct urn_pkt *p = urn_pkt(m);
-	struct urn_reth r;
-	struct urn_region *region;
-
-	memcpy(&r, urn_pkt_ext(m, URN_EXT_RETH), sizeof(r));
-	qp->msg_va = rte_be_to_cpu_64(r.va);
-	qp->msg_rkey = rte_be_to_cpu_32(r.rkey);
-	qp->msg_len = rte_be_to_cpu_32(r.length);
-	qp->msg_off = 0;
-	if (!(qp->access & URN_ACCESS_REMOTE_WRITE) || qp->msg_len > URN_ABI_MAX_MSG)
+	urn_resp_write_header(qp, m);
+	if (!(urn_pkt(m)->op->flags & URN_OPF_LAST) && qp->msg_len <= qp->mtu)
 		return URN_NAK_INV_REQ;
-	if (!(p->op->flags & URN_OPF_LAST) && qp->msg_len <= qp->mtu)
-		return URN_NAK_INV_REQ;
-	if (qp->msg_len &&
-	    urn_mem_check(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, qp->msg_va, qp->msg_len,
-			  URN_ACCESS_REMOTE_WRITE, 1, &region) != URN_MEM_OK)
-		return URN_NAK_ACCESS;
-	qp->msg = URN_MSG_WRITE;
-	return 0;
+	return urn_resp_write_begins(tp, qp);
 }
 
 /* True when this packet's length fits the WRITE. */
@@ -224,24 +164,6 @@ write_fits(const struct urn_qp *qp, const struct urn_pkt *p)
 	uint32_t left = qp->msg_len - qp->msg_off;
 
 	return p->op->flags & URN_OPF_LAST ? p->payload_len == left : p->payload_len < left;
-}
-
-/* Place this packet of a WRITE. returns: 0 or the syndrome to refuse it with */
-static uint8_t
-place_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
-{
-	const struct urn_pkt *p = urn_pkt(m);
-	uint64_t va = qp->msg_va + qp->msg_off;
-	struct urn_region *region;
-
-	if (p->payload_len == 0)
-		return 0;
-	if (urn_mem_check_inline(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, va, p->payload_len,
-				 URN_ACCESS_REMOTE_WRITE, 1, &region) != URN_MEM_OK)
-		return URN_NAK_ACCESS;
-	urn_tp_op(tp, m, URN_MEMOP_PLACE, region, va, urn_pkt_payload(m), p->payload_len);
-	qp->msg_off += p->payload_len;
-	return 0;
 }
 
 static void
@@ -273,21 +195,21 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			urn_recv_put(tp, qp, r); /* only its wr_id is needed */
 	}
 	if (bad) {
-		refuse_recv(tp, qp, m, URN_NAK_OP, wr_id, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
+		urn_resp_refuse_recv(tp, qp, m, URN_NAK_OP, wr_id, URN_WC_LOC_QP_OP_ERR,
+				     URN_VE_BAD_WQE);
 		return;
 	}
-	syndrome = place_write(tp, qp, m);
-	if (unlikely(syndrome)) {
+	if (unlikely(!urn_resp_place_write(tp, qp, m))) {
 		if (recv)
-			refuse_recv(tp, qp, m, syndrome, wr_id, URN_WC_LOC_ACCESS_ERR,
-				    URN_VE_ACCESS);
+			urn_resp_refuse_recv(tp, qp, m, URN_NAK_ACCESS, wr_id,
+					     URN_WC_LOC_ACCESS_ERR, URN_VE_ACCESS);
 		else
-			urn_resp_refuse(tp, qp, m, syndrome);
+			urn_resp_refuse(tp, qp, m, URN_NAK_ACCESS);
 		return;
 	}
 	p->recv.bits = URN_REQ_WRITE;
 	if (p->op->flags & URN_OPF_LAST)
-		message_ends(qp, m, wr_id, recv);
+		urn_resp_message_ends(qp, m, wr_id, recv);
 	urn_resp_accepted(tp, qp, m, URN_ACT_REQUEST, 1);
 }
 
@@ -297,18 +219,14 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 static bool
 follows(const struct urn_qp *qp, struct rte_mbuf *m)
 {
-	const struct urn_pkt *p = urn_pkt(m);
-	uint32_t f = p->op->flags;
+	uint32_t f = urn_pkt(m)->op->flags;
 
 	if (qp->msg == URN_MSG_NONE
 		    ? !(f & URN_OPF_FIRST)
 		    : (f & URN_OPF_FIRST) ||
 			      !(f & (qp->msg == URN_MSG_SEND ? URN_OPF_SEND : URN_OPF_WRITE)))
 		return false;
-	if (f & URN_OPF_FULL)
-		return p->payload_len == qp->mtu &&
-		       !(urn_pkt_bth(m)->flags >> URN_BTH_PAD_SHIFT & 3);
-	return p->payload_len <= qp->mtu && !((f & URN_OPF_NONZERO) && p->payload_len == 0);
+	return urn_resp_has_length(qp, m);
 }
 
 /* Not in line: with one caller each, the functions for SENDs and WRITEs are in line here. */

@@ -29,17 +29,10 @@ static void
 fail_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint64_t wr_id, uint8_t status,
 	  uint8_t vendor_err)
 {
-	struct urn_pkt *p = urn_pkt(m);
-
 	if (qp->recv)
-		urn_recv_put(tp, qp, qp->recv);
-	qp->recv = NULL;
+		urn_resp_recv_used(tp, qp);
 	qp->msg = URN_MSG_NONE;
-	urn_resp_refuse(tp, qp, m, 0);
-	p->recv.bits = URN_REQ_RECV;
-	p->recv.status = status;
-	p->recv.vendor_err = vendor_err;
-	p->recv.wr_id = wr_id;
+	urn_resp_refuse_recv(tp, qp, m, 0, wr_id, status, vendor_err);
 }
 
 /* Have a receive at hand: one that a lost message left, or the next. returns: false when m was
@@ -61,27 +54,6 @@ have_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	return false;
 }
 
-/* The message ends with this packet. recv: it takes the receive at hand */
-static void
-message_ends(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, bool recv)
-{
-	struct urn_pkt *p = urn_pkt(m);
-
-	p->recv.bits |= URN_REQ_LAST;
-	p->recv.bytes = qp->msg_off;
-	qp->msg = URN_MSG_NONE;
-	if (p->op->off[URN_EXT_IMM]) {
-		p->recv.bits |= URN_REQ_IMM;
-		memcpy(&p->recv.imm, urn_pkt_ext(m, URN_EXT_IMM), 4);
-	}
-	if (!recv)
-		return;
-	p->recv.bits |= URN_REQ_RECV;
-	p->recv.wr_id = qp->recv->wr_id;
-	urn_recv_put(tp, qp, qp->recv);
-	qp->recv = NULL;
-}
-
 /* The packet is placed: it waits for memory, and the next PSN becomes due. */
 static void
 take(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
@@ -95,7 +67,7 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	uint32_t len = p->payload_len;
-	enum urn_mem_error e = URN_MEM_OK;
+	enum urn_mem_error e;
 
 	if (p->op->flags & URN_OPF_FIRST) {
 		if (!have_recv(tp, qp, m))
@@ -107,58 +79,18 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		drop(tp, qp, m, URN_C_DROP_UC_LENGTH);
 		return;
 	}
-	if (len)
-		e = urn_tp_sge_op(tp, m, NULL, qp->recv->sge, qp->recv->num_sge, qp->msg_off,
-				  urn_pkt_payload(m), len, qp->pd);
+	e = urn_resp_place_send(tp, qp, m);
 	if (unlikely(e != URN_MEM_OK)) {
 		fail_recv(tp, qp, m, qp->recv->wr_id, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
 		return;
 	}
 	qp->msg_off += len;
 	p->recv.bits = 0;
-	if (p->op->flags & URN_OPF_LAST)
-		message_ends(tp, qp, m, true);
+	if (p->op->flags & URN_OPF_LAST) {
+		urn_resp_message_ends(qp, m, qp->recv->wr_id, true);
+		urn_resp_recv_used(tp, qp);
+	}
 	take(tp, qp, m);
-}
-
-/* Check the header of a WRITE. returns: false when the WRITE is not allowed */
-static bool
-begin_write(const struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
-{
-	struct urn_region *region;
-	struct urn_reth r;
-
-	memcpy(&r, urn_pkt_ext(m, URN_EXT_RETH), sizeof(r));
-	qp->msg_va = rte_be_to_cpu_64(r.va);
-	qp->msg_rkey = rte_be_to_cpu_32(r.rkey);
-	qp->msg_len = rte_be_to_cpu_32(r.length);
-	qp->msg_off = 0;
-	if (!(qp->access & URN_ACCESS_REMOTE_WRITE) || qp->msg_len > URN_ABI_MAX_MSG)
-		return false;
-	if (qp->msg_len &&
-	    urn_mem_check(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, qp->msg_va, qp->msg_len,
-			  URN_ACCESS_REMOTE_WRITE, 1, &region) != URN_MEM_OK)
-		return false;
-	qp->msg = URN_MSG_WRITE;
-	return true;
-}
-
-/* Place this packet of a WRITE. returns: false when the key has died meanwhile */
-static bool
-place_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
-{
-	const struct urn_pkt *p = urn_pkt(m);
-	uint64_t va = qp->msg_va + qp->msg_off;
-	struct urn_region *region;
-
-	if (p->payload_len == 0)
-		return true;
-	if (urn_mem_check(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, va, p->payload_len,
-			  URN_ACCESS_REMOTE_WRITE, 1, &region) != URN_MEM_OK)
-		return false;
-	urn_tp_op(tp, m, URN_MEMOP_PLACE, region, va, urn_pkt_payload(m), p->payload_len);
-	qp->msg_off += p->payload_len;
-	return true;
 }
 
 static void
@@ -168,9 +100,12 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	bool recv = p->op->flags & URN_OPF_RECV, last = p->op->flags & URN_OPF_LAST;
 	uint32_t left;
 
-	if ((p->op->flags & URN_OPF_FIRST) && !begin_write(tp, qp, m)) {
-		drop(tp, qp, m, URN_C_DROP_UC_ACCESS);
-		return;
+	if (p->op->flags & URN_OPF_FIRST) {
+		urn_resp_write_header(qp, m);
+		if (urn_resp_write_begins(tp, qp) != 0) {
+			drop(tp, qp, m, URN_C_DROP_UC_ACCESS);
+			return;
+		}
 	}
 	left = qp->msg_len - qp->msg_off;
 	if (last ? p->payload_len != left : p->payload_len >= left) {
@@ -179,27 +114,16 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	if (recv && !have_recv(tp, qp, m))
 		return;
-	if (!place_write(tp, qp, m)) {
+	if (!urn_resp_place_write(tp, qp, m)) {
 		drop(tp, qp, m, URN_C_DROP_UC_ACCESS);
 		return;
 	}
 	p->recv.bits = URN_REQ_WRITE;
 	if (last)
-		message_ends(tp, qp, m, recv);
+		urn_resp_message_ends(qp, m, recv ? qp->recv->wr_id : 0, recv);
+	if (last && recv)
+		urn_resp_recv_used(tp, qp);
 	take(tp, qp, m);
-}
-
-/* True when the payload has a length that packets of this kind have. */
-static bool
-has_length(const struct urn_qp *qp, struct rte_mbuf *m)
-{
-	const struct urn_pkt *p = urn_pkt(m);
-
-	if (p->op->flags & URN_OPF_FULL)
-		return p->payload_len == qp->mtu &&
-		       !(urn_pkt_bth(m)->flags >> URN_BTH_PAD_SHIFT & 3);
-	return p->payload_len <= qp->mtu &&
-	       !((p->op->flags & URN_OPF_NONZERO) && p->payload_len == 0);
 }
 
 void
@@ -229,7 +153,7 @@ urn_uc_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		drop(tp, qp, m, URN_C_DROP_UC_GAP);
 		return;
 	}
-	if (unlikely(!has_length(qp, m))) {
+	if (unlikely(!urn_resp_has_length(qp, m))) {
 		drop(tp, qp, m, URN_C_DROP_UC_LENGTH);
 		return;
 	}

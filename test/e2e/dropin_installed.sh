@@ -4,26 +4,14 @@
 #
 # usage: dropin_installed.sh BUILD urnicd CONFIG_FOLDER
 set -eu
-unset LD_LIBRARY_PATH
+# shellcheck source=test/e2e/installed_common.sh
+. "$(dirname "$0")/installed_common.sh"
 
 build=$1
 urnicd=$2
 config=$3
-tmp=$(mktemp -d)
-daemon=
-stop() {
-	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-	wait
-	rm -rf "$tmp"
-}
-trap stop EXIT
 
-fail() {
-	echo "$*" >&2
-	exit 1
-}
-
-meson install -C "$build" --no-rebuild --tags runtime --destdir "$tmp/root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+install_to "$build" "$tmp/root" --tags runtime
 find "$tmp/root" -name 'lib*' -printf '%P\n' | sort >"$tmp/list"
 grep -q '/urnic/verbs/libibverbs\.so\.1$' "$tmp/list" || fail "no drop-in library: $(cat "$tmp/list")"
 [ "$(grep -c libibverbs "$tmp/list")" = 1 ] || fail "more than one libibverbs: $(cat "$tmp/list")"
@@ -36,14 +24,7 @@ readelf -d "$library" >"$tmp/dynamic"
 grep -q 'RUNPATH.*\[\$ORIGIN:\$ORIGIN/\.\.:\$ORIGIN/\.\./\.\.\]' "$tmp/dynamic" || fail "RUNPATH: $(cat "$tmp/dynamic")"
 grep -q NODELETE "$tmp/dynamic" || fail "can be unloaded: $(cat "$tmp/dynamic")"
 
-export XDG_RUNTIME_DIR=$tmp URNIC_SOCKET=$tmp/s
-{ printf '[urnicd]\nsocket = %s\nidle = pause\n' "$tmp/s"; cat "$config/two-nodes.ini"; } >"$tmp/c.ini"
-"$urnicd" -c "$tmp/c.ini" 2>"$tmp/said" &
-daemon=$!
-for _ in $(seq 300); do
-	! grep -q "listening at" "$tmp/said" || break
-	sleep 0.1
-done
+start_urnicd "$urnicd" "$config/two-nodes.ini"
 run=$(find "$tmp/root" -path '*/bin/urnic-run' -type f)
 "$run" ibv_devices >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
 grep -q '^ *a0' "$tmp/out" || fail "no a0: $(cat "$tmp/out")"

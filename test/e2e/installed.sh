@@ -5,27 +5,14 @@
 #
 # usage: installed.sh PROJECT BUILD
 set -eu
-unset LD_LIBRARY_PATH
+# shellcheck source=test/e2e/installed_common.sh
+. "$(dirname "$0")/installed_common.sh"
 
 project=$1
 build=$2
-tmp=$(mktemp -d)
-daemon=
-stop() {
-	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-	wait
-	rm -rf "$tmp"
-}
-trap stop EXIT
-
-fail() {
-	echo "FAILED: $*" >&2
-	exit 1
-}
-
 root=$tmp/root
 mkdir -p "$root"
-meson install -C "$build" --no-rebuild --destdir "$root" >"$tmp/log" 2>&1 || fail "$(cat "$tmp/log")"
+install_to "$build" "$root"
 prefix=$root$(meson introspect --buildoptions "$build" | python3 -c '
 import json, sys
 print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
@@ -52,14 +39,7 @@ for header in "$prefix"/include/urnic/*.h; do
 done
 
 # ---- the example, shared and static, beside an installed urnicd
-export XDG_RUNTIME_DIR=$tmp URNIC_SOCKET=$tmp/s
-{ printf '[urnicd]\nsocket = %s\nidle = pause\n' "$tmp/s"; cat "$prefix/share/urnic/two-nodes.ini"; } >"$tmp/c.ini"
-"$prefix/bin/urnicd" -c "$tmp/c.ini" 2>"$tmp/said" &
-daemon=$!
-for _ in $(seq 600); do
-	! grep -q "listening at" "$tmp/said" || break
-	sleep 0.1
-done
+start_urnicd "$prefix/bin/urnicd" "$prefix/share/urnic/two-nodes.ini"
 for static in "" --static; do
 	# shellcheck disable=SC2046,SC2086
 	cc ${static:+-static} -o "$tmp/hello" "$project/examples/hello_attached.c" \
@@ -120,7 +100,7 @@ program=${start%% *} config=${start##* }
 [ -x "$root$program" ] || fail "the unit starts $program, which is not installed"
 "$root$program" --check -c "$root$config" >"$tmp/out" 2>&1 || fail "the installed configuration is wrong: $(cat "$tmp/out")"
 echo "# mine" >>"$root$config"
-meson install -C "$build" --no-rebuild --destdir "$root" >"$tmp/log" 2>&1 || fail "$(cat "$tmp/log")"
+install_to "$build" "$root"
 grep -qx "# mine" "$root$config" || fail "a second installation replaced the administrator's $config"
 grep -q '^u urnic ' "$(find "$root" -path '*sysusers.d/urnic.conf')" || fail "no user for the service"
 echo "installed: all there"

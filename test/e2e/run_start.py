@@ -4,11 +4,13 @@
 
 usage: run_start.py urnicd urnic-run CONFIG_FOLDER [TEST...]"""
 
+import fcntl
 import glob
 import os
 import signal
 import subprocess
 import sys
+import termios
 import unittest
 
 import dropin_common
@@ -107,6 +109,28 @@ class Start(urnicd_common.Nicd):
                 code, out, err = self.ends(p)
                 self.assertEqual((code, err), (9, ""))
                 self.assertRegex(out, r"\n +a0 .*\n +b0 ")
+
+    def test_terminal(self):
+        """Ctrl-C of a terminal comes to the command once, and not to urnicd."""
+        terminal, end = os.openpty()
+
+        def own_terminal():
+            os.setsid()
+            fcntl.ioctl(end, termios.TIOCSCTTY, 0)
+
+        try:
+            p = subprocess.Popen([self.RUN, *START, "sh", "-c", "n=0; trap 'n=$((n + 1))' INT; echo ready; "
+                                  "while [ $n = 0 ]; do sleep 0.05; done; sleep 0.5; ibv_devices; echo $n times"], env=self.env,
+                                 stdin=end, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=own_terminal)
+            self.running.append(p)
+            self.assertEqual(p.stdout.readline(), "ready\n")
+            os.write(terminal, b"\x03")
+            code, out, err = self.ends(p)
+            self.assertEqual((code, err), (0, ""))
+            self.assertRegex(out, r"\n +a0 .*\n +b0 .*\n1 times\n")
+        finally:
+            os.close(terminal)
+            os.close(end)
 
     def test_killed(self):
         """urnic-run is killed: the command dies, urnicd ends and the folder goes."""

@@ -4,6 +4,7 @@ import base64
 import os
 import socket
 import subprocess
+import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -11,6 +12,7 @@ ADDRESS = {4: "10.77.0.11", 6: "fd77::b"}
 HOST = {4: "10.77.0.1", 6: "fd77::1"}
 GID = {4: 1, 6: 2}
 AGENT = 2323
+INSIDE = "URNIC_INTEROP_INSIDE" # set in the namespaces of a test
 # A command that prints the counters of soft-RoCE, for parse_counters().
 COUNT = "grep . /sys/class/infiniband/rxe0/ports/1/hw_counters/*"
 
@@ -22,6 +24,19 @@ def sh(*words):
 def build():
     """Make the guest's image unless the image is there."""
     sh(os.path.join(HERE, "guest-build.sh"))
+
+
+def enter():
+    """Start this script again in namespaces of its own; returns only inside them."""
+    if os.environ.get(INSIDE):
+        sh("mount", "-t", "sysfs", "sysfs", "/sys")
+        sh("ip", "link", "set", "lo", "up")
+        return
+    # The image is made before, because Debian's packages cannot be reached from inside the namespaces.
+    build()
+    os.environ[INSIDE] = "1"
+    os.execvp("unshare", ["unshare", "--net", "--pid", "--mount", "--fork", "--kill-child",
+                          "--mount-proc", "/usr/bin/python3", *sys.argv])
 
 
 def interfaces():

@@ -42,7 +42,6 @@ import marks
 from run import CLEAN, DEVICES, IP, NEVER, RNR, Run, Wrong
 
 SKIPPED = 77
-INSIDE = "URNIC_INTEROP_INSIDE"
 MOST_FAILURES = 5
 
 MTUS = {"tap": (256, 512, 1024), "af_packet": (256, 512, 1024, 2048, 4096)}
@@ -451,19 +450,6 @@ def run_all(the_guest, options, court):
     return 1 if failures or not passed else 0
 
 
-def enter():
-    """Start this script again in namespaces of its own; returns only inside them."""
-    if os.environ.get(INSIDE):
-        guest.sh("mount", "-t", "sysfs", "sysfs", "/sys")
-        guest.sh("ip", "link", "set", "lo", "up")
-        return
-    # The image is made before, because Debian's packages cannot be reached from inside the namespaces.
-    guest.build()
-    os.environ[INSIDE] = "1"
-    os.execvp("unshare", ["unshare", "--net", "--pid", "--mount", "--fork", "--kill-child",
-                          "--mount-proc", "/usr/bin/python3", *sys.argv])
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("pingpong")
@@ -485,7 +471,7 @@ def main():
     if os.geteuid() != 0:
         print("skipped: a guest on a tap wants root")
         return SKIPPED
-    enter()
+    guest.enter()
     shutil.rmtree(options.logs, ignore_errors=True)
     os.makedirs(options.logs)
     began = time.monotonic()

@@ -27,7 +27,6 @@ sys.dont_write_bytecode = True
 import guest
 
 SKIPPED = 77
-INSIDE = "URNIC_INTEROP_INSIDE"
 PATIENCE = 90 # seconds for one case
 PORTS = itertools.count(18515) # one for each case: the kernel keeps those that were used for a while
 OURS = {4: "10.77.0.99", 6: "fd77::99"} # addresses of urnic's node
@@ -251,19 +250,6 @@ def run_all(the_guest, options, folder):
     return 1 if failures or not passed else 0
 
 
-def enter():
-    """Start this script again in namespaces of its own; returns only inside them."""
-    if os.environ.get(INSIDE):
-        guest.sh("mount", "-t", "sysfs", "sysfs", "/sys")
-        guest.sh("ip", "link", "set", "lo", "up")
-        return
-    guest.build()
-    os.environ[INSIDE] = "1"
-    os.environ.pop("LD_LIBRARY_PATH", None) # has the build's folders; urnicd needs the system's libibverbs.so.1
-    os.execvp("unshare", ["unshare", "--net", "--pid", "--mount", "--fork", "--kill-child",
-                          "--mount-proc", "/usr/bin/python3", *sys.argv])
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("nicd")
@@ -278,7 +264,8 @@ def main():
     if os.geteuid() != 0:
         print("skipped: a guest on a tap wants root")
         return SKIPPED
-    enter()
+    os.environ.pop("LD_LIBRARY_PATH", None) # has the build's folders; urnicd needs the system's libibverbs.so.1
+    guest.enter()
     os.makedirs(options.logs, exist_ok=True)
     began = time.monotonic()
     the_guest = guest.Guest(options.logs)

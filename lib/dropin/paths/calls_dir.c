@@ -235,19 +235,26 @@ scan(struct urn_paths_dir *d, struct dirent ***names, urn_paths_select *wants,
 	return n;
 }
 
+/* scandir() in a folder of ours; pass set: the path is the system's */
+static int
+scan_ours(const char *path, struct dirent ***names, urn_paths_select *wants,
+	  urn_paths_compare *compare, bool *pass)
+{
+	struct urn_paths_dir *d = opendir_ours(path, pass);
+	int n = d != NULL ? scan(d, names, wants, compare) : -1;
+
+	free(d);
+	return n;
+}
+
 URN_CALL int
 scandir(const char *restrict path, struct dirent ***restrict names, urn_paths_select *wants,
 	urn_paths_compare *compare)
 {
 	bool pass;
-	struct urn_paths_dir *d = opendir_ours(path, &pass);
-	int n;
+	int n = scan_ours(path, names, wants, compare, &pass);
 
-	if (pass)
-		return urn_paths_real()->scandir(path, names, wants, compare);
-	n = d != NULL ? scan(d, names, wants, compare) : -1;
-	free(d);
-	return n;
+	return pass ? urn_paths_real()->scandir(path, names, wants, compare) : n;
 }
 
 URN_CALL int
@@ -255,14 +262,8 @@ scandir64(const char *restrict path, struct dirent64 ***restrict names, urn_path
 	  urn_paths_compare64 *compare)
 {
 	bool pass;
-	struct urn_paths_dir *d = opendir_ours(path, &pass);
-	int n;
+	int n = scan_ours(path, (struct dirent ***)names, (urn_paths_select *)wants,
+			  (urn_paths_compare *)compare, &pass);
 
-	if (pass)
-		return urn_paths_real()->scandir64(path, names, wants, compare);
-	n = d != NULL ? scan(d, (struct dirent ***)names, (urn_paths_select *)wants,
-			     (urn_paths_compare *)compare)
-		      : -1;
-	free(d);
-	return n;
+	return pass ? urn_paths_real()->scandir64(path, names, wants, compare) : n;
 }

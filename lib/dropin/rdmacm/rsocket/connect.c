@@ -177,12 +177,16 @@ connect_stream(struct urn_rs *rs, const struct sockaddr *addr)
 	return rs->why;
 }
 
-static bool
-addr_good(const struct urn_rs *rs, const struct sockaddr *addr, socklen_t len)
+/* returns: 0, or the errno value of an address that the socket can't have */
+static int
+addr_error(const struct urn_rs *rs, const struct sockaddr *addr, socklen_t len)
 {
-	return addr != NULL && len >= sizeof(sa_family_t) && urn_cma_addr_len(addr) != 0 &&
-	       len >= urn_cma_addr_len(addr) &&
-	       (addr->sa_family == rs->domain || addr->sa_family == AF_INET);
+	if (addr == NULL || len < sizeof(sa_family_t))
+		return EINVAL;
+	if (urn_cma_addr_len(addr) == 0 || len < urn_cma_addr_len(addr) ||
+	    (addr->sa_family != rs->domain && addr->sa_family != AF_INET))
+		return EAFNOSUPPORT;
+	return 0;
 }
 
 int
@@ -194,12 +198,10 @@ rconnect(int socket, const struct sockaddr *addr, socklen_t len)
 	if (rs == NULL)
 		return -1;
 	pthread_mutex_lock(&rs->lock);
-	if (!addr_good(rs, addr, len))
-		err = addr == NULL || len < sizeof(sa_family_t) ? EINVAL : EAFNOSUPPORT;
-	else if (rs->type == SOCK_DGRAM)
-		err = urn_rs_dgram_connect(rs, addr);
-	else
-		err = connect_stream(rs, addr);
+	err = addr_error(rs, addr, len);
+	if (err == 0)
+		err = rs->type == SOCK_DGRAM ? urn_rs_dgram_connect(rs, addr)
+					     : connect_stream(rs, addr);
 	pthread_mutex_unlock(&rs->lock);
 	urn_rs_put(rs);
 	return urn_cma_result(err);
@@ -291,9 +293,8 @@ rbind(int socket, const struct sockaddr *addr, socklen_t len)
 	if (rs == NULL)
 		return -1;
 	pthread_mutex_lock(&rs->lock);
-	if (!addr_good(rs, addr, len))
-		err = addr == NULL || len < sizeof(sa_family_t) ? EINVAL : EAFNOSUPPORT;
-	else
+	err = addr_error(rs, addr, len);
+	if (err == 0)
 		err = rs->type == SOCK_DGRAM ? urn_rs_dgram_bind(rs, addr) : bind_stream(rs, addr);
 	pthread_mutex_unlock(&rs->lock);
 	urn_rs_put(rs);

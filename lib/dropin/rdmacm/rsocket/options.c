@@ -102,25 +102,39 @@ set_tcp(struct urn_rs *rs, int opt, const void *val, socklen_t len)
 }
 
 static int
-set_ip(struct urn_rs *rs, int level, int opt, const void *val, socklen_t len)
+set_tos(struct urn_rs *rs, int n)
 {
-	uint8_t tos;
+	uint8_t tos = (uint8_t)n;
+
+	rs->tos = tos;
+	if (rs->id != NULL)
+		(void)rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
+				      sizeof(tos));
+	return 0;
+}
+
+static int
+set_ip(struct urn_rs *rs, int opt, const void *val, socklen_t len)
+{
 	int n;
 
 	if (!number(val, len, &n))
 		return EINVAL;
-	if (level == IPPROTO_IPV6 && opt == IPV6_V6ONLY) {
-		rs->v6only = n != 0;
-		return 0;
-	}
-	if (!(level == IPPROTO_IP && opt == IP_TOS) &&
-	    !(level == IPPROTO_IPV6 && opt == IPV6_TCLASS))
+	return opt == IP_TOS ? set_tos(rs, n) : ENOPROTOOPT;
+}
+
+static int
+set_ipv6(struct urn_rs *rs, int opt, const void *val, socklen_t len)
+{
+	int n;
+
+	if (!number(val, len, &n))
+		return EINVAL;
+	if (opt == IPV6_TCLASS)
+		return set_tos(rs, n);
+	if (opt != IPV6_V6ONLY)
 		return ENOPROTOOPT;
-	rs->tos = n & 0xff;
-	tos = (uint8_t)rs->tos;
-	if (rs->id != NULL)
-		(void)rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
-				      sizeof(tos));
+	rs->v6only = n != 0;
 	return 0;
 }
 
@@ -154,24 +168,6 @@ set_rdma(struct urn_rs *rs, int opt, const void *val, socklen_t len)
 	return 0;
 }
 
-static int
-set_option(struct urn_rs *rs, int level, int opt, const void *val, socklen_t len)
-{
-	switch (level) {
-	case SOL_SOCKET:
-		return set_socket(rs, opt, val, len);
-	case IPPROTO_TCP:
-		return rs->type == SOCK_STREAM ? set_tcp(rs, opt, val, len) : ENOPROTOOPT;
-	case IPPROTO_IP:
-	case IPPROTO_IPV6:
-		return set_ip(rs, level, opt, val, len);
-	case SOL_RDMA:
-		return set_rdma(rs, opt, val, len);
-	default:
-		return ENOPROTOOPT;
-	}
-}
-
 /* SO_KEEPALIVE; without the socket's lock. */
 static int
 set_keepalive(struct urn_rs *rs, const void *val, socklen_t len)
@@ -186,10 +182,135 @@ set_keepalive(struct urn_rs *rs, const void *val, socklen_t len)
 	return err;
 }
 
+/* ---- asking */
+
+/* Each of these gives the number of one level's option; NONE: there is no such option. */
+enum { NONE = -1 };
+
+static int
+get_socket(struct urn_rs *rs, int opt)
+{
+	int err;
+
+	switch (opt) {
+	case SO_ERROR:
+		urn_rs_step(rs);
+		err = rs->error;
+		rs->error = 0;
+		return err;
+	case SO_TYPE:
+		return rs->type;
+	case SO_DOMAIN:
+		return rs->domain;
+	case SO_PROTOCOL:
+		return rs->type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+	case SO_ACCEPTCONN:
+		return rs->state == URN_RS_LISTENING;
+	case SO_REUSEADDR:
+		return rs->reuse;
+	case SO_KEEPALIVE:
+		return rs->keepalive;
+	case SO_OOBINLINE:
+		return rs->oobinline;
+	case SO_RCVBUF:
+		return (int)rs->rcvbuf;
+	case SO_SNDBUF:
+		return (int)rs->sndbuf;
+	case SO_BROADCAST:
+	case SO_REUSEPORT:
+		return 0;
+	default:
+		return NONE;
+	}
+}
+
+static int
+get_tcp(struct urn_rs *rs, int opt)
+{
+	switch (opt) {
+	case TCP_NODELAY:
+		return rs->nodelay;
+	case TCP_KEEPIDLE:
+		return rs->keep_idle;
+	case TCP_KEEPCNT:
+	case TCP_KEEPINTVL:
+		return 1;
+	case TCP_MAXSEG:
+		return rs->id->route.num_paths != 0 ? 1 << (7 + rs->id->route.path_rec->mtu) : 1024;
+	case TCP_USER_TIMEOUT:
+	case TCP_QUICKACK:
+	case TCP_CORK:
+		return 0;
+	default:
+		return NONE;
+	}
+}
+
+static int
+get_ip(struct urn_rs *rs, int opt)
+{
+	return opt == IP_TOS ? rs->tos : NONE;
+}
+
+static int
+get_ipv6(struct urn_rs *rs, int opt)
+{
+	if (opt == IPV6_V6ONLY)
+		return rs->v6only;
+	return opt == IPV6_TCLASS ? rs->tos : NONE;
+}
+
+static int
+get_rdma(struct urn_rs *rs, int opt)
+{
+	switch (opt) {
+	case RDMA_SQSIZE:
+		return (int)rs->sq;
+	case RDMA_RQSIZE:
+		return (int)rs->rq;
+	case RDMA_INLINE:
+		return (int)rs->inl;
+	case RDMA_IOMAPSIZE:
+		return (int)rs->iomaps;
+	default:
+		return NONE;
+	}
+}
+
+/* ---- calls */
+
+/* The options of a level. */
+struct level {
+	int level;
+	bool stream; /* true when a socket of datagrams has none of them */
+	int (*set)(struct urn_rs *rs, int opt, const void *val, socklen_t len);
+	int (*get)(struct urn_rs *rs, int opt);
+};
+
+/* returns: NULL: the socket has no such level */
+static const struct level *
+level_of(const struct urn_rs *rs, int level)
+{
+	static const struct level levels[] = {
+		{SOL_SOCKET, false, set_socket, get_socket},
+		{IPPROTO_TCP, true, set_tcp, get_tcp},
+		{IPPROTO_IP, false, set_ip, get_ip},
+		{IPPROTO_IPV6, false, set_ipv6, get_ipv6},
+		{SOL_RDMA, false, set_rdma, get_rdma},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+		if (levels[i].level == level && (rs->type == SOCK_STREAM || !levels[i].stream))
+			return &levels[i];
+	return NULL;
+}
+
 int
 rsetsockopt(int socket, int level, int name, const void *val, socklen_t len)
 {
 	struct urn_rs *rs = urn_rs_get(socket);
+	const struct level *of;
 	int err;
 
 	if (rs == NULL)
@@ -198,133 +319,14 @@ rsetsockopt(int socket, int level, int name, const void *val, socklen_t len)
 		err = set_keepalive(rs, val, len);
 	} else {
 		pthread_mutex_lock(&rs->lock);
-		err = set_option(rs, level, name, val, len);
+		of = level_of(rs, level);
+		err = of != NULL ? of->set(rs, name, val, len) : ENOPROTOOPT;
 		pthread_mutex_unlock(&rs->lock);
 	}
 	if (err == 0 && level == IPPROTO_TCP && name == TCP_KEEPIDLE && rs->kept)
 		urn_rs_keepalive_changed(rs);
 	urn_rs_put(rs);
 	return urn_cma_result(err);
-}
-
-/* ---- asking */
-
-/* Each of these gives one level's numbers. returns: 0, or an errno value */
-static int
-get_socket(struct urn_rs *rs, int opt, int *n)
-{
-	switch (opt) {
-	case SO_ERROR:
-		urn_rs_step(rs);
-		*n = rs->error;
-		rs->error = 0;
-		return 0;
-	case SO_TYPE:
-		*n = rs->type;
-		return 0;
-	case SO_DOMAIN:
-		*n = rs->domain;
-		return 0;
-	case SO_PROTOCOL:
-		*n = rs->type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
-		return 0;
-	case SO_ACCEPTCONN:
-		*n = rs->state == URN_RS_LISTENING;
-		return 0;
-	case SO_REUSEADDR:
-		*n = rs->reuse;
-		return 0;
-	case SO_KEEPALIVE:
-		*n = rs->keepalive;
-		return 0;
-	case SO_OOBINLINE:
-		*n = rs->oobinline;
-		return 0;
-	case SO_RCVBUF:
-		*n = (int)rs->rcvbuf;
-		return 0;
-	case SO_SNDBUF:
-		*n = (int)rs->sndbuf;
-		return 0;
-	case SO_BROADCAST:
-	case SO_REUSEPORT:
-		*n = 0;
-		return 0;
-	default:
-		return ENOPROTOOPT;
-	}
-}
-
-static int
-get_tcp(const struct urn_rs *rs, int opt, int *n)
-{
-	switch (opt) {
-	case TCP_NODELAY:
-		*n = rs->nodelay;
-		return 0;
-	case TCP_KEEPIDLE:
-		*n = rs->keep_idle;
-		return 0;
-	case TCP_KEEPCNT:
-	case TCP_KEEPINTVL:
-		*n = 1;
-		return 0;
-	case TCP_MAXSEG:
-		*n = rs->id->route.num_paths != 0 ? 1 << (7 + rs->id->route.path_rec->mtu) : 1024;
-		return 0;
-	case TCP_USER_TIMEOUT:
-	case TCP_QUICKACK:
-	case TCP_CORK:
-		*n = 0;
-		return 0;
-	default:
-		return ENOPROTOOPT;
-	}
-}
-
-static int
-get_rdma(const struct urn_rs *rs, int opt, int *n)
-{
-	switch (opt) {
-	case RDMA_SQSIZE:
-		*n = (int)rs->sq;
-		return 0;
-	case RDMA_RQSIZE:
-		*n = (int)rs->rq;
-		return 0;
-	case RDMA_INLINE:
-		*n = (int)rs->inl;
-		return 0;
-	case RDMA_IOMAPSIZE:
-		*n = (int)rs->iomaps;
-		return 0;
-	default:
-		return ENOPROTOOPT;
-	}
-}
-
-static int
-get_number(struct urn_rs *rs, int level, int opt, int *n)
-{
-	switch (level) {
-	case SOL_SOCKET:
-		return get_socket(rs, opt, n);
-	case IPPROTO_TCP:
-		return rs->type == SOCK_STREAM ? get_tcp(rs, opt, n) : ENOPROTOOPT;
-	case IPPROTO_IP:
-	case IPPROTO_IPV6:
-		if (level == IPPROTO_IPV6 && opt == IPV6_V6ONLY)
-			*n = rs->v6only;
-		else if (opt == IP_TOS || (level == IPPROTO_IPV6 && opt == IPV6_TCLASS))
-			*n = rs->tos;
-		else
-			return ENOPROTOOPT;
-		return 0;
-	case SOL_RDMA:
-		return get_rdma(rs, opt, n);
-	default:
-		return ENOPROTOOPT;
-	}
 }
 
 /* The facts of a connection that programs print; all else is 0. */
@@ -374,8 +376,9 @@ give(const void *value, socklen_t size, void *val, socklen_t *len)
 static int
 get_option(struct urn_rs *rs, int level, int opt, void *val, socklen_t *len)
 {
+	const struct level *of = level_of(rs, level);
 	struct tcp_info info;
-	int n, err;
+	int n;
 
 	if (level == SOL_SOCKET && opt == SO_LINGER)
 		return give(&rs->linger, sizeof(rs->linger), val, len);
@@ -387,8 +390,8 @@ get_option(struct urn_rs *rs, int level, int opt, void *val, socklen_t *len)
 	}
 	if (level == SOL_RDMA && opt == RDMA_ROUTE)
 		return get_route(rs, val, len);
-	err = get_number(rs, level, opt, &n);
-	return err != 0 ? err : give(&n, sizeof(n), val, len);
+	n = of != NULL ? of->get(rs, opt) : NONE;
+	return n == NONE ? ENOPROTOOPT : give(&n, sizeof(n), val, len);
 }
 
 int
