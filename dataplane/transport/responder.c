@@ -11,6 +11,7 @@
  */
 #include "transport/ack.h"
 #include "transport/act.h"
+#include "transport/beside.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
@@ -110,14 +111,26 @@ spoil_recv(struct urn_tp *tp, struct urn_qp *qp)
 	return wr_id;
 }
 
-/* Let this packet of a SEND be placed. */
+/* True when the packet is a whole message. */
+static inline bool
+is_only(const struct urn_pkt *p)
+{
+	return (p->op->flags & (URN_OPF_FIRST | URN_OPF_LAST)) == (URN_OPF_FIRST | URN_OPF_LAST);
+}
+
+/* Let this packet of a SEND be placed; sets recv.bits. */
 static enum urn_mem_error
 place_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 
+	p->recv.bits = 0;
 	if (p->payload_len == 0)
 		return URN_MEM_OK;
+	if (is_only(p) && urn_beside_takes(tp, qp, m, qp->recv, p->payload_len)) {
+		p->recv.bits = URN_REQ_BESIDE;
+		return URN_MEM_OK;
+	}
 	return urn_tp_sge_op(tp, m, NULL, qp->recv->sge, qp->recv->num_sge, qp->msg_off,
 			     urn_pkt_payload(m), p->payload_len, urn_qp_recv_pd(qp));
 }
@@ -181,7 +194,6 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (unlikely(e != URN_MEM_OK))
 		return;
 	qp->msg_off += len;
-	p->recv.bits = 0;
 	if (p->op->flags & URN_OPF_LAST) {
 		message_ends(qp, m, qp->recv->wr_id, true);
 		urn_recv_put(tp, qp, qp->recv);

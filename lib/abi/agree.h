@@ -34,7 +34,8 @@
 	X(MSG,        4, "msg",        "messages by register sets") \
 	X(AM,         5, "am",         "remote memory access by endpoints") \
 	X(MCAST,      6, "mcast",      "multicast") \
-	X(REPLACE_MR, 7, "replace-mr", "changing a region that keeps its keys")
+	X(REPLACE_MR, 7, "replace-mr", "changing a region that keeps its keys") \
+	X(BESIDE,     8, "beside",     "short messages beside their completions")
 /* clang-format on */
 
 enum urn_abi_feature {
