@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { MOST = 112, GRH = 40, SLOT = 4096, QKEY = 0x1234, PATIENCE = 1000000 };
 
@@ -324,6 +325,35 @@ deregistered(void **state)
 	close_bench(&b);
 }
 
+/* Memory that the program has unmapped before it takes the region and the queue pair away. */
+static void
+unmapped(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	for (int qp_first = 0; qp_first < 2; qp_first++) {
+		struct ibv_mr *mr;
+		uint8_t *at;
+
+		open_bench(&b, &(struct rig_qp){0});
+		at = mmap(NULL, SLOT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mr = ibv_reg_mr(b.r.end[1].pd, at, SLOT, IBV_ACCESS_LOCAL_WRITE);
+		assert_non_null(mr);
+		rig_recv_on(b.r.end[1].qp, at, SLOT, mr->lkey, 1);
+		post_send(&b, 64, 1);
+		wait_written(&b, 1);
+		assert_int_equal(munmap(at, SLOT), 0);
+		if (qp_first) {
+			assert_int_equal(ibv_destroy_qp(b.r.end[1].qp), 0);
+			b.r.end[1].qp = rig_make_qp(&b.r, 1, &(struct rig_qp){0});
+		}
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+		rig_expect(&b.r, 0, IBV_WC_SUCCESS);
+		close_bench(&b);
+	}
+}
+
 /* The same for a region that gets other memory. */
 static void
 reregistered(void **state)
@@ -517,7 +547,7 @@ main(void)
 		cmocka_unit_test(lengths),	cmocka_unit_test(order),
 		cmocka_unit_test(immediate),	cmocka_unit_test(shared_queue),
 		cmocka_unit_test(datagrams),	cmocka_unit_test(deregistered),
-		cmocka_unit_test(reregistered), cmocka_unit_test(extended),
+		cmocka_unit_test(unmapped), cmocka_unit_test(reregistered), cmocka_unit_test(extended),
 		cmocka_unit_test(resized),	cmocka_unit_test(destroyed),
 		cmocka_unit_test(refused),	cmocka_unit_test(pieces),
 	};

@@ -3,11 +3,28 @@
 
 #include "verbs/adapter/poll.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/*
+ * Copy by the kernel: a program may have unmapped memory and tell only now that it is not to be
+ * used any more; the bytes then go nowhere, as they would with an adapter that pins pages.
+ */
+static void
+urn_beside_copy_safely(const struct urn_abi_beside *b)
+{
+	struct iovec from = {(void *)(uintptr_t)b->data, b->length}; // NOLINT(performance-no-int-to-ptr)
+	struct iovec to = {(void *)(uintptr_t)b->addr, b->length};   // NOLINT(performance-no-int-to-ptr)
+
+	if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) < 0 && errno != EFAULT)
+		memcpy(to.iov_base, b->data, b->length); /* a container forbids the call */
+}
 
 void
-urn_beside_copy(struct urn_adapter_cq *cq, uint32_t i)
+urn_beside_copy(struct urn_adapter_cq *cq, uint32_t i, bool polled)
 {
 	struct urn_abi_cqe *cqe = &cq->cqe[i & cq->mask];
 	const struct urn_abi_beside *b;
@@ -16,8 +33,12 @@ urn_beside_copy(struct urn_adapter_cq *cq, uint32_t i)
 	if (cq->beside == NULL)
 		return;
 	b = &cq->beside[i & cq->mask];
-	if (b->length <= sizeof(b->data))
+	if (b->length > sizeof(b->data))
+		return;
+	if (polled)
 		memcpy((void *)(uintptr_t)b->addr, b->data, b->length); // NOLINT(performance-no-int-to-ptr)
+	else
+		urn_beside_copy_safely(b);
 }
 
 /* Copy all that waits in a queue. returns: false while the queue is being resized */
@@ -31,7 +52,7 @@ urn_beside_settle_cq(struct urn_adapter_cq *cq)
 	there = !cq->resizing;
 	i = atomic_load_explicit(&cq->hdr->cons, memory_order_relaxed);
 	for (n = 0; there && n < cq->entries && urn_cq_at(cq, i) != NULL; n++)
-		urn_beside_take(cq, i++);
+		urn_beside_take(cq, i++, false);
 	urn_beside_unlock(cq);
 	return there;
 }

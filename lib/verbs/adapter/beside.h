@@ -28,15 +28,18 @@ urn_beside_unlock(struct urn_adapter_cq *cq)
 		urn_lock_give(&cq->beside_lock);
 }
 
-/* Copy the message beside the completion in slot i & mask. The queue's beside_lock is held. */
-void urn_beside_copy(struct urn_adapter_cq *cq, uint32_t i);
+/*
+ * Copy the message beside the completion in slot i & mask. The queue's beside_lock is held. polled:
+ * the program polls the completion; otherwise the memory may be gone already
+ */
+void urn_beside_copy(struct urn_adapter_cq *cq, uint32_t i, bool polled);
 
 /* Do so if there is one. The queue's beside_lock is held. */
 static inline void
-urn_beside_take(struct urn_adapter_cq *cq, uint32_t i)
+urn_beside_take(struct urn_adapter_cq *cq, uint32_t i, bool polled)
 {
 	if (URN_UNLIKELY(cq->cqe[i & cq->mask].wc_flags & URN_WCF_BESIDE))
-		urn_beside_copy(cq, i);
+		urn_beside_copy(cq, i, polled);
 }
 
 /* Copy all messages that wait in a context's queues: memory of the program may go afterwards. */
