@@ -19,8 +19,7 @@ urn_beside_takes_short(const struct urn_tp *tp, const struct urn_qp *qp, struct 
 	struct urn_pkt_beside *b = &urn_pkt(m)->beside;
 
 	/* Completions that go to another engine travel without the packet. */
-	if (!len || !r->num_sge || r->sge[0].length < len ||
-	    qp->recv_cq->engine != tp->cfg.engine)
+	if (!len || !r->num_sge || r->sge[0].length < len || qp->recv_cq->engine != tp->cfg.engine)
 		return false;
 	b->addr = r->sge[0].addr;
 	b->lkey = r->sge[0].lkey;

@@ -328,7 +328,8 @@ struct urn_tp {
 	struct urn_tp_event event[URN_TP_OUT];
 	unsigned int event_n;
 	struct urn_cq *touched;        /* completion queues written this turn */
-	struct urn_tp_beside beside; /* valid from urn_beside_ready() until that completion is written */
+	struct urn_tp_beside
+		beside; /* valid from urn_beside_ready() until that completion is written */
 
 	struct urn_counters c;
 };

@@ -215,6 +215,20 @@ make_grh(struct rte_mbuf *m)
 	memcpy(urn_pkt_payload(m) - URN_GRH_BYTES, grh, URN_GRH_BYTES);
 }
 
+/* Let header and payload be placed, `total` bytes; sets recv.bits. */
+static enum urn_mem_error
+place(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, const struct urn_recv *r,
+      uint32_t total)
+{
+	make_grh(m);
+	if (urn_beside_takes(tp, qp, m, r, total)) {
+		urn_pkt(m)->recv.bits = URN_REQ_BESIDE;
+		return URN_MEM_OK;
+	}
+	return urn_tp_sge_ops(tp, m, NULL, r->sge, r->num_sge, 0,
+			      urn_pkt_payload(m) - URN_GRH_BYTES, total, urn_qp_recv_pd(qp));
+}
+
 static void
 accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -259,17 +273,8 @@ accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		p->recv.status = URN_WC_LOC_LEN_ERR;
 		p->recv.vendor_err = URN_VE_RECV_SHORT;
 	} else {
-		enum urn_mem_error e;
+		enum urn_mem_error e = place(tp, qp, m, r, total);
 
-		make_grh(m);
-		if (urn_beside_takes(tp, qp, m, r, total)) {
-			p->recv.bits = URN_REQ_BESIDE;
-			e = URN_MEM_OK;
-		} else {
-			e = urn_tp_sge_ops(tp, m, NULL, r->sge, r->num_sge, 0,
-					   urn_pkt_payload(m) - URN_GRH_BYTES, total,
-					   urn_qp_recv_pd(qp));
-		}
 		if (e != URN_MEM_OK) {
 			p->recv.status = URN_WC_LOC_PROT_ERR;
 			p->recv.vendor_err = urn_vendor_err(e);

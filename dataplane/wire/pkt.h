@@ -43,8 +43,8 @@ struct urn_pkt_recv {
 
 /* Memory that the bytes of a short message go to, while they wait for their completion. */
 struct urn_pkt_beside {
-	uint64_t addr;         /* address that the receive names */
-	uint64_t to;           /* the same in the client's process; valid once the completion is written */
+	uint64_t addr; /* address that the receive names */
+	uint64_t to;   /* the same in the client's process; valid once the completion is written */
 	uint32_t lkey;
 };
 

@@ -259,7 +259,7 @@ _Static_assert(offsetof(struct urn_abi_cqe, phase) == 31, "phase is last");
 #define URN_ABI_BESIDE 112u /* bytes of a message that fit */
 
 struct urn_abi_beside {
-	uint64_t addr;   /* the client's address of the first byte to write */
+	uint64_t addr;	 /* the client's address of the first byte to write */
 	uint32_t length; /* bytes, at most URN_ABI_BESIDE */
 	uint32_t rsvd;
 	uint8_t data[URN_ABI_BESIDE];
@@ -315,7 +315,7 @@ enum urn_abi_wc_flag {
 	URN_WCF_WITH_IMM = 1 << 1,
 	URN_WCF_WITH_INV = 1 << 3,
 	URN_WCF_BESIDE = 1 << 6, /* the message is beside the completion */
-	URN_WCF_IPV4 = 1 << 7, /* UD: the header before the payload is IPv4's */
+	URN_WCF_IPV4 = 1 << 7,	 /* UD: the header before the payload is IPv4's */
 };
 
 /* Reason of a failed completion, in more detail than its status. */

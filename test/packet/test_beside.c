@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Short messages for memory of another process go beside their completions (transport/beside.h):
- * no worker has work with them, they keep their order, and no completion tells of memory that is gone.
+ * no worker has work with them, they keep their order, and no completion tells of memory that is
+ * gone.
  */
 #include "probe.h"
 
@@ -28,9 +29,11 @@ open_fix(struct fix *f, const struct probe_config *cfg)
 	f->p.rcq.beside = f->beside;
 	f->space = worker_open();
 	assert_non_null(f->space);
-	assert_int_equal(urn_mem_add_foreign(f->p.mem, f->p.pd, f->space, (uintptr_t)probe_at(&f->p, 0),
-					     2 * LATE, FAR_VA, URN_ACCESS_LOCAL_WRITE | PROBE_RIGHTS,
-					     &f->far_key, why, sizeof(why)), 0);
+	assert_int_equal(urn_mem_add_foreign(f->p.mem, f->p.pd, f->space,
+					     (uintptr_t)probe_at(&f->p, 0), 2 * LATE, FAR_VA,
+					     URN_ACCESS_LOCAL_WRITE | PROBE_RIGHTS, &f->far_key,
+					     why, sizeof(why)),
+			 0);
 }
 
 static void
@@ -61,10 +64,12 @@ recv_far(struct fix *f, uint32_t off, uint32_t len, uint64_t wr_id)
 	struct urn_rq *rq = &f->p.qp->rq;
 	struct urn_abi_wq *hdr = f->p.q[f->p.cur].rq;
 	uint32_t prod = atomic_load(&hdr->prod);
-	struct urn_abi_rwqe *w = (void *)((uint8_t *)hdr + URN_ABI_WQ_SLOTS + (size_t)(prod & rq->mask) * rq->stride);
+	struct urn_abi_rwqe *w = (void *)((uint8_t *)hdr + URN_ABI_WQ_SLOTS +
+					  (size_t)(prod & rq->mask) * rq->stride);
 
 	*w = (struct urn_abi_rwqe){.wr_id = wr_id, .num_sge = 1};
-	*(struct urn_abi_sge *)(w + 1) = (struct urn_abi_sge){.addr = FAR_VA + off, .lkey = f->far_key, .length = len};
+	*(struct urn_abi_sge *)(w + 1) =
+		(struct urn_abi_sge){.addr = FAR_VA + off, .lkey = f->far_key, .length = len};
 	atomic_store(&hdr->prod, prod + 1);
 }
 
@@ -154,7 +159,8 @@ in_order(void **state)
 	close_fix(&f);
 }
 
-/* Memory that is taken away while its message waits: the message fails, and nothing tells of the memory. */
+/* Memory that is taken away while its message waits: the message fails, and nothing tells of the
+ * memory. */
 static void
 taken_away(void **state)
 {
@@ -169,9 +175,11 @@ taken_away(void **state)
 
 		open_fix(&f, &(struct probe_config){.type = type[t]});
 		far_key = f.far_key;
-		assert_int_equal(urn_mem_add_foreign(f.p.mem, f.p.pd, f.space, (uintptr_t)probe_at(&f.p, LATE), 512,
-						     FAR_VA + LATE, URN_ACCESS_LOCAL_WRITE, &short_key, why,
-						     sizeof(why)), 0);
+		assert_int_equal(urn_mem_add_foreign(f.p.mem, f.p.pd, f.space,
+						     (uintptr_t)probe_at(&f.p, LATE), 512,
+						     FAR_VA + LATE, URN_ACCESS_LOCAL_WRITE,
+						     &short_key, why, sizeof(why)),
+				 0);
 		recv_far(&f, 0, 1024, 1);
 		f.far_key = short_key;
 		recv_far(&f, LATE, 512, 2);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Short messages for memory that is not shared with the dataplane: they come beside their
- * completions, and are in the memory of their receives once the program has polled those, or has taken
- * the memory, the queue pair or the queue away. RIG_REMOTE: over a dataplane's socket.
+ * completions, and are in the memory of their receives once the program has polled those, or has
+ * taken the memory, the queue pair or the queue away. RIG_REMOTE: over a dataplane's socket.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,10 @@ post_send(struct bench *b, uint32_t len, uint32_t seed)
 {
 	uint8_t *from = b->r.end[0].buf + (size_t)(seed % 64) * SLOT;
 	struct ibv_sge sge = {(uintptr_t)from, len, b->r.end[0].mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = seed, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
+	struct ibv_send_wr wr = {.wr_id = seed,
+				 .opcode = IBV_WR_SEND,
+				 .sg_list = &sge,
+				 .num_sge = 1,
 				 .send_flags = IBV_SEND_SIGNALED};
 
 	rig_fill(from, len, seed);
@@ -108,16 +111,25 @@ make_uc(struct bench *b, int e)
 static void
 connect_uc(struct bench *b, int e, const struct ibv_qp *peer)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024,
-				.dest_qp_num = peer->qp_num,
-				.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}}};
+	struct ibv_qp_attr a = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer->qp_num,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}}};
 	struct ibv_qp *qp = b->r.end[e].qp;
 
 	a.ah_attr.grh.sgid_index = (uint8_t)rig_sgid_index(&b->r);
 	rig_gid(&b->r, !e, &a.ah_attr.grh.dgid);
-	assert_int_equal(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+	assert_int_equal(
+		ibv_modify_qp(qp, &a,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+		0);
 	a.qp_state = IBV_QPS_RTR;
-	assert_int_equal(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN), 0);
+	assert_int_equal(ibv_modify_qp(qp, &a,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN),
+			 0);
 	a.qp_state = IBV_QPS_RTS;
 	assert_int_equal(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
 }
@@ -185,8 +197,11 @@ static void
 immediate(void **state)
 {
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM, .sg_list = &sge, .num_sge = 1,
-				 .send_flags = IBV_SEND_SIGNALED, .imm_data = htobe32(0x1020304)};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .imm_data = htobe32(0x1020304)};
 	struct ibv_wc wc;
 	struct bench b;
 
@@ -261,7 +276,9 @@ datagrams(void **state)
 {
 	static const uint32_t len[] = {1, MOST - GRH - 1, MOST - GRH, MOST - GRH + 1};
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .sg_list = &sge,
+				 .num_sge = 1,
 				 .send_flags = IBV_SEND_SIGNALED};
 	struct bench b;
 
@@ -366,7 +383,8 @@ reregistered(void **state)
 	post_recv(&b, 0);
 	post_send(&b, 50, 0);
 	wait_written(&b, 1);
-	assert_int_equal(ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, SLOT, 0), 0);
+	assert_int_equal(ibv_rereg_mr(b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, SLOT, 0),
+			 0);
 	expect_at(slot(&b, 0), 50, 0);
 	memset(b.at, 0x55, SLOT);
 	rig_expect(&b.r, 1, IBV_WC_SUCCESS);
@@ -393,7 +411,8 @@ extended(void **state)
 	assert_non_null(cq);
 	for (int e = 0; e < 2; e++) {
 		old[e] = b.r.end[e].qp;
-		b.r.end[e].qp = rig_make_qp(&b.r, e, &(struct rig_qp){.recv_cq = e ? ibv_cq_ex_to_cq(cq) : NULL});
+		b.r.end[e].qp = rig_make_qp(
+			&b.r, e, &(struct rig_qp){.recv_cq = e ? ibv_cq_ex_to_cq(cq) : NULL});
 	}
 	rig_connect(&b.r, 1, b.r.end[1].qp, 5, b.r.end[0].qp->qp_num, 9, &(struct rig_qp){0});
 	rig_connect(&b.r, 0, b.r.end[0].qp, 9, b.r.end[1].qp->qp_num, 5, &(struct rig_qp){0});
@@ -505,7 +524,10 @@ refused(void **state)
 		weak = ibv_reg_mr(b.r.end[1].pd, slot(&b, 0), SLOT, 0);
 		assert_non_null(weak);
 		rig_recv_on(b.r.end[1].qp, t == 2 ? slot(&b, 64) - 10 : slot(&b, 0), 64,
-			    t == 0 ? b.mr->lkey ^ 0x5500 : t == 1 ? weak->lkey : b.mr->lkey, 7);
+			    t == 0   ? b.mr->lkey ^ 0x5500
+			    : t == 1 ? weak->lkey
+				     : b.mr->lkey,
+			    7);
 		post_send(&b, 64, 1);
 		rig_expect(&b.r, 1, IBV_WC_LOC_PROT_ERR);
 		rig_expect(&b.r, 0, IBV_WC_REM_OP_ERR);
@@ -516,7 +538,8 @@ refused(void **state)
 	}
 }
 
-/* A receive of several pieces whose first is too short goes as ever; a long enough first one does not. */
+/* A receive of several pieces whose first is too short goes as ever; a long enough first one does
+ * not. */
 static void
 pieces(void **state)
 {
@@ -544,12 +567,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lengths),	cmocka_unit_test(order),
-		cmocka_unit_test(immediate),	cmocka_unit_test(shared_queue),
-		cmocka_unit_test(datagrams),	cmocka_unit_test(deregistered),
-		cmocka_unit_test(unmapped), cmocka_unit_test(reregistered), cmocka_unit_test(extended),
-		cmocka_unit_test(resized),	cmocka_unit_test(destroyed),
-		cmocka_unit_test(refused),	cmocka_unit_test(pieces),
+		cmocka_unit_test(lengths),   cmocka_unit_test(order),
+		cmocka_unit_test(immediate), cmocka_unit_test(shared_queue),
+		cmocka_unit_test(datagrams), cmocka_unit_test(deregistered),
+		cmocka_unit_test(unmapped),  cmocka_unit_test(reregistered),
+		cmocka_unit_test(extended),  cmocka_unit_test(resized),
+		cmocka_unit_test(destroyed), cmocka_unit_test(refused),
+		cmocka_unit_test(pieces),
 	};
 
 	return cmocka_run_group_tests_name("beside", tests, NULL, NULL);

@@ -16,8 +16,10 @@
 static void
 urn_beside_copy_safely(const struct urn_abi_beside *b)
 {
-	struct iovec from = {(void *)(uintptr_t)b->data, b->length}; // NOLINT(performance-no-int-to-ptr)
-	struct iovec to = {(void *)(uintptr_t)b->addr, b->length};   // NOLINT(performance-no-int-to-ptr)
+	struct iovec from = {(void *)(uintptr_t)b->data,
+			     b->length}; // NOLINT(performance-no-int-to-ptr)
+	struct iovec to = {(void *)(uintptr_t)b->addr,
+			   b->length}; // NOLINT(performance-no-int-to-ptr)
 
 	if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) < 0 && errno != EFAULT)
 		memcpy(to.iov_base, b->data, b->length); /* a container forbids the call */
@@ -36,7 +38,8 @@ urn_beside_copy(struct urn_adapter_cq *cq, uint32_t i, bool polled)
 	if (b->length > sizeof(b->data))
 		return;
 	if (polled)
-		memcpy((void *)(uintptr_t)b->addr, b->data, b->length); // NOLINT(performance-no-int-to-ptr)
+		memcpy((void *)(uintptr_t)b->addr, b->data,
+		       b->length); // NOLINT(performance-no-int-to-ptr)
 	else
 		urn_beside_copy_safely(b);
 }

@@ -18,7 +18,8 @@ urn_cq_at(const struct urn_adapter_cq *cq, uint32_t i)
 {
 	struct urn_abi_cqe *cqe = &cq->cqe[i & cq->mask];
 
-	/* Acquire: pairs with the dataplane's release of the phase; the other fields are there then. */
+	/* Acquire: pairs with the dataplane's release of the phase; the other fields are there
+	 * then. */
 	if (atomic_load_explicit(&cqe->phase, memory_order_acquire) != urn_cq_phase(cq, i))
 		return NULL;
 	return cqe;

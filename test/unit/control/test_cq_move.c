@@ -116,7 +116,8 @@ messages(void **state)
 	was = cq.hdr;
 	cq.beside = old;
 	for (uint32_t i = 0; i < 12; i++) {
-		const struct urn_abi_cqe cqe = {.wr_id = made++, .wc_flags = i & 1 ? URN_WCF_BESIDE : 0};
+		const struct urn_abi_cqe cqe = {.wr_id = made++,
+						.wc_flags = i & 1 ? URN_WCF_BESIDE : 0};
 		uint8_t byte = (uint8_t)i;
 
 		if (i & 1)
@@ -236,9 +237,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(few), cmocka_unit_test(messages),
-		cmocka_unit_test(many_in_steps),
-		cmocka_unit_test(too_many),
+		cmocka_unit_test(few),		 cmocka_unit_test(messages),
+		cmocka_unit_test(many_in_steps), cmocka_unit_test(too_many),
 		cmocka_unit_test(liars),
 	};
 

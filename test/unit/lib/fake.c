@@ -93,7 +93,8 @@ fake_create_cq(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep
 	q->entries = fake_pow2(req->create_cq.cqe);
 	q->beside = f->beside && req->create_cq.beside;
 	q->off = fake_alloc(f, urn_abi_beside_off(q->entries) +
-				       (uint64_t)q->entries * sizeof(struct urn_abi_beside) * q->beside);
+				       (uint64_t)q->entries * sizeof(struct urn_abi_beside) *
+					       q->beside);
 	q->cookie = req->create_cq.cookie;
 	q->fd = req->create_cq.channel_fd;
 	rep->handle = q->handle;
@@ -119,7 +120,8 @@ fake_resize_cq(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep
 	cons = atomic_load(&hdr->cons);
 	q->entries = fake_pow2(req->resize_cq.cqe);
 	q->off = fake_alloc(f, urn_abi_beside_off(q->entries) +
-				       (uint64_t)q->entries * sizeof(struct urn_abi_beside) * q->beside);
+				       (uint64_t)q->entries * sizeof(struct urn_abi_beside) *
+					       q->beside);
 	start = 2 * q->entries; /* an even lap: phase 1, and zeroed slots hold none */
 	q->prod = start + (old.prod - cons);
 	for (i = 0; cons + i != old.prod; i++) {
@@ -130,8 +132,13 @@ fake_resize_cq(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep
 		memcpy(to, from, 31);
 		atomic_store(&to->phase, 1);
 		if (q->beside)
-			((struct urn_abi_beside *)fake_at(f, q->off + urn_abi_beside_off(q->entries)))[(start + i) & (q->entries - 1)] =
-				((struct urn_abi_beside *)fake_at(f, old.off + urn_abi_beside_off(old.entries)))[(cons + i) & (old.entries - 1)];
+			((struct urn_abi_beside *)fake_at(
+				f, q->off + urn_abi_beside_off(
+						    q->entries)))[(start + i) & (q->entries - 1)] =
+				((struct urn_abi_beside *)fake_at(
+					f, old.off + urn_abi_beside_off(
+							     old.entries)))[(cons + i) &
+									    (old.entries - 1)];
 	}
 	/* A reader that still uses the old queue must notice. */
 	memset(fake_at(f, old.off), 0xa5, URN_ABI_CQ_SLOTS + old.entries * sizeof(*from));

@@ -23,7 +23,7 @@ struct fake_cq {
 	uint64_t off, cookie;
 	uint32_t entries, prod;
 	int fd;
-	bool beside;       /* has room for messages beside its completions */
+	bool beside; /* has room for messages beside its completions */
 };
 
 struct fake_qp {
@@ -64,7 +64,7 @@ struct fake {
 	void *in_resize_arg;
 	_Atomic unsigned int wakes;
 	_Atomic unsigned int closed;
-	bool beside;               /* queues made from now on have room for messages beside completions */
+	bool beside; /* queues made from now on have room for messages beside completions */
 	bool zero_reset;           /* RESET zeroes the indices instead of moving cons to prod */
 };
 

@@ -308,8 +308,9 @@ test_beside(void **state)
 	struct ibv_cq_ex *cq;
 	struct urn_adapter_cq *q;
 	struct ibv_qp *qp;
-	struct ibv_qp_init_attr init = {.cap = {8, 8, 1, 1, 0}, .qp_type = IBV_QPT_RC,
-		.send_cq = ibv_cq_ex_to_cq(g->cq[0])};
+	struct ibv_qp_init_attr init = {.cap = {8, 8, 1, 1, 0},
+					.qp_type = IBV_QPT_RC,
+					.send_cq = ibv_cq_ex_to_cq(g->cq[0])};
 	struct ibv_recv_wr *bad;
 	char at[2][8] = {"", ""};
 
@@ -323,15 +324,25 @@ test_beside(void **state)
 
 		assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
 	}
-	fake_complete(g->f, ibv_cq_ex_to_cq(cq)->handle, &(struct fake_wc){.qpn = qp->qp_num,
-		.byte_len = 5, .opcode = URN_WCO_RECV, .flags = URN_WCF_BESIDE, .bytes = "first", .to = at[0]});
+	fake_complete(g->f, ibv_cq_ex_to_cq(cq)->handle,
+		      &(struct fake_wc){.qpn = qp->qp_num,
+					.byte_len = 5,
+					.opcode = URN_WCO_RECV,
+					.flags = URN_WCF_BESIDE,
+					.bytes = "first",
+					.to = at[0]});
 	atomic_store(&urn_qp(qp)->rq.hdr->done, 1);
 	q = (struct urn_adapter_cq *)cq;
 	assert_non_null(q->beside);
-	q->beside[1] = (struct urn_abi_beside){.addr = (uintptr_t)at[1], .length = 6, .data = "second"};
+	q->beside[1] =
+		(struct urn_abi_beside){.addr = (uintptr_t)at[1], .length = 6, .data = "second"};
 	half(cq, qp, 0, 0, URN_WCO_RECV, 1);
-	q->cqe[1] = (struct urn_abi_cqe){.wr_id = 1, .qp_num = qp->qp_num, .wqe = 1,
-		.opcode = URN_WCO_RECV, .wc_flags = URN_WCF_BESIDE, .phase = URN_CQE_WHOLE};
+	q->cqe[1] = (struct urn_abi_cqe){.wr_id = 1,
+					 .qp_num = qp->qp_num,
+					 .wqe = 1,
+					 .opcode = URN_WCO_RECV,
+					 .wc_flags = URN_WCF_BESIDE,
+					 .phase = URN_CQE_WHOLE};
 	die();
 	expect(cq, 0, IBV_WC_SUCCESS);
 	assert_string_equal(at[0], "first");
@@ -397,8 +408,15 @@ main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, gone_setup, gone_teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps), T(test_order), T(test_beside), T(test_receives), cmocka_unit_test(test_shared),
-		T(test_extended), T(test_resized), T(test_destroyed), T(test_forked),
+		cmocka_unit_test(test_steps),
+		T(test_order),
+		T(test_beside),
+		T(test_receives),
+		cmocka_unit_test(test_shared),
+		T(test_extended),
+		T(test_resized),
+		T(test_destroyed),
+		T(test_forked),
 	};
 
 	return cmocka_run_group_tests_name("gone", tests, NULL, NULL);
