@@ -30,7 +30,7 @@ urn_cq_move_carry(struct urn_cq_move *m)
 	for (; m->from != m->end; m->from++) {
 		uint32_t at = m->from & m->cq->mask;
 
-		/* Both elements are in the area of the client, which may write there what it likes. */
+		/* Both are in the area of the client, which may write there what it likes. */
 		if (m->to.beside && (slot[at].wc_flags & URN_WCF_BESIDE))
 			m->to.beside[m->to.prod & m->to.mask] = m->cq->beside[at];
 		urn_cq_put(&m->to, &slot[at], NULL, 0);

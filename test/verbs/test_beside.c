@@ -57,14 +57,15 @@ post_recv(struct bench *b, unsigned int i)
 	rig_recv_on(b->r.end[1].qp, slot(b, i), SLOT, b->mr->lkey, i);
 }
 
-/* SEND `len` bytes of a pattern. */
+/* SEND `len` bytes of a pattern, with an immediate if the seed is odd. */
 static void
 post_send(struct bench *b, uint32_t len, uint32_t seed)
 {
 	uint8_t *from = b->r.end[0].buf + (size_t)(seed % 64) * SLOT;
 	struct ibv_sge sge = {(uintptr_t)from, len, b->r.end[0].mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = seed,
-				 .opcode = IBV_WR_SEND,
+				 .opcode = seed & 1 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+				 .imm_data = htobe32(seed),
 				 .sg_list = &sge,
 				 .num_sge = 1,
 				 .send_flags = IBV_SEND_SIGNALED};
@@ -99,13 +100,29 @@ wait_written(struct bench *b, uint64_t n)
 	assert_int_equal(count(b), n);
 }
 
+/* Give both ends another queue pair, connected; o: end 1's. old: the ones before, if wanted */
+static void
+renew(struct bench *b, const struct rig_qp *o, struct ibv_qp *old[2])
+{
+	const struct rig_qp plain = {0};
+
+	for (int e = 0; e < 2; e++) {
+		if (old)
+			old[e] = b->r.end[e].qp;
+		else
+			assert_int_equal(ibv_destroy_qp(b->r.end[e].qp), 0);
+		b->r.end[e].qp = rig_make_qp(&b->r, e, e ? o : &plain);
+	}
+	rig_connect(&b->r, 1, b->r.end[1].qp, 5, b->r.end[0].qp->qp_num, 9, &plain);
+	rig_connect(&b->r, 0, b->r.end[0].qp, 9, b->r.end[1].qp->qp_num, 5, &plain);
+}
+
 /* Replace the queue pair of an end, which was made for RC, by one of UC. */
-static struct ibv_qp *
+static void
 make_uc(struct bench *b, int e)
 {
 	assert_int_equal(ibv_destroy_qp(b->r.end[e].qp), 0);
 	b->r.end[e].qp = rig_make_qp(&b->r, e, &(struct rig_qp){.type = IBV_QPT_UC});
-	return b->r.end[e].qp;
 }
 
 static void
@@ -144,12 +161,10 @@ lengths(void **state)
 	(void)state;
 	for (int uc = 0; uc < 2; uc++) {
 		open_bench(&b, &(struct rig_qp){0});
-		if (uc) {
-			struct ibv_qp *from = make_uc(&b, 0), *to = make_uc(&b, 1);
-
-			connect_uc(&b, 0, to);
-			connect_uc(&b, 1, from);
-		}
+		for (int e = 0; uc && e < 2; e++)
+			make_uc(&b, e);
+		for (int e = 0; uc && e < 2; e++)
+			connect_uc(&b, e, b.r.end[!e].qp);
 		for (unsigned int i = 0; i < sizeof(len) / sizeof(len[0]); i++) {
 			uint64_t before = count(&b);
 			struct ibv_wc wc;
@@ -160,7 +175,8 @@ lengths(void **state)
 			wc = rig_expect(&b.r, 1, IBV_WC_SUCCESS);
 			assert_int_equal(wc.wr_id, i);
 			assert_int_equal(wc.byte_len, len[i]);
-			assert_int_equal(wc.wc_flags, 0);
+			assert_int_equal(wc.wc_flags, i & 1 ? IBV_WC_WITH_IMM : 0);
+			assert_true(!(i & 1) || wc.imm_data == htobe32(i));
 			expect_at(slot(&b, i), len[i], i);
 			assert_int_equal(count(&b) - before, len[i] >= 1 && len[i] <= MOST);
 		}
@@ -192,34 +208,6 @@ order(void **state)
 	close_bench(&b);
 }
 
-/* With an immediate the completion has both. */
-static void
-immediate(void **state)
-{
-	struct ibv_sge sge;
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM,
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .send_flags = IBV_SEND_SIGNALED,
-				 .imm_data = htobe32(0x1020304)};
-	struct ibv_wc wc;
-	struct bench b;
-
-	(void)state;
-	open_bench(&b, &(struct rig_qp){0});
-	sge = (struct ibv_sge){(uintptr_t)b.r.end[0].buf, 40, b.r.end[0].mr->lkey};
-	rig_fill(b.r.end[0].buf, 40, 3);
-	post_recv(&b, 0);
-	rig_send_on(b.r.end[0].qp, &wr);
-	wc = rig_expect(&b.r, 1, IBV_WC_SUCCESS);
-	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
-	assert_int_equal(be32toh(wc.imm_data), 0x1020304);
-	expect_at(slot(&b, 0), 40, 3);
-	assert_int_equal(count(&b), 1);
-	rig_expect(&b.r, 0, IBV_WC_SUCCESS);
-	close_bench(&b);
-}
-
 /* A receive of an SRQ whose entry was posted to again before its completion was polled. */
 static void
 shared_queue(void **state)
@@ -232,12 +220,7 @@ shared_queue(void **state)
 	open_bench(&b, &(struct rig_qp){0});
 	srq = ibv_create_srq(b.r.end[1].pd, &sa);
 	assert_non_null(srq);
-	assert_int_equal(ibv_destroy_qp(b.r.end[1].qp), 0);
-	assert_int_equal(ibv_destroy_qp(b.r.end[0].qp), 0);
-	b.r.end[1].qp = rig_make_qp(&b.r, 1, &(struct rig_qp){.srq = srq});
-	b.r.end[0].qp = rig_make_qp(&b.r, 0, &(struct rig_qp){0});
-	rig_connect(&b.r, 1, b.r.end[1].qp, 5, b.r.end[0].qp->qp_num, 9, &(struct rig_qp){0});
-	rig_connect(&b.r, 0, b.r.end[0].qp, 9, b.r.end[1].qp->qp_num, 5, &(struct rig_qp){0});
+	renew(&b, &(struct rig_qp){.srq = srq}, NULL);
 	for (unsigned int i = 0; i < 8; i++) {
 		struct ibv_sge sge = {(uintptr_t)slot(&b, i), SLOT, b.mr->lkey};
 		struct ibv_recv_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1}, *bad;
@@ -371,6 +354,39 @@ unmapped(void **state)
 	}
 }
 
+/* Pages that the program has unmapped, or protected, before it polls. */
+static void
+pages(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	open_bench(&b, &(struct rig_qp){0});
+	for (int gone = 0; gone < 2; gone++) {
+		uint8_t *at = mmap(NULL, SLOT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				   -1, 0);
+		struct ibv_mr *mr = ibv_reg_mr(b.r.end[1].pd, at, SLOT, IBV_ACCESS_LOCAL_WRITE);
+
+		assert_non_null(mr);
+		memset(at, 0xaa, SLOT);
+		rig_recv_on(b.r.end[1].qp, at, SLOT, mr->lkey, 1);
+		post_send(&b, 64, 1);
+		wait_written(&b, (uint64_t)gone + 1);
+		if (gone)
+			assert_int_equal(munmap(at, SLOT), 0);
+		else
+			assert_int_equal(mprotect(at, SLOT, PROT_READ), 0);
+		rig_expect(&b.r, 1, gone ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
+		rig_expect(&b.r, 0, IBV_WC_SUCCESS);
+		if (!gone)
+			expect_at(at, 64, 1);
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+		if (!gone)
+			munmap(at, SLOT);
+	}
+	close_bench(&b);
+}
+
 /* The same for a region that gets other memory. */
 static void
 reregistered(void **state)
@@ -409,13 +425,7 @@ extended(void **state)
 	open_bench(&b, &(struct rig_qp){0});
 	cq = ibv_create_cq_ex(b.r.end[1].ctx, &attr);
 	assert_non_null(cq);
-	for (int e = 0; e < 2; e++) {
-		old[e] = b.r.end[e].qp;
-		b.r.end[e].qp = rig_make_qp(
-			&b.r, e, &(struct rig_qp){.recv_cq = e ? ibv_cq_ex_to_cq(cq) : NULL});
-	}
-	rig_connect(&b.r, 1, b.r.end[1].qp, 5, b.r.end[0].qp->qp_num, 9, &(struct rig_qp){0});
-	rig_connect(&b.r, 0, b.r.end[0].qp, 9, b.r.end[1].qp->qp_num, 5, &(struct rig_qp){0});
+	renew(&b, &(struct rig_qp){.recv_cq = ibv_cq_ex_to_cq(cq)}, old);
 	for (unsigned int i = 0; i < 3; i++) {
 		post_recv(&b, i);
 		post_send(&b, 60, i);
@@ -425,7 +435,7 @@ extended(void **state)
 	assert_int_equal(cq->wr_id, 0);
 	expect_at(slot(&b, 0), 60, 0);
 	assert_int_equal(ibv_next_poll(cq), 0);
-	assert_int_equal(ibv_wc_read_wc_flags(cq), 0);
+	assert_int_equal(ibv_wc_read_wc_flags(cq), IBV_WC_WITH_IMM);
 	expect_at(slot(&b, 1), 60, 1);
 	assert_int_equal(ibv_dereg_mr(b.mr), 0);
 	b.mr = NULL;
@@ -493,12 +503,7 @@ destroyed(void **state)
 	post_recv(&b, 0);
 	post_send(&b, 70, 0);
 	wait_written(&b, 1);
-	for (int e = 0; e < 2; e++) {
-		gone[e] = b.r.end[e].qp;
-		b.r.end[e].qp = rig_make_qp(&b.r, e, &o);
-	}
-	rig_connect(&b.r, 1, b.r.end[1].qp, 5, b.r.end[0].qp->qp_num, 9, &o);
-	rig_connect(&b.r, 0, b.r.end[0].qp, 9, b.r.end[1].qp->qp_num, 5, &o);
+	renew(&b, &o, gone);
 	post_recv(&b, 1);
 	post_send(&b, 70, 1);
 	wait_written(&b, 2);
@@ -567,12 +572,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lengths),   cmocka_unit_test(order),
-		cmocka_unit_test(immediate), cmocka_unit_test(shared_queue),
-		cmocka_unit_test(datagrams), cmocka_unit_test(deregistered),
-		cmocka_unit_test(unmapped),  cmocka_unit_test(reregistered),
-		cmocka_unit_test(extended),  cmocka_unit_test(resized),
-		cmocka_unit_test(destroyed), cmocka_unit_test(refused),
+		cmocka_unit_test(lengths),	cmocka_unit_test(order),
+		cmocka_unit_test(shared_queue), cmocka_unit_test(datagrams),
+		cmocka_unit_test(deregistered), cmocka_unit_test(unmapped),
+		cmocka_unit_test(pages),	cmocka_unit_test(reregistered),
+		cmocka_unit_test(extended),	cmocka_unit_test(resized),
+		cmocka_unit_test(destroyed),	cmocka_unit_test(refused),
 		cmocka_unit_test(pieces),
 	};
 

@@ -32,6 +32,7 @@ struct urn_ctx {
 	struct urn_way *ways;       /* pipes for events, except the asynchronous one; under the lock of objs */
 	struct urn_ctx *next, **at; /* in the list of watching contexts (gone.c); at NULL: in no list */
 	_Atomic bool told_fatal;    /* IBV_EVENT_DEVICE_FATAL was handed out */
+	pid_t pid;		    /* the process that opened it; a child reaches nothing by it */
 	_Atomic bool has_beside;    /* some completion queue has, or had, messages beside it */
 	struct urn_copy_map *copies; /* NULL: sources are not copied when posted (copy.h) */
 	int async_write_fd;         /* the dataplane's end; the program's is front.vctx.context.async_fd */

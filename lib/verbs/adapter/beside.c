@@ -3,45 +3,56 @@
 
 #include "verbs/adapter/poll.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 /*
- * Copy by the kernel: a program may have unmapped memory and tell only now that it is not to be
- * used any more; the bytes then go nowhere, as they would with an adapter that pins pages.
+ * Copy as the worker does, into pages that the program has protected against its own writing:
+ * private ones take the bytes. returns: false when there is no such page
  */
-static void
-urn_beside_copy_safely(const struct urn_abi_beside *b)
+static bool
+urn_beside_force(const struct urn_abi_beside *b)
 {
-	struct iovec from = {(void *)(uintptr_t)b->data,
-			     b->length}; // NOLINT(performance-no-int-to-ptr)
-	struct iovec to = {(void *)(uintptr_t)b->addr,
-			   b->length}; // NOLINT(performance-no-int-to-ptr)
+	int fd = open("/proc/self/mem", O_WRONLY | O_CLOEXEC);
+	bool done = fd >= 0 && pwrite(fd, b->data, b->length, (off_t)b->addr) == (ssize_t)b->length;
 
-	if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) < 0 && errno != EFAULT)
-		memcpy(to.iov_base, b->data, b->length); /* a container forbids the call */
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/*
+ * The kernel copies, 0.3 us slower than the library itself would: a program may have unmapped
+ * memory that is registered, which is an error of the request and no fault of the program.
+ */
+static bool
+urn_beside_write(struct urn_adapter_cq *cq, const struct urn_abi_beside *b)
+{
+	/* clang-format off */
+	struct iovec from = {(void *)(uintptr_t)b->data, b->length}; // NOLINT(performance-no-int-to-ptr)
+	struct iovec to = {(void *)(uintptr_t)b->addr, b->length};   // NOLINT(performance-no-int-to-ptr)
+	/* clang-format on */
+
+	if (b->length > sizeof(b->data))
+		return false;
+	return URN_LIKELY(process_vm_writev(urn_ctx(cq->ibv.context)->pid, &from, 1, &to, 1, 0) ==
+			  (ssize_t)b->length) ||
+	       urn_beside_force(b);
 }
 
 void
-urn_beside_copy(struct urn_adapter_cq *cq, uint32_t i, bool polled)
+urn_beside_copy(struct urn_adapter_cq *cq, uint32_t i)
 {
 	struct urn_abi_cqe *cqe = &cq->cqe[i & cq->mask];
-	const struct urn_abi_beside *b;
 
 	cqe->wc_flags &= (uint8_t)~URN_WCF_BESIDE;
-	if (cq->beside == NULL)
+	if (cq->beside == NULL || urn_beside_write(cq, &cq->beside[i & cq->mask]))
 		return;
-	b = &cq->beside[i & cq->mask];
-	if (b->length > sizeof(b->data))
-		return;
-	if (polled)
-		memcpy((void *)(uintptr_t)b->addr, b->data,
-		       b->length); // NOLINT(performance-no-int-to-ptr)
-	else
-		urn_beside_copy_safely(b);
+	cqe->status = URN_WC_LOC_PROT_ERR;
+	cqe->vendor_err = URN_VE_MEMORY;
+	cqe->byte_len = 0;
 }
 
 /* Copy all that waits in a queue. returns: false while the queue is being resized */
@@ -55,7 +66,7 @@ urn_beside_settle_cq(struct urn_adapter_cq *cq)
 	there = !cq->resizing;
 	i = atomic_load_explicit(&cq->hdr->cons, memory_order_relaxed);
 	for (n = 0; there && n < cq->entries && urn_cq_at(cq, i) != NULL; n++)
-		urn_beside_take(cq, i++, false);
+		urn_beside_take(cq, i++);
 	urn_beside_unlock(cq);
 	return there;
 }

@@ -29,17 +29,17 @@ urn_beside_unlock(struct urn_adapter_cq *cq)
 }
 
 /*
- * Copy the message beside the completion in slot i & mask. The queue's beside_lock is held. polled:
- * the program polls the completion; otherwise the memory may be gone already
+ * Copy the message beside the completion in slot i & mask; without the memory, which the program
+ * unmapped, the completion gets an error. The queue's beside_lock is held.
  */
-void urn_beside_copy(struct urn_adapter_cq *cq, uint32_t i, bool polled);
+void urn_beside_copy(struct urn_adapter_cq *cq, uint32_t i);
 
 /* Do so if there is one. The queue's beside_lock is held. */
 static inline void
-urn_beside_take(struct urn_adapter_cq *cq, uint32_t i, bool polled)
+urn_beside_take(struct urn_adapter_cq *cq, uint32_t i)
 {
 	if (URN_UNLIKELY(cq->cqe[i & cq->mask].wc_flags & URN_WCF_BESIDE))
-		urn_beside_copy(cq, i, polled);
+		urn_beside_copy(cq, i);
 }
 
 /* Copy all messages that wait in a context's queues: memory of the program may go afterwards. */

@@ -20,7 +20,7 @@ urn_cq_clean_locked(struct urn_adapter_cq *cq, uint32_t qpn)
 	urn_beside_lock(cq);
 	/* No message is beside a completion that moves, or goes. */
 	while (end - cq->cons < cq->entries && urn_cq_at(cq, end) != NULL)
-		urn_beside_take(cq, end++, false);
+		urn_beside_take(cq, end++);
 	for (i = end, to = end; i != cq->cons;) {
 		const struct urn_abi_cqe *from = &cq->cqe[--i & cq->mask];
 		struct urn_abi_cqe *slot;

@@ -105,7 +105,7 @@ urn_cq_read(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
 	int got = 0;
 
 	while (got < n && (cqe = urn_cq_at(cq, cons)) != NULL) {
-		urn_beside_take(cq, cons, true);
+		urn_beside_take(cq, cons);
 		urn_wc_fill(&wc[got++], cqe);
 		cons++;
 	}
@@ -174,7 +174,7 @@ static inline void
 urn_cq_show(struct urn_adapter_cq *cq, struct urn_abi_cqe *cqe)
 {
 	urn_beside_lock(cq);
-	urn_beside_take(cq, cq->cons, true);
+	urn_beside_take(cq, cq->cons);
 	urn_beside_unlock(cq);
 	cq->cur = cqe;
 	cq->ex.wr_id = cqe->wr_id;
