@@ -54,6 +54,25 @@ answer(const struct urn_ctl_cq *q, struct urn_abi_rep *rep)
 	rep->queue.beside = q->cq.beside != NULL;
 }
 
+/* Allocate a new queue: in an area that is almost full without messages beside completions. */
+static int
+allocate(struct urn_client *c, struct urn_ctl_cq *q, uint32_t entries, bool beside)
+{
+	int rc;
+
+	q->bytes = bytes_of(entries, beside);
+	rc = urn_client_alloc(c, q->bytes, &q->off);
+	if (rc == ENOMEM && beside) {
+		beside = false;
+		q->bytes = bytes_of(entries, false);
+		rc = urn_client_alloc(c, q->bytes, &q->off);
+	}
+	if (rc != 0)
+		return rc;
+	q->cq.beside = beside_at(c, q->off, entries, beside);
+	return 0;
+}
+
 int
 urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -61,7 +80,6 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	uint32_t entries;
 	struct urn_ctl_cq *q;
 	int rc = check_size(c, rep, req->create_cq.cqe), fd;
-	bool beside;
 
 	if (rc == 0)
 		rc = urn_ctl_channel_find(c, req->create_cq.channel_fd, rep, &fd);
@@ -71,10 +89,9 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return ENOMEM;
-	beside = req->create_cq.beside == 1 && c->space && entries <= BESIDE_MOST;
-	q->bytes = bytes_of(entries, beside);
 	q->vector = req->create_cq.comp_vector % a->vectors;
-	rc = urn_client_alloc(c, q->bytes, &q->off);
+	rc = allocate(c, q, entries,
+		      req->create_cq.beside == 1 && c->space && entries <= BESIDE_MOST);
 	if (rc == 0) {
 		rc = urn_handles_put(&c->cqs, q, URN_ADAPTER_MAX_CQ, &q->cq.handle);
 		if (rc != 0)
@@ -85,7 +102,6 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 		return no_room(c, rep, rc);
 	}
 	q->cq.hdr = (void *)(c->area.base + q->off);
-	q->cq.beside = beside_at(c, q->off, entries, beside);
 	q->cq.mask = entries - 1;
 	q->cq.engine = a->engine_of[q->vector];
 	q->cq.channel_fd = fd;
