@@ -37,6 +37,7 @@
 	X(MCAST_LOOKS, "mcast_looks", "looks at clients, and other engines, in a group that a multicast datagram came to") \
 	X(CQE, "completions", "completions written") \
 	X(CQE_ERR, "completions_error", "completions with an error status") \
+	X(BESIDE, "beside", "short messages for foreign memory written beside their completions") \
 	X(HANDOVER_RX, "handover_rx", "packets given to the engine that owns their QP") \
 	X(HANDOVER_CQE, "handover_cqe", "completions given to the engine that owns their CQ") \
 	X(CNP_RX, "rx_cnp", "congestion notifications received") \

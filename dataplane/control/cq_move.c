@@ -27,8 +27,14 @@ urn_cq_move_carry(struct urn_cq_move *m)
 	const struct urn_abi_cqe *slot =
 		(const void *)((const uint8_t *)m->cq->hdr + URN_ABI_CQ_SLOTS);
 
-	for (; m->from != m->end; m->from++)
-		urn_cq_put(&m->to, &slot[m->from & m->cq->mask], NULL, 0);
+	for (; m->from != m->end; m->from++) {
+		uint32_t at = m->from & m->cq->mask;
+
+		/* Both are in the area of the client, which may write there what it likes. */
+		if (m->to.beside && (slot[at].wc_flags & URN_WCF_BESIDE))
+			m->to.beside[m->to.prod & m->to.mask] = m->cq->beside[at];
+		urn_cq_put(&m->to, &slot[at], NULL, 0);
+	}
 }
 
 void
@@ -61,6 +67,7 @@ urn_cq_move_step(void *arg)
 	if (cq->shared)
 		urn_cq_turn_side(cq, m->to.hdr, m->to.mask, m->to.prod);
 	cq->hdr = m->to.hdr;
+	cq->beside = m->to.beside;
 	cq->mask = m->to.mask;
 	cq->prod = m->to.prod;
 	cq->cons = 0;

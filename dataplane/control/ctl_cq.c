@@ -6,10 +6,24 @@
 #include "control/lock.h"
 #include "control/cq_move.h"
 
+/*
+ * Entries up to which a new queue has room for messages beside its completions: 2 MiB. The area has
+ * more use for the room of larger queues.
+ */
+enum { BESIDE_MOST = 16384 };
+
 static uint64_t
-bytes_of(uint32_t entries)
+bytes_of(uint32_t entries, bool beside)
 {
-	return URN_ABI_CQ_SLOTS + (uint64_t)entries * sizeof(struct urn_abi_cqe);
+	return beside ? urn_abi_beside_off(entries) +
+				(uint64_t)entries * sizeof(struct urn_abi_beside)
+		      : URN_ABI_CQ_SLOTS + (uint64_t)entries * sizeof(struct urn_abi_cqe);
+}
+
+static struct urn_abi_beside *
+beside_at(const struct urn_client *c, uint64_t off, uint32_t entries, bool beside)
+{
+	return beside ? (void *)(c->area.base + off + urn_abi_beside_off(entries)) : NULL;
 }
 
 static int
@@ -37,6 +51,27 @@ answer(const struct urn_ctl_cq *q, struct urn_abi_rep *rep)
 	rep->queue.entries = q->cq.mask + 1;
 	rep->queue.stride = sizeof(struct urn_abi_cqe);
 	rep->queue.engine = q->vector;
+	rep->queue.beside = q->cq.beside != NULL;
+}
+
+/* Allocate a new queue: in an area that is almost full without messages beside completions. */
+static int
+allocate(struct urn_client *c, struct urn_ctl_cq *q, uint32_t entries, bool beside)
+{
+	int rc;
+
+	q->bytes = bytes_of(entries, beside);
+	rc = urn_client_alloc(c, q->bytes, &q->off);
+	if (rc == ENOMEM && beside) {
+		beside = false;
+		q->bytes = bytes_of(entries, false);
+		rc = urn_client_alloc(c, q->bytes, &q->off);
+	}
+	if (rc != 0)
+		return rc;
+	q->cq.beside = beside_at(c, q->off, entries, beside);
+	q->cq.space = c->space;
+	return 0;
 }
 
 int
@@ -55,9 +90,9 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return ENOMEM;
-	q->bytes = bytes_of(entries);
 	q->vector = req->create_cq.comp_vector % a->vectors;
-	rc = urn_client_alloc(c, q->bytes, &q->off);
+	rc = allocate(c, q, entries,
+		      req->create_cq.beside == 1 && c->space && entries <= BESIDE_MOST);
 	if (rc == 0) {
 		rc = urn_handles_put(&c->cqs, q, URN_ADAPTER_MAX_CQ, &q->cq.handle);
 		if (rc != 0)
@@ -115,11 +150,12 @@ urn_ctl_resize_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	if (rc != 0)
 		return rc;
 	entries = urn_pow2(req->resize_cq.cqe);
-	bytes = bytes_of(entries);
+	bytes = bytes_of(entries, q->cq.beside != NULL);
 	rc = urn_client_alloc(c, bytes, &off);
 	if (rc != 0)
 		return no_room(c, rep, rc);
 	urn_cq_move_init(&m, &q->cq, (void *)(c->area.base + off), off, entries);
+	m.to.beside = beside_at(c, off, entries, q->cq.beside != NULL);
 	rc = move(c, q, &m);
 	if (rc != 0) {
 		urn_area_free(&c->area, off, bytes);

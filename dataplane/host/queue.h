@@ -219,6 +219,8 @@ struct urn_cq_side {
 
 struct urn_cq {
 	struct urn_abi_cq *hdr; /* client's area */
+	struct urn_abi_beside *beside; /* client's area: an element an entry; NULL: none */
+	const struct urn_space *space; /* valid with beside: the client's memory; other spaces' can't be reached by it */
 	uint32_t mask;
 	uint32_t prod;          /* completions written so far */
 	uint32_t cons;          /* hdr->cons as seen last */
@@ -350,6 +352,20 @@ urn_cq_put(struct urn_cq *cq, const struct urn_abi_cqe *cqe, _Atomic uint32_t *m
 	/* Pairs with the acquire of the reader: the rest of the slot is written. */
 	atomic_store_explicit(&slot->phase, phase, memory_order_release);
 	cq->prod++;
+}
+
+/*
+ * Write the bytes of a message beside the completion that is written next; the caller has checked
+ * for room, and that the bytes fit. to: the client's address that they belong to
+ */
+static inline void
+urn_cq_put_beside(struct urn_cq *cq, uint64_t to, const uint8_t *data, uint32_t length)
+{
+	struct urn_abi_beside *b = &cq->beside[cq->prod & cq->mask];
+
+	b->addr = to;
+	b->length = length;
+	memcpy(b->data, data, length);
 }
 
 #endif

@@ -70,3 +70,15 @@ urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint
 {
 	return urn_mem_check_inline(mem, key, pd, qpn, addr, len, access, remote, region);
 }
+
+bool
+urn_mem_foreign_at(const struct urn_region *region, uint64_t addr, const struct urn_space *space,
+		   uint64_t *to)
+{
+	const struct urn_foreign *f = (const void *)region->base;
+
+	if (!region->foreign || f->space != space)
+		return false;
+	*to = f->base + (addr - region->start);
+	return true;
+}

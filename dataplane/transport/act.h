@@ -38,8 +38,9 @@ enum urn_req_bit {
 	URN_REQ_LAST = 1 << 0, /* ends a message */
 	URN_REQ_RECV = 1 << 1, /* completes a receive: wr_id is valid */
 	URN_REQ_IMM = 1 << 2,
-	URN_REQ_INV = 1 << 3,  /* imm is the rkey that was invalidated */
-	URN_REQ_WRITE = 1 << 4, /* the receive is that of a WRITE with immediate */
+	URN_REQ_INV = 1 << 3,	 /* imm is the rkey that was invalidated */
+	URN_REQ_WRITE = 1 << 4,	 /* the receive is that of a WRITE with immediate */
+	URN_REQ_BESIDE = 1 << 5, /* the message waits for its completion (urn_pkt.beside) */
 };
 
 #endif

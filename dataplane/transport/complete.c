@@ -59,6 +59,10 @@ static inline __attribute__((always_inline)) void
 put(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited,
     _Atomic uint32_t *mark, uint32_t after)
 {
+	if (unlikely(cqe->wc_flags & URN_WCF_BESIDE)) {
+		urn_cq_put_beside(cq, tp->beside.to, tp->beside.data, tp->beside.len);
+		URN_COUNT(tp, BESIDE);
+	}
 	urn_cq_put(cq, cqe, mark, after);
 	if (likely(cq->channel_fd < 0))
 		return;

@@ -18,8 +18,9 @@ static inline __attribute__((always_inline)) bool
 urn_tp_cqe_inline(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
 		  bool solicited, _Atomic uint32_t *mark, uint32_t after)
 {
-	if (unlikely(cqe->status != URN_WC_SUCCESS || cq->engine != tp->cfg.engine ||
-		     cq->channel_fd >= 0 || cq->overrun || cq->shared || !urn_cq_room(cq))) {
+	if (unlikely(cqe->status != URN_WC_SUCCESS || (cqe->wc_flags & URN_WCF_BESIDE) ||
+		     cq->engine != tp->cfg.engine || cq->channel_fd >= 0 || cq->overrun ||
+		     cq->shared || !urn_cq_room(cq))) {
 		/* A copy, so that the caller's *cqe has no address, and stays in registers. */
 		const struct urn_abi_cqe copy = *cqe;
 

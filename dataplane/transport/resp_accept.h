@@ -5,6 +5,7 @@
 #define URN_TRANSPORT_RESP_ACCEPT_H
 
 #include "transport/act.h"
+#include "transport/beside.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
@@ -38,14 +39,26 @@ urn_resp_has_length(const struct urn_qp *qp, struct rte_mbuf *m)
 	       !((p->op->flags & URN_OPF_NONZERO) && p->payload_len == 0);
 }
 
-/* Let this packet of a SEND be placed. */
+/* True when the packet is a whole message. */
+static inline bool
+urn_resp_is_only(const struct urn_pkt *p)
+{
+	return (p->op->flags & (URN_OPF_FIRST | URN_OPF_LAST)) == (URN_OPF_FIRST | URN_OPF_LAST);
+}
+
+/* Let this packet of a SEND be placed; sets recv.bits. */
 static inline enum urn_mem_error
 urn_resp_place_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	const struct urn_pkt *p = urn_pkt(m);
+	struct urn_pkt *p = urn_pkt(m);
 
+	p->recv.bits = 0;
 	if (p->payload_len == 0)
 		return URN_MEM_OK;
+	if (urn_resp_is_only(p) && urn_beside_takes(tp, qp, m, qp->recv, p->payload_len)) {
+		p->recv.bits = URN_REQ_BESIDE;
+		return URN_MEM_OK;
+	}
 	return urn_tp_sge_op(tp, m, NULL, qp->recv->sge, qp->recv->num_sge, qp->msg_off,
 			     urn_pkt_payload(m), p->payload_len, urn_qp_recv_pd(qp));
 }

@@ -6,6 +6,7 @@
  */
 #include "transport/ack.h"
 #include "transport/act.h"
+#include "transport/beside.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
@@ -50,11 +51,12 @@ recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t stat
 	uint8_t bits = p->recv.bits;
 	bool ok = status == URN_WC_SUCCESS;
 	uint8_t wc_flags = (uint8_t)((ok && (bits & URN_REQ_IMM) ? URN_WCF_WITH_IMM : 0) |
-				     (ok && (bits & URN_REQ_INV) ? URN_WCF_WITH_INV : 0));
+				     (ok && (bits & URN_REQ_INV) ? URN_WCF_WITH_INV : 0) |
+				     (ok && (bits & URN_REQ_BESIDE) ? URN_WCF_BESIDE : 0));
 	const struct urn_abi_cqe cqe = {
 		.wr_id = p->recv.wr_id,
 		.byte_len = ok ? p->recv.bytes : 0,
-		.imm = wc_flags ? p->recv.imm : 0,
+		.imm = wc_flags & (URN_WCF_WITH_IMM | URN_WCF_WITH_INV) ? p->recv.imm : 0,
 		.qp_num = qp->qpn,
 		.src_qp = qp->dest_qpn,
 		.vendor_err = vendor_err,
@@ -89,6 +91,9 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	struct urn_pkt *p = urn_pkt(m);
 	uint8_t bits = p->recv.bits;
 
+	if (unlikely(bits & URN_REQ_BESIDE) &&
+	    !urn_beside_ready(tp, qp, m, urn_pkt_payload(m), p->payload_len))
+		p->mem_status = URN_MEMOP_FAILED;
 	if (unlikely(p->mem_status != URN_MEMOP_DONE)) {
 		request_failed(tp, qp, m);
 		return;

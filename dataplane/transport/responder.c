@@ -137,7 +137,6 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (unlikely(e != URN_MEM_OK))
 		return;
 	qp->msg_off += len;
-	p->recv.bits = 0;
 	if (p->op->flags & URN_OPF_LAST) {
 		urn_resp_message_ends(qp, m, qp->recv->wr_id, true);
 		urn_resp_recv_used(tp, qp);

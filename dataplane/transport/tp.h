@@ -116,6 +116,13 @@ struct urn_tp_xcqe {
 };
 _Static_assert(sizeof(struct urn_tp_xcqe) % 4 == 0, "element of an rte_ring");
 
+/* A message that goes beside the completion in hand (beside.h). */
+struct urn_tp_beside {
+	uint64_t to;	     /* address in the client's process */
+	const uint8_t *data; /* in the packet */
+	uint32_t len;	     /* bytes, at most URN_ABI_BESIDE */
+};
+
 /* The way of a frame that goes out. */
 enum urn_loop {
 	URN_LOOP_NO,	/* to the port */
@@ -321,6 +328,8 @@ struct urn_tp {
 	struct urn_tp_event event[URN_TP_OUT];
 	unsigned int event_n;
 	struct urn_cq *touched;        /* completion queues written this turn */
+	struct urn_tp_beside
+		beside; /* valid from urn_beside_ready() until that completion is written */
 
 	struct urn_counters c;
 };

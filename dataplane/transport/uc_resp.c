@@ -8,6 +8,7 @@
  * network may duplicate and reorder, and a message must not be delivered twice.
  */
 #include "transport/act.h"
+#include "transport/beside.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
 #include "transport/from_peer.h"
@@ -85,7 +86,6 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	qp->msg_off += len;
-	p->recv.bits = 0;
 	if (p->op->flags & URN_OPF_LAST) {
 		urn_resp_message_ends(qp, m, qp->recv->wr_id, true);
 		urn_resp_recv_used(tp, qp);
@@ -174,8 +174,9 @@ recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t stat
 
 	urn_qp_recv_done(tp, qp, p->recv.wr_id, status, vendor_err, ok ? p->recv.bytes : 0,
 			 p->recv.bits & URN_REQ_WRITE ? URN_WCO_RECV_RDMA_WITH_IMM : URN_WCO_RECV,
-			 imm ? URN_WCF_WITH_IMM : 0, imm ? p->recv.imm : 0, qp->dest_qpn,
-			 p->solicited);
+			 (uint8_t)((imm ? URN_WCF_WITH_IMM : 0) |
+				   (ok && (p->recv.bits & URN_REQ_BESIDE) ? URN_WCF_BESIDE : 0)),
+			 imm ? p->recv.imm : 0, qp->dest_qpn, p->solicited);
 }
 
 /* The QP went to the error state meanwhile: only give the receive back. */
@@ -213,12 +214,15 @@ unwritable(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 void
 urn_uc_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	const struct urn_pkt *p = urn_pkt(m);
+	struct urn_pkt *p = urn_pkt(m);
 
 	if (unlikely(qp->state == URN_QPS_ERR)) {
 		flushed(tp, qp, m);
 		return;
 	}
+	if (unlikely(p->action == URN_ACT_REQUEST && (p->recv.bits & URN_REQ_BESIDE)) &&
+	    !urn_beside_ready(tp, qp, m, urn_pkt_payload(m), p->payload_len))
+		p->mem_status = URN_MEMOP_FAILED;
 	if (unlikely(p->action == URN_ACT_NAK)) {
 		recv_done(tp, qp, m, p->recv.status, p->recv.vendor_err);
 		urn_qp_error(tp, qp);

@@ -5,6 +5,7 @@
  * "Lengths").
  */
 #include "transport/act.h"
+#include "transport/beside.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
@@ -214,6 +215,20 @@ make_grh(struct rte_mbuf *m)
 	memcpy(urn_pkt_payload(m) - URN_GRH_BYTES, grh, URN_GRH_BYTES);
 }
 
+/* Let header and payload be placed, `total` bytes; sets recv.bits. */
+static enum urn_mem_error
+place(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, const struct urn_recv *r,
+      uint32_t total)
+{
+	make_grh(m);
+	if (urn_beside_takes(tp, qp, m, r, total)) {
+		urn_pkt(m)->recv.bits = URN_REQ_BESIDE;
+		return URN_MEM_OK;
+	}
+	return urn_tp_sge_ops(tp, m, NULL, r->sge, r->num_sge, 0,
+			      urn_pkt_payload(m) - URN_GRH_BYTES, total, urn_qp_recv_pd(qp));
+}
+
 static void
 accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -243,6 +258,7 @@ accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_UD_NO_RECV);
 		return;
 	}
+	p->recv.bits = 0;
 	p->recv.wr_id = wr_id;
 	p->recv.bytes = total;
 	p->recv.status = URN_WC_SUCCESS;
@@ -257,11 +273,8 @@ accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		p->recv.status = URN_WC_LOC_LEN_ERR;
 		p->recv.vendor_err = URN_VE_RECV_SHORT;
 	} else {
-		enum urn_mem_error e;
+		enum urn_mem_error e = place(tp, qp, m, r, total);
 
-		make_grh(m);
-		e = urn_tp_sge_ops(tp, m, NULL, r->sge, r->num_sge, 0,
-				   urn_pkt_payload(m) - URN_GRH_BYTES, total, urn_qp_recv_pd(qp));
 		if (e != URN_MEM_OK) {
 			p->recv.status = URN_WC_LOC_PROT_ERR;
 			p->recv.vendor_err = urn_vendor_err(e);
@@ -279,6 +292,9 @@ finish_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	uint8_t status = p->recv.status, ve = p->recv.vendor_err;
 	bool imm = p->op->off[URN_EXT_IMM] != 0;
 
+	if ((p->recv.bits & URN_REQ_BESIDE) &&
+	    !urn_beside_ready(tp, qp, m, urn_pkt_payload(m) - URN_GRH_BYTES, p->recv.bytes))
+		p->mem_status = URN_MEMOP_FAILED;
 	if (status == URN_WC_SUCCESS && p->mem_status != URN_MEMOP_DONE) {
 		status = URN_WC_LOC_PROT_ERR;
 		ve = URN_VE_MEMORY;
@@ -291,7 +307,10 @@ finish_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		status = URN_WC_WR_FLUSH_ERR;
 	urn_qp_recv_done(tp, qp, p->recv.wr_id, status, ve, p->recv.bytes, URN_WCO_RECV,
 			 (uint8_t)(URN_WCF_GRH | (p->ipv6 ? 0 : URN_WCF_IPV4) |
-				   (imm ? URN_WCF_WITH_IMM : 0)),
+				   (imm ? URN_WCF_WITH_IMM : 0) |
+				   (status == URN_WC_SUCCESS && (p->recv.bits & URN_REQ_BESIDE)
+					    ? URN_WCF_BESIDE
+					    : 0)),
 			 imm ? p->recv.imm : 0, p->recv.src_qp, p->solicited);
 	urn_tp_done(tp, m);
 }

@@ -41,6 +41,13 @@ struct urn_pkt_recv {
 	uint32_t src_qp;       /* UD_RECV: QP number of the sender */
 };
 
+/* Memory that the bytes of a short message go to, while they wait for their completion. */
+struct urn_pkt_beside {
+	uint64_t addr; /* address that the receive names */
+	uint64_t to;   /* the same in the client's process; valid once the completion is written */
+	uint32_t lkey;
+};
+
 /* READ or atomic that was put on record. */
 struct urn_pkt_record {
 	uint32_t index;        /* the record's, in urn_qp.rec */
@@ -102,6 +109,7 @@ struct urn_pkt {
 		struct urn_pkt_bad bad;       /* BAD_RESP */
 		struct urn_pkt_tx tx;         /* TX_REQUEST, TX_RESPONSE */
 	};
+	struct urn_pkt_beside beside; /* valid with URN_REQ_BESIDE in recv.bits */
 };
 _Static_assert(offsetof(struct urn_pkt, recv.imm) == 64,
 	       "a packet without immediate needs one line");

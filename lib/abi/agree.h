@@ -35,7 +35,8 @@
 	X(AM,         5, "am",         "remote memory access by endpoints") \
 	X(MCAST,      6, "mcast",      "multicast") \
 	X(REPLACE_MR, 7, "replace-mr", "changing a region that keeps its keys") \
-	X(IMPORT,     8, "import",     "importing devices, protection domains and regions")
+	X(IMPORT,     8, "import",     "importing devices, protection domains and regions") \
+	X(BESIDE,     9, "beside",     "short messages beside their completions")
 /* clang-format on */
 
 enum urn_abi_feature {

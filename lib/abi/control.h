@@ -300,7 +300,8 @@ struct urn_abi_req {
 			 * URN_CTL_CREATE_CHANNEL, because the reader of a pipe can make its writer wait.
 			 */
 			int32_t channel_fd;
-			uint32_t rsvd;
+			uint32_t beside;       /* 1: the client reads messages beside completions
+						  (queue.h) */
 			uint64_t cookie;       /* handed back in struct urn_abi_event */
 		} create_cq;
 		struct { uint32_t cqe; } resize_cq;
@@ -431,6 +432,8 @@ struct urn_abi_rep {
 			uint32_t stride;  /* bytes of a slot */
 			uint32_t engine;  /* owner */
 			uint32_t events;  /* destroy_cq: completion events written so far */
+			uint32_t beside;  /* create_cq: 1: the queue has a struct urn_abi_beside an
+					     entry */
 		} queue;
 		struct {
 			uint64_t sq_off, rq_off; /* rq_off with an SRQ: queue of taken receives (URN_ABI_TAKEN) */

@@ -248,6 +248,34 @@ _Static_assert(offsetof(struct urn_abi_cqe, phase) == 31, "phase is last");
 /* A phase of no lap: the completion is whole, and not valid yet. */
 #define URN_CQE_WHOLE 2u
 
+/*
+ * A queue may have as many of these as entries, behind its slots. Where wc_flags has
+ * URN_WCF_BESIDE, the bytes of the message are not in the memory of the receive yet: they
+ * are in the element of the same index, and the client copies them when it polls the completion,
+ * or before, when it gives up their memory, the queue or the queue pair. The dataplane has checked
+ * the key, and writes the element before the completion is URN_CQE_WHOLE. An element that was
+ * copied has the flag cleared. URN_CTL_RESIZE_CQ carries elements over with their completions.
+ */
+#define URN_ABI_BESIDE 112u /* bytes of a message that fit */
+
+struct urn_abi_beside {
+	uint64_t addr;	 /* the client's address of the first byte to write */
+	uint32_t length; /* bytes, at most URN_ABI_BESIDE */
+	uint32_t rsvd;
+	uint8_t data[URN_ABI_BESIDE];
+};
+_Static_assert(sizeof(struct urn_abi_beside) == 128, "two cache lines");
+_Static_assert(offsetof(struct urn_abi_beside, data) == 16, "message beside a completion");
+
+/* Offset of the first of them, from the header of a queue with so many entries. */
+static inline uint64_t
+urn_abi_beside_off(uint32_t entries)
+{
+	uint64_t slots = URN_ABI_CQ_SLOTS + (uint64_t)entries * sizeof(struct urn_abi_cqe);
+
+	return (slots + URN_ABI_CACHE_LINE - 1) & ~(uint64_t)(URN_ABI_CACHE_LINE - 1);
+}
+
 /* Equal to enum ibv_wc_status. */
 enum urn_abi_wc_status {
 	URN_WC_SUCCESS = 0,
@@ -281,12 +309,13 @@ enum urn_abi_wc_op {
 	URN_WCO_RECV_RDMA_WITH_IMM = 129,
 };
 
-/* Equal to enum ibv_wc_flags, but for the last, which has no equal there. */
+/* Equal to enum ibv_wc_flags, but for the last two, which programs don't see. */
 enum urn_abi_wc_flag {
 	URN_WCF_GRH = 1 << 0,
 	URN_WCF_WITH_IMM = 1 << 1,
 	URN_WCF_WITH_INV = 1 << 3,
-	URN_WCF_IPV4 = 1 << 7, /* UD: the header before the payload is IPv4's */
+	URN_WCF_BESIDE = 1 << 6, /* the message is beside the completion */
+	URN_WCF_IPV4 = 1 << 7,	 /* UD: the header before the payload is IPv4's */
 };
 
 /* Reason of a failed completion, in more detail than its status. */

@@ -32,6 +32,8 @@ struct urn_ctx {
 	struct urn_way *ways;       /* pipes for events, except the asynchronous one; under the lock of objs */
 	struct urn_ctx *next, **at; /* in the list of watching contexts (gone.c); at NULL: in no list */
 	_Atomic bool told_fatal;    /* IBV_EVENT_DEVICE_FATAL was handed out */
+	pid_t pid;		    /* the process that opened it; a child reaches nothing by it */
+	_Atomic bool has_beside;    /* some completion queue has, or had, messages beside it */
 	struct urn_copy_map *copies; /* NULL: sources are not copied when posted (copy.h) */
 	int async_write_fd;         /* the dataplane's end; the program's is front.vctx.context.async_fd */
 	struct urn_verbs_ctx front; /* last: the public ibv_context is its last field */
@@ -56,6 +58,8 @@ struct urn_adapter_cq {
 	struct urn_abi_cqe *cqe;    /* slots */
 	struct urn_abi_cq *hdr;     /* in the client's area */
 	struct urn_abi_cqe *cur;    /* extended poll: the completion being read */
+	struct urn_abi_beside *beside; /* messages beside the slots (beside.h); NULL: none */
+	struct urn_lock beside_lock;   /* see beside.h */
 	uint64_t ticket;            /* in urn_ctx.objs */
 	uint32_t comp_got;          /* events handed out by ibv_get_cq_event; lock of objs */
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
@@ -266,11 +270,20 @@ int urn_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void urn_cq_tell(struct urn_adapter_cq *cq);
 extern const struct urn_verbs_cm_ops urn_adapter_cm_ops;
 
-/* Completion queues, for other files (poll.c). */
+/* Completion queues, for other files (poll.c, clean.c). */
 void urn_cq_init_poll(struct urn_adapter_cq *cq, uint64_t wc_flags);
+/* The messages beside a queue that is mapped, and has them. */
+static inline struct urn_abi_beside *
+urn_cq_beside(const struct urn_adapter_cq *cq)
+{
+	return (void *)((uint8_t *)cq->hdr + urn_abi_beside_off(cq->entries));
+}
 /* Remove unread completions of a QP that is gone or reset. */
 void urn_cq_clean(struct urn_adapter_cq *cq, uint32_t qpn);
-/* Read a queue's header in the area: the index to read from. entries: slots */
+/*
+ * Read a queue's header in the area: the index to read from. entries: slots. A queue with messages
+ * beside it keeps having them
+ */
 void urn_cq_map(struct urn_adapter_cq *cq, const struct urn_dev *dev, uint64_t off,
 		uint32_t entries);
 /* Before the control call that resizes: hide the queue. returns: 0; EBUSY: another resize runs */

@@ -61,6 +61,7 @@ urn_context_open(void *arg)
 	if (urn_context_async(ctx) != 0)
 		goto err_close;
 	urn_objs_init(&ctx->objs);
+	ctx->pid = getpid();
 	urn_context_tell(&ctx->dev, &ctx->front);
 	if (urn_copy_open(ctx) != 0)
 		goto err_watch;

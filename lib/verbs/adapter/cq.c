@@ -18,9 +18,10 @@ urn_channel_reserve(struct ibv_comp_channel *channel)
 }
 
 static int
-urn_cq_ask(struct urn_adapter_cq *cq, struct urn_dev *dev, const struct ibv_cq_init_attr_ex *attr)
+urn_cq_ask(struct urn_adapter_cq *cq, struct urn_ctx *ctx, const struct ibv_cq_init_attr_ex *attr)
 {
 	struct urn_abi_req req = {.op = URN_CTL_CREATE_CQ};
+	struct urn_dev *dev = &ctx->dev;
 	struct urn_abi_rep rep;
 	int err;
 
@@ -28,12 +29,20 @@ urn_cq_ask(struct urn_adapter_cq *cq, struct urn_dev *dev, const struct ibv_cq_i
 	req.create_cq.comp_vector = attr->comp_vector;
 	req.create_cq.channel_fd = attr->channel ? ((struct urn_channel *)attr->channel)->handle : -1;
 	req.create_cq.cookie = cq->ticket;
+	req.create_cq.beside = urn_dev_has(dev, URN_ABI_FEATURE_BESIDE);
 	err = urn_dev_call(dev, &req, &rep);
 	if (err != 0)
 		return err;
 	cq->ibv.handle = rep.handle;
 	cq->ibv.cqe = (int)rep.queue.entries;
 	urn_cq_map(cq, dev, rep.queue.off, rep.queue.entries);
+	if (req.create_cq.beside && rep.queue.beside) {
+		/* Other threads find the queue in the table. */
+		pthread_mutex_lock(&ctx->objs.lock);
+		cq->beside = urn_cq_beside(cq);
+		pthread_mutex_unlock(&ctx->objs.lock);
+		atomic_store(&ctx->has_beside, true);
+	}
 	return 0;
 }
 
@@ -49,7 +58,7 @@ urn_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr)
 	cq->ticket = urn_objs_put(&ctx->objs, URN_OBJ_CQ, cq);
 	if (cq->ticket == 0)
 		goto err_free;
-	if (urn_cq_ask(cq, &ctx->dev, attr) != 0)
+	if (urn_cq_ask(cq, ctx, attr) != 0)
 		goto err_take;
 	urn_cq_init_poll(cq, attr->wc_flags);
 	urn_channel_reserve(attr->channel);

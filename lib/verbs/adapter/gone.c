@@ -320,6 +320,8 @@ urn_gone_make_up(struct urn_ctx *ctx, struct urn_adapter_cq *cq)
 		g.n = 0;
 		urn_gather_all(&g, ctx, cq);
 		cq->made_up = g.out;
+		/* A thread that settles takes the lock of objs, too. */
+		cq->beside = NULL;
 		cq->cqe = g.out;
 		cq->entries = entries;
 		cq->mask = entries - 1;
@@ -385,7 +387,8 @@ urn_gone_fork_objects(struct urn_ctx *ctx)
 		srq->rq.ok = false;
 	}
 	for (i = 0; (cq = urn_gone_next(&ctx->objs, &i, URN_OBJ_CQ)) != NULL;) {
-		cq->lock = (struct urn_lock){0};
+		cq->lock = cq->beside_lock = (struct urn_lock){0};
+		cq->beside = NULL;
 		cq->resizing = false;
 		urn_cq_blind(cq);
 		atomic_store(&cq->gone, URN_CQ_FORKED);

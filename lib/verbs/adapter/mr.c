@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection domains, memory regions. */
 #include "verbs/adapter/adapter.h"
+#include "verbs/adapter/beside.h"
 #include "verbs/adapter/copy.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -73,6 +74,8 @@ urn_dereg_mr(struct ibv_mr *mr)
 	urn_copy_forget(urn_ctx(mr->context), mr->lkey);
 	err = urn_dev_call_handle(urn_ctx_dev(mr->context),
 				  imported ? URN_CTL_END_MR : URN_CTL_DEREG_MR, mr->handle);
+	/* The dataplane completes no further message into the region. */
+	urn_beside_settle(urn_ctx(mr->context));
 	if (err == 0)
 		urn_share_drop(&((struct urn_adapter_mr *)mr)->hold);
 	return err;
@@ -135,6 +138,7 @@ urn_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 		errno = err;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
+	urn_beside_settle(urn_ctx(ibmr->context));
 	urn_mr_replaced(mr, now, pd);
 	free(now);
 	return 0;

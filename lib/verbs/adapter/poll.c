@@ -5,7 +5,8 @@
  * A completion is there when its phase is that of the reader's lap. The library
  * keeps its own read index and publishes that index once a call.
  */
-#include "verbs/adapter/adapter.h"
+#include "verbs/adapter/beside.h"
+#include "verbs/adapter/poll.h"
 
 #include "abi/clock.h"
 #include "attach/pipe.h"
@@ -36,46 +37,8 @@ urn_cq_map(struct urn_adapter_cq *cq, const struct urn_dev *dev, uint64_t off, u
 	cq->entries = entries;
 	cq->mask = entries - 1;
 	cq->cons = atomic_load_explicit(&cq->hdr->cons, memory_order_acquire);
-}
-
-/* The phase that completions have in the lap of index `i`. */
-static inline uint8_t
-urn_cq_phase(const struct urn_adapter_cq *cq, uint32_t i)
-{
-	return (i & cq->entries) == 0;
-}
-
-/* The completion at index `i`, or NULL when it has not been written yet. */
-static inline struct urn_abi_cqe *
-urn_cq_at(const struct urn_adapter_cq *cq, uint32_t i)
-{
-	struct urn_abi_cqe *cqe = &cq->cqe[i & cq->mask];
-
-	/* Acquire: pairs with the dataplane's release of the phase; the other fields are there then. */
-	if (atomic_load_explicit(&cqe->phase, memory_order_acquire) != urn_cq_phase(cq, i))
-		return NULL;
-	return cqe;
-}
-
-/* Publish the read index. Release: the slots may be overwritten from now on. */
-static inline void
-urn_cq_publish(struct urn_adapter_cq *cq)
-{
-	atomic_store_explicit(&cq->hdr->cons, cq->cons, memory_order_release);
-}
-
-static inline void
-urn_cq_lock(struct urn_adapter_cq *cq)
-{
-	if (!cq->single)
-		urn_lock_take(&cq->lock);
-}
-
-static inline void
-urn_cq_unlock(struct urn_adapter_cq *cq)
-{
-	if (!cq->single)
-		urn_lock_give(&cq->lock);
+	if (cq->beside != NULL)
+		cq->beside = urn_cq_beside(cq);
 }
 
 /* Flags that programs see. */
@@ -133,22 +96,38 @@ urn_cq_gone(const struct urn_adapter_cq *cq)
 	return (enum urn_cq_gone)atomic_load_explicit(&cq->gone, memory_order_acquire);
 }
 
+/* Read up to n completions; the locks of the queue are held. returns: their number */
+static inline int
+urn_cq_read(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
+{
+	const struct urn_abi_cqe *cqe;
+	uint32_t cons = cq->cons;
+	int got = 0;
+
+	while (got < n && (cqe = urn_cq_at(cq, cons)) != NULL) {
+		urn_beside_take(cq, cons);
+		urn_wc_fill(&wc[got++], cqe);
+		cons++;
+	}
+	cq->cons = cons;
+	return got;
+}
+
 /* Poll a queue that was found empty, and whose dataplane is gone; like urn_poll_cq(). The queue's lock is held. */
 static __attribute__((noinline)) int
 urn_poll_gone(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
 {
-	const struct urn_abi_cqe *cqe;
 	int got = 0;
 
 	if (urn_cq_gone(cq) == URN_CQ_FORKED) {
 		errno = EIO;
 		return -1;
 	}
-	while (got < n && urn_gone_fill(cq))
-		while (got < n && (cqe = urn_cq_at(cq, cq->cons)) != NULL) {
-			urn_wc_fill(&wc[got++], cqe);
-			cq->cons++;
-		}
+	while (got < n && urn_gone_fill(cq)) {
+		urn_beside_lock(cq);
+		got += urn_cq_read(cq, n - got, wc + got);
+		urn_beside_unlock(cq);
+	}
 	return got;
 }
 
@@ -167,22 +146,17 @@ int
 urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct urn_adapter_cq *cq = urn_cq(ibcq);
-	const struct urn_abi_cqe *cqe;
 	bool yields = false;
-	uint32_t cons;
 	int got = 0;
 
 	urn_cq_lock(cq);
-	cons = cq->cons;
-	while (got < n && (cqe = urn_cq_at(cq, cons)) != NULL) {
-		urn_wc_fill(&wc[got++], cqe);
-		cons++;
-	}
-	if (got > 0) {
-		cq->cons = cons;
-		cq->looks = 0;
+	if (urn_cq_at(cq, cq->cons) != NULL) {
+		urn_beside_lock(cq);
+		got = urn_cq_read(cq, n, wc);
 		urn_cq_publish(cq);
-		__builtin_prefetch(&cq->cqe[cons & cq->mask]);
+		urn_beside_unlock(cq);
+		cq->looks = 0;
+		__builtin_prefetch(&cq->cqe[cq->cons & cq->mask]);
 	} else if (URN_UNLIKELY(urn_cq_gone(cq) != URN_CQ_THERE)) {
 		got = urn_poll_gone(cq, n, wc);
 	} else {
@@ -199,6 +173,9 @@ urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 static inline void
 urn_cq_show(struct urn_adapter_cq *cq, struct urn_abi_cqe *cqe)
 {
+	urn_beside_lock(cq);
+	urn_beside_take(cq, cq->cons);
+	urn_beside_unlock(cq);
 	cq->cur = cqe;
 	cq->ex.wr_id = cqe->wr_id;
 	cq->ex.status = cqe->status;
@@ -250,7 +227,9 @@ urn_end_poll(struct ibv_cq_ex *ex)
 
 	cq->cons++;
 	cq->cur = NULL;
+	urn_beside_lock(cq);
 	urn_cq_publish(cq);
+	urn_beside_unlock(cq);
 	urn_cq_unlock(cq);
 }
 
@@ -427,7 +406,7 @@ urn_cq_armed(struct urn_adapter_cq *cq, enum urn_abi_cq_arm arm)
  * least one side sees the other; the side that swaps NONE in writes the event, so
  * there is exactly one.
  */
-static int
+int
 urn_cq_arm(struct urn_adapter_cq *cq, enum urn_abi_cq_arm arm)
 {
 	struct urn_abi_event ev = {.handle = cq->ibv.handle, .cookie = cq->ticket};
@@ -473,107 +452,6 @@ urn_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 		cq->arm_later = arm > cq->arm_later ? (uint8_t)arm : cq->arm_later;
 	else
 		err = urn_cq_arm(cq, arm);
-	urn_cq_unlock(cq);
-	return err;
-}
-
-/* ---- cleaning */
-
-/*
- * Completions are moved towards the newer end, over those to be removed; each
- * slot keeps its phase. The dataplane writes beyond `end` meanwhile, and writes
- * these slots again only after cons is published.
- */
-static void
-urn_cq_clean_locked(struct urn_adapter_cq *cq, uint32_t qpn)
-{
-	uint32_t end = cq->cons, i, to;
-
-	while (end - cq->cons < cq->entries && urn_cq_at(cq, end) != NULL)
-		end++;
-	for (i = end, to = end; i != cq->cons;) {
-		const struct urn_abi_cqe *from = &cq->cqe[--i & cq->mask];
-		struct urn_abi_cqe *slot;
-
-		if (from->qp_num == qpn || --to == i)
-			continue;
-		slot = &cq->cqe[to & cq->mask];
-		slot->wr_id = from->wr_id;
-		slot->byte_len = from->byte_len;
-		slot->imm = from->imm;
-		slot->qp_num = from->qp_num;
-		slot->src_qp = from->src_qp;
-		slot->vendor_err = from->vendor_err;
-		slot->wqe = from->wqe;
-		slot->status = from->status;
-		slot->opcode = from->opcode;
-		slot->wc_flags = from->wc_flags;
-	}
-	cq->cons = to;
-	urn_cq_publish(cq);
-}
-
-/* Remember a QPN until the resize is done. Without memory the QP's completions stay. */
-static void
-urn_cq_clean_later(struct urn_adapter_cq *cq, uint32_t qpn)
-{
-	uint32_t *dead = reallocarray(cq->dead, cq->dead_count + 1, sizeof(*dead));
-
-	if (dead == NULL)
-		return;
-	dead[cq->dead_count++] = qpn;
-	cq->dead = dead;
-}
-
-void
-urn_cq_clean(struct urn_adapter_cq *cq, uint32_t qpn)
-{
-	urn_cq_lock(cq);
-	if (cq->resizing)
-		urn_cq_clean_later(cq, qpn);
-	else
-		urn_cq_clean_locked(cq, qpn);
-	urn_cq_unlock(cq);
-}
-
-/* ---- resizing, in two steps around the control call */
-
-int
-urn_cq_resize_begin(struct urn_adapter_cq *cq)
-{
-	int err = EBUSY;
-
-	urn_cq_lock(cq);
-	if (!cq->resizing) {
-		err = 0;
-		cq->resizing = true;
-		cq->arm_later = (uint8_t)atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE);
-		/* Readers find nothing until the new queue is there. */
-		urn_cq_blind(cq);
-	}
-	urn_cq_unlock(cq);
-	return err;
-}
-
-int
-urn_cq_resize_end(struct urn_adapter_cq *cq, const struct urn_dev *dev, uint64_t off,
-		  uint32_t entries)
-{
-	uint32_t i;
-	int err = 0;
-
-	urn_cq_lock(cq);
-	urn_cq_map(cq, dev, off, entries);
-	cq->ibv.cqe = (int)entries;
-	cq->resizing = false;
-	for (i = 0; i < cq->dead_count; i++)
-		urn_cq_clean_locked(cq, cq->dead[i]);
-	free(cq->dead);
-	cq->dead = NULL;
-	cq->dead_count = 0;
-	if (cq->arm_later != URN_CQ_ARM_NONE)
-		err = urn_cq_arm(cq, cq->arm_later);
-	cq->arm_later = URN_CQ_ARM_NONE;
 	urn_cq_unlock(cq);
 	return err;
 }

@@ -102,6 +102,43 @@ few(void **state)
 	}
 }
 
+/* Messages beside completions move along. */
+static void
+messages(void **state)
+{
+	struct urn_abi_beside *old = calloc(16, sizeof(*old)), *new = calloc(64, sizeof(*new));
+	struct urn_abi_cq *was;
+	struct urn_cq_move m;
+	struct urn_cq cq;
+
+	(void)state;
+	open_queue(&cq, 16, UINT32_MAX - 3);
+	was = cq.hdr;
+	cq.beside = old;
+	for (uint32_t i = 0; i < 12; i++) {
+		const struct urn_abi_cqe cqe = {.wr_id = made++,
+						.wc_flags = i & 1 ? URN_WCF_BESIDE : 0};
+		uint8_t byte = (uint8_t)i;
+
+		if (i & 1)
+			urn_cq_put_beside(&cq, 1000 + i, &byte, 1);
+		urn_cq_put(&cq, &cqe, NULL, 0);
+	}
+	urn_cq_move_init(&m, &cq, room(64), 4096, 64);
+	m.to.beside = new;
+	assert_int_equal(step(&m, 0), 12);
+	assert_ptr_equal(cq.beside, new);
+	for (uint32_t i = 1; i < 12; i += 2) {
+		assert_int_equal(slot(&cq, i)->wc_flags, URN_WCF_BESIDE);
+		assert_int_equal(new[i].addr, 1000 + i);
+		assert_int_equal(new[i].length, 1);
+		assert_int_equal(new[i].data[0], i);
+	}
+	moved(&cq, &m, was, 12);
+	free(old);
+	free(new);
+}
+
 /*
  * Many completions, while more are made: no step copies more than a few, however many
  * there are, and the new ones come behind.
@@ -200,9 +237,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(few),
-		cmocka_unit_test(many_in_steps),
-		cmocka_unit_test(too_many),
+		cmocka_unit_test(few),		 cmocka_unit_test(messages),
+		cmocka_unit_test(many_in_steps), cmocka_unit_test(too_many),
 		cmocka_unit_test(liars),
 	};
 

@@ -91,13 +91,17 @@ fake_create_cq(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep
 	memset(q, 0, sizeof(*q));
 	q->handle = (uint32_t)(q - f->cq) + 1;
 	q->entries = fake_pow2(req->create_cq.cqe);
-	q->off = fake_alloc(f, URN_ABI_CQ_SLOTS + (uint64_t)q->entries * sizeof(struct urn_abi_cqe));
+	q->beside = f->beside && req->create_cq.beside;
+	q->off = fake_alloc(f, urn_abi_beside_off(q->entries) +
+				       (uint64_t)q->entries * sizeof(struct urn_abi_beside) *
+					       q->beside);
 	q->cookie = req->create_cq.cookie;
 	q->fd = req->create_cq.channel_fd;
 	rep->handle = q->handle;
 	rep->queue.off = q->off;
 	rep->queue.entries = q->entries;
 	rep->queue.stride = sizeof(struct urn_abi_cqe);
+	rep->queue.beside = q->beside;
 }
 
 /* Carries over the completions between cons and prod; the new indices start elsewhere on purpose. */
@@ -115,7 +119,9 @@ fake_resize_cq(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep
 	hdr = fake_at(f, old.off);
 	cons = atomic_load(&hdr->cons);
 	q->entries = fake_pow2(req->resize_cq.cqe);
-	q->off = fake_alloc(f, URN_ABI_CQ_SLOTS + (uint64_t)q->entries * sizeof(struct urn_abi_cqe));
+	q->off = fake_alloc(f, urn_abi_beside_off(q->entries) +
+				       (uint64_t)q->entries * sizeof(struct urn_abi_beside) *
+					       q->beside);
 	start = 2 * q->entries; /* an even lap: phase 1, and zeroed slots hold none */
 	q->prod = start + (old.prod - cons);
 	for (i = 0; cons + i != old.prod; i++) {
@@ -125,6 +131,14 @@ fake_resize_cq(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep
 			((start + i) & (q->entries - 1));
 		memcpy(to, from, 31);
 		atomic_store(&to->phase, 1);
+		if (q->beside)
+			((struct urn_abi_beside *)fake_at(
+				f, q->off + urn_abi_beside_off(
+						    q->entries)))[(start + i) & (q->entries - 1)] =
+				((struct urn_abi_beside *)fake_at(
+					f, old.off + urn_abi_beside_off(
+							     old.entries)))[(cons + i) &
+									    (old.entries - 1)];
 	}
 	/* A reader that still uses the old queue must notice. */
 	memset(fake_at(f, old.off), 0xa5, URN_ABI_CQ_SLOTS + old.entries * sizeof(*from));
@@ -366,6 +380,14 @@ fake_try_complete(struct fake *f, uint32_t handle, const struct fake_wc *wc)
 	cqe->status = wc->status;
 	cqe->opcode = wc->opcode;
 	cqe->wc_flags = wc->flags;
+	if (wc->flags & URN_WCF_BESIDE) {
+		struct urn_abi_beside *b = fake_at(f, q->off + urn_abi_beside_off(q->entries));
+
+		b += q->prod & (q->entries - 1);
+		b->addr = (uintptr_t)wc->to;
+		b->length = wc->byte_len;
+		memcpy(b->data, wc->bytes, wc->byte_len);
+	}
 	atomic_store_explicit(&cqe->phase, (uint8_t)((q->prod / q->entries & 1) ^ 1), memory_order_release);
 	q->prod++;
 	atomic_thread_fence(memory_order_seq_cst);

@@ -23,6 +23,7 @@ struct fake_cq {
 	uint64_t off, cookie;
 	uint32_t entries, prod;
 	int fd;
+	bool beside; /* has room for messages beside its completions */
 };
 
 struct fake_qp {
@@ -63,6 +64,7 @@ struct fake {
 	void *in_resize_arg;
 	_Atomic unsigned int wakes;
 	_Atomic unsigned int closed;
+	bool beside; /* queues made from now on have room for messages beside completions */
 	bool zero_reset;           /* RESET zeroes the indices instead of moving cons to prod */
 };
 
@@ -72,6 +74,9 @@ struct fake_wc {
 	uint32_t qpn, byte_len, imm, src_qp;
 	uint8_t status, opcode, flags;
 	bool solicited;
+	/* With URN_WCF_BESIDE in flags: byte_len bytes, and where the library is to copy them. */
+	const void *bytes;
+	void *to;
 };
 
 struct fake *fake_new(void);

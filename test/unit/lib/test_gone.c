@@ -299,6 +299,62 @@ test_resized(void **state)
 	expect_none(g->cq[0]);
 }
 
+/* Messages beside a completion that was valid, and beside one that was whole and not valid yet. */
+static void
+test_beside(void **state)
+{
+	struct gone *g = *state;
+	struct ibv_cq_init_attr_ex attr = {.cqe = 4};
+	struct ibv_cq_ex *cq;
+	struct urn_adapter_cq *q;
+	struct ibv_qp *qp;
+	struct ibv_qp_init_attr init = {.cap = {8, 8, 1, 1, 0},
+					.qp_type = IBV_QPT_RC,
+					.send_cq = ibv_cq_ex_to_cq(g->cq[0])};
+	struct ibv_recv_wr *bad;
+	char at[2][8] = {"", ""};
+
+	g->f->beside = true;
+	cq = ibv_create_cq_ex(g->c, &attr);
+	init.recv_cq = ibv_cq_ex_to_cq(cq);
+	qp = ibv_create_qp(g->pd, &init);
+	env_connect(qp);
+	for (uint64_t i = 0; i < 3; i++) {
+		struct ibv_recv_wr wr = {.wr_id = i};
+
+		assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+	}
+	fake_complete(g->f, ibv_cq_ex_to_cq(cq)->handle,
+		      &(struct fake_wc){.qpn = qp->qp_num,
+					.byte_len = 5,
+					.opcode = URN_WCO_RECV,
+					.flags = URN_WCF_BESIDE,
+					.bytes = "first",
+					.to = at[0]});
+	atomic_store(&urn_qp(qp)->rq.hdr->done, 1);
+	q = (struct urn_adapter_cq *)cq;
+	assert_non_null(q->beside);
+	q->beside[1] =
+		(struct urn_abi_beside){.addr = (uintptr_t)at[1], .length = 6, .data = "second"};
+	half(cq, qp, 0, 0, URN_WCO_RECV, 1);
+	q->cqe[1] = (struct urn_abi_cqe){.wr_id = 1,
+					 .qp_num = qp->qp_num,
+					 .wqe = 1,
+					 .opcode = URN_WCO_RECV,
+					 .wc_flags = URN_WCF_BESIDE,
+					 .phase = URN_CQE_WHOLE};
+	die();
+	expect(cq, 0, IBV_WC_SUCCESS);
+	assert_string_equal(at[0], "first");
+	assert_string_equal(at[1], "");
+	expect(cq, 1, IBV_WC_SUCCESS);
+	assert_string_equal(at[1], "second");
+	expect(cq, 2, IBV_WC_WR_FLUSH_ERR);
+	expect_none(cq);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
 /* Completions of a QP that is destroyed are neither made up nor kept. */
 static void
 test_destroyed(void **state)
@@ -352,8 +408,15 @@ main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, gone_setup, gone_teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps), T(test_order), T(test_receives), cmocka_unit_test(test_shared),
-		T(test_extended), T(test_resized), T(test_destroyed), T(test_forked),
+		cmocka_unit_test(test_steps),
+		T(test_order),
+		T(test_beside),
+		T(test_receives),
+		cmocka_unit_test(test_shared),
+		T(test_extended),
+		T(test_resized),
+		T(test_destroyed),
+		T(test_forked),
 	};
 
 	return cmocka_run_group_tests_name("gone", tests, NULL, NULL);
