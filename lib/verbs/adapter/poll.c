@@ -3,7 +3,8 @@
  * Reading completions, and arming a completion queue.
  *
  * A completion is there when its phase is that of the reader's lap. The library
- * keeps its own read index and publishes that index once a call.
+ * keeps its own read index and publishes that index, once a call for each queue whose
+ * completions are read; then their requests' slots are free (polled.h).
  */
 #include "verbs/adapter/adapter.h"
 
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /*
@@ -62,6 +64,25 @@ static inline void
 urn_cq_publish(struct urn_adapter_cq *cq)
 {
 	atomic_store_explicit(&cq->hdr->cons, cq->cons, memory_order_release);
+}
+
+/* The completion is of another queue than the run: publish what was read before, and begin anew. */
+static void
+urn_cq_turn(struct urn_adapter_cq *cq, uint32_t cons, struct urn_polled_run *run,
+	    const struct urn_abi_cqe *cqe)
+{
+	struct urn_polled *p = cq->polled;
+
+	if (run->queue != 0) {
+		cq->cons = cons;
+		urn_cq_publish(cq);
+		urn_polled_end(run);
+	}
+	if (p == NULL || atomic_load_explicit(&p->qpn, memory_order_acquire) != cqe->qp_num)
+		p = urn_polled_find(cq, cqe->qp_num);
+	run->queue = urn_polled_queue(cqe);
+	run->of = p;
+	run->recv = (cqe->opcode & URN_WCO_RECV) != 0;
 }
 
 static inline void
@@ -167,6 +188,7 @@ int
 urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct urn_adapter_cq *cq = urn_cq(ibcq);
+	struct urn_polled_run run = {0};
 	const struct urn_abi_cqe *cqe;
 	bool yields = false;
 	uint32_t cons;
@@ -175,6 +197,9 @@ urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	urn_cq_lock(cq);
 	cons = cq->cons;
 	while (got < n && (cqe = urn_cq_at(cq, cons)) != NULL) {
+		if (run.queue != urn_polled_queue(cqe))
+			urn_cq_turn(cq, cons, &run, cqe);
+		run.end = (uint16_t)(cqe->wqe + 1);
 		urn_wc_fill(&wc[got++], cqe);
 		cons++;
 	}
@@ -182,6 +207,7 @@ urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 		cq->cons = cons;
 		cq->looks = 0;
 		urn_cq_publish(cq);
+		urn_polled_end(&run);
 		__builtin_prefetch(&cq->cqe[cons & cq->mask]);
 	} else if (URN_UNLIKELY(urn_cq_gone(cq) != URN_CQ_THERE)) {
 		got = urn_poll_gone(cq, n, wc);
@@ -196,12 +222,23 @@ urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 
 /* ---- extended polling: ibv_start_poll() and so on */
 
+/*
+ * Show the completion at the read index. A program posts while it reads: so the request's slot and
+ * the completion's are both free at once, and the program reads a copy.
+ */
 static inline void
-urn_cq_show(struct urn_adapter_cq *cq, struct urn_abi_cqe *cqe)
+urn_cq_show(struct urn_adapter_cq *cq, const struct urn_abi_cqe *cqe)
 {
-	cq->cur = cqe;
+	struct urn_polled_run run = {.end = (uint16_t)(cqe->wqe + 1)};
+
+	memcpy(&cq->shown, cqe, sizeof(cq->shown));
+	cq->cur = &cq->shown;
 	cq->ex.wr_id = cqe->wr_id;
 	cq->ex.status = cqe->status;
+	urn_cq_turn(cq, cq->cons, &run, cqe);
+	/* Release: the slot may be overwritten from now on. */
+	atomic_store_explicit(&cq->hdr->cons, cq->cons + 1, memory_order_release);
+	urn_polled_end(&run);
 }
 
 static int
@@ -235,7 +272,7 @@ urn_next_poll(struct ibv_cq_ex *ex)
 	struct urn_adapter_cq *cq = (struct urn_adapter_cq *)ex;
 	struct urn_abi_cqe *cqe = urn_cq_at(cq, cq->cons + 1);
 
-	/* The completion shown stays readable until the next is there, or the poll ends. */
+	/* The completion shown stays readable until the next is shown, or the poll ends. */
 	if (cqe == NULL)
 		return ENOENT;
 	cq->cons++;

@@ -213,6 +213,9 @@ test_receives(void **state)
 	atomic_store(&rq->hdr->cons, 5);
 	assert_int_equal(ibv_post_recv(g->qp, &wr, &bad), ENOMEM);
 	atomic_store(&rq->hdr->done, 2);
+	fake_complete(g->f, ibv_cq_ex_to_cq(g->cq[1])->handle,
+		      &(struct fake_wc){.wr_id = 11, .qpn = g->qp->qp_num, .opcode = URN_WCO_RECV});
+	expect(g->cq[1], 11, IBV_WC_SUCCESS);
 	post_recv(g, 18, 2, false);
 	half(g->cq[1], g->qp, 12, 2, URN_WCO_RECV, URN_CQE_WHOLE);
 	die();
