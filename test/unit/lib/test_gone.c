@@ -243,6 +243,8 @@ test_shared(void **state)
 		for (uint32_t i = 0; i < 3; i++)
 			slot[i] = 20 + i;
 		atomic_store(&srq->cons, 2);
+		/* Two others of the SRQ are polled. */
+		atomic_store(&urn_srq(g->srq)->polled, 2);
 		post_recv(g, 24, 2, true); /* into the slots of 20 and 21 */
 		atomic_store(&own->last, 2);
 		atomic_store(&own->cons, 3);
