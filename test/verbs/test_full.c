@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doc/reference/verbs.md "Posting and polling": a request holds its slot until its completion, or
- * that of a later request of its queue, is polled. So programs that post until ENOMEM, and poll
- * then, never overrun a completion queue that has as many entries as they have requests.
+ * doc/reference/verbs.md "What programs rely on besides": a request holds its slot until its
+ * completion, or that of a later request of its queue, is polled. So programs that post until
+ * ENOMEM, and poll then, never overrun a completion queue that has as many entries as they have
+ * requests.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +38,8 @@ bench_open(struct bench *b, const struct rig_config *cfg, unsigned int qps, stru
 	assert_non_null(b->ex);
 	b->cq = ibv_cq_ex_to_cq(b->ex);
 	assert_int_equal(b->cq->cqe, DEPTH * qps);
-	b->o = (struct rig_qp){.depth = DEPTH, .timeout = 18, .send_cq = b->cq, .recv_cq = b->cq, .srq = srq};
+	b->o = (struct rig_qp){
+		.depth = DEPTH, .timeout = 18, .send_cq = b->cq, .recv_cq = b->cq, .srq = srq};
 	for (unsigned int i = 0; i < 2; i++) {
 		b->qp[i] = b->peer[i] = NULL;
 		if (i >= qps)
@@ -69,13 +71,14 @@ static int
 send_one(struct bench *b, struct ibv_qp *qp, unsigned int flags)
 {
 	struct ibv_sge sge = {(uintptr_t)b->r.end[0].buf, 8, b->r.end[0].mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = flags,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.wr.rdma = {(uintptr_t)b->r.end[1].buf, b->r.end[1].mr->rkey},
-	};
+	struct ibv_send_wr *bad,
+		wr = {
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = flags,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.wr.rdma = {(uintptr_t)b->r.end[1].buf, b->r.end[1].mr->rkey},
+		};
 
 	return ibv_post_send(qp, &wr, &bad);
 }
@@ -112,7 +115,10 @@ static void
 send_to(struct bench *b, struct ibv_qp *peer, unsigned int n)
 {
 	struct ibv_sge sge = {(uintptr_t)b->r.end[1].buf, 8, b->r.end[1].mr->lkey};
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED, .sg_list = &sge, .num_sge = 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .sg_list = &sge,
+				 .num_sge = 1};
 
 	for (; n != 0; n--) {
 		rig_send_on(peer, &wr);
@@ -131,7 +137,8 @@ recv_all(struct bench *b, struct ibv_qp *qp)
 
 	rig_turns(&b->r, 500);
 	do
-		err = b->o.srq != NULL ? ibv_post_srq_recv(b->o.srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad);
+		err = b->o.srq != NULL ? ibv_post_srq_recv(b->o.srq, &wr, &bad)
+				       : ibv_post_recv(qp, &wr, &bad);
 	while (err == 0 && ++n < ALL);
 	assert_int_equal(err, ENOMEM);
 	return n;
@@ -163,7 +170,8 @@ unsignalled(void **state)
 	(void)state;
 	bench_open(&b, &(struct rig_config){0}, 1, NULL);
 	for (unsigned int i = 0; i < DEPTH; i++)
-		assert_int_equal(send_one(&b, b.qp[0], i == 6 || i == 10 ? IBV_SEND_SIGNALED : 0), 0);
+		assert_int_equal(send_one(&b, b.qp[0], i == 6 || i == 10 ? IBV_SEND_SIGNALED : 0),
+				 0);
 	assert_int_equal(send_all(&b, b.qp[0], ALL), 0);
 	poll_n(&b, 1);
 	assert_int_equal(send_all(&b, b.qp[0], 4), 4);
@@ -265,7 +273,8 @@ extended(void **state)
 	bench_close(&b);
 }
 
-/* A resize carries the count over; a QP that begins anew has all its slots, and so has a new one. */
+/* A resize carries the count over; a QP that begins anew has all its slots, and so has a new one.
+ */
 static void
 anew(void **state)
 {
@@ -353,7 +362,8 @@ poster(void *arg)
 	int err;
 
 	for (unsigned int i = 0; i < EACH; i++) {
-		while ((err = send_one(&c->b, c->b.qp[0], IBV_SEND_SIGNALED)) == ENOMEM && c->bad == 0)
+		while ((err = send_one(&c->b, c->b.qp[0], IBV_SEND_SIGNALED)) == ENOMEM &&
+		       c->bad == 0)
 			sched_yield();
 		if (err != 0)
 			c->bad++;
@@ -398,9 +408,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sends),    cmocka_unit_test(unsignalled), cmocka_unit_test(receives),
-		cmocka_unit_test(shared),   cmocka_unit_test(mixed),	   cmocka_unit_test(extended),
-		cmocka_unit_test(anew),	    cmocka_unit_test(flushed),	   cmocka_unit_test(wraps),
+		cmocka_unit_test(sends),  cmocka_unit_test(unsignalled), cmocka_unit_test(receives),
+		cmocka_unit_test(shared), cmocka_unit_test(mixed),	 cmocka_unit_test(extended),
+		cmocka_unit_test(anew),	  cmocka_unit_test(flushed),	 cmocka_unit_test(wraps),
 		cmocka_unit_test(crowd),
 	};
 

@@ -85,13 +85,13 @@ enum urn_cq_gone {
 struct urn_adapter_rq {
 	struct urn_lock lock;       /* all below */
 	uint32_t prod;              /* requests posted */
-	uint32_t cons;              /* requests known to be polled */
-	uint32_t cap;               /* requests that may be outstanding at a time */
+	uint32_t cons;		    /* requests known to be polled */
+	uint32_t cap;		    /* requests that may be outstanding at a time */
 	uint32_t mask;              /* slots - 1 */
 	uint32_t stride;            /* bytes of a slot */
 	uint32_t max_sge;
 	bool ok;                    /* posting is allowed in this state */
-	bool shared;                /* an SRQ */
+	bool shared;		    /* an SRQ */
 	uint8_t *slots;             /* in the client's area */
 	struct urn_abi_wq *hdr;
 	const _Atomic uint32_t *freed; /* requests polled, whose slots are free again (polled.h) */
@@ -100,8 +100,8 @@ struct urn_adapter_rq {
 struct urn_adapter_sq {
 	struct urn_lock lock;       /* all below */
 	uint32_t prod;              /* requests posted */
-	uint32_t cons;              /* requests known to be polled */
-	uint32_t cap;               /* requests that may be outstanding at a time */
+	uint32_t cons;		    /* requests known to be polled */
+	uint32_t cap;		    /* requests that may be outstanding at a time */
 	uint32_t mask;              /* slots - 1 */
 	uint32_t stride;            /* bytes of a slot */
 	uint32_t max_sge;
@@ -130,7 +130,7 @@ struct urn_adapter_qp {
 	URN_HOT struct urn_adapter_rq rq;
 	struct urn_abi_wq *taken;   /* on an SRQ: receives taken from there; NULL: has a queue of its own */
 	bool sq_sig_all;
-	struct urn_polled *polled;  /* how far its queues are polled */
+	struct urn_polled *polled; /* how far its queues are polled */
 	uint32_t mark; /* sends that the end of an address handle waits for (drain.c); under the
 			  lock of objs */
 	struct ibv_qp_cap cap;      /* granted capabilities */

@@ -6,7 +6,7 @@
  * keeps its own read index and publishes that index, once a call for each queue whose
  * completions are read; then their requests' slots are free (polled.h).
  */
-#include "verbs/adapter/adapter.h"
+#include "verbs/adapter/polled_run.h"
 
 #include "abi/clock.h"
 #include "attach/pipe.h"
@@ -64,25 +64,6 @@ static inline void
 urn_cq_publish(struct urn_adapter_cq *cq)
 {
 	atomic_store_explicit(&cq->hdr->cons, cq->cons, memory_order_release);
-}
-
-/* The completion is of another queue than the run: publish what was read before, and begin anew. */
-static void
-urn_cq_turn(struct urn_adapter_cq *cq, uint32_t cons, struct urn_polled_run *run,
-	    const struct urn_abi_cqe *cqe)
-{
-	struct urn_polled *p = cq->polled;
-
-	if (run->queue != 0) {
-		cq->cons = cons;
-		urn_cq_publish(cq);
-		urn_polled_end(run);
-	}
-	if (p == NULL || atomic_load_explicit(&p->qpn, memory_order_acquire) != cqe->qp_num)
-		p = urn_polled_find(cq, cqe->qp_num);
-	run->queue = urn_polled_queue(cqe);
-	run->of = p;
-	run->recv = (cqe->opcode & URN_WCO_RECV) != 0;
 }
 
 static inline void
@@ -198,7 +179,7 @@ urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	cons = cq->cons;
 	while (got < n && (cqe = urn_cq_at(cq, cons)) != NULL) {
 		if (run.queue != urn_polled_queue(cqe))
-			urn_cq_turn(cq, cons, &run, cqe);
+			urn_polled_turn(cq, cons, &run, cqe);
 		run.end = (uint16_t)(cqe->wqe + 1);
 		urn_wc_fill(&wc[got++], cqe);
 		cons++;
@@ -235,7 +216,7 @@ urn_cq_show(struct urn_adapter_cq *cq, const struct urn_abi_cqe *cqe)
 	cq->cur = &cq->shown;
 	cq->ex.wr_id = cqe->wr_id;
 	cq->ex.status = cqe->status;
-	urn_cq_turn(cq, cq->cons, &run, cqe);
+	urn_polled_turn(cq, cq->cons, &run, cqe);
 	/* Release: the slot may be overwritten from now on. */
 	atomic_store_explicit(&cq->hdr->cons, cq->cons + 1, memory_order_release);
 	urn_polled_end(&run);

@@ -110,7 +110,8 @@ urn_polled_begin(struct urn_ctx *ctx, struct urn_adapter_qp *qp, struct ibv_srq 
 
 	p->srq = srq != NULL ? &urn_srq(srq)->polled : NULL;
 	atomic_store(&p->send, atomic_load(&qp->sq.hdr->cons));
-	atomic_store(&p->recv, atomic_load(qp->taken != NULL ? &qp->taken->cons : &qp->rq.hdr->done));
+	atomic_store(&p->recv,
+		     atomic_load(qp->taken != NULL ? &qp->taken->cons : &qp->rq.hdr->done));
 	pthread_mutex_lock(&ctx->objs.lock);
 	leaf = urn_polled_leaf_made(&ctx->polled, qpn);
 	if (leaf != NULL) {
@@ -133,7 +134,8 @@ urn_polled_restart(struct urn_adapter_qp *qp, uint32_t taken)
 		return;
 	}
 	if (p->srq != NULL)
-		atomic_fetch_add_explicit(p->srq, taken - atomic_load(&p->recv), memory_order_release);
+		atomic_fetch_add_explicit(p->srq, taken - atomic_load(&p->recv),
+					  memory_order_release);
 	atomic_store_explicit(&p->recv, taken, memory_order_release);
 }
 

@@ -15,7 +15,6 @@
 
 #include "abi/queue.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct ibv_srq;
@@ -51,14 +50,6 @@ struct urn_polled_map {
 	struct urn_polled *made;  /* all; lock of objs */
 };
 
-/* Completions in a row, of one queue, that a poll hands out. */
-struct urn_polled_run {
-	uint64_t queue;	       /* QPN, and the kind of queue; 0: no completion yet */
-	struct urn_polled *of; /* NULL: no such queue pair */
-	uint16_t end;	       /* low bits of the index behind the newest request */
-	bool recv;
-};
-
 void urn_polled_close(struct urn_polled_map *map);
 
 /* Give a new queue pair a record, before it has a number. returns: 0 or ENOMEM */
@@ -78,35 +69,5 @@ void urn_polled_put(struct urn_ctx *ctx, struct urn_adapter_qp *qp);
 
 /* Find the record of a queue pair, and note it in the queue. NULL: there is none */
 struct urn_polled *urn_polled_find(struct urn_adapter_cq *cq, uint32_t qpn);
-
-/* Name of the queue of a completion. */
-static inline uint64_t
-urn_polled_queue(const struct urn_abi_cqe *cqe)
-{
-	return (uint64_t)cqe->qp_num << 8 | (cqe->opcode & URN_WCO_RECV) | 1;
-}
-
-/* Free the slots of a run. The completion queue's read index has been published. */
-static inline void
-urn_polled_end(const struct urn_polled_run *run)
-{
-	struct urn_polled *p = run->of;
-	_Atomic uint32_t *word;
-	uint32_t was;
-	uint16_t ahead;
-
-	if (p == NULL)
-		return;
-	word = run->recv ? &p->recv : &p->send;
-	was = atomic_load_explicit(word, memory_order_relaxed);
-	/* More than a queue has slots: a completion from before a reset. */
-	ahead = (uint16_t)(run->end - was);
-	if (ahead > URN_ABI_MAX_WR)
-		return;
-	/* Release: pairs with the acquire of posters; the dataplane has read the slots. */
-	atomic_store_explicit(word, was + ahead, memory_order_release);
-	if (run->recv && p->srq != NULL)
-		atomic_fetch_add_explicit(p->srq, ahead, memory_order_release);
-}
 
 #endif

@@ -22,7 +22,8 @@ urn_rq_reload(struct urn_adapter_rq *rq)
 	rq->cons = atomic_load_explicit(rq->freed, memory_order_acquire);
 }
 
-/* Receives of an SRQ that were polled, and surely taken: those lost with a queue pair are a guess. */
+/* Receives of an SRQ that were polled, and surely taken: those lost with a queue pair are a guess.
+ */
 static inline uint32_t
 urn_rq_taken(const struct urn_adapter_rq *rq, uint32_t polled)
 {

@@ -219,8 +219,8 @@ send_list_stops_at_bad(void **state)
 }
 
 /*
- * All slots can be used, no more; indices wrap. A slot is free when the completion of its request, or
- * of a later one, is polled (doc/reference/verbs.md).
+ * All slots can be used, no more; indices wrap. A slot is free when the completion of its request,
+ * or of a later one, is polled (doc/reference/verbs.md).
  */
 static void
 send_full_and_wrap(void **state)
