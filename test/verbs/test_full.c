@@ -176,7 +176,7 @@ unsignalled(void **state)
 	poll_n(&b, 1);
 	assert_int_equal(send_all(&b, b.qp[0], 4), 4);
 	poll_n(&b, 1);
-	/* Of the 7 and 4 that are free, 4 are posted. */
+	/* 7 and 4 were free, and 4 of those are used. */
 	assert_int_equal(send_all(&b, b.qp[0], ALL), 7);
 	bench_close(&b);
 }
