@@ -18,6 +18,7 @@
 #include "attach/share/share.h"
 #include "verbs/adapter/lock.h"
 #include "verbs/adapter/objs.h"
+#include "verbs/adapter/polled.h"
 #include "verbs/provider/provider.h"
 
 #include <urnic/attach.h>
@@ -35,6 +36,7 @@ struct urn_ctx {
 	pid_t pid;		    /* the process that opened it; a child reaches nothing by it */
 	_Atomic bool has_beside;    /* some completion queue has, or had, messages beside it */
 	struct urn_copy_map *copies; /* NULL: sources are not copied when posted (copy.h) */
+	struct urn_polled_map polled; /* how far queues are polled, by QPN */
 	int async_write_fd;         /* the dataplane's end; the program's is front.vctx.context.async_fd */
 	struct urn_verbs_ctx front; /* last: the public ibv_context is its last field */
 };
@@ -57,7 +59,7 @@ struct urn_adapter_cq {
 	uint32_t entries;           /* a power of two */
 	struct urn_abi_cqe *cqe;    /* slots */
 	struct urn_abi_cq *hdr;     /* in the client's area */
-	struct urn_abi_cqe *cur;    /* extended poll: the completion being read */
+	struct urn_abi_cqe *cur;    /* extended poll: the completion being read, in `shown` */
 	struct urn_abi_beside *beside; /* messages beside the slots (beside.h); NULL: none */
 	struct urn_lock beside_lock;   /* see beside.h */
 	uint64_t ticket;            /* in urn_ctx.objs */
@@ -70,6 +72,8 @@ struct urn_adapter_cq {
 				armed; lock */
 	uint64_t shown_ns;   /* extended poll: time of urn_clock_ns() when cur was found, of a queue
 				with times */
+	struct urn_polled *polled; /* record of the queue pair polled last; NULL: none; lock */
+	struct urn_abi_cqe shown;    /* extended poll: copy, so that the slot is free */
 	struct urn_abi_cqe *made_up; /* completions of requests that a dead dataplane left; NULL: none */
 };
 
@@ -85,22 +89,23 @@ enum urn_cq_gone {
 struct urn_adapter_rq {
 	struct urn_lock lock;       /* all below */
 	uint32_t prod;              /* requests posted */
-	uint32_t cons;              /* requests known to be taken */
-	uint32_t cap;               /* requests that may wait at a time */
+	uint32_t cons;		    /* requests known to be polled */
+	uint32_t cap;		    /* requests that may be outstanding at a time */
 	uint32_t mask;              /* slots - 1 */
 	uint32_t stride;            /* bytes of a slot */
 	uint32_t max_sge;
 	bool ok;                    /* posting is allowed in this state */
+	bool shared;		    /* an SRQ */
 	uint8_t *slots;             /* in the client's area */
 	struct urn_abi_wq *hdr;
-	const _Atomic uint32_t *freed; /* in hdr: requests whose slots are free again */
+	const _Atomic uint32_t *freed; /* requests polled, whose slots are free again (polled.h) */
 };
 
 struct urn_adapter_sq {
 	struct urn_lock lock;       /* all below */
 	uint32_t prod;              /* requests posted */
-	uint32_t cons;              /* requests known to be retired */
-	uint32_t cap;               /* requests that may wait at a time */
+	uint32_t cons;		    /* requests known to be polled */
+	uint32_t cap;		    /* requests that may be outstanding at a time */
 	uint32_t mask;              /* slots - 1 */
 	uint32_t stride;            /* bytes of a slot */
 	uint32_t max_sge;
@@ -110,8 +115,7 @@ struct urn_adapter_sq {
 	bool ud;                    /* requests name an address handle */
 	uint8_t *slots;             /* in the client's area */
 	struct urn_abi_wq *hdr;
-	uint32_t mark; /* requests that the end of an address handle waits for (drain.c); under the
-			  lock of objs */
+	const _Atomic uint32_t *freed; /* requests polled, whose slots are free again (polled.h) */
 };
 
 struct urn_adapter_qp {
@@ -130,6 +134,9 @@ struct urn_adapter_qp {
 	URN_HOT struct urn_adapter_rq rq;
 	struct urn_abi_wq *taken;   /* on an SRQ: receives taken from there; NULL: has a queue of its own */
 	bool sq_sig_all;
+	struct urn_polled *polled; /* how far its queues are polled */
+	uint32_t mark; /* sends that the end of an address handle waits for (drain.c); under the
+			  lock of objs */
 	struct ibv_qp_cap cap;      /* granted capabilities */
 	uint64_t ticket;            /* in urn_ctx.objs */
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
@@ -149,6 +156,7 @@ struct urn_adapter_srq {
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
 	/* Gets the flushed untaken entries when the dataplane died; under the lock of objs. */
 	struct urn_adapter_cq *heir;
+	URN_HOT _Atomic uint32_t polled; /* its receives that were polled, of all queue pairs */
 };
 
 struct urn_adapter_pd {
@@ -322,9 +330,10 @@ void urn_cq_blind(struct urn_adapter_cq *cq);
 int urn_channel_tell(struct urn_channel *ch, const struct urn_abi_event *ev);
 
 /* Receive queues. */
+/* freed: see struct urn_adapter_rq; set before urn_rq_reload() */
 void urn_rq_map(struct urn_adapter_rq *rq, const struct urn_dev *dev, uint64_t off,
-		uint32_t entries, uint32_t stride);
-/* Read the indices of a queue again, after the dataplane has emptied it. */
+		uint32_t entries, uint32_t stride, const _Atomic uint32_t *freed);
+/* Read the indices of a queue that is new, or empty again. */
 void urn_rq_reload(struct urn_adapter_rq *rq);
 
 /* Wait until `got` events of an object are acknowledged; a child of fork() waits for nobody. */

@@ -95,6 +95,7 @@ urn_context_close(struct ibv_context *context)
 	close(context->async_fd);
 	close(ctx->async_write_fd);
 	urn_objs_fini(&ctx->objs);
+	urn_polled_close(&ctx->polled);
 	urn_copy_close(ctx);
 	free(ctx);
 }

@@ -56,8 +56,8 @@ urn_datagrams_passed(struct urn_ctx *ctx, bool mark)
 		if (ctx->objs.slot[i].kind != URN_OBJ_QP || qp->sq.hdr == NULL || !qp->sq.ud)
 			continue;
 		if (mark)
-			qp->sq.mark = atomic_load_explicit(&qp->sq.hdr->prod, memory_order_relaxed);
-		passed = passed && urn_sq_passed(qp, qp->sq.mark);
+			qp->mark = atomic_load_explicit(&qp->sq.hdr->prod, memory_order_relaxed);
+		passed = passed && urn_sq_passed(qp, qp->mark);
 	}
 	pthread_mutex_unlock(&ctx->objs.lock);
 	return passed;

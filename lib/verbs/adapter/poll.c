@@ -3,10 +3,12 @@
  * Reading completions, and arming a completion queue.
  *
  * A completion is there when its phase is that of the reader's lap. The library
- * keeps its own read index and publishes that index once a call.
+ * keeps its own read index and publishes that index, once a call for each queue whose
+ * completions are read; then their requests' slots are free (polled.h).
  */
 #include "verbs/adapter/beside.h"
 #include "verbs/adapter/poll.h"
+#include "verbs/adapter/polled_run.h"
 
 #include "abi/clock.h"
 #include "attach/pipe.h"
@@ -14,6 +16,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /*
@@ -96,9 +99,12 @@ urn_cq_gone(const struct urn_adapter_cq *cq)
 	return (enum urn_cq_gone)atomic_load_explicit(&cq->gone, memory_order_acquire);
 }
 
-/* Read up to n completions; the locks of the queue are held. returns: their number */
+/*
+ * Read up to n completions; the locks of the queue are held. run: notes whose slots are free; NULL: the
+ * completions are made up, after the dataplane's end. returns: their number
+ */
 static inline int
-urn_cq_read(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
+urn_cq_read(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc, struct urn_polled_run *run)
 {
 	const struct urn_abi_cqe *cqe;
 	uint32_t cons = cq->cons;
@@ -106,6 +112,11 @@ urn_cq_read(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
 
 	while (got < n && (cqe = urn_cq_at(cq, cons)) != NULL) {
 		urn_beside_take(cq, cons);
+		if (run != NULL) {
+			if (run->queue != urn_polled_queue(cqe))
+				urn_polled_turn(cq, cons, run, cqe);
+			run->end = (uint16_t)(cqe->wqe + 1);
+		}
 		urn_wc_fill(&wc[got++], cqe);
 		cons++;
 	}
@@ -125,7 +136,7 @@ urn_poll_gone(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
 	}
 	while (got < n && urn_gone_fill(cq)) {
 		urn_beside_lock(cq);
-		got += urn_cq_read(cq, n - got, wc + got);
+		got += urn_cq_read(cq, n - got, wc + got, NULL);
 		urn_beside_unlock(cq);
 	}
 	return got;
@@ -146,15 +157,17 @@ int
 urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct urn_adapter_cq *cq = urn_cq(ibcq);
+	struct urn_polled_run run = {0};
 	bool yields = false;
 	int got = 0;
 
 	urn_cq_lock(cq);
 	if (urn_cq_at(cq, cq->cons) != NULL) {
 		urn_beside_lock(cq);
-		got = urn_cq_read(cq, n, wc);
+		got = urn_cq_read(cq, n, wc, &run);
 		urn_cq_publish(cq);
 		urn_beside_unlock(cq);
+		urn_polled_end(&run);
 		cq->looks = 0;
 		__builtin_prefetch(&cq->cqe[cq->cons & cq->mask]);
 	} else if (URN_UNLIKELY(urn_cq_gone(cq) != URN_CQ_THERE)) {
@@ -170,15 +183,26 @@ urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 
 /* ---- extended polling: ibv_start_poll() and so on */
 
+/*
+ * Show the completion at the read index. A program posts while it reads: so the request's slot and
+ * the completion's are both free at once, and the program reads a copy.
+ */
 static inline void
-urn_cq_show(struct urn_adapter_cq *cq, struct urn_abi_cqe *cqe)
+urn_cq_show(struct urn_adapter_cq *cq, const struct urn_abi_cqe *cqe)
 {
+	struct urn_polled_run run = {.end = (uint16_t)(cqe->wqe + 1)};
+
 	urn_beside_lock(cq);
 	urn_beside_take(cq, cq->cons);
-	urn_beside_unlock(cq);
-	cq->cur = cqe;
+	memcpy(&cq->shown, cqe, sizeof(cq->shown));
+	cq->cur = &cq->shown;
 	cq->ex.wr_id = cqe->wr_id;
 	cq->ex.status = cqe->status;
+	urn_polled_turn(cq, cq->cons, &run, cqe);
+	/* Release: the slot may be overwritten from now on. */
+	atomic_store_explicit(&cq->hdr->cons, cq->cons + 1, memory_order_release);
+	urn_beside_unlock(cq);
+	urn_polled_end(&run);
 }
 
 static int
@@ -212,7 +236,7 @@ urn_next_poll(struct ibv_cq_ex *ex)
 	struct urn_adapter_cq *cq = (struct urn_adapter_cq *)ex;
 	struct urn_abi_cqe *cqe = urn_cq_at(cq, cq->cons + 1);
 
-	/* The completion shown stays readable until the next is there, or the poll ends. */
+	/* The completion shown stays readable until the next is shown, or the poll ends. */
 	if (cqe == NULL)
 		return ENOENT;
 	cq->cons++;

@@ -76,18 +76,38 @@ urn_qp_map(struct urn_adapter_qp *qp, const struct urn_dev *dev, const struct ur
 	sq->ops = sq->ud ? URN_OPS_UD : qp->ibv.qp_type == IBV_QPT_UC ? URN_OPS_UC : URN_OPS_RC;
 	sq->prod = atomic_load_explicit(&sq->hdr->prod, memory_order_relaxed);
 	sq->cons = atomic_load_explicit(&sq->hdr->cons, memory_order_acquire);
+	sq->freed = &qp->polled->send;
 
 	if (rep->qp.rq_entries == 0) {
 		qp->taken = urn_dev_at(dev, rep->qp.rq_off);
 		return;
 	}
-	urn_rq_map(rq, dev, rep->qp.rq_off, rep->qp.rq_entries, rep->qp.rq_stride);
+	urn_rq_map(rq, dev, rep->qp.rq_off, rep->qp.rq_entries, rep->qp.rq_stride,
+		   &qp->polled->recv);
 	rq->cap = qp->cap.max_recv_wr < rep->qp.rq_entries ? qp->cap.max_recv_wr : rep->qp.rq_entries;
 	rq->max_sge = qp->cap.max_recv_sge;
 }
 
+/*
+ * Take over the queues that the dataplane made, and count how far they are polled. returns: 0, or
+ * ENOMEM and the dataplane has destroyed them
+ */
 static int
-urn_qp_ask(struct urn_adapter_qp *qp, struct urn_dev *dev, const struct ibv_qp_init_attr_ex *attr)
+urn_qp_take(struct urn_adapter_qp *qp, struct urn_ctx *ctx, const struct urn_abi_rep *rep,
+	    struct ibv_srq *srq)
+{
+	urn_qp_map(qp, &ctx->dev, rep);
+	if (urn_polled_begin(ctx, qp, srq) != 0) {
+		(void)urn_dev_call_handle(&ctx->dev, URN_CTL_DESTROY_QP, qp->ibv.handle);
+		return urn_fail(ENOMEM, "no memory for a queue pair");
+	}
+	if (qp->rq.hdr != NULL)
+		urn_rq_reload(&qp->rq);
+	return 0;
+}
+
+static int
+urn_qp_ask(struct urn_adapter_qp *qp, struct urn_ctx *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
 	struct urn_abi_req req = {.op = URN_CTL_CREATE_QP};
 	struct urn_abi_rep rep;
@@ -101,14 +121,13 @@ urn_qp_ask(struct urn_adapter_qp *qp, struct urn_dev *dev, const struct ibv_qp_i
 	req.create_qp.sq_sig_all = attr->sq_sig_all != 0;
 	req.create_qp.cookie = qp->ticket;
 	urn_cap_to_abi(&attr->cap, &req.create_qp.cap);
-	err = urn_dev_call(dev, &req, &rep);
+	err = urn_dev_call(&ctx->dev, &req, &rep);
 	if (err != 0)
 		return err;
 	qp->ibv.handle = rep.handle;
 	qp->ibv.qp_num = rep.handle;
 	qp->ibv.qp_type = attr->qp_type;
-	urn_qp_map(qp, dev, &rep);
-	return 0;
+	return urn_qp_take(qp, ctx, &rep, attr->srq);
 }
 
 struct ibv_qp *
@@ -122,8 +141,10 @@ urn_create_qp(struct ibv_qp_init_attr_ex *attr)
 	qp->ticket = urn_objs_put(&ctx->objs, URN_OBJ_QP, qp);
 	if (qp->ticket == 0)
 		goto err_free;
-	if (urn_qp_ask(qp, &ctx->dev, attr) != 0)
+	if (urn_polled_get(ctx, qp) != 0)
 		goto err_take;
+	if (urn_qp_ask(qp, ctx, attr) != 0)
+		goto err_put;
 	qp->sq_sig_all = attr->sq_sig_all != 0;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		urn_qp_init_wr(qp);
@@ -131,6 +152,8 @@ urn_create_qp(struct ibv_qp_init_attr_ex *attr)
 	attr->cap = qp->cap;
 	return &qp->ibv;
 
+err_put:
+	urn_polled_put(ctx, qp);
 err_take:
 	urn_objs_take(&ctx->objs, qp->ticket);
 err_free:
@@ -204,6 +227,7 @@ static void
 urn_qp_reload(struct urn_adapter_qp *qp)
 {
 	urn_qp_clean(qp);
+	urn_polled_restart(qp, qp->taken != NULL ? atomic_load(&qp->taken->cons) : 0);
 	urn_lock_take(&qp->sq.lock);
 	qp->sq.prod = atomic_load_explicit(&qp->sq.hdr->prod, memory_order_relaxed);
 	qp->sq.cons = atomic_load_explicit(&qp->sq.hdr->cons, memory_order_acquire);
@@ -288,18 +312,37 @@ urn_qp_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, bool attach)
 	return urn_dev_call(urn_ctx_dev(ibqp->context), &req, &rep);
 }
 
+/*
+ * Receives that the queue pair has taken from its SRQ. before: their number before the queue pair
+ * was destroyed, NULL: it is there. Another thread may have got the memory since: then the number
+ * is the one before, and what came during the call is lost to the SRQ.
+ */
+static uint32_t
+urn_qp_taken(const struct urn_adapter_qp *qp, const uint32_t *before)
+{
+	uint32_t now = qp->taken != NULL ? atomic_load(&qp->taken->cons) : 0;
+
+	return before != NULL && now - *before > URN_ABI_TAKEN ? *before : now;
+}
+
 int
 urn_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct urn_ctx *ctx = urn_ctx(ibqp->context);
 	struct urn_adapter_qp *qp = urn_qp(ibqp);
+	uint32_t taken;
 	int err;
 
 	urn_qp_drain(qp);
+	taken = urn_qp_taken(qp, NULL);
 	err = urn_dev_call_handle(&ctx->dev, URN_CTL_DESTROY_QP, ibqp->handle);
 	if (err != 0)
 		return err;
+	taken = urn_qp_taken(qp, &taken);
 	urn_qp_clean(qp);
+	if (qp->taken != NULL)
+		urn_polled_restart(qp, taken);
+	urn_polled_put(ctx, qp);
 	urn_objs_take(&ctx->objs, qp->ticket);
 	urn_events_wait(&ctx->dev, &ibqp->mutex, &ibqp->cond, &ibqp->events_completed, qp->async_got);
 	urn_copy_destroy(qp);

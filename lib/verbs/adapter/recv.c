@@ -6,14 +6,13 @@
 
 void
 urn_rq_map(struct urn_adapter_rq *rq, const struct urn_dev *dev, uint64_t off, uint32_t entries,
-	   uint32_t stride)
+	   uint32_t stride, const _Atomic uint32_t *freed)
 {
 	rq->hdr = urn_dev_at(dev, off);
 	rq->slots = urn_dev_at(dev, off + URN_ABI_WQ_SLOTS);
 	rq->mask = entries - 1;
 	rq->stride = stride;
-	rq->freed = &rq->hdr->done;
-	urn_rq_reload(rq);
+	rq->freed = freed;
 }
 
 void
@@ -23,13 +22,25 @@ urn_rq_reload(struct urn_adapter_rq *rq)
 	rq->cons = atomic_load_explicit(rq->freed, memory_order_acquire);
 }
 
+/* Receives of an SRQ that were polled, and surely taken: those lost with a queue pair are a guess.
+ */
+static inline uint32_t
+urn_rq_taken(const struct urn_adapter_rq *rq, uint32_t polled)
+{
+	uint32_t taken = atomic_load_explicit(&rq->hdr->cons, memory_order_acquire);
+
+	return (int32_t)(taken - polled) < 0 ? taken : polled;
+}
+
 static inline bool
 urn_rq_full(struct urn_adapter_rq *rq)
 {
 	if (URN_LIKELY(rq->prod - rq->cons < rq->cap))
 		return false;
-	/* Acquire: the dataplane has read the slots that it frees. */
+	/* Acquire: the dataplane has read the slots of requests that are polled. */
 	rq->cons = atomic_load_explicit(rq->freed, memory_order_acquire);
+	if (rq->shared)
+		rq->cons = urn_rq_taken(rq, rq->cons);
 	return rq->prod - rq->cons >= rq->cap;
 }
 

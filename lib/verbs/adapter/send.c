@@ -3,8 +3,8 @@
  * Posting send requests: ibv_post_send(), and ibv_bind_mw(), which posts too.
  *
  * A request is written with plain stores into its slot; one store of prod, with
- * release, publishes all requests of a call, and the doorbell is rung once. The
- * dataplane's index of retired requests is read only when the queue seems full.
+ * release, publishes all requests of a call, and the doorbell is rung once. How
+ * far the queue is polled (polled.h) is read only when the queue seems full.
  */
 #include "verbs/adapter/sq.h"
 

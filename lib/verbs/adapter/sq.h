@@ -10,14 +10,14 @@
 
 #define URN_SEND_FLAGS ((unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE))
 
-/* True when no slot is free. Reads the dataplane's index only when the queue seems full. */
+/* True when no slot is free. Reads how far the queue is polled only when the queue seems full. */
 static inline bool
 urn_sq_full(struct urn_adapter_sq *sq)
 {
 	if (URN_LIKELY(sq->prod - sq->cons < sq->cap))
 		return false;
-	/* Acquire: the dataplane has read the slots that it retires. */
-	sq->cons = atomic_load_explicit(&sq->hdr->cons, memory_order_acquire);
+	/* Acquire: the dataplane has read the slots of requests that are polled. */
+	sq->cons = atomic_load_explicit(sq->freed, memory_order_acquire);
 	return sq->prod - sq->cons >= sq->cap;
 }
 

@@ -12,9 +12,11 @@ urn_srq_setup(struct urn_adapter_srq *srq, const struct urn_dev *dev, const stru
 	srq->ibv.handle = rep->handle;
 	srq->rq.cap = rep->queue.entries;
 	srq->rq.max_sge = attr->max_sge;
-	urn_rq_map(&srq->rq, dev, rep->queue.off, rep->queue.entries, rep->queue.stride);
-	/* A slot can be used again once its receive is taken: receives complete in any order. */
-	srq->rq.freed = &srq->rq.hdr->cons;
+	srq->rq.shared = true;
+	/* A slot can be used again once as many receives are polled: they complete in any order. */
+	urn_rq_map(&srq->rq, dev, rep->queue.off, rep->queue.entries, rep->queue.stride,
+		   &srq->polled);
+	atomic_store(&srq->polled, atomic_load(&srq->rq.hdr->cons));
 	urn_rq_reload(&srq->rq);
 	urn_lock_take(&srq->rq.lock);
 	srq->rq.ok = urn_dev_gone(dev) == URN_DEV_THERE;

@@ -29,6 +29,15 @@ ctx_teardown(void **state)
 	return 0;
 }
 
+void
+env_poll(struct ibv_cq *cq, unsigned int n)
+{
+	struct ibv_wc wc;
+
+	for (; n != 0; n--)
+		assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+}
+
 int
 env_modify(struct ibv_qp *qp, enum ibv_qp_state state)
 {

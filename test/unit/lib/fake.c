@@ -359,6 +359,20 @@ fake_free(struct fake *f)
 	free(f);
 }
 
+/* Low bits of the index of the newest request that a queue retired; 0 of unknown QPs. */
+static uint16_t
+fake_newest(struct fake *f, const struct fake_wc *wc)
+{
+	const struct urn_abi_wq *hdr;
+	const struct fake_qp *q;
+
+	if (wc->qpn < 0x100 || wc->qpn >= 0x100 + FAKE_OBJS || fake_qp(f, wc->qpn)->qpn == 0)
+		return 0;
+	q = fake_qp(f, wc->qpn);
+	hdr = fake_at(f, wc->opcode & URN_WCO_RECV ? q->rq_off : q->sq_off);
+	return (uint16_t)(atomic_load(wc->opcode & URN_WCO_RECV ? &hdr->done : &hdr->cons) - 1);
+}
+
 bool
 fake_try_complete(struct fake *f, uint32_t handle, const struct fake_wc *wc)
 {
@@ -388,6 +402,7 @@ fake_try_complete(struct fake *f, uint32_t handle, const struct fake_wc *wc)
 		b->length = wc->byte_len;
 		memcpy(b->data, wc->bytes, wc->byte_len);
 	}
+	cqe->wqe = fake_newest(f, wc);
 	atomic_store_explicit(&cqe->phase, (uint8_t)((q->prod / q->entries & 1) ^ 1), memory_order_release);
 	q->prod++;
 	atomic_thread_fence(memory_order_seq_cst);
@@ -425,6 +440,15 @@ fake_retire(struct fake *f, uint32_t qpn, uint32_t n)
 	atomic_store_explicit(&hdr->cons, q->sq_cons, memory_order_release);
 }
 
+void
+fake_finish(struct fake *f, uint32_t qpn)
+{
+	uint64_t wr_id = fake_send_wqe(f, qpn)->wr_id;
+
+	fake_retire(f, qpn, 1);
+	fake_complete(f, fake_qp(f, qpn)->send_cq, &(struct fake_wc){.wr_id = wr_id, .qpn = qpn});
+}
+
 const struct urn_abi_rwqe *
 fake_take_recv(struct fake *f, uint32_t qpn)
 {
@@ -451,6 +475,8 @@ fake_take_srq(struct fake *f, uint32_t handle, uint32_t qpn)
 		return NULL;
 	wqe = fake_at(f, q->off + URN_ABI_WQ_SLOTS + (i & (q->entries - 1)) * q->stride);
 	wqe->taker = qpn;
+	atomic_fetch_add(&((struct urn_abi_wq *)fake_at(f, fake_qp(f, qpn)->rq_off))->cons, 1);
+	atomic_fetch_add(&((struct urn_abi_wq *)fake_at(f, fake_qp(f, qpn)->rq_off))->done, 1);
 	atomic_store_explicit(&hdr->cons, ++q->cons, memory_order_release);
 	return wqe;
 }

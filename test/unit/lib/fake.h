@@ -68,7 +68,7 @@ struct fake {
 	bool zero_reset;           /* RESET zeroes the indices instead of moving cons to prod */
 };
 
-/* Fields of a completion; the rest is zero. */
+/* Fields of a completion, of the newest request that its queue retired; the rest is zero. */
 struct fake_wc {
 	uint64_t wr_id;
 	uint32_t qpn, byte_len, imm, src_qp;
@@ -96,6 +96,8 @@ bool fake_try_complete(struct fake *f, uint32_t cq, const struct fake_wc *wc);
 const struct urn_abi_swqe *fake_send_wqe(struct fake *f, uint32_t qpn);
 /* Retire n requests. */
 void fake_retire(struct fake *f, uint32_t qpn, uint32_t n);
+/* Retire one request, with a completion. */
+void fake_finish(struct fake *f, uint32_t qpn);
 /* Take the next receive of a QP's own queue; NULL: none. */
 const struct urn_abi_rwqe *fake_take_recv(struct fake *f, uint32_t qpn);
 /* Take the next receive of an SRQ for a QP; NULL: none. */

@@ -38,6 +38,8 @@ int ctx_teardown(void **state);
 
 /* Move a queue pair through INIT and RTR to RTS. */
 void env_connect(struct ibv_qp *qp);
+/* Poll n completions, which are there. */
+void env_poll(struct ibv_cq *cq, unsigned int n);
 /* Move a queue pair to one state, without other attributes. */
 int env_modify(struct ibv_qp *qp, enum ibv_qp_state state);
 

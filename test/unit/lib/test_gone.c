@@ -213,6 +213,9 @@ test_receives(void **state)
 	atomic_store(&rq->hdr->cons, 5);
 	assert_int_equal(ibv_post_recv(g->qp, &wr, &bad), ENOMEM);
 	atomic_store(&rq->hdr->done, 2);
+	fake_complete(g->f, ibv_cq_ex_to_cq(g->cq[1])->handle,
+		      &(struct fake_wc){.wr_id = 11, .qpn = g->qp->qp_num, .opcode = URN_WCO_RECV});
+	expect(g->cq[1], 11, IBV_WC_SUCCESS);
 	post_recv(g, 18, 2, false);
 	half(g->cq[1], g->qp, 12, 2, URN_WCO_RECV, URN_CQE_WHOLE);
 	die();
@@ -240,6 +243,8 @@ test_shared(void **state)
 		for (uint32_t i = 0; i < 3; i++)
 			slot[i] = 20 + i;
 		atomic_store(&srq->cons, 2);
+		/* Two others of the SRQ are polled. */
+		atomic_store(&urn_srq(g->srq)->polled, 2);
 		post_recv(g, 24, 2, true); /* into the slots of 20 and 21 */
 		atomic_store(&own->last, 2);
 		atomic_store(&own->cons, 3);

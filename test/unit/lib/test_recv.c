@@ -47,8 +47,13 @@ recv_full_and_wrap(void **state)
 		bad = NULL;
 		assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), ENOMEM);
 		assert_ptr_equal(bad, &wr);
-		for (i = 0; i < 8; i++)
+		for (i = 0; i < 8; i++) {
 			assert_int_equal(fake_take_recv(e->f, e->qpn)->wr_id, lap * 8 + i);
+			fake_complete(e->f, e->cq->handle,
+				      &(struct fake_wc){.qpn = e->qpn, .opcode = URN_WCO_RECV});
+			assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), ENOMEM);
+		}
+		env_poll(e->cq, 8);
 	}
 }
 
@@ -88,21 +93,37 @@ recv_shared(void **state)
 	struct env *e = *state;
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 99}};
 	struct ibv_srq *srq = ibv_create_srq(e->pd, &init);
+	struct ibv_qp_init_attr qi = {.send_cq = e->cq,
+				      .recv_cq = e->cq,
+				      .srq = srq,
+				      .qp_type = IBV_QPT_RC,
+				      .cap = {.max_send_wr = 1, .max_send_sge = 1}};
+	struct ibv_qp *qp = ibv_create_qp(e->pd, &qi);
 	struct ibv_sge sge = {.addr = 1, .length = 2, .lkey = 3};
 	struct ibv_recv_wr *bad, wr = {.wr_id = 8, .sg_list = &sge, .num_sge = 1};
 	const struct urn_abi_rwqe *w;
 	int i;
 
 	assert_non_null(srq);
+	assert_non_null(qp);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
-	w = fake_take_srq(e->f, srq->handle, 0x123);
+	w = fake_take_srq(e->f, srq->handle, qp->qp_num);
 	assert_int_equal(w->wr_id, 8);
 	assert_int_equal(((const struct urn_abi_sge *)(w + 1))->lkey, 3);
+	fake_complete(e->f, e->cq->handle,
+		      &(struct fake_wc){.qpn = qp->qp_num, .opcode = URN_WCO_RECV});
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
+	env_poll(e->cq, 1);
 	/* A reused slot does not keep its former taker. */
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	assert_int_equal(w->taker, 0);
+	/* A receive that its QP took and did not complete comes back with the end of the QP. */
+	assert_non_null(fake_take_srq(e->f, srq->handle, qp->qp_num));
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	wr.num_sge = 2;
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
 	assert_int_equal(ibv_destroy_srq(srq), 0);

@@ -105,7 +105,8 @@ send_every_rc_opcode(void **state)
 		w = fake_send_wqe(e->f, e->qpn);
 		assert_int_equal(w->opcode, ops[i]);
 		assert_int_equal(w->imm, 0x5a5a);
-		fake_retire(e->f, e->qpn, 1);
+		fake_finish(e->f, e->qpn);
+		env_poll(e->cq, 1);
 	}
 }
 
@@ -217,7 +218,10 @@ send_list_stops_at_bad(void **state)
 	assert_int_equal(fake_doorbells(e->f, NULL), 1);
 }
 
-/* All slots can be used, no more; retiring makes room; indices wrap. */
+/*
+ * All slots can be used, no more; indices wrap. A slot is free when the completion of its request,
+ * or of a later one, is polled (doc/reference/verbs.md).
+ */
 static void
 send_full_and_wrap(void **state)
 {
@@ -238,7 +242,11 @@ send_full_and_wrap(void **state)
 		for (i = 0; i < 8; i++) {
 			assert_int_equal(fake_send_wqe(e->f, e->qpn)->wr_id, lap * 8 + i);
 			fake_retire(e->f, e->qpn, 1);
+			assert_int_equal(ibv_post_send(e->qp, &wr, &bad), ENOMEM);
 		}
+		fake_complete(e->f, e->cq->handle, &(struct fake_wc){.qpn = e->qpn});
+		assert_int_equal(ibv_post_send(e->qp, &wr, &bad), ENOMEM);
+		env_poll(e->cq, 1);
 	}
 }
 
@@ -442,7 +450,8 @@ send_from_threads(void **state)
 				;
 			assert_in_range(i, 0, THREADS - 1);
 			assert_int_equal(((const struct urn_abi_sge *)(w + 1))->length, next[i]++);
-			fake_retire(e->f, qpn, 1);
+			fake_finish(e->f, qpn);
+			env_poll(e->cq, 1);
 			seen++;
 		}
 	}
