@@ -110,8 +110,13 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			urn_qp_established(tp, qp);
 	}
 	qp->rx.done = p->psn;
+	/*
+	 * The program has a message beside its completion at once, and may answer before an ACK
+	 * that waits to be merged: programs look for their send's completion, once, when the answer
+	 * is there (ib_send_lat -e).
+	 */
 	if (p->ackreq)
-		urn_resp_owe_ack(tp, qp, false);
+		urn_resp_owe_ack(tp, qp, (bits & URN_REQ_BESIDE) != 0);
 	else if (unlikely(urn_ack_nak_is_owed(&qp->rx)))
 		urn_tp_sched(tp, qp); /* the NAK may have waited for this packet */
 }

@@ -199,6 +199,27 @@ taken_away(void **state)
 	}
 }
 
+/*
+ * The program can answer at once, and its peer may look for its send's completion, once, when the
+ * answer comes: so the acknowledgement is not kept back behind the answer.
+ */
+static void
+acknowledged_first(void **state)
+{
+	struct fix f;
+
+	(void)state;
+	open_fix(&f, &(struct probe_config){0});
+	recv_far(&f, 0, LEN, 1);
+	probe_send(&f.p, SEND_ONLY, RQ(0), LEN, 1);
+	probe_post(&f.p, URN_WR_SEND, 0, LATE, LEN, 0, 2);
+	probe_turn(&f.p, 0);
+	expect_aeth(&f.p, RQ(0), SYN_ACK, 1);
+	expect_frame(&f.p, SEND_ONLY, SQ(0));
+	expect_recv(&f.p, 1, SUCCESS);
+	close_fix(&f);
+}
+
 /* A queue that is full keeps the messages that nobody has read. */
 static void
 overrun(void **state)
@@ -225,8 +246,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bound),      cmocka_unit_test(as_ever), cmocka_unit_test(in_order),
-		cmocka_unit_test(taken_away), cmocka_unit_test(overrun),
+		cmocka_unit_test(bound),    cmocka_unit_test(as_ever),
+		cmocka_unit_test(in_order), cmocka_unit_test(taken_away),
+		cmocka_unit_test(overrun),  cmocka_unit_test(acknowledged_first),
 	};
 
 	return cmocka_run_group_tests_name("beside", tests, NULL, NULL);
