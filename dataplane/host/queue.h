@@ -17,6 +17,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
+struct urn_space;
 struct urn_tp_share;
 
 /* ---- send queue */
@@ -220,7 +221,7 @@ struct urn_cq_side {
 struct urn_cq {
 	struct urn_abi_cq *hdr; /* client's area */
 	struct urn_abi_beside *beside; /* client's area: an element an entry; NULL: none */
-	const struct urn_space *space; /* valid with beside: the client's memory; other spaces' can't be reached by it */
+	const struct urn_space *space; /* the client's own foreign memory; valid with beside */
 	uint32_t mask;
 	uint32_t prod;          /* completions written so far */
 	uint32_t cons;          /* hdr->cons as seen last */

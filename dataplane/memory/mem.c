@@ -72,7 +72,7 @@ urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint
 }
 
 bool
-urn_mem_foreign_at(const struct urn_region *region, uint64_t addr, const struct urn_space *space,
+urn_mem_foreign_at(const struct urn_region *region, const struct urn_space *space, uint64_t addr,
 		   uint64_t *to)
 {
 	const struct urn_foreign *f = (const void *)region->base;

@@ -82,12 +82,11 @@ int urn_mem_add_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *spac
 			uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
 			size_t len);
 /*
- * The address in its process of `addr`, which lies in a region that a check gave. returns: false for memory of
- * another space than `space`, and
- * for a region of mapped memory
+ * The address in its process of `addr`, which lies in a region that a check gave. returns: false
+ * for a region of mapped memory, or of another space
  */
-bool urn_mem_foreign_at(const struct urn_region *region, uint64_t addr, const struct urn_space *space,
-			uint64_t *to);
+bool urn_mem_foreign_at(const struct urn_region *region, const struct urn_space *space,
+			uint64_t addr, uint64_t *to);
 /*
  * Take a region away in two steps, so that engines can finish operations under way: _kill makes
  * every later check fail (EBUSY while windows are bound to the region, EINVAL: no such lkey); _free

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/beside.h"
 
-/* Address of a packet's bytes in their process. returns: false when they have no foreign memory */
+/*
+ * Address of a packet's bytes in the process that polls their completion. returns: false when they
+ * have no foreign memory there; a domain may have another client's regions, too
+ */
 static bool
 locate(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_pkt_beside *b, uint32_t len)
 {
@@ -9,7 +12,7 @@ locate(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_pkt_beside *
 
 	return urn_mem_check(tp->cfg.mem, b->lkey, urn_qp_recv_pd(qp), 0, b->addr, len,
 			     URN_ACCESS_LOCAL_WRITE, 0, &region) == URN_MEM_OK &&
-	       urn_mem_foreign_at(region, b->addr, qp->recv_cq->space, &b->to);
+	       urn_mem_foreign_at(region, qp->recv_cq->space, b->addr, &b->to);
 }
 
 bool

@@ -29,6 +29,7 @@ open_fix(struct fix *f, const struct probe_config *cfg)
 	f->p.rcq.beside = f->beside;
 	f->space = worker_open();
 	assert_non_null(f->space);
+	f->p.rcq.space = f->space;
 	assert_int_equal(urn_mem_add_foreign(f->p.mem, f->p.pd, f->space,
 					     (uintptr_t)probe_at(&f->p, 0), 2 * LATE, FAR_VA,
 					     URN_ACCESS_LOCAL_WRITE | PROBE_RIGHTS, &f->far_key,
@@ -113,7 +114,7 @@ bound(void **state)
 	close_fix(&f);
 }
 
-/* A queue without room for messages, and mapped memory, have none beside. */
+/* Mapped memory, memory of another client, and a queue without room for messages have none beside. */
 static void
 as_ever(void **state)
 {
@@ -125,13 +126,18 @@ as_ever(void **state)
 	probe_send(&f.p, SEND_ONLY, RQ(0), LEN, 1);
 	expect_recv(&f.p, 1, SUCCESS);
 	check_fill(probe_at(&f.p, LATE), LEN, 1, 0);
-	f.p.rcq.beside = NULL;
-	recv_far(&f, 0, LEN, 2);
-	probe_send(&f.p, SEND_ONLY, RQ(1), LEN, 2);
-	probe_turn(&f.p, 0);
-	assert_int_equal(worker_do(f.space, 1, false), 1);
-	expect_recv(&f.p, 2, SUCCESS);
-	check_fill(probe_at(&f.p, 0), LEN, 2, 0);
+	for (uint32_t i = 1; i < 3; i++) {
+		if (i == 1)
+			f.p.rcq.space = NULL;
+		else
+			f.p.rcq.beside = NULL;
+		recv_far(&f, 0, LEN, 1 + i);
+		probe_send(&f.p, SEND_ONLY, RQ(i), LEN, i);
+		probe_turn(&f.p, 0);
+		assert_int_equal(worker_do(f.space, 1, false), 1);
+		expect_recv(&f.p, 1 + i, SUCCESS);
+		check_fill(probe_at(&f.p, 0), LEN, i, 0);
+	}
 	expect_count(&f.p, BESIDE, 0);
 	close_fix(&f);
 }
