@@ -114,7 +114,8 @@ bound(void **state)
 	close_fix(&f);
 }
 
-/* Mapped memory, memory of another client, and a queue without room for messages have none beside. */
+/* Mapped memory, memory of another client, and a queue without room for messages have none beside.
+ */
 static void
 as_ever(void **state)
 {
