@@ -139,7 +139,7 @@ class Qemu(dropin_common.Dropin):
         sent, came = source.memory(), target.memory()
         differ = {page // MIB for page in range(0, RAM, PAGE) if sent[page:page + PAGE] != came[page:page + PAGE]}
         # Now and then qemu 7.2's emulated CPU (tcg) goes on to write to a MiB that no round takes for changed; its trace has
-        # no post of that MiB then. What it posts after the guest's stop must be the same there.
+        # no post of that MiB then. All that it posts after the guest's stop must be the same there.
         self.assertLessEqual(differ, source.forgotten())
         if not differ:
             self.look(came)

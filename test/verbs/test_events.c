@@ -32,7 +32,7 @@ struct ev {
 static void
 ev_open(struct ev *t, const struct rig_config *cfg, int vector)
 {
-	struct rig_qp o = {.depth = 64};
+	struct rig_qp o = {.depth = 1024};
 
 	memset(t, 0, sizeof(*t));
 	rig_open(&t->r, cfg, NULL);

@@ -72,7 +72,7 @@ struct urn_adapter_cq {
 				armed; lock */
 	uint64_t shown_ns;   /* extended poll: time of urn_clock_ns() when cur was found, of a queue
 				with times */
-	struct urn_polled *polled; /* record of the queue pair polled last; NULL: none; lock */
+	struct urn_polled *polled;   /* record of the queue pair polled last; NULL: none; lock */
 	struct urn_abi_cqe shown;    /* extended poll: copy, so that the slot is free */
 	struct urn_abi_cqe *made_up; /* completions of requests that a dead dataplane left; NULL: none */
 };
