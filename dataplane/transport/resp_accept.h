@@ -55,8 +55,7 @@ urn_resp_place_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	p->recv.bits = 0;
 	if (p->payload_len == 0)
 		return URN_MEM_OK;
-	if (urn_resp_is_only(p) &&
-	    urn_beside_takes(tp, qp, m, qp->recv, p->payload_len)) {
+	if (urn_resp_is_only(p) && urn_beside_takes(tp, qp, m, qp->recv, p->payload_len)) {
 		p->recv.bits = URN_REQ_BESIDE;
 		return URN_MEM_OK;
 	}

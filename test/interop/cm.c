@@ -240,7 +240,8 @@ on_event(const struct urn_abi_cm_event *ev)
 			rw_fail("rejected, reason %u", ev->reason);
 		/*
 		 * The peer does not listen yet, or still has a connection with a queue pair of this
-		 * number, which the program before this one had: queue pairs of each are numbered from 2.
+		 * number, which the program before this one had: queue pairs of each are numbered
+		 * from 2.
 		 */
 		simply(URN_CTL_CM_DESTROY, c->id);
 		usleep(50000);

@@ -100,8 +100,8 @@ urn_cq_gone(const struct urn_adapter_cq *cq)
 }
 
 /*
- * Read up to n completions; the locks of the queue are held. run: notes whose slots are free; NULL: the
- * completions are made up, after the dataplane's end. returns: their number
+ * Read up to n completions; the locks of the queue are held. run: notes whose slots are free; NULL:
+ * the completions are made up, after the dataplane's end. returns: their number
  */
 static inline int
 urn_cq_read(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc, struct urn_polled_run *run)
