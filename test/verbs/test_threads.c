@@ -124,21 +124,6 @@ struct pair {
 };
 
 static void
-post(struct pair *p, uint32_t i)
-{
-	struct rig_end *end = &p->r->end[0];
-	struct ibv_sge sge = {(uintptr_t)end->buf + i % 1000, SIZE, end->mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = i, .opcode = IBV_WR_SEND_WITH_IMM, .sg_list = &sge,
-				 .num_sge = 1, .send_flags = IBV_SEND_SIGNALED, .imm_data = i}, *bad;
-	time_t begin = time(NULL);
-	int rc;
-
-	while ((rc = ibv_post_send(p->qp[0], &wr, &bad)) == ENOMEM && !late(begin))
-		sched_yield();
-	so(rc == 0, "a post failed");
-}
-
-static void
 poll_sends(struct pair *p)
 {
 	struct ibv_wc wc[4];
@@ -153,6 +138,21 @@ poll_sends(struct pair *p)
 		atomic_fetch_add(&p->polled, (uint32_t)n);
 	else
 		sched_yield();
+}
+
+static void
+post(struct pair *p, uint32_t i)
+{
+	struct rig_end *end = &p->r->end[0];
+	struct ibv_sge sge = {(uintptr_t)end->buf + i % 1000, SIZE, end->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = i, .opcode = IBV_WR_SEND_WITH_IMM, .sg_list = &sge,
+				 .num_sge = 1, .send_flags = IBV_SEND_SIGNALED, .imm_data = i}, *bad;
+	time_t begin = time(NULL);
+	int rc;
+
+	while ((rc = ibv_post_send(p->qp[0], &wr, &bad)) == ENOMEM && !late(begin))
+		poll_sends(p); /* slots are free when their completions are polled */
+	so(rc == 0, "a post failed");
 }
 
 /* A thread that posts and polls on the same queues as the others. */
