@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -189,10 +191,29 @@ run_nicd_start(struct run_nicd *n, const char *name, sigset_t *before)
 	return false;
 }
 
+/* True when no process has the socket any more. */
+static bool
+nobody_listens(const struct run_nicd *n)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	/* A socket of another type than urnicd's is refused, and urnicd sees no connection. */
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool nobody;
+
+	if (fd < 0)
+		return false;
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", n->socket);
+	nobody = connect(fd, (const struct sockaddr *)&at, sizeof(at)) != 0 &&
+		 (errno == ECONNREFUSED || errno == ENOENT);
+	close(fd);
+	return nobody;
+}
+
 bool
 run_nicd_stop(struct run_nicd *n)
 {
-	bool early = has_ended(n, 0);
+	/* The keeper may learn a little later than others that urnicd is dead. */
+	bool early = has_ended(n, 0) || (nobody_listens(n) && has_ended(n, START_SECONDS * 1000));
 	int code;
 
 	if (early) {
