@@ -112,9 +112,35 @@ urn_sess_bury(struct urn_sess_conn *c, enum urn_sess_reason reason)
 
 /* ---- the way from state to state */
 
-static void begin(struct urn_sess_conn *c, uint32_t epoch);
+/* Take the fields of an epoch. join() has set peer and heard before. */
+static void
+renew(struct urn_sess_conn *c, uint32_t epoch)
+{
+	urn_sess_count(c, moving(c->state) ? URN_SESS_C_AGAIN : URN_SESS_C_MIGRATIONS);
+	c->heard = c->heard && c->peer.epoch == epoch;
+	c->epoch = epoch;
+	c->reported = false;
+}
 
-/* Both REPORTs are known: choose the path, which both sides choose alike. */
+/* Send the epoch's first REPORT. */
+static void
+ask(struct urn_sess_conn *c)
+{
+	if (!c->alive) {
+		urn_sess_end(c, URN_SESS_NO_PATH, c->tail, URN_SESS_FLUSHED);
+		return;
+	}
+	c->heard = false;
+	c->reported = true;
+	c->told = c->alive;
+	enter(c, URN_SESS_REPORTED);
+	tell(c, 0);
+}
+
+/*
+ * Both REPORTs are known, and no queue pair is in use: choose the path, which both sides choose alike. If it
+ * died meanwhile, the next epoch begins, of which the peer has told nothing yet.
+ */
 static void
 decide(struct urn_sess_conn *c)
 {
@@ -131,7 +157,8 @@ decide(struct urn_sess_conn *c)
 	}
 	c->next = (uint32_t)__builtin_ctz(both);
 	if (!(c->alive & bit(c->next))) {
-		begin(c, c->epoch + 1);
+		renew(c, c->epoch + 1);
+		ask(c);
 		return;
 	}
 	enter(c, URN_SESS_BINDING);
@@ -143,31 +170,20 @@ decide(struct urn_sess_conn *c)
 static void
 proceed(struct urn_sess_conn *c)
 {
-	if (!c->alive) {
-		urn_sess_end(c, URN_SESS_NO_PATH, c->tail, URN_SESS_FLUSHED);
-		return;
-	}
-	if (c->heard && urn_sess_plausible(c, &c->peer)) {
+	if (c->alive && c->heard && urn_sess_plausible(c, &c->peer)) {
 		decide(c);
 		return;
 	}
-	if (c->heard)
+	if (c->alive && c->heard)
 		urn_sess_count(c, URN_SESS_C_FORGED);
-	c->heard = false;
-	c->reported = true;
-	c->told = c->alive;
-	enter(c, URN_SESS_REPORTED);
-	tell(c, 0);
+	ask(c);
 }
 
-/* Begin a migration, or begin it anew with the next epoch. join() has set peer and heard before. */
+/* Begin a migration, or begin it anew with the next epoch. */
 static void
 begin(struct urn_sess_conn *c, uint32_t epoch)
 {
-	urn_sess_count(c, moving(c->state) ? URN_SESS_C_AGAIN : URN_SESS_C_MIGRATIONS);
-	c->heard = c->heard && c->peer.epoch == epoch;
-	c->epoch = epoch;
-	c->reported = false;
+	renew(c, epoch);
 	if (!c->open) {
 		proceed(c); /* no queue pair was used since the last drain */
 		return;
