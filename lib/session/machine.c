@@ -138,8 +138,8 @@ ask(struct urn_sess_conn *c)
 }
 
 /*
- * Both REPORTs are known, and no queue pair is in use: choose the path, which both sides choose alike. If it
- * died meanwhile, the next epoch begins, of which the peer has told nothing yet.
+ * Both REPORTs are known, and no queue pair is in use: choose the path, which both sides choose
+ * alike. If it died meanwhile, the next epoch begins, of which the peer has told nothing yet.
  */
 static void
 decide(struct urn_sess_conn *c)
