@@ -286,7 +286,34 @@ region_comes_later(void **state)
 	rig_close(&r);
 }
 
-/* Any other word than yes or no is reported as a mistake. */
+/* URNIC_COPY=short copies up to 4 KiB; what is longer is sent without a copy. */
+static void
+only_short(void **state)
+{
+	struct ibv_sge sge;
+	struct bench b;
+
+	(void)state;
+	setenv("URNIC_COPY", "short", 1);
+	bench_open(&b);
+	for (uint32_t i = 0; i < 50; i++) {
+		sge = (struct ibv_sge){(uintptr_t)b.heap, 4096, b.mr->lkey};
+		rig_fill(b.heap, 4096, i);
+		write_from(&b, &sge, 1, 0, i);
+		memset(b.heap, 0xee, 4096);
+		rig_expect(&b.r, 0, IBV_WC_SUCCESS);
+		expect_filled(b.r.end[1].buf, 4096, i);
+		sge.length = 4097;
+		rig_fill(b.heap, 4097, i + 100);
+		write_from(&b, &sge, 1, 0, i);
+		rig_expect(&b.r, 0, IBV_WC_SUCCESS);
+		expect_filled(b.r.end[1].buf, 4097, i + 100);
+	}
+	bench_close(&b);
+	setenv("URNIC_COPY", "yes", 1);
+}
+
+/* Any other word than yes, short and no is reported as a mistake. */
 static void
 other_words(void **state)
 {
@@ -296,7 +323,7 @@ other_words(void **state)
 	rig_open(&r, &(struct rig_config){.remote = true}, &(struct rig_qp){0});
 	setenv("URNIC_COPY", "maybe", 1);
 	assert_null(urn_attach_connect(r.path, NULL));
-	assert_non_null(strstr(urn_attach_error(), "URNIC_COPY is 'maybe'; it is yes or no"));
+	assert_non_null(strstr(urn_attach_error(), "URNIC_COPY is 'maybe'; it is yes, short or no"));
 	setenv("URNIC_COPY", "yes", 1);
 	rig_close(&r);
 }
@@ -319,6 +346,7 @@ main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(unmapped),
 		cmocka_unit_test(region_comes_later),
+		cmocka_unit_test(only_short),
 		cmocka_unit_test(other_words),
 	};
 

@@ -14,6 +14,7 @@
 
 enum {
 	URN_COPY_RING = 2 << 20, /* bytes of a ring: 32 messages of 64 KiB */
+	URN_COPY_SHORT = 4096, /* bytes of a request that URNIC_COPY=short copies */
 	URN_COPY_RINGS = 64,	 /* rings of a context: 128 MiB */
 	URN_COPY_ALIGN = 64,
 	URN_COPY_PARTS = 32,  /* elements of a request; data of more is not copied */
@@ -34,6 +35,7 @@ struct urn_copy_region {
 };
 
 struct urn_copy_map {
+	uint64_t most;          /* bytes of a request; data of more is not copied */
 	_Atomic bool any;	/* a region has been noted */
 	_Atomic uint32_t rings; /* that queue pairs have */
 	pthread_mutex_t lock;   /* held while a chunk is made; chunks stay until the context goes */
@@ -62,11 +64,12 @@ urn_copy_open(struct urn_ctx *ctx)
 
 	if (ctx->dev.channel->share == NULL || told == NULL || told[0] == '\0' || strcmp(told, "no") == 0)
 		return 0;
-	if (strcmp(told, "yes") != 0)
-		return urn_fail(EINVAL, "URNIC_COPY is '%.32s'; it is yes or no", told);
+	if (strcmp(told, "yes") != 0 && strcmp(told, "short") != 0)
+		return urn_fail(EINVAL, "URNIC_COPY is '%.32s'; it is yes, short or no", told);
 	ctx->copies = urn_object_alloc(sizeof(*ctx->copies));
 	if (ctx->copies == NULL)
 		return ENOMEM;
+	ctx->copies->most = told[0] == 's' ? URN_COPY_SHORT : URN_COPY_RING;
 	pthread_mutex_init(&ctx->copies->lock, NULL);
 	return 0;
 }
@@ -295,7 +298,7 @@ urn_copy_request(const struct urn_adapter_qp *qp, struct urn_copy *c, struct urn
 	struct iovec from[URN_COPY_PARTS], to = {0};
 
 	to.iov_len = urn_copy_parts(qp, c, wqe, from);
-	if (to.iov_len == 0 || to.iov_len > URN_COPY_RING || c->refused)
+	if (to.iov_len == 0 || to.iov_len > c->map->most || c->refused)
 		return;
 	to.iov_base = urn_copy_room(c, &qp->sq, to.iov_len);
 	if (to.iov_base == NULL)
