@@ -323,7 +323,8 @@ other_words(void **state)
 	rig_open(&r, &(struct rig_config){.remote = true}, &(struct rig_qp){0});
 	setenv("URNIC_COPY", "maybe", 1);
 	assert_null(urn_attach_connect(r.path, NULL));
-	assert_non_null(strstr(urn_attach_error(), "URNIC_COPY is 'maybe'; it is yes, short or no"));
+	assert_non_null(
+		strstr(urn_attach_error(), "URNIC_COPY is 'maybe'; it is yes, short or no"));
 	setenv("URNIC_COPY", "yes", 1);
 	rig_close(&r);
 }

@@ -14,7 +14,7 @@
 
 enum {
 	URN_COPY_RING = 2 << 20, /* bytes of a ring: 32 messages of 64 KiB */
-	URN_COPY_SHORT = 4096, /* bytes of a request that URNIC_COPY=short copies */
+	URN_COPY_SHORT = 4096,	 /* bytes of a request that URNIC_COPY=short copies */
 	URN_COPY_RINGS = 64,	 /* rings of a context: 128 MiB */
 	URN_COPY_ALIGN = 64,
 	URN_COPY_PARTS = 32,  /* elements of a request; data of more is not copied */
@@ -35,7 +35,7 @@ struct urn_copy_region {
 };
 
 struct urn_copy_map {
-	uint64_t most;          /* bytes of a request; data of more is not copied */
+	uint64_t most;		/* bytes of a request; data of more is not copied */
 	_Atomic bool any;	/* a region has been noted */
 	_Atomic uint32_t rings; /* that queue pairs have */
 	pthread_mutex_t lock;   /* held while a chunk is made; chunks stay until the context goes */
