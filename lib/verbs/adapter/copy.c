@@ -296,6 +296,7 @@ urn_copy_request(const struct urn_adapter_qp *qp, struct urn_copy *c, struct urn
 {
 	struct urn_abi_sge *sge = (struct urn_abi_sge *)(wqe + 1);
 	struct iovec from[URN_COPY_PARTS], to = {0};
+	ssize_t got;
 
 	to.iov_len = urn_copy_parts(qp, c, wqe, from);
 	if (to.iov_len == 0 || to.iov_len > c->map->most || c->refused)
@@ -303,9 +304,10 @@ urn_copy_request(const struct urn_adapter_qp *qp, struct urn_copy *c, struct urn
 	to.iov_base = urn_copy_room(c, &qp->sq, to.iov_len);
 	if (to.iov_base == NULL)
 		return;
-	if (process_vm_readv(getpid(), &to, 1, from, wqe->num_sge, 0) != (ssize_t)to.iov_len) {
+	got = process_vm_readv(getpid(), &to, 1, from, wqe->num_sge, 0);
+	if (got != (ssize_t)to.iov_len) {
 		/* The room comes back with the request's end. */
-		c->refused = errno == EPERM || errno == ENOSYS;
+		c->refused = got < 0 && (errno == EPERM || errno == ENOSYS);
 		return;
 	}
 	sge[0] = (struct urn_abi_sge){.addr = (uintptr_t)to.iov_base,
