@@ -286,7 +286,7 @@ region_comes_later(void **state)
 	rig_close(&r);
 }
 
-/* URNIC_COPY=short copies up to 4 KiB; what is longer is sent without a copy. */
+/* URNIC_COPY=short copies up to 4 KiB; a longer message is sent without a copy. */
 static void
 only_short(void **state)
 {
