@@ -204,7 +204,7 @@ image=$cache/image-$kernel-$key
 if [ ! -e "$image/root" ]; then
 	[ "${1-}" != --check ] || die "there is no image of the guest yet; make it with: $0"
 	mkdir -p "$cache"
-	# Of two scripts at once the second waits, and finds the image made.
+	# The second of two scripts at once waits, and finds the image made.
 	exec 9>"$cache/lock"
 	flock 9
 	[ -e "$image/root" ] || build
