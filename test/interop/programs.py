@@ -193,6 +193,8 @@ def commands(case, role, port):
 
 # A client of RDMA-CM says so when it came before its server listened.
 EARLY = re.compile(r"REJECTED[,;] error:? 8|UNREACHABLE, error: 1|[Rr]efused|status 8")
+# rping's server, when its client has gone, closes the channel on which its own thread may still wait for events.
+CLOSED = "DISCONNECT EVENT...\nwait for RDMA_READ_ADV state 10\nrdma_get_cm_event: Bad file descriptor"
 # Ping-pongs say so when their peer was silent for half a second, as a guest is on a busy machine: they can't wait longer.
 SILENT = "transport retry counter exceeded"
 
@@ -223,6 +225,8 @@ def run_case(the_guest, options, folder, case, role):
             break
     said = "\n".join(f"  -- {name} ended with {code}:\n    " + out.strip().replace("\n", "\n    ")
                      for name, (code, out) in zip(("client", "server"), got))
+    if case.words.startswith("rping") and got[0][0] == 0 and got[1][1].strip().endswith(CLOSED):
+        got[1] = (0, got[1][1])
     if [code for code, _ in got] != [0, 0] or not all(case.want in out for _, out in got):
         raise Wrong(f"\n  urnic: {ours}\n  guest: {theirs}\n{said}")
 

@@ -9,7 +9,11 @@
 #include <sched.h>
 #include <time.h>
 
-#define URN_DRAIN_NS 20000000ll /* the longest wait for requests that are posted */
+/*
+ * The longest wait for requests that are posted. A dataplane that runs needs some microseconds;
+ * one whose core others hold can need tens of milliseconds.
+ */
+#define URN_DRAIN_NS 1000000000ll
 
 static int64_t
 urn_drain_now(void)
@@ -20,13 +24,17 @@ urn_drain_now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* True when the requests before `mark` are done, or no dataplane is there to do them. */
+/*
+ * True when the requests before `mark` are done, or nobody will do them: the queue stands still, or
+ * no dataplane is there.
+ */
 static bool
 urn_sq_passed(const struct urn_adapter_qp *qp, uint32_t mark)
 {
 	uint32_t cons = atomic_load_explicit(&qp->sq.hdr->cons, memory_order_acquire);
 
-	return (int32_t)(cons - mark) >= 0 || urn_dev_gone(qp->dev) != URN_DEV_THERE;
+	return (int32_t)(cons - mark) >= 0 || qp->ibv.state != IBV_QPS_RTS ||
+	       urn_dev_gone(qp->dev) != URN_DEV_THERE;
 }
 
 void

@@ -3,7 +3,9 @@
 #include "test.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 static const uint8_t src_ip[4] = {192, 0, 2, 9}, our_ip[4] = {192, 0, 2, 1};
 
@@ -150,6 +152,60 @@ from_wc_refuses(void **state)
 	assert_null(ibv_create_ah_from_wc(e->pd, &wc, &u.grh, 1));
 }
 
+/* A dataplane whose core others hold: it takes the request after a tenth of a second. */
+static void *
+take_late(void *arg)
+{
+	struct env *e = arg;
+
+	nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	fake_retire(e->f, e->qpn, 1);
+	return NULL;
+}
+
+/* A handle goes after the requests that were posted with it, however late the dataplane takes them. */
+static void
+destroy_waits(void **state)
+{
+	struct env *e = *state;
+	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
+	struct ibv_ah *ah = ibv_create_ah(e->pd, &a);
+	pthread_t late;
+
+	assert_non_null(ah);
+	wr.wr.ud.ah = ah;
+	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), 0);
+	assert_int_equal(pthread_create(&late, NULL, take_late, e), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_null(fake_send_wqe(e->f, e->qpn));
+	assert_int_equal(pthread_join(late, NULL), 0);
+}
+
+/* A queue that stands still keeps nobody waiting. */
+static void
+destroy_of_still_queue(void **state)
+{
+	struct env *e = *state;
+	struct ibv_qp_attr sqd = {.qp_state = IBV_QPS_SQD};
+	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
+	struct ibv_ah *ah = ibv_create_ah(e->pd, &a);
+	struct timespec begin, end;
+
+	assert_non_null(ah);
+	wr.wr.ud.ah = ah;
+	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), 0);
+	assert_int_equal(ibv_modify_qp(e->qp, &sqd, IBV_QP_STATE), 0);
+	/* Processor time: a wait looks again and again. */
+	assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end), 0);
+	assert_true((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 < 100);
+	assert_non_null(fake_send_wqe(e->f, e->qpn));
+}
+
+#define UD(fn) cmocka_unit_test_setup_teardown(fn, env_setup_ud, env_teardown)
 #define RC(fn) cmocka_unit_test_setup_teardown(fn, env_setup, env_teardown)
 
 int
@@ -157,6 +213,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RC(ah_passes_all), RC(from_wc_ipv4), RC(from_wc_ipv6), RC(from_wc_refuses),
+		UD(destroy_waits), UD(destroy_of_still_queue),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
