@@ -212,7 +212,7 @@ class Rdmacm(dropin_common.Dropin):
             p = self.on("b", *command.split())
             code, out = self.ends(p)
             self.assertGreaterEqual(code, 0, out)
-            self.assertRegex(out, r"(?i)not supported|error|failed|unable|refused|rpoll: Operation now in progress", command)
+            self.assertRegex(out, r"(?i)not supported|error|failed|unable|refused|rpoll: ", command)
 
 
 if __name__ == "__main__":
