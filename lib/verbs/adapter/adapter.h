@@ -52,8 +52,9 @@ struct urn_adapter_cq {
 	bool armed_next;	    /* last armed for any completion, not only for solicited ones */
 	bool told; /* since then an event was handed out, when cons was armed_from */
 	uint8_t arm_later;          /* enum urn_abi_cq_arm asked for while resizing */
-	_Atomic uint8_t gone;       /* enum urn_cq_gone; the only field of this line not under the lock */
-	uint16_t looks;		    /* looks in a row that found nothing, since the last yield */
+	_Atomic uint8_t gone;       /* enum urn_cq_gone; not under the lock */
+	uint8_t looks;		    /* looks in a row that found nothing, since the last yield */
+	_Atomic uint8_t patience;   /* looks until the reader yields (poll.c); not under the lock */
 	uint32_t cons;              /* completions read */
 	uint32_t mask;              /* entries - 1 */
 	uint32_t entries;           /* a power of two */

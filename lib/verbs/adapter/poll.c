@@ -20,11 +20,14 @@
 #include <time.h>
 
 /*
- * Looks at an empty queue until the reader yields its core, some two microseconds. Programs poll
- * without a pause, and on a machine with fewer cores than pollers the peer or the dataplane may
- * wait for this very core: until the scheduler takes it away that is milliseconds.
+ * Looks at an empty queue until the reader yields its core. Programs poll without a pause, and on a
+ * machine with fewer cores than pollers the peer or the dataplane may wait for this very core: until
+ * the scheduler takes it away that is milliseconds. A reader begins with the most, some two
+ * microseconds. When a yield took so long that another thread ran, the next comes after the fewest
+ * looks, for the answer cannot come before the other has run; when it came back at once, after twice
+ * as many.
  */
-#define URN_POLL_LOOKS 256
+enum { URN_LOOKS_FEWEST = 4, URN_LOOKS_MOST = 255, URN_YIELD_RAN_NS = 1500 };
 
 /* The service level that ConnectX adapters report of a datagram in IPv4. */
 enum { URN_WC_SL_IPV4 = 2 };
@@ -147,10 +150,25 @@ urn_poll_gone(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
 static inline bool
 urn_cq_look(struct urn_adapter_cq *cq)
 {
-	if (++cq->looks < URN_POLL_LOOKS)
+	if (++cq->looks < atomic_load_explicit(&cq->patience, memory_order_relaxed))
 		return false;
 	cq->looks = 0;
 	return true;
+}
+
+/* Let others have the core, and note whether one ran; the queue's lock is not held. */
+static __attribute__((noinline)) void
+urn_cq_yield(struct urn_adapter_cq *cq)
+{
+	unsigned int looks = 2u * atomic_load_explicit(&cq->patience, memory_order_relaxed);
+	uint64_t before = urn_clock_ns();
+
+	sched_yield();
+	if (urn_clock_ns() - before > URN_YIELD_RAN_NS)
+		looks = URN_LOOKS_FEWEST;
+	else if (looks > URN_LOOKS_MOST)
+		looks = URN_LOOKS_MOST;
+	atomic_store_explicit(&cq->patience, (uint8_t)looks, memory_order_relaxed);
 }
 
 int
@@ -177,7 +195,7 @@ urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	}
 	urn_cq_unlock(cq);
 	if (URN_UNLIKELY(yields))
-		sched_yield();
+		urn_cq_yield(cq);
 	return got;
 }
 
@@ -222,7 +240,7 @@ urn_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		yields = urn_cq_look(cq);
 		urn_cq_unlock(cq);
 		if (URN_UNLIKELY(yields))
-			sched_yield();
+			urn_cq_yield(cq);
 		return ENOENT;
 	}
 	cq->looks = 0;
@@ -369,6 +387,7 @@ urn_read_wallclock(struct ibv_cq_ex *ex)
 void
 urn_cq_init_poll(struct urn_adapter_cq *cq, uint64_t wc_flags)
 {
+	atomic_init(&cq->patience, URN_LOOKS_MOST);
 	if (wc_flags & URN_WC_EXTRA) {
 		cq->ex.read_completion_ts = urn_read_ts;
 		cq->ex.read_completion_wallclock_ns = urn_read_wallclock;

@@ -7,14 +7,30 @@
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 /* Times that the library yielded the core. */
 static unsigned int yields;
+/* Nanoseconds for which others then run. */
+static unsigned int yield_ns;
+/* The library's clock, in nanoseconds. */
+static _Atomic uint64_t now;
 
 int
 sched_yield(void)
 {
 	yields++;
+	now += yield_ns;
+	return 0;
+}
+
+int
+clock_gettime(clockid_t id, struct timespec *ts)
+{
+	uint64_t ns = ++now;
+
+	(void)id;
+	*ts = (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
 	return 0;
 }
 
@@ -496,6 +512,30 @@ poll_yields(void **state)
 	assert_int_equal(yields, before);
 }
 
+/* A reader whose core others use yields after few looks, and after more of them when no other ran. */
+static void
+poll_yields_sooner(void **state)
+{
+	struct env *e = *state;
+	struct ibv_cq_ex *ex = make_ex(e, 0);
+	unsigned int most = looks_until_yield(e, NULL), few;
+
+	yield_ns = 5000;
+	assert_int_equal(looks_until_yield(e, NULL), most);
+	few = looks_until_yield(e, NULL);
+	assert_in_range(few, 1, most / 8);
+	assert_int_equal(looks_until_yield(e, NULL), few);
+	yield_ns = 0;
+	assert_int_equal(looks_until_yield(e, NULL), few);
+	assert_int_equal(looks_until_yield(e, NULL), 2 * few);
+	assert_int_equal(looks_until_yield(e, NULL), 4 * few);
+	for (few *= 8; few < most; few *= 2)
+		assert_int_equal(looks_until_yield(e, NULL), few);
+	assert_int_equal(looks_until_yield(e, NULL), most);
+	assert_int_equal(looks_until_yield(e, ex), most);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
+}
+
 #define RC(fn) cmocka_unit_test_setup_teardown(fn, env_setup, env_teardown)
 
 int
@@ -516,6 +556,7 @@ main(void)
 		RC(clean_on_destroy),
 		RC(clean_on_reset),
 		RC(poll_yields),
+		RC(poll_yields_sooner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
