@@ -107,7 +107,7 @@ class Fault(dropin_common.Dropin):
         self.assertRegex(out, r"Failed status local length error \(1\) for wr_id 1")
         code, out = self.client(["wc:100=REM_ACCESS_ERR"], "ib_write_bw", *PERFTEST)
         self.assertRegex(out, r"Completion with error.*|Failed status 10")
-        code, out = self.client(["poll_cq:1000+=EIO"], "ib_write_bw", *PERFTEST)
+        code, out = self.client(["poll_cq:50+=EIO"], "ib_write_bw", *PERFTEST)
         self.assertRegex(out, "poll CQ failed|Failed to poll|completion", out)
 
     def test_events(self):

@@ -40,7 +40,7 @@ urn_share_free_window(void)
 static void
 urn_share_place(uintptr_t *start, uintptr_t *end)
 {
-	if (*end - *start >= URN_SHARE_SMALL)
+	if (*end - *start > URN_SHARE_SMALL)
 		return;
 	/* A small region lies in a window that is aligned to its size, or in one that begins half
 	 * of that earlier. */

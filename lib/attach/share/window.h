@@ -11,8 +11,14 @@
 #include <stdatomic.h>
 
 #define URN_SHARE_PAGE ((uintptr_t)4096)
-#define URN_SHARE_SMALL ((uintptr_t)1 << 20)   /* bytes of a region that gets a window of its own */
-#define URN_SHARE_WINDOW ((uintptr_t)64 << 20) /* bytes of the window of smaller ones */
+/*
+ * Bytes of the window of small regions, and of a region that gets a window of its own. Programs
+ * register the parts of one buffer one by one, in whole pages, so neighbours have a page in common:
+ * each of them must lie in one window. A window begins at a multiple of half its size, so it holds
+ * any region of that half.
+ */
+#define URN_SHARE_WINDOW ((uintptr_t)64 << 20)
+#define URN_SHARE_SMALL (URN_SHARE_WINDOW / 2)
 #define URN_SHARE_IDLE ((uint64_t)16 << 20) /* bytes that stay shared without a region, at most */
 
 enum {

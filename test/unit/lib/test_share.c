@@ -370,7 +370,9 @@ test_windows(void **state)
 	lies(5 * big + PAGE, 5 * big + 3 * PAGE, 5 * big, 6 * big);
 	lies(6 * big - PAGE, 6 * big, 5 * big, 6 * big);
 	lies(6 * big - PAGE, 6 * big + PAGE, 5 * big + big / 2, 6 * big + big / 2);
-	lies(6 * big - PAGE, 6 * big + MIB, 6 * big - PAGE, 6 * big + MIB);
+	lies(6 * big - PAGE, 6 * big + MIB, 5 * big + big / 2, 6 * big + big / 2);
+	lies(6 * big - PAGE, 6 * big - PAGE + big / 2, 5 * big + big / 2, 6 * big + big / 2);
+	lies(6 * big - PAGE, 6 * big + big / 2, 6 * big - PAGE, 6 * big + big / 2);
 	lies(big, 9 * big, big, 9 * big);
 	for (i = 0; i < URN_SHARE_WINDOWS; i++)
 		assert_non_null(w[i] = urn_share_make(i * MIB, (i + 1) * MIB));
@@ -385,6 +387,7 @@ test_move(void **state)
 	char *p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uintptr_t at = (uintptr_t)p;
 	struct urn_share_window *w = urn_share_make(at, at + 4 * MIB);
+	const uint8_t *home = w->home + (at - w->start);
 	struct urn_own_mapping m;
 
 	(void)state;
@@ -395,9 +398,9 @@ test_move(void **state)
 	assert_true(mapping_of(p + MIB, &m) && urn_share_in_place(w, &m));
 	assert_true(mapping_of(p, &m) && urn_mapping_own(&m));
 	assert_string_equal(p + MIB, "here");
-	assert_string_equal(w->home + MIB, "here");
+	assert_string_equal(home + MIB, "here");
 	words(p + MIB, "there");
-	assert_string_equal(w->home + MIB, "there");
+	assert_string_equal(home + MIB, "there");
 	/* Part of it again, and more; and what can't be shared. */
 	assert_null(urn_share_move_in(w, at, at + 3 * MIB));
 	assert_non_null(strstr(urn_share_move_in(w, at + 2 * MIB, at + 4 * MIB), "not private"));
@@ -422,6 +425,38 @@ test_move(void **state)
 	assert_int_equal(w->bytes, PAGE); /* those that were unmapped */
 	urn_share_unmake(w);
 	munmap(p, 4 * MIB);
+}
+
+/* The parts of a buffer, registered one by one in whole pages, have pages in common: all are
+ * shared. */
+static void
+test_neighbours(void **state)
+{
+	const uintptr_t length = 8 * MIB;
+	char *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* The parts lie on one side of an aligned window's bound, wherever the mapping is. */
+	uintptr_t at = (uintptr_t)p, bound = (at + length) / URN_SHARE_WINDOW * URN_SHARE_WINDOW;
+	uintptr_t first = bound > at && bound < at + length / 2 ? bound : at;
+	struct urn_share_window *w = NULL;
+	struct urn_own_mapping m;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		uintptr_t to;
+
+		at = first + i * MIB;
+		to = at + MIB + PAGE;
+		if (w == NULL)
+			w = urn_share_make(at, to);
+		assert_non_null(w);
+		assert_ptr_equal(urn_share_find(at, to), w);
+		assert_null(urn_share_move_in(w, at, to));
+		assert_true(mapping_of((void *)at, &m) && urn_share_in_place(w, &m));
+		assert_true(mapping_of((void *)(to - 1), &m) && urn_share_in_place(w, &m));
+	}
+	assert_null(urn_share_move_back(w, 0, 0));
+	urn_share_unmake(w);
+	munmap(p, length);
 }
 
 /* Pages under a region stay where they are. */
@@ -457,7 +492,7 @@ main(void)
 		cmocka_unit_test(test_stop),	     cmocka_unit_test(test_stop_not),
 		cmocka_unit_test(test_stop_sigwait), cmocka_unit_test(test_stop_deaf),
 		cmocka_unit_test(test_windows),	     cmocka_unit_test(test_move),
-		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_neighbours),   cmocka_unit_test(test_held),
 	};
 
 	urn_share_move_start();
