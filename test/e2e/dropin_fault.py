@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults on demand under unmodified programs of Debian's packages: urnic-run --fault (doc/reference/faults.md).
 
-usage: dropin_fault.py urnicd urnic-run CONFIG_FOLDER [TEST...]"""
+usage: dropin_fault.py urnicd urnic-run CONFIG_FOLDER urnicctl [TEST...]"""
 
 import os
 import re
@@ -144,19 +144,34 @@ class Fault(dropin_common.Dropin):
             return None if re.search(r"REJECTED|error 8|status 8", out) else (code, out)
         return self.until(once)
 
-    def test_kill_peer(self):
-        """The peer's process is killed after so many completions; the client gets its errors."""
+    def serve(self, node):
+        """Start a server of writes that take long. returns: its process and port"""
         port = str(dropin_common.free_port())
-        server = self.on("a", "ib_write_bw", *PERFTEST[:3], "-D", "30", "-p", port)
+        server = self.on(node, "ib_write_bw", *PERFTEST[:3], "-D", "30", "-p", port)
         self.until(lambda: dropin_common.listens(int(port)) or server.poll() is not None)
-        client = self.faulty("b", ["kill-peer:50"], "ib_write_bw", *PERFTEST[:3], "-D", "30", "-p", port, "127.0.0.1")
-        code, out = self.ends(server)
-        self.assertEqual(code, -signal.SIGKILL, out)
-        client.kill()
-        self.ends(client)
+        return server, port
+
+    def test_kill_peer(self):
+        """The peer's process is killed after so many completions, and no other one; the client gets its errors."""
+        write = ("ib_write_bw", *PERFTEST[:3], "-D", "30", "-p")
+        for serves, asks in (("a", "b"), ("b", "a")):
+            # Two more pairs, of which one goes the other way: their queue pairs have numbers like those of the first.
+            other, port = self.serve(serves)
+            others = [other, self.on(asks, *write, port, "127.0.0.1")]
+            other, port = self.serve(asks)
+            others += [other, self.on(serves, *write, port, "127.0.0.1")]
+            self.until(lambda: len(self.show("qp")) >= 4)
+            server, port = self.serve(serves)
+            client = self.faulty(asks, ["kill-peer:50"], *write, port, "127.0.0.1")
+            code, out = self.ends(server)
+            self.assertEqual(code, -signal.SIGKILL, out)
+            self.assertEqual([p.poll() for p in others], [None] * 4)
+            for p in (client, *others):
+                p.kill()
+                self.ends(p)
 
 
 if __name__ == "__main__":
-    Fault.NICD, Fault.RUN, Fault.CONFIG = map(os.path.abspath, sys.argv[1:4])
+    Fault.NICD, Fault.RUN, Fault.CONFIG, Fault.CTL = map(os.path.abspath, sys.argv[1:5])
     dropin_common.ordinary_user(Fault.RUN)
-    unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=2)
+    unittest.main(argv=[sys.argv[0]] + sys.argv[5:], verbosity=2)

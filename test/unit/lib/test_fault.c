@@ -240,6 +240,38 @@ events(void **state)
 	assert_int_equal(poll(&p, 1, 0), 0);
 }
 
+/* event@cq1:1=CQ_ERR: the queue pairs that send or receive with it fail, and no others */
+static void
+broken_cq(void **state)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+					.cap = {.max_send_wr = 4, .max_send_sge = 1}};
+	struct env *e = *state, sends = *e, receives = *e, other = *e;
+	struct ibv_cq *cq = ibv_create_cq(e->c, 16, NULL, NULL, 0);
+	struct env *const made[] = {&sends, &receives, &other};
+	struct ibv_wc wc;
+
+	assert_non_null(cq);
+	for (unsigned int i = 0; i < 3; i++) {
+		init.send_cq = made[i] == &sends ? e->cq : cq;
+		init.recv_cq = made[i] == &receives ? e->cq : cq;
+		made[i]->qp = ibv_create_qp(e->pd, &init);
+		assert_non_null(made[i]->qp);
+		made[i]->qpn = made[i]->qp->qp_num;
+		env_connect(made[i]->qp);
+	}
+	complete(e, 1, IBV_WC_SEND);
+	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 1);
+	next_event(e, IBV_EVENT_CQ_ERR, e->cq);
+	assert_int_equal(state_of(e), IBV_QPS_ERR);
+	assert_int_equal(state_of(&sends), IBV_QPS_ERR);
+	assert_int_equal(state_of(&receives), IBV_QPS_ERR);
+	assert_int_equal(state_of(&other), IBV_QPS_RTS);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(ibv_destroy_qp(made[i]->qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
 /* event:1ms=GID_CHANGE;event:2ms=LID_CHANGE */
 static void
 times(void **state)
@@ -320,6 +352,8 @@ static const struct {
 	 "event:1=PORT_ERR;event:2=PORT_ACTIVE;event:3=QP_FATAL;event@cq1:4=CQ_ERR;event:5=DEVICE_"
 	 "FATAL",
 	 cmocka_unit_test_setup_teardown(events, env_setup, env_teardown)},
+	{"broken_cq", "event@cq1:1=CQ_ERR",
+	 cmocka_unit_test_setup_teardown(broken_cq, env_setup, env_teardown)},
 	{"times", "event:1ms=GID_CHANGE;event:2ms=LID_CHANGE",
 	 cmocka_unit_test_setup_teardown(times, env_setup, env_teardown)},
 	{"chances", "post_send:30%=EIO",
