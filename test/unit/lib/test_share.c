@@ -459,6 +459,74 @@ test_neighbours(void **state)
 	munmap(p, length);
 }
 
+/* Exit codes of a child whose memory is not what it should be. */
+enum { CHILD_OK, CHILD_BYTES, CHILD_PROTECTION, CHILD_WINDOWS, CHILD_MASK };
+
+static bool
+is_blocked(int sig)
+{
+	sigset_t mask;
+
+	assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &mask), 0);
+	return sigismember(&mask, sig) == 1;
+}
+
+/* In a child of a program with three shared pages: one may be read, one may not be touched. */
+static int
+check_child(const char *p)
+{
+	struct urn_own_mapping m;
+
+	if (strcmp(p, "first") != 0 || strcmp(p + PAGE, "second") != 0)
+		return CHILD_BYTES;
+	if (!mapping_of(p, &m) || !m.read || !m.write || m.shared)
+		return CHILD_PROTECTION;
+	if (!mapping_of(p + PAGE, &m) || !m.read || m.write || m.shared)
+		return CHILD_PROTECTION;
+	if (!mapping_of(p + 2 * PAGE, &m) || m.read || m.write || m.shared)
+		return CHILD_PROTECTION;
+	for (unsigned int i = 0; i < urn_share_top; i++)
+		if (urn_share_windows[i].end != 0)
+			return CHILD_WINDOWS;
+	return is_blocked(SIGUSR1) ? CHILD_MASK : CHILD_OK;
+}
+
+/*
+ * A child has its own copy of shared pages with their protection, and no window. No signal comes to
+ * a thread from the time when the windows are locked until the fork is over.
+ */
+static void
+test_fork(void **state)
+{
+	char *p = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct urn_share_window *w = urn_share_make((uintptr_t)p, (uintptr_t)p + 3 * PAGE);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	words(p, "first");
+	words(p + PAGE, "second");
+	assert_null(urn_share_move_in(w, (uintptr_t)p, (uintptr_t)p + 3 * PAGE));
+	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ), 0);
+	assert_int_equal(mprotect(p + 2 * PAGE, PAGE, PROT_NONE), 0);
+	urn_share_fork_prepare();
+	assert_true(is_blocked(SIGUSR1) && is_blocked(SIGALRM) && !is_blocked(SIGSEGV));
+	pid = _Fork();
+	if (pid == 0) {
+		urn_share_fork_child();
+		_exit(check_child(p));
+	}
+	urn_share_fork_parent();
+	assert_true(pid > 0);
+	assert_false(is_blocked(SIGUSR1));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), CHILD_OK);
+	assert_null(urn_share_move_back(w, 0, 0));
+	urn_share_unmake(w);
+	munmap(p, 3 * PAGE);
+}
+
 /* Pages under a region stay where they are. */
 static void
 test_held(void **state)
@@ -492,7 +560,8 @@ main(void)
 		cmocka_unit_test(test_stop),	     cmocka_unit_test(test_stop_not),
 		cmocka_unit_test(test_stop_sigwait), cmocka_unit_test(test_stop_deaf),
 		cmocka_unit_test(test_windows),	     cmocka_unit_test(test_move),
-		cmocka_unit_test(test_neighbours),   cmocka_unit_test(test_held),
+		cmocka_unit_test(test_neighbours),   cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_held),
 	};
 
 	urn_share_move_start();
