@@ -138,6 +138,8 @@ struct urn_adapter_qp {
 	struct urn_polled *polled; /* how far its queues are polled */
 	uint32_t mark; /* sends that the end of an address handle waits for (drain.c); under the
 			  lock of objs */
+	uint32_t in_vain_at; /* consumer index at which such a wait ended in vain; the same lock */
+	bool in_vain;	     /* in_vain_at is valid */
 	struct ibv_qp_cap cap;      /* granted capabilities */
 	uint64_t ticket;            /* in urn_ctx.objs */
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */

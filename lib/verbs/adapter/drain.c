@@ -25,8 +25,8 @@ urn_drain_now(void)
 }
 
 /*
- * True when the requests before `mark` are done, or nobody will do them: the queue stands still, or
- * no dataplane is there.
+ * True when the requests before `mark` are done, or nobody will do them: the queue stands still, an
+ * earlier wait for it was in vain and nothing went since, or no dataplane is there.
  */
 static bool
 urn_sq_passed(const struct urn_adapter_qp *qp, uint32_t mark)
@@ -34,7 +34,7 @@ urn_sq_passed(const struct urn_adapter_qp *qp, uint32_t mark)
 	uint32_t cons = atomic_load_explicit(&qp->sq.hdr->cons, memory_order_acquire);
 
 	return (int32_t)(cons - mark) >= 0 || qp->ibv.state != IBV_QPS_RTS ||
-	       urn_dev_gone(qp->dev) != URN_DEV_THERE;
+	       (qp->in_vain && qp->in_vain_at == cons) || urn_dev_gone(qp->dev) != URN_DEV_THERE;
 }
 
 void
@@ -49,10 +49,11 @@ urn_qp_drain(struct urn_adapter_qp *qp)
 		sched_yield();
 }
 
-/* Look at all UD queue pairs of a context. mark: begin to wait. returns: true when all have passed
- */
+enum urn_drain_step { URN_DRAIN_BEGIN, URN_DRAIN_LOOK, URN_DRAIN_GIVE_UP };
+
+/* Look at all UD queue pairs of a context. returns: true when all have passed */
 static bool
-urn_datagrams_passed(struct urn_ctx *ctx, bool mark)
+urn_datagrams_passed(struct urn_ctx *ctx, enum urn_drain_step step)
 {
 	bool passed = true;
 	uint32_t i;
@@ -63,9 +64,16 @@ urn_datagrams_passed(struct urn_ctx *ctx, bool mark)
 
 		if (ctx->objs.slot[i].kind != URN_OBJ_QP || qp->sq.hdr == NULL || !qp->sq.ud)
 			continue;
-		if (mark)
+		if (step == URN_DRAIN_BEGIN)
 			qp->mark = atomic_load_explicit(&qp->sq.hdr->prod, memory_order_relaxed);
-		passed = passed && urn_sq_passed(qp, qp->mark);
+		if (urn_sq_passed(qp, qp->mark))
+			continue;
+		passed = false;
+		if (step == URN_DRAIN_GIVE_UP) {
+			qp->in_vain = true;
+			qp->in_vain_at =
+				atomic_load_explicit(&qp->sq.hdr->cons, memory_order_relaxed);
+		}
 	}
 	pthread_mutex_unlock(&ctx->objs.lock);
 	return passed;
@@ -75,10 +83,12 @@ void
 urn_datagrams_drain(struct urn_ctx *ctx)
 {
 	int64_t end = urn_drain_now() + URN_DRAIN_NS;
-	bool passed = urn_datagrams_passed(ctx, true);
+	bool passed = urn_datagrams_passed(ctx, URN_DRAIN_BEGIN);
 
 	while (!passed && urn_drain_now() < end) {
 		sched_yield();
-		passed = urn_datagrams_passed(ctx, false);
+		passed = urn_datagrams_passed(ctx, URN_DRAIN_LOOK);
 	}
+	if (!passed)
+		(void)urn_datagrams_passed(ctx, URN_DRAIN_GIVE_UP);
 }
