@@ -74,6 +74,7 @@ class Lossy:
     def setUp(self):
         self.pairs = self.lost = 0
         super().setUp()
+        self.env["UCX_UD_TIMEOUT"] = "5s"
         self.impair()
 
     def impair(self):
@@ -99,6 +100,10 @@ class Lossy:
     def unlucky(self, code, out):
         """The last acknowledgement was lost, and its sender has ended, as it may: it will not answer when its peer asks again."""
         return code != 0 and re.search(r"transport retry counter exceeded|[Ss]tatus 12\b", out) is not None
+
+    def stuck(self, out):
+        """UCX connects by datagrams, and at times neither side takes what the other repeats (doc/reference/dropin.md)."""
+        return re.search(r"UD endpoint .*unhandled timeout error", out) is not None
 
     def tearDown(self):
         self.lost_some()
