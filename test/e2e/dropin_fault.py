@@ -160,7 +160,7 @@ class Fault(dropin_common.Dropin):
             others = [other, self.on(asks, *write, port, "127.0.0.1")]
             other, port = self.serve(asks)
             others += [other, self.on(serves, *write, port, "127.0.0.1")]
-            self.until(lambda: len(self.show("qp")) >= 4)
+            self.assertTrue(self.until(lambda: len(self.show("qp")) >= 4))
             server, port = self.serve(serves)
             client = self.faulty(asks, ["kill-peer:50"], *write, port, "127.0.0.1")
             code, out = self.ends(server)

@@ -45,7 +45,7 @@ class Mpi(dropin_common.Dropin):
 
     def job(self, name, program, largest, *starter):
         """Run two ranks; both tell of as many checks as they made."""
-        for _ in range(dropin_common.TRIES):
+        for _ in range(dropin_common.TRIES_STUCK):
             before = self.sent()
             code, out = self.ends(self.start_job(program, largest, *starter))
             if not self.stuck(out):

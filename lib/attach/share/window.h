@@ -12,9 +12,9 @@
 
 #define URN_SHARE_PAGE ((uintptr_t)4096)
 /*
- * Bytes of the window of small regions, and of a region that gets a window of its own. Programs
- * register the parts of one buffer one by one, in whole pages, so neighbours have a page in common:
- * each of them must lie in one window. A window begins at a multiple of half its size, so it holds
+ * Bytes of the window of small regions, and of the largest small region; a larger one has a window
+ * of its own. Programs register the parts of one buffer one by one, in whole pages, so neighbours
+ * have a page in common, and must lie in the same window. A window begins at a multiple of half its size, so it holds
  * any region of that half.
  */
 #define URN_SHARE_WINDOW ((uintptr_t)64 << 20)
