@@ -14,8 +14,8 @@
 /*
  * Bytes of the window of small regions, and of the largest small region; a larger one has a window
  * of its own. Programs register the parts of one buffer one by one, in whole pages, so neighbours
- * have a page in common, and must lie in the same window. A window begins at a multiple of half its size, so it holds
- * any region of that half.
+ * have a page in common, and must lie in the same window. A window begins at a multiple of half its
+ * size, so it holds any region of that half.
  */
 #define URN_SHARE_WINDOW ((uintptr_t)64 << 20)
 #define URN_SHARE_SMALL (URN_SHARE_WINDOW / 2)
