@@ -216,6 +216,7 @@ destroy_of_still_queue(void **state)
 	assert_int_equal(ibv_destroy_ah(ah[1]), 0);
 	assert_int_equal(yields, 0);
 	/* A request went, and another one is waited for. */
+	wr.wr.ud.ah = ah[3];
 	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), 0);
 	fake_retire(e->f, e->qpn, 1);
 	assert_int_equal(ibv_destroy_ah(ah[2]), 0);
