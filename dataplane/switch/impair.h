@@ -11,8 +11,8 @@
  * checksum protects such a frame, and it is not carried here. Users of IP have checksums of their
  * own.
  *
- * Random decisions come from the seed alone. The n-th frame's fate under each
- * impairment is a function of the seed, n and the impairment's name, so
+ * Random decisions come from the seed and the number of a stream alone. The n-th frame's fate under
+ * each impairment is a function of these, n and the impairment's name, so
  * switching one impairment off changes nothing of the others' effects on the same frames.
  * Frames come out in the same order and for the same reasons, no matter how often
  * pop is called, and only `reorder` changes their order.
@@ -103,12 +103,13 @@ struct urn_impair;
 int urn_impair_check(const struct urn_impair_config *cfg, char *why, size_t len);
 
 /*
+ * stream: impairments of one seed and different streams decide independently of each other.
  * copies: pool that duplicates and private copies come from; the caller's,
  * used from the thread that pushes. NULL: no copies can be made; a frame that would need one
  * counts as drop_no_mbuf or dup_no_mbuf. returns: NULL when the configuration is bad or when out of
  * memory
  */
-struct urn_impair *urn_impair_create(const struct urn_impair_config *cfg,
+struct urn_impair *urn_impair_create(const struct urn_impair_config *cfg, uint64_t stream,
 				     struct rte_mempool *copies);
 /* Frees the frames that are inside. NULL is allowed. */
 void urn_impair_destroy(struct urn_impair *imp);

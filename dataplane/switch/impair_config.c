@@ -57,10 +57,12 @@ set_chance(struct urn_impair *imp, const struct urn_impair_config *c, bool resta
 		[URN_IMPAIR_DRAW_REORDER] = c->reorder,
 	};
 
+	uint64_t seed = c->seed ^ urn_rnd_value(imp->stream);
+
 	for (unsigned int k = 0; k < URN_IMPAIR_DRAW_KINDS; k++) {
 		imp->limit[k] = (uint64_t)(p[k] * 4294967296.0);
-		imp->seed[0][k] = urn_rnd_at(c->seed, 2 * k);
-		imp->seed[1][k] = urn_rnd_at(c->seed, 2 * k + 1);
+		imp->seed[0][k] = urn_rnd_at(seed, 2 * k);
+		imp->seed[1][k] = urn_rnd_at(seed, 2 * k + 1);
 	}
 	if (restart)
 		imp->frames = 0;
@@ -131,13 +133,14 @@ urn_impair_config(const struct urn_impair *imp)
 }
 
 struct urn_impair *
-urn_impair_create(const struct urn_impair_config *cfg, struct rte_mempool *copies)
+urn_impair_create(const struct urn_impair_config *cfg, uint64_t stream, struct rte_mempool *copies)
 {
 	struct urn_impair *imp = calloc(1, sizeof(*imp));
 
 	if (!imp)
 		return NULL;
 	imp->copies = copies;
+	imp->stream = stream;
 	if (urn_impair_set(imp, cfg)) {
 		free(imp);
 		return NULL;

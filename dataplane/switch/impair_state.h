@@ -46,6 +46,7 @@ struct urn_impair {
 	uint64_t tx_free;  /* rate: when the wire is free again, ns */
 	uint64_t ns_byte;  /* rate: ns a byte, << URN_IMPAIR_RATE_SHIFT; 0: any rate */
 	uint64_t limit[URN_IMPAIR_DRAW_KINDS];	 /* probability of an event, in 1/2^32 */
+	uint64_t stream; /* which sequences of the configuration's seed; set once */
 	uint64_t seed[2][URN_IMPAIR_DRAW_KINDS]; /* [0]: for frames, [1]: for copies */
 	struct rte_mempool *copies;
 	uint64_t flap_start; /* ns; UINT64_MAX: at the next push */

@@ -120,8 +120,13 @@ urn_switch_add_port(struct urn_switch *sw, const struct urn_switch_port_config *
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	for (int dir = 0; dir < 2; dir++) {
-		p->impair[dir] = urn_impair_create(&cfg->impair[dir], sw->copies);
+	for (unsigned int dir = 0; dir < 2; dir++) {
+		/*
+		 * Directions must not lose the same frames: a request and its answer would be lost
+		 * together, again and again, when two programs send in turn.
+		 */
+		p->impair[dir] =
+			urn_impair_create(&cfg->impair[dir], 2u * sw->ports + dir, sw->copies);
 		if (!p->impair[dir]) {
 			destroy_port(p);
 			return -ENOMEM;

@@ -68,13 +68,13 @@ class Far:
 class Lossy:
     """One frame in a hundred is lost, of each direction, between two nodes of one urnicd."""
 
-    # Each seed loses the 3rd frame, one more of the first 30, and then one in a hundred: so the shortest run loses some.
-    SEEDS = (1720, 2829, 4862, 12455, 12848, 19331, 23783, 24065)
+    # Each seed loses the 3rd frame to a0 and one more of the first 30, one of the first 30 to b0, and then one in a hundred:
+    # so the shortest run loses some. The directions lose different frames.
+    SEEDS = (342, 2829, 3220, 4184, 5388, 5597, 12455, 12492)
 
     def setUp(self):
         self.pairs = self.lost = 0
         super().setUp()
-        self.env["UCX_UD_TIMEOUT"] = "5s"
         self.impair()
 
     def impair(self):
@@ -100,10 +100,6 @@ class Lossy:
     def unlucky(self, code, out):
         """The last acknowledgement was lost, and its sender has ended, as it may: it will not answer when its peer asks again."""
         return code != 0 and re.search(r"transport retry counter exceeded|[Ss]tatus 12\b", out) is not None
-
-    def stuck(self, out):
-        """UCX connects by datagrams, and at times neither side takes what the other repeats (doc/reference/dropin.md)."""
-        return re.search(r"UD endpoint .*unhandled timeout error", out) is not None
 
     def tearDown(self):
         self.lost_some()

@@ -69,7 +69,7 @@ back_to_back(struct sim *s)
 
 	for (unsigned int i = 0; i < 2; i++) {
 		make_config(s, &n->dir[i], true, 1);
-		n->dir[i].imp = urn_impair_create(&n->dir[i].cfg, n->copies);
+		n->dir[i].imp = urn_impair_create(&n->dir[i].cfg, 0, n->copies);
 		if (!n->dir[i].imp)
 			sim_fail(s, "a wire could not be made");
 	}

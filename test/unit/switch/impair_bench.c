@@ -21,7 +21,7 @@ const struct urn_impair_config everything = {
 struct urn_impair *
 make(const struct urn_impair_config *cfg)
 {
-	struct urn_impair *imp = urn_impair_create(cfg, test_eal_pool());
+	struct urn_impair *imp = urn_impair_create(cfg, 0, test_eal_pool());
 
 	assert_non_null(imp);
 	return imp;

@@ -71,7 +71,7 @@ test_check(void **state)
 		assert_int_equal(urn_impair_check(&bad[i], why, sizeof(why)), -EINVAL);
 		assert_true(strlen(why) > 10);
 		assert_int_equal(urn_impair_check(&bad[i], NULL, 0), -EINVAL);
-		assert_null(urn_impair_create(&bad[i], test_eal_pool()));
+		assert_null(urn_impair_create(&bad[i], 0, test_eal_pool()));
 	}
 	assert_int_equal(urn_impair_check(&everything, why, sizeof(why)), 0);
 }

@@ -150,7 +150,7 @@ test_keep(void **state)
 	rte_pktmbuf_free_bulk(out, 4);
 	urn_impair_destroy(imp);
 	/* Without packets for copies the foreign frames inside are dropped, and counted. */
-	imp = urn_impair_create(&cfg, NULL);
+	imp = urn_impair_create(&cfg, 0, NULL);
 	for (int i = 0; i < 2; i++) {
 		m = foreign_frame(&f[i]);
 		urn_impair_push(imp, &m, 1, 0);
@@ -172,7 +172,7 @@ static void
 test_no_mbuf(void **state)
 {
 	struct urn_impair_config cfg = {.dup = 1, .corrupt = 1};
-	struct urn_impair *imp = urn_impair_create(&cfg, NULL);
+	struct urn_impair *imp = urn_impair_create(&cfg, 0, NULL);
 	struct rte_mbuf *m = frame_make(1, 40), *out;
 	struct foreign f;
 

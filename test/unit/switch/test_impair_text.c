@@ -42,7 +42,7 @@ words_come_back(void **state)
 		assert_int_equal(urn_impair_take_list(&c, lists[i].in, NULL), 0);
 		assert_string_equal(urn_impair_text(&c, text, sizeof(text)), lists[i].out);
 		/* An impairment in force has its defaults filled in. */
-		imp = urn_impair_create(&c, NULL);
+		imp = urn_impair_create(&c, 0, NULL);
 		assert_non_null(imp);
 		assert_string_equal(urn_impair_text(urn_impair_config(imp), text, sizeof(text)),
 				    lists[i].out);

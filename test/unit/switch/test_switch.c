@@ -393,6 +393,52 @@ test_impair(void **state)
 	urn_switch_destroy(sw);
 }
 
+/* Which of 64 frames an impairment lets pass, a bit each. */
+static uint64_t
+fates(struct urn_impair *imp)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; i < 64; i++) {
+		struct rte_mbuf *m = frame_make(i, 100);
+
+		urn_impair_push(imp, &m, 1, 0);
+		if (urn_impair_pop(imp, &m, 1, 0) == 1) {
+			bits |= 1ull << i;
+			rte_pktmbuf_free(m);
+		}
+	}
+	return bits;
+}
+
+/* With one seed each port and direction has losses of its own, the same in each run. */
+static void
+test_impair_streams(void **state)
+{
+	struct urn_impair_config half = {.drop = 0.5, .seed = 7};
+	struct urn_switch_port_config port = {.impair = {half, half}};
+	uint64_t seen[4];
+
+	(void)state;
+	for (unsigned int round = 0; round < 2; round++) {
+		struct urn_switch *sw = make(0);
+
+		for (unsigned int i = 0; i < 4; i++) {
+			uint64_t bits;
+
+			if (i % 2 == 0)
+				assert_int_equal(urn_switch_add_port(sw, &port), i / 2);
+			bits = fates(urn_switch_impair(sw, (uint16_t)(i / 2), i % 2));
+			if (round == 1)
+				assert_true(bits == seen[i]);
+			for (unsigned int k = 0; k < i; k++)
+				assert_true(bits != seen[k]);
+			seen[i] = bits;
+		}
+		urn_switch_destroy(sw);
+	}
+}
+
 /* A chain of three switches: ports 0 are hosts', the others are links. */
 /* One frame that waits for a busy wire goes out in its time, also when no other frame comes behind
  * it. */
@@ -504,7 +550,7 @@ main(void)
 		cmocka_unit_test(test_down),	    cmocka_unit_test(test_max_frame),
 		cmocka_unit_test(test_no_copies),   cmocka_unit_test(test_impair),
 		cmocka_unit_test(test_links),	    cmocka_unit_test(test_no_loops),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names),	    cmocka_unit_test(test_impair_streams),
 	};
 	struct CMUnitTest all[RTE_DIM(tests)];
 
