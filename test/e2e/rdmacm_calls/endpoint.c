@@ -3,6 +3,7 @@
  */
 #include "calls.h"
 
+#include <dirent.h>
 #include <pthread.h>
 
 enum { BYTES = 64 };
@@ -128,6 +129,20 @@ endpoint_case(void)
 		meet(&kinds[i]);
 }
 
+/* returns: number of entries in this process's folder of descriptors */
+static int
+descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	CHECK(d != NULL);
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
 /* An endpoint that can't be made: nothing is left of it, so the port is free each time. */
 void
 endpoint_bad_case(void)
@@ -147,10 +162,12 @@ endpoint_bad_case(void)
 				    .ai_dst_len = sizeof(at)};
 	struct ibv_qp_init_attr a = plain();
 	struct rdma_cm_id *id, *other;
+	int fds;
 
 	FAILS(rdma_create_ep(&id, NULL, NULL, &a), EINVAL);
 	FAILS(rdma_create_ep(NULL, &ask, NULL, &a), EINVAL);
 	FAILS(rdma_create_ep(&id, &ask, NULL, &a), EOPNOTSUPP); /* UC */
+	fds = descriptors();					/* the devices stay open */
 	ask.ai_qp_type = IBV_QPT_UD;
 	FAILS(rdma_create_ep(&id, &ask, NULL, &a), EINVAL); /* UD in the space of connections */
 	ask.ai_qp_type = IBV_QPT_RC;
@@ -172,4 +189,5 @@ endpoint_bad_case(void)
 	listen.ai_src_addr = (struct sockaddr *)&at;
 	EQUAL(rdma_create_ep(&id, &listen, NULL, NULL), 0); /* without queue pairs */
 	rdma_destroy_ep(id);
+	EQUAL(descriptors(), fds);
 }
