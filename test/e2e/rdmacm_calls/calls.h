@@ -18,26 +18,16 @@
 #define CLIENT "10.0.0.2"
 #define PORT 7790
 
-/* End the program unless two numbers are equal. */
-#define EQUAL(got, want)                                                                    \
-	do {                                                                                \
-		long long got_ = (long long)(got), want_ = (long long)(want);               \
-		if (got_ != want_) {                                                        \
-			fprintf(stderr, "%s:%d: %s is %lld, not %s (%lld); errno %d: %s\n", \
-				__FILE__, __LINE__, #got, got_, #want, want_, errno,        \
-				strerror(errno));                                           \
-			exit(1);                                                            \
-		}                                                                           \
-	} while (0)
+/* End the program, because what the text says does not hold. */
+_Noreturn void differs(const char *what, const char *file, int line);
+/* End the program unless two numbers are equal. what: the text of the comparison */
+void equal(long long got, long long want, const char *what, const char *file, int line);
+#define EQUAL(got, want) \
+	equal((long long)(got), (long long)(want), #got " is to be " #want, __FILE__, __LINE__)
 /* End the program unless a condition holds. */
-#define CHECK(cond) EQUAL(!!(cond), 1)
+#define CHECK(cond) ((cond) ? (void)0 : differs(#cond, __FILE__, __LINE__))
 /* End the program unless a call fails with an errno value. */
-#define FAILS(call, err)             \
-	do {                         \
-		errno = 0;           \
-		EQUAL(call, -1);     \
-		EQUAL(errno, (err)); \
-	} while (0)
+#define FAILS(call, err) (errno = 0, EQUAL(call, -1), EQUAL(errno, err))
 
 /* An IPv4 address of a node. port: in the host's byte order */
 struct sockaddr_in address(const char *text, uint16_t port);

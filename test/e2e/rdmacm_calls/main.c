@@ -4,6 +4,23 @@
 
 #include <poll.h>
 
+void
+differs(const char *what, const char *file, int line)
+{
+	fprintf(stderr, "%s:%d: not %s; errno %d: %s\n", file, line, what, errno, strerror(errno));
+	exit(1);
+}
+
+void
+equal(long long got, long long want, const char *what, const char *file, int line)
+{
+	if (got == want)
+		return;
+	fprintf(stderr, "%s:%d: %s: %lld instead of %lld; errno %d: %s\n", file, line, what, got,
+		want, errno, strerror(errno));
+	exit(1);
+}
+
 struct sockaddr_in
 address(const char *text, uint16_t port)
 {
