@@ -18,6 +18,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <link.h>
 #include <poll.h>
 #include <pthread.h>
@@ -323,7 +324,11 @@ urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
 
 	r->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (r->stop_fd < 0)
-		return urn_fail(errno, "no descriptor to watch the dataplane with: %s", strerror(errno));
+		return urn_fail(
+			errno,
+			"no descriptor to watch the dataplane with: %s: raise RLIMIT_NOFILE "
+			"(ulimit -n)",
+			strerror(errno));
 	r->died = died;
 	r->died_arg = arg;
 	urn_remote_stay();
@@ -445,6 +450,12 @@ urn_remote_take(struct urn_remote *r, const struct urn_sock_answer *a, const int
 	if (area == MAP_FAILED) {
 		for (i = 0; i < n; i++)
 			close(fds[i]);
+		if (err == ENOMEM)
+			return urn_fail(err,
+					"no address space for the %" PRIu64
+					" MiB of the area for queues: "
+					"raise RLIMIT_AS (ulimit -v)",
+					(uint64_t)a->open.area_size >> 20);
 		return urn_fail(err, "the area for queues can't be mapped: %s", strerror(err));
 	}
 	r->channel.area = area;

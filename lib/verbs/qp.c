@@ -33,7 +33,7 @@ urn_verbs_create_qp(struct ibv_qp_init_attr_ex *attr)
 		return NULL;
 	}
 	if (attr->qp_type == IBV_QPT_UC && attr->srq != NULL) {
-		urn_fail(EINVAL, "a UC queue pair takes no shared receive queue");
+		urn_unsupported("a UC queue pair with a shared receive queue");
 		return NULL;
 	}
 	if (attr->send_cq == NULL || attr->recv_cq == NULL) {

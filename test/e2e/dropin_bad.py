@@ -77,6 +77,24 @@ class Bad(dropin_common.Dropin):
         """A program with megabytes of thread-local variables opens devices as well."""
         self.case("variables")
 
+    def test_limits(self):
+        """Too small a limit of the program's: a message says which one, and none of locked memory is needed."""
+        for limit, want in (("-n 4", r"no descriptors left .*\(RLIMIT_NOFILE\)"), ("-n 8", r"raise RLIMIT_NOFILE \(ulimit -n\)"),
+                            ("-v 60000", r"no address space for the \d+ MiB .*raise RLIMIT_AS \(ulimit -v\)")):
+            with self.subTest(limit=limit):
+                code, out = self.ends(self.limited(limit))
+                self.assertEqual(code, 1, out)
+                self.assertRegex(out, "urnic-run: .*" + want)
+        code, out = self.ends(self.limited("-l 0"))
+        self.assertEqual(code, 0, out)
+
+    def limited(self, limit):
+        """Start the program under a limit of the shell's."""
+        p = subprocess.Popen(["bash", "-c", f'ulimit {limit}; exec "$@"', "bash", self.RUN, PROGRAM, "order"],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.env)
+        self.running.append(p)
+        return p
+
     def test_threads(self):
         """Two threads post to one queue pair while two poll one CQ: each request completes once."""
         self.case("threads")

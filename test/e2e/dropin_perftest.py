@@ -40,6 +40,11 @@ class Perftest(dropin_common.Dropin):
         self.each(("ib_write_bw", "-b"), ("ib_send_bw", "-b"), ("ib_write_bw", "-q", "8"), ("ib_send_bw", "--use-srq"),
                   ("ib_write_bw", "--mr_per_qp", "-q", "2"), ("ib_write_lat", "-I", "64"))
 
+    def test_together(self):
+        """Options together: many queue pairs with events, both directions with inline data or for a time, UC in both directions."""
+        self.each(("ib_send_bw", "-q", "8", "-e"), ("ib_send_bw", "-b", "-I", "64", "-s", "64"), ("ib_write_bw", "-b", "-q", "4", "-I", "64", "-s", "64"),
+                  ("ib_read_bw", "-b", "-D", "1"), ("ib_write_bw", "-c", "UC", "-b", "-q", "4"), ("ib_write_lat", "-c", "UC", "-I", "64"))
+
     def test_events(self):
         self.each(("ib_send_bw", "-e"), ("ib_send_lat", "-e"))
 
@@ -82,8 +87,11 @@ class Perftest(dropin_common.Dropin):
                         self.assertRegex(out, r"(?m)^ \d+ +100 +\d")
 
     def test_refused(self):
-        """Options that need what urnic has not end with an error."""
-        for command, want in ((("ib_send_bw", "-c", "XRC"), "XRC"), (("ib_write_bw", "--odp"), "MR|ODP")):
+        """Options that need what urnic has not, and those that perftest refuses, end with an error that names it."""
+        for command, want in ((("ib_send_bw", "-c", "XRC"), "XRC"), (("ib_write_bw", "--odp"), "MR|ODP"),
+                              (("ib_send_bw", "-c", "UC", "--use-srq"), "a UC queue pair with a shared receive queue: urnic has no such thing"),
+                              (("ib_send_bw", "-c", "UC", "-R"), "UC is not supported in librdmacm"),
+                              (("ib_read_bw", "-c", "UC"), "UC connection not possible in READ/ATOMIC verbs")):
             with self.subTest(command=command):
                 self.assertRegex(self.fails_together(*command, "-F", "-x", "1"), want)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Memory of unmodified programs that becomes shared with the dataplane: urnic-run --share (doc/reference/dropin.md).
 
-usage: dropin_share.py urnicd urnic-run CONFIG_FOLDER share [TEST...]"""
+usage: dropin_share.py urnicd urnic-run CONFIG_FOLDER share urnicctl [TEST...]"""
 
 import os
 import subprocess
@@ -10,6 +10,9 @@ import sys
 import unittest
 
 import dropin_common
+import dropin_fio
+import dropin_mpi
+import dropin_ucx
 
 PROGRAM = None
 
@@ -19,6 +22,9 @@ class Base(dropin_common.Dropin):
 
     def on(self, node, *command):
         return super().on(node, *self.OPTIONS, *command)
+
+    def ranks(self):
+        return [self.RUN, *self.OPTIONS, "--node", "a,b"]
 
     def case(self, name, *options):
         """Run a case of the program on both nodes' devices. returns: its messages"""
@@ -140,7 +146,34 @@ class Bound(Base):
         self.assertIn("the dataplane takes no more shared memory", self.case("bound"))
 
 
+def others(base):
+    """returns: the names of another script's tests, which are left out here"""
+    return {name: None for name in unittest.defaultTestLoader.getTestCaseNames(base)}
+
+
+# Programs of other projects, by other scripts' classes: they register, and check bytes, in their own ways.
+class Ucx(type("Ucx", (Base, dropin_ucx.Ucx), others(dropin_ucx.Ucx))):
+    def test_ucx(self):
+        self.batch("rc_v", "tag_bw -s 65536 -n 20\ntag_bw -s 4194304 -n 4")
+
+
+class Mpi(type("Mpi", (Base, dropin_mpi.Mpi), others(dropin_mpi.Mpi))):
+    LARGEST = dropin_mpi.SMALL
+
+    def test_mpi(self):
+        """All bytes of messages and windows are checked."""
+        self.env["UCX_TLS"] = "rc_v,self"
+        self.openmpi("pml ucx", "osc ucx")
+
+
+class Fio(type("Fio", (Base, dropin_fio.Fio), others(dropin_fio.Fio))):
+    def test_fio(self):
+        """The receiver checks each block."""
+        self.check("send", verify="crc32c")
+
+
 if __name__ == "__main__":
-    Base.NICD, Base.RUN, Base.CONFIG, PROGRAM = map(os.path.abspath, sys.argv[1:5])
+    Dropin = dropin_common.Dropin
+    Dropin.NICD, Dropin.RUN, Dropin.CONFIG, PROGRAM, Dropin.CTL = map(os.path.abspath, sys.argv[1:6])
     dropin_common.ordinary_user(Base.RUN)
-    unittest.main(argv=[sys.argv[0]] + sys.argv[5:], verbosity=2)
+    unittest.main(argv=[sys.argv[0]] + sys.argv[6:], verbosity=2)

@@ -140,14 +140,21 @@ class Rdmacm(dropin_common.Dropin):
 
     def test_mckey(self):
         """mckey: datagrams to a group come to a member on each node, and the joins name the group's GID and queue pair."""
+        self.groups({"a": "10.0.0.1", "b": "10.0.0.2"}, "::ffff:", {"239.0.0.1": ("-s",), "239.1.2.3": ("-s", "-o")})
+
+    def test_mckey_v6(self):
+        """The same with groups of IPv6: of global and of link-local scope."""
+        self.again(a0="ipv6 = fd00:7::1", b0="ipv6 = fd00:7::2")
+        self.groups({"a": "fd00:7::1", "b": "fd00:7::2"}, "", {"ff0e::7:1": ("-s",), "ff02::7:2": ("-s", "-o")})
+
+    def groups(self, own, before, groups):
+        """Members on each node join groups at their own addresses, and get what senders send. before: the start of a group's GID"""
         # Two groups at once, because mckey sleeps before it sends. A sender with -o does not join to receive.
-        groups = {"239.0.0.1": ("-s",), "239.1.2.3": ("-s", "-o")}
         def mckey(node, group, *more):
-            own = {"a": "10.0.0.1", "b": "10.0.0.2"}[node]
-            return group, self.on(node, "stdbuf", "-oL", "mckey", "-m", group, "-b", own, "-C", "20", "-S", "512", *more)
+            return group, self.on(node, "stdbuf", "-oL", "mckey", "-m", group, "-b", own[node], "-C", "20", "-S", "512", *more)
         members = [mckey(node, group) for group in groups for node in ("a", "b")]
         for group, p in members:
-            self.assertIn(f"mckey: joined dgid: ::ffff:{group} mlid 0x0", self.reads(p, "mlid 0x0"))
+            self.assertIn(f"mckey: joined dgid: {before}{group} mlid 0x0", self.reads(p, "mlid 0x0"))
         # A sender ends without waiting for its requests: on a busy machine the last ones may not go out, and a member waits for
         # as many as it has not got.
         for _ in range(TRIES):
@@ -175,6 +182,9 @@ class Rdmacm(dropin_common.Dropin):
     def test_perftest(self):
         """perftest connects by RDMA-CM with -R."""
         self.perftest("ib_write_bw", "ib_read_bw -q 4", "ib_send_lat", "ib_send_bw --use-srq -q 2", "ib_atomic_bw")
+
+    def test_perftest_latency(self):
+        self.perftest("ib_write_lat", "ib_read_lat", "ib_atomic_lat")
 
     def test_perftest_ud(self):
         self.perftest("ib_send_lat -c UD")

@@ -426,9 +426,24 @@ def iomap_client(host):
 
 
 def options_server(host):
-    s = served(host)
+    """Connections begin with the options of their listener."""
+    lis = Rs(host)
+    want = ((socket.SOL_SOCKET, socket.SO_SNDBUF, 10000, 20480), (socket.SOL_SOCKET, socket.SO_RCVBUF, 1, 4096),
+            (socket.SOL_SOCKET, socket.SO_REUSEADDR, 1, 1), (socket.SOL_SOCKET, socket.SO_OOBINLINE, 1, 1),
+            (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1, 1), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1, 1),
+            (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1, 1), (socket.IPPROTO_IP, socket.IP_TOS, 0x20, 0x20),
+            (SOL_RDMA, 0, 100, 100), (SOL_RDMA, 1, 50, 50), (SOL_RDMA, 2, 0, 0), (SOL_RDMA, 3, 1000, 768))
+    for level, option, value, _ in want:
+        lis.set(level, option, value)
+    lis.bind(host)
+    lis.listen()
+    s, _ = lis.accept()
+    assert s.get(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 0
+    for level, option, _, got in want:
+        assert s.get(level, option) == got, (level, option, s.get(level, option))
     assert s.to_end() == b"x"
     s.close()
+    lis.close()
 
 
 def options_client(host):

@@ -373,6 +373,8 @@ test_overrun(void **state)
 	struct rig_qp o = {0};
 	struct ibv_qp *idle, *other;
 	struct ibv_cq *free_cq;
+	uint64_t lost;
+	time_t start;
 	struct ev t;
 
 	(void)state;
@@ -398,7 +400,17 @@ test_overrun(void **state)
 	assert_int_equal(rig_state(t.qp[1]), IBV_QPS_ERR);
 	assert_int_equal(rig_state(idle), IBV_QPS_ERR);
 	assert_int_equal(rig_state(other), IBV_QPS_RTS);
+	lost = rig_counter(&t.r, 1, URN_C_CQ_OVERRUN) + 1;
+	assert_in_range(lost, 2, 17);
 	ev_poll(&t, 4);
+	/* There is room now, but the queue takes no more, and gives no second event. */
+	rig_recv_on(idle, t.r.end[1].buf, 64, t.r.end[1].mr->lkey, 99);
+	start = time(NULL);
+	while (rig_counter(&t.r, 1, URN_C_CQ_OVERRUN) != lost && time(NULL) - start < PATIENCE)
+		rig_turn(&t.r);
+	assert_int_equal(rig_counter(&t.r, 1, URN_C_CQ_OVERRUN), lost);
+	ev_poll(&t, 0);
+	rig_no_event(&t.r, 1);
 	assert_int_equal(ibv_destroy_qp(idle), 0);
 	assert_int_equal(ibv_destroy_qp(other), 0);
 	assert_int_equal(ibv_destroy_cq(free_cq), 0);

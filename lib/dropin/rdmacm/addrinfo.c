@@ -26,6 +26,36 @@ rdma_freeaddrinfo(struct rdma_addrinfo *res)
 	}
 }
 
+/* The protocol makes the C library refuse a port space that the queue pair's type does not go with.
+ */
+static int
+protocol_of(const struct rdma_addrinfo *h)
+{
+	switch (h->ai_port_space) {
+	case RDMA_PS_TCP:
+		return IPPROTO_TCP;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		return IPPROTO_UDP;
+	default:
+		return 0;
+	}
+}
+
+/* True when the hints ask for datagrams. */
+static bool
+datagrams(const struct rdma_addrinfo *h)
+{
+	return h->ai_qp_type == IBV_QPT_UD || (h->ai_qp_type == 0 && protocol_of(h) == IPPROTO_UDP);
+}
+
+/* True when an address of the hints is absent, or as long as its family's addresses are. */
+static bool
+addr_whole(const struct sockaddr *a, socklen_t len)
+{
+	return a == NULL || len == 0 || (len >= sizeof(sa_family_t) && len >= urn_cma_addr_len(a));
+}
+
 static void
 hints_convert(const struct rdma_addrinfo *h, struct addrinfo *ai)
 {
@@ -34,9 +64,11 @@ hints_convert(const struct rdma_addrinfo *h, struct addrinfo *ai)
 		ai->ai_flags |= AI_PASSIVE;
 	if (h->ai_flags & RAI_NUMERICHOST)
 		ai->ai_flags |= AI_NUMERICHOST;
-	if (h->ai_flags & RAI_FAMILY)
+	/* rdma-core takes the family without RAI_FAMILY as well, but for AF_IB. */
+	if ((h->ai_flags & RAI_FAMILY) || h->ai_family != AF_IB)
 		ai->ai_family = h->ai_family;
-	ai->ai_socktype = h->ai_qp_type == IBV_QPT_UD ? SOCK_DGRAM : SOCK_STREAM;
+	ai->ai_socktype = datagrams(h) ? SOCK_DGRAM : SOCK_STREAM;
+	ai->ai_protocol = protocol_of(h);
 }
 
 /* Copy an address. returns: EAI_MEMORY, or 0 */
@@ -62,7 +94,7 @@ kind_set(struct rdma_addrinfo *r, const struct rdma_addrinfo *h)
 	if (r->ai_port_space == 0)
 		r->ai_port_space = r->ai_qp_type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
 	if (r->ai_qp_type == 0)
-		r->ai_qp_type = r->ai_port_space == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
+		r->ai_qp_type = datagrams(h) ? IBV_QPT_UD : IBV_QPT_RC;
 	return 0;
 }
 
@@ -146,6 +178,9 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 	int err;
 
 	if (res == NULL || (node == NULL && service == NULL && hints == NULL))
+		return urn_cma_result(EINVAL);
+	if (!addr_whole(h->ai_src_addr, h->ai_src_len) ||
+	    !addr_whole(h->ai_dst_addr, h->ai_dst_len))
 		return urn_cma_result(EINVAL);
 	r = calloc(1, sizeof(*r));
 	if (r == NULL)

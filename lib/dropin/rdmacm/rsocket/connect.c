@@ -325,7 +325,7 @@ rlisten(int socket, int backlog)
 	return urn_cma_result(err);
 }
 
-/* The options that a listener's connections begin with. */
+/* The options that a listener's connections begin with; SO_KEEPALIVE follows in raccept(). */
 static void
 inherit(struct urn_rs *rs, const struct urn_rs *from)
 {
@@ -335,6 +335,8 @@ inherit(struct urn_rs *rs, const struct urn_rs *from)
 	rs->rq = from->rq;
 	rs->inl = from->inl;
 	rs->iomaps = from->iomaps;
+	rs->reuse = from->reuse;
+	rs->v6only = from->v6only;
 	rs->nodelay = from->nodelay;
 	rs->oobinline = from->oobinline;
 	rs->linger = from->linger;
@@ -431,6 +433,7 @@ int
 raccept(int socket, struct sockaddr *addr, socklen_t *len)
 {
 	struct urn_rs *rs = urn_rs_get(socket), *made = NULL;
+	bool keepalive = false;
 	int err = 0, fd = -1;
 
 	if (rs == NULL)
@@ -448,8 +451,12 @@ raccept(int socket, struct sockaddr *addr, socklen_t *len)
 	if (made != NULL) {
 		fd = made->fd;
 		urn_rs_addr_out(made, &made->id->route.addr.dst_addr, addr, len);
+		keepalive = rs->keepalive;
 	}
 	pthread_mutex_unlock(&rs->lock);
+	/* Without the listener's lock, because keepalive's lock is taken before a socket's. */
+	if (keepalive)
+		(void)rsetsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
 	urn_rs_put(rs);
 	return err != 0 ? urn_cma_result(err) : fd;
 }

@@ -382,9 +382,9 @@ get_option(struct urn_rs *rs, int level, int opt, void *val, socklen_t *len)
 
 	if (level == SOL_SOCKET && opt == SO_LINGER)
 		return give(&rs->linger, sizeof(rs->linger), val, len);
-	if (level == IPPROTO_TCP && opt == TCP_CONGESTION)
+	if (level == IPPROTO_TCP && of != NULL && opt == TCP_CONGESTION)
 		return give("rdma", sizeof("rdma"), val, len);
-	if (level == IPPROTO_TCP && opt == TCP_INFO && rs->type == SOCK_STREAM) {
+	if (level == IPPROTO_TCP && of != NULL && opt == TCP_INFO) {
 		tcp_info(rs, &info);
 		return give(&info, sizeof(info), val, len);
 	}
