@@ -156,6 +156,20 @@ class Ucx(type("Ucx", (Base, dropin_ucx.Ucx), others(dropin_ucx.Ucx))):
     def test_ucx(self):
         self.batch("rc_v", "tag_bw -s 65536 -n 20\ntag_bw -s 4194304 -n 4")
 
+    def test_moves(self):
+        """UCX's buffers, and the memory that it registers for itself, become shared, on both nodes."""
+        port = str(dropin_common.free_port())
+        command = ("ucx_perftest", "-t", "tag_bw", "-s", "4194304", "-n", "10000000", "-p", port)
+        server = self.on("a", *command)
+        self.until(lambda: dropin_common.listens(int(port)) or server.poll() is not None)
+        self.on("b", *command, "127.0.0.1")
+
+        def moved():
+            regions = [r for r in self.show("mr") if r["kind"] == "region"]
+            large = {r["adapter"] for r in regions if r["bytes"] >= 4194304}
+            return large == {"a0", "b0"} and not any(r["foreign"] for r in regions)
+        self.assertTrue(self.until(moved), self.show("mr"))
+
 
 class Mpi(type("Mpi", (Base, dropin_mpi.Mpi), others(dropin_mpi.Mpi))):
     LARGEST = dropin_mpi.SMALL
