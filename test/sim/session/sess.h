@@ -15,7 +15,7 @@
 #ifndef URN_SESSIM_H
 #define URN_SESSIM_H
 
-#include "session/session.h"
+#include "session/wire.h"
 
 #include "../rng.h"
 
@@ -156,11 +156,10 @@ struct ss_cqe {
 	struct ss_op op;
 };
 
-/* A control message on its way. */
+/* A control message on its way, as it travels. */
 struct ss_msg {
-	bool migrated; /* MIGRATED; else REPORT */
-	uint32_t epoch;
-	struct urn_sess_report report;
+	uint32_t length; /* bytes in use */
+	uint8_t bytes[URN_SESS_WIRE_MAX];
 };
 
 /* A request as the program posted it. */

@@ -32,10 +32,15 @@ connected(const struct ss_world *w)
 static void
 hear(struct ss_end *e, const struct ss_msg *m)
 {
-	if (m->migrated)
-		urn_sess_migrated(&e->c, m->epoch);
+	struct urn_sess_msg got;
+	enum urn_sess_verdict v = urn_sess_wire_get(m->bytes, m->length, e->id, &got);
+
+	if (v != URN_SESS_V_OK)
+		ss_fail(e->w, "end %u: control message refused: %s", e->id, urn_sess_wire_text(v));
+	else if (got.kind == URN_SESS_WIRE_MIGRATED)
+		urn_sess_migrated(&e->c, got.epoch);
 	else
-		urn_sess_report(&e->c, &m->report);
+		urn_sess_report(&e->c, &got.told);
 }
 
 /* A message of the bag arrives, is lost, or arrives and stays. In any order. */
@@ -189,10 +194,10 @@ act_rebuild(struct ss_end *e, const struct urn_sess_action *a)
 static void
 act_tell(struct ss_end *e, const struct urn_sess_action *a)
 {
-	struct ss_msg m = {.migrated = !a->message, .epoch = a->epoch};
+	struct ss_msg m = {0};
 
-	if (a->message)
-		m.report = *a->message;
+	m.length = a->message ? urn_sess_wire_report(m.bytes, !e->id, a->message)
+			      : urn_sess_wire_migrated(m.bytes, !e->id, a->epoch);
 	put(e->w, !e->id, &m);
 	if (e->c.state == URN_SESS_REPORTED)
 		ss_point(e->w, SS_AT_REPORT, e->id, sim_rnd(&e->w->rng, SS_PATHS));

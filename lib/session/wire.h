@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * REPORT and MIGRATED as they travel on a control path (FO-13, FO-17). Both begin with 16 bytes
+ * that say what they are and whose; MIGRATED has nothing behind them. A message has exactly the
+ * length of its kind: a control path carries one message a Send.
+ *
+ *   0        4        5     6       8       12      16
+ *   | magic  |version |kind | length| conn  | epoch |                        network byte order
+ *   16       20       24      32        40      48        56           184
+ *   | flags  | paths  | sent  | received| sends | atomics | old[16]    |     REPORT only
+ */
+#ifndef URN_SESSION_WIRE_H
+#define URN_SESSION_WIRE_H
+
+#include "session/session.h"
+
+enum {
+	URN_SESS_WIRE_MAGIC = 0x55534553, /* "USES" */
+	URN_SESS_WIRE_VERSION = 1,	  /* a layout of another version is refused */
+	URN_SESS_WIRE_REPORT = 1,	  /* kind */
+	URN_SESS_WIRE_MIGRATED = 2,	  /* kind */
+	URN_SESS_WIRE_HEAD = 16,	  /* bytes of MIGRATED, and in front of REPORT's own */
+	URN_SESS_WIRE_MAX = 184, /* bytes of REPORT: a receive of a control path has them */
+};
+
+/* X(name, text): verdicts on received bytes. All but OK are reasons of a drop. */
+/* clang-format off */
+#define URN_SESS_VERDICTS(X) \
+	X(OK, "a message") \
+	X(SHORT, "shorter than the head of a message") \
+	X(MAGIC, "not of the session layer") \
+	X(VERSION, "of another version of the session layer") \
+	X(KIND, "neither REPORT nor MIGRATED") \
+	X(LENGTH, "length is not that of its kind, or not that of the bytes received") \
+	X(CONN, "of another connection") \
+	X(EPOCH, "epoch 0, which no migration has") \
+	X(FLAGS, "flags that do not exist") \
+	X(PATHS, "paths that do not exist")
+/* clang-format on */
+
+enum urn_sess_verdict {
+#define X(name, text) URN_SESS_V_##name,
+	URN_SESS_VERDICTS(X)
+#undef X
+		URN_SESS_V_COUNT,
+};
+
+/* A control message in the byte order of the host. */
+struct urn_sess_msg {
+	uint32_t kind;		     /* URN_SESS_WIRE_REPORT or URN_SESS_WIRE_MIGRATED */
+	uint32_t conn;		     /* number of the connection, on the receiver's side */
+	uint32_t epoch;		     /* epoch of the migration; the same as in told */
+	struct urn_sess_report told; /* valid for REPORT; else 0 */
+};
+
+/* Text of a verdict, for logs. returns: "?" for none */
+const char *urn_sess_wire_text(unsigned int verdict);
+
+/*
+ * Write a REPORT.
+ *
+ * to: URN_SESS_WIRE_MAX bytes of any alignment
+ * conn: number of the connection, on the receiver's side
+ * returns: bytes written
+ */
+uint32_t urn_sess_wire_report(void *to, uint32_t conn, const struct urn_sess_report *r);
+/*
+ * Write MIGRATED.
+ *
+ * to: URN_SESS_WIRE_HEAD bytes of any alignment
+ * returns: bytes written
+ */
+uint32_t urn_sess_wire_migrated(void *to, uint32_t conn, uint32_t epoch);
+/*
+ * Read a message from a peer that is not trusted. Only the form is judged here; whether ids are
+ * plausible is the machine's question (urn_sess_report()). The bytes are copied before they are
+ * checked, so a peer that writes them meanwhile changes nothing.
+ *
+ * from: the message as the control path received it, of any alignment
+ * bytes: its length
+ * conn: number of the connection to which the control path belongs, on our side
+ * m: the message; all 0 unless OK
+ */
+enum urn_sess_verdict urn_sess_wire_get(const void *from, uint32_t bytes, uint32_t conn,
+					struct urn_sess_msg *m);
+
+#endif
