@@ -243,6 +243,27 @@ test_reject(void **state)
 	rig_cm_close(&r);
 }
 
+/* A channel stays while connection ids tell their events by it. */
+static void
+test_channel_stays(void **state)
+{
+	struct rig_config cfg = {.remote = true}; /* inside one process a channel has no handle */
+	struct urn_abi_req end = {0};
+	struct urn_abi_rep rep;
+	struct rig r;
+	uint32_t id;
+
+	(void)state;
+	rig_cm_open(&r, &cfg);
+	id = rig_cm_listen(&r, 0, SERVICE, 0);
+	end.handle = (uint32_t)rig_cm_pipe[0].handle;
+	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_DESTROY_CHANNEL, &end, &rep), EBUSY);
+	assert_non_null(strstr(rep.why, "connection ids use the channel"));
+	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DESTROY, id, 0), 0);
+	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_DESTROY_CHANNEL, &end, &rep), 0);
+	rig_cm_close(&r);
+}
+
 /* A peer that does not exist, and one without connection management. */
 static void
 test_unreachable(void **state)
@@ -473,6 +494,7 @@ main(void)
 		cmocka_unit_test(test_unreachable),   cmocka_unit_test(test_resolve),
 		cmocka_unit_test(test_refused_calls), cmocka_unit_test(test_client_goes),
 		cmocka_unit_test(test_full_pipe),     cmocka_unit_test(test_many),
+		cmocka_unit_test(test_channel_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
