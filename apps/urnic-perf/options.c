@@ -80,6 +80,7 @@ static const char help[] =
 	"  am_rate am_payload                      ... requests with a short reply, a second\n"
 	"or, with options of its own (below), as the first word\n"
 	"  idle                                    clients that do nothing, of a dataplane\n"
+	"  crc                                     the kernels that compute ICRCs\n"
 	"\n";
 
 static const char help_end[] =

@@ -128,7 +128,7 @@ urn_crc_use(const char *name, char *why, size_t len)
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int result;       /* 0, or -1: the choice failed */
+static int result;	 /* 0, or -1: the choice failed */
 static char reason[160]; /* why the choice failed */
 
 static void

@@ -160,6 +160,32 @@ class Perf(unittest.TestCase):
             self.assertGreater(r["ratio"], 0)
             self.assertGreater(r["limit_gbps"], 0)
 
+    def test_crc_kernels(self):
+        p = run("crc", "--json", "--size", "700")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        kernels = json.loads(p.stdout)["kernels"]
+        self.assertEqual(kernels[-1]["kernel"], "isal")
+        self.assertEqual(sum(k["chosen"] for k in kernels), 1)
+        for k in kernels:
+            self.assertEqual([s["size"] for s in k["sizes"]], [700])
+            self.assertGreater(k["sizes"][0]["copy_cycles"], 0)
+            self.assertEqual("of_limit" in k["sizes"][0], k["kernel"] != "isal")
+        p = run("crc", "--size", "64", "--kernel", "isal")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn("64 bytes: CRC", p.stdout)
+        self.assertNotIn("sse", p.stdout)
+        for args, says in ((("--kernel", "avx1024"), "avx1024"), (("--size", "9217"), "9216"), (("x",), "x is one")):
+            p = run("crc", *args)
+            self.assertNotEqual(p.returncode, 0)
+            self.assertIn(says, p.stderr)
+
+    def test_crc_kernel_by_environment(self):
+        for name, code in (("isal", 0), ("avx1024", 1)):
+            p = subprocess.run([PERF, "write_bw", "--iters", "10", "--idle", "pause"], capture_output=True, text=True,
+                               env=dict(os.environ, URNIC_CRC=name), timeout=60)
+            self.assertEqual(p.returncode, code, p.stderr)
+            self.assertEqual("URNIC_CRC" in p.stderr, code == 1)
+
     def test_by_time(self):
         p = run("write_bw", "--json", "--duration", "200ms", "--idle", "pause")
         self.assertEqual(p.returncode, 0, p.stderr)
