@@ -6,8 +6,9 @@
  * cycle. A CRC multiplies each 16 bytes twice, so a vector of w bytes costs two multiplications
  * and the limit is w / 2 bytes for each multiplication that a cycle can take.
  *
- * Each figure is the best of many short runs: the time of a run that nothing interrupted. Cycles are those
- * of the TSC. Packets of a run lie at different places and do not wait for each other, like packets of a burst.
+ * Each figure is the best of many short runs: the time of a run that nothing interrupted. Cycles
+ * are those of the TSC. Packets of a run lie at different places and do not wait for each other,
+ * like packets of a burst.
  */
 #include "crc.h"
 
@@ -26,17 +27,17 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-#define TRIES 600u      /* runs of a measurement */
-#define PACKETS 64u     /* packets of a run */
-#define ROUNDS 1000u    /* rounds of multiplications of a run */
-#define PLACES 2u       /* packets with different places */
-#define LONGEST 9216u   /* bytes */
-#define OFFSET 14u      /* bytes of an Ethernet header: where ICRCs begin in a buffer */
+#define TRIES 600u    /* runs of a measurement */
+#define PACKETS 64u   /* packets of a run */
+#define ROUNDS 1000u  /* rounds of multiplications of a run */
+#define PLACES 2u     /* packets with different places */
+#define LONGEST 9216u /* bytes */
+#define OFFSET 14u    /* bytes of an Ethernet header: where ICRCs begin in a buffer */
 #define SIZES 7u
 
 struct crc_opts {
 	const char *kernel; /* measure this one; NULL: all that the processor has; owner: argv */
-	uint32_t size;      /* bytes a packet; 0: several sizes */
+	uint32_t size;	    /* bytes a packet; 0: several sizes */
 	bool json;
 };
 
@@ -50,15 +51,15 @@ struct crc_result {
 /* Memory of a run. */
 struct crc_mem {
 	uint8_t *src, *dst; /* PLACES x LONGEST bytes, and an offset; owner: crc_main() */
-	uint32_t sum;       /* sum of all results, so that none is left out */
+	uint32_t sum;	    /* sum of all results, so that none is left out */
 	const struct urn_crc_kernel *chosen; /* the process's own; constant */
 };
 
-static const char help[] =
-	"usage: urnic-perf crc [option...]\n"
-	"\n"
-	"Measures the kernels that compute ICRCs, against the limit of the processor's multiplier.\n"
-	"\n";
+static const char help[] = "usage: urnic-perf crc [option...]\n"
+			   "\n"
+			   "Measures the kernels that compute ICRCs, against the limit of the "
+			   "processor's multiplier.\n"
+			   "\n";
 
 #define O(field) offsetof(struct crc_opts, field)
 static const struct urn_option rows[] = {

@@ -29,7 +29,23 @@ urn_tp_op(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, struct urn_region
 	urn_pkt(m)->mem_left++; /* counts to URN_TP_OPS at most */
 }
 
-/* Gather into a frame to be sent; d is the descriptor that urn_tp_frame() gave. */
+/*
+ * True when this gather fills the frame: nothing but the ICRC is missing then, and memory can write
+ * it in the same pass. Below SEAL_FROM bytes the second call, for the headers, costs as much as it
+ * saves.
+ */
+static inline bool
+urn_tp_seals(const struct urn_tp *tp, const struct urn_txd *d, const struct urn_region *region,
+	     const uint8_t *frame, uint32_t len)
+{
+	enum { SEAL_FROM = 1024 };
+
+	return len >= SEAL_FROM && tp->cfg.icrc && d->mem_left == 0 && !region->foreign &&
+	       frame + len + (-len & 3) + URN_ICRC_BYTES == urn_pkt_fresh(d->m) + d->m->data_len;
+}
+
+/* Gather into a frame to be sent, whose headers are final; d is the descriptor that urn_tp_frame()
+ * gave. */
 static inline void
 urn_tp_gather(struct urn_tp *tp, struct urn_txd *d, struct urn_region *region, uint64_t addr,
 	      uint8_t *frame, uint32_t len)
@@ -41,7 +57,8 @@ urn_tp_gather(struct urn_tp *tp, struct urn_txd *d, struct urn_region *region, u
 	op->frame = frame;
 	op->m = d->m;
 	op->len = len;
-	op->kind = URN_MEMOP_GATHER;
+	d->sealed = urn_tp_seals(tp, d, region, frame, len);
+	op->kind = d->sealed ? URN_MEMOP_GATHER_ICRC : URN_MEMOP_GATHER;
 	op->tag = (uint16_t)(d - tp->txd + 1);
 	tp->ops_bytes += len;
 	d->mem_left++;
@@ -222,6 +239,7 @@ urn_tp_frame_inline(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opco
 	d->mem_left = 0;
 	d->mem_status = URN_MEMOP_DONE;
 	d->ipv6 = tmpl->ipv6;
+	d->sealed = false;
 	*bth = b;
 	return d;
 }

@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <rte_byteorder.h>
+
 /* Headers from the IP header to the BTH, in the layout of a frame. */
 struct l3_v4 {
 	struct urn_ipv4 ip;
@@ -154,4 +156,16 @@ urn_icrc(const uint8_t *l3, uint32_t len, int ipv6)
 		return ipv6 ? short_v6(l3, len) : short_v4(l3, len);
 #endif
 	return urn_crc(URN_ICRC_SEED, l3, len, ipv6 ? mask_v6 : mask_v4);
+}
+
+void
+urn_icrc_gather(const uint8_t *l3, uint8_t *payload, const uint8_t *src, uint32_t len)
+{
+	uint32_t crc = urn_icrc(l3, (uint32_t)(payload - l3), l3[0] >> 4 == 6), pad = -len & 3;
+
+	crc = urn_crc_copy(crc, payload, src, len);
+	if (pad)
+		crc = urn_crc(crc, payload + len, pad, NULL);
+	crc = rte_cpu_to_le_32(crc);
+	memcpy(payload + len + pad, &crc, sizeof(crc));
 }

@@ -24,4 +24,11 @@ uint32_t urn_icrc_masked(const uint8_t *l3, uint32_t len);
  */
 uint32_t urn_icrc(const uint8_t *l3, uint32_t len, int ipv6);
 
+/*
+ * Copy the payload into a frame and write the ICRC, in one pass. l3: IP header; all headers, and
+ * the pad, are final. payload: place in the frame. src: len bytes; another thread may change them
+ * meanwhile, and the ICRC is still that of the frame. The ICRC is written behind payload and pad.
+ */
+void urn_icrc_gather(const uint8_t *l3, uint8_t *payload, const uint8_t *src, uint32_t len);
+
 #endif
