@@ -12,10 +12,7 @@
  */
 #include "crc.h"
 
-#include "options.h"
-
 #include "common/json.h"
-#include "common/option_table.h"
 
 #include "crc/crc.h"
 
@@ -27,19 +24,12 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-#define TRIES 600u    /* runs of a measurement */
-#define PACKETS 64u   /* packets of a run */
-#define ROUNDS 1000u  /* rounds of multiplications of a run */
-#define PLACES 2u     /* packets with different places */
-#define LONGEST 9216u /* bytes */
-#define OFFSET 14u    /* bytes of an Ethernet header: where ICRCs begin in a buffer */
+#define TRIES 600u   /* runs of a measurement */
+#define PACKETS 64u  /* packets of a run */
+#define ROUNDS 1000u /* rounds of multiplications of a run */
+#define PLACES 2u    /* packets with different places */
+#define OFFSET 14u   /* bytes of an Ethernet header: where ICRCs begin in a buffer */
 #define SIZES 7u
-
-struct crc_opts {
-	const char *kernel; /* measure this one; NULL: all that the processor has; owner: argv */
-	uint32_t size;	    /* bytes a packet; 0: several sizes */
-	bool json;
-};
 
 /* Results of a kernel and a size; TSC cycles a packet. */
 struct crc_result {
@@ -50,52 +40,10 @@ struct crc_result {
 
 /* Memory of a run. */
 struct crc_mem {
-	uint8_t *src, *dst; /* PLACES x LONGEST bytes, and an offset; owner: crc_main() */
+	uint8_t *src, *dst; /* PLACES x CRC_LONGEST bytes, and an offset; owner: crc_main() */
 	uint32_t sum;	    /* sum of all results, so that none is left out */
 	const struct urn_crc_kernel *chosen; /* the process's own; constant */
 };
-
-static const char help[] = "usage: urnic-perf crc [option...]\n"
-			   "\n"
-			   "Measures the kernels that compute ICRCs, against the limit of the "
-			   "processor's multiplier.\n"
-			   "\n";
-
-#define O(field) offsetof(struct crc_opts, field)
-static const struct urn_option rows[] = {
-	{"kernel", "NAME", "avx512, avx2, sse or isal (all that the processor has)", urn_take_text,
-	 O(kernel)},
-	{"size", "N", "bytes a packet, 1..9216 (several sizes)", urn_take_u32, O(size), .min = 1,
-	 .max = LONGEST},
-	URN_OPTION_JSON(struct crc_opts, json),
-};
-
-static const struct urn_options table = {rows, RTE_DIM(rows), 20, "crc --help"};
-
-static enum perf_parse
-parse(int argc, char **argv, struct crc_opts *o, struct urn_err *err)
-{
-	uint64_t given;
-
-	*o = (struct crc_opts){0};
-	switch (urn_options_parse(&table, argc, argv, o, &given, err)) {
-	case URN_OPTIONS_HELP:
-		fputs(help, stdout);
-		urn_options_help(&table, stdout);
-		return PERF_EXIT_OK;
-	case URN_OPTIONS_VERSION:
-		puts("urnic-perf " URN_VERSION);
-		return PERF_EXIT_OK;
-	case URN_OPTIONS_BAD:
-		return PERF_EXIT_USAGE;
-	case URN_OPTIONS_RUN:
-		break;
-	}
-	if (optind == argc)
-		return PERF_RUN;
-	urn_err_set(err, "%.32s is one word too many; crc --help lists the options", argv[optind]);
-	return PERF_EXIT_USAGE;
-}
 
 /* ---- measuring */
 
@@ -148,7 +96,7 @@ cycles_of(once_fn *once, const struct urn_crc_kernel *k, uint32_t size, struct c
 		uint64_t start = rte_rdtsc_precise(), took;
 
 		for (unsigned int i = 0; i < PACKETS; i++) {
-			size_t at = i % PLACES * (size_t)LONGEST;
+			size_t at = i % PLACES * (size_t)CRC_LONGEST;
 
 			mem->sum ^= once(k, mem->dst + at, mem->src + at, size);
 		}
@@ -269,12 +217,12 @@ all_run(const struct crc_opts *o, struct crc_mem *mem)
 int
 crc_main(int argc, char **argv)
 {
-	size_t bytes = (size_t)PLACES * LONGEST + OFFSET;
+	size_t bytes = (size_t)PLACES * CRC_LONGEST + OFFSET;
 	struct crc_mem mem = {0};
 	struct urn_err err = {{0}};
 	struct crc_opts o;
 
-	switch (parse(argc - 1, argv + 1, &o, &err)) {
+	switch (crc_options_parse(argc - 1, argv + 1, &o, &err)) {
 	case PERF_EXIT_OK:
 		return EXIT_SUCCESS;
 	case PERF_EXIT_USAGE:
