@@ -2,7 +2,7 @@
 /*
  * The limit of this machine: the same bytes through the same ports, pools and
  * frame sizes, with no protocol. A takes a packet, copies a piece of a message
- * in, appends a CRC and sends; B receives, checks the CRC, copies the piece to
+ * in and computes a CRC meanwhile, and sends; B receives, checks the CRC, copies the piece to
  * its place and counts messages. Frames come in order and none is lost, so B finds
  * the place by counting.
  *
@@ -16,11 +16,12 @@
  */
 #include "perf.h"
 
+#include "crc/crc.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <isa-l/crc.h>
 #include <rte_cycles.h>
 #include <rte_prefetch.h>
 
@@ -118,9 +119,12 @@ make_frame(struct side *s, struct limit_side *ls, struct rte_mbuf *m)
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t crc = 0;
 
-	memcpy(frame + head, place_of(s, &ls->tx), piece);
-	if (!s->o->no_icrc)
-		crc = crc32_gzip_refl(CRC_SEED, frame + L2_BYTES, head + piece - L2_BYTES);
+	if (s->o->no_icrc) {
+		memcpy(frame + head, place_of(s, &ls->tx), piece);
+	} else {
+		crc = urn_crc(CRC_SEED, frame + L2_BYTES, head - L2_BYTES, NULL);
+		crc = urn_crc_copy(crc, frame + head, place_of(s, &ls->tx), piece);
+	}
 	memcpy(frame + head + piece, &crc, CRC_BYTES);
 	m->data_len = (uint16_t)(head + piece + CRC_BYTES);
 	m->pkt_len = m->data_len;
@@ -138,8 +142,8 @@ make_chain(struct side *s, struct limit_side *ls, struct rte_mbuf *m, struct rte
 	rte_pktmbuf_attach_extbuf(data, src, RTE_BAD_IOVA, (uint16_t)piece, &ls->shinfo);
 	data->data_len = (uint16_t)piece;
 	if (!s->o->no_icrc) {
-		crc = crc32_gzip_refl(CRC_SEED, frame + L2_BYTES, head - L2_BYTES);
-		crc = crc32_gzip_refl(crc, src, piece);
+		crc = urn_crc(CRC_SEED, frame + L2_BYTES, head - L2_BYTES, NULL);
+		crc = urn_crc(crc, src, piece, NULL);
 	}
 	memcpy(frame + head, &crc, CRC_BYTES);
 	m->data_len = (uint16_t)(head + CRC_BYTES);
@@ -157,12 +161,12 @@ crc_ok(const struct rte_mbuf *m, uint32_t head, uint32_t piece)
 	uint32_t crc, sent;
 
 	if (m->nb_segs == 1) {
-		crc = crc32_gzip_refl(CRC_SEED, frame + L2_BYTES, head + piece - L2_BYTES);
+		crc = urn_crc(CRC_SEED, frame + L2_BYTES, head + piece - L2_BYTES, NULL);
 		memcpy(&sent, frame + head + piece, CRC_BYTES);
 		return sent == crc;
 	}
-	crc = crc32_gzip_refl(CRC_SEED, frame + L2_BYTES, head - L2_BYTES);
-	crc = crc32_gzip_refl(crc, rte_pktmbuf_mtod(m->next, const uint8_t *), piece);
+	crc = urn_crc(CRC_SEED, frame + L2_BYTES, head - L2_BYTES, NULL);
+	crc = urn_crc(crc, rte_pktmbuf_mtod(m->next, const uint8_t *), piece, NULL);
 	memcpy(&sent, frame + head, CRC_BYTES);
 	return sent == crc;
 }
