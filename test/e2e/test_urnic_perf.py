@@ -6,6 +6,7 @@ figures in JSON; bad options and Ctrl-C end urnic-perf in order. No test depends
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,20 @@ KEYS = ["op", "size", "qps", "idle_qps", "depth", "mtu", "messages", "bytes", "s
 
 def run(*args, timeout=100):
     return subprocess.run([PERF, *args], capture_output=True, text=True, timeout=timeout)
+
+
+def frames(path):
+    """The frames of a pcapng file, from its enhanced packet blocks."""
+    with open(path, "rb") as g:
+        b = g.read()
+    out, at = [], 0
+    while at < len(b):
+        kind, size = struct.unpack_from("<II", b, at)
+        if kind == 6:
+            n = struct.unpack_from("<I", b, at + 20)[0]
+            out.append(b[at + 28:at + 28 + n])
+        at += size
+    return out
 
 
 class Perf(unittest.TestCase):
@@ -190,6 +205,15 @@ class Perf(unittest.TestCase):
         p = run("write_bw", "--json", "--duration", "200ms", "--idle", "pause")
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertGreaterEqual(json.loads(p.stdout)["seconds"], 0.19)
+
+    def test_no_icrc_leaves_zeros(self):
+        with tempfile.TemporaryDirectory() as d:
+            f = os.path.join(d, "out.pcapng")
+            for args, zeros in (((), False), (("--no-icrc",), True)):
+                self.measure("write_bw", "--size", "4096", "--capture", f, *args, iters=20)
+                long = [x for x in frames(f) if len(x) > 1024]
+                self.assertGreaterEqual(len(long), 20)
+                self.assertEqual({x[-4:] == bytes(4) for x in long}, {zeros})
 
     def test_text_says_what_was_checked(self):
         p = run("write_bw", "--iters", "500", "--qps", "2", "--idle", "pause")
