@@ -29,6 +29,35 @@ urn_tp_op(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, struct urn_region
 	urn_pkt(m)->mem_left++; /* counts to URN_TP_OPS at most */
 }
 
+/* Fetch a cache line for writing, so that no other core holds the line then. */
+static inline void
+urn_prefetch_write(const void *p)
+{
+#ifdef __x86_64__
+	/* The builtin fetches for reading unless the compiler knows of a processor that has
+	 * prefetchw. */
+	__asm__ volatile("prefetchw %0" ::"m"(*(const uint8_t *)p));
+#else
+	__builtin_prefetch(p, 1, 3);
+#endif
+}
+
+/*
+ * Fetch the lines of the next frame for writing, as many as this one has: the core that received
+ * the buffer last has them. The fetch runs while the ICRC of the frame before is computed.
+ * payload: bytes of this frame's payload
+ */
+static inline void
+urn_tp_fetch_next(const struct urn_tp *tp, uint32_t payload)
+{
+	const uint8_t *next = tp->fresh_n ? urn_pkt_fresh(tp->fresh[tp->fresh_n - 1]) : NULL;
+
+	/* urn_tp_buffer() fetches the first two. */
+	for (uint32_t at = 2 * RTE_CACHE_LINE_SIZE; next && at < payload + RTE_CACHE_LINE_SIZE;
+	     at += RTE_CACHE_LINE_SIZE)
+		urn_prefetch_write(next + at);
+}
+
 /*
  * True when this gather fills the frame: nothing but the ICRC is missing then, and memory can write
  * it in the same pass. Below SEAL_FROM bytes the second call, for the headers, costs as much as it
@@ -59,6 +88,13 @@ urn_tp_gather(struct urn_tp *tp, struct urn_txd *d, struct urn_region *region, u
 	op->len = len;
 	d->sealed = urn_tp_seals(tp, d, region, frame, len);
 	op->kind = d->sealed ? URN_MEMOP_GATHER_ICRC : URN_MEMOP_GATHER;
+	/*
+	 * Copy and ICRC in one pass wait for each line that another core has, where memcpy() alone
+	 * has its stores wait: 64 KiB WRITE 53 instead of 77 Gb/s with far cores. So the lines are
+	 * fetched before.
+	 */
+	if (d->sealed)
+		urn_tp_fetch_next(tp, len);
 	op->tag = (uint16_t)(d - tp->txd + 1);
 	tp->ops_bytes += len;
 	d->mem_left++;
@@ -149,19 +185,6 @@ urn_vendor_err(enum urn_mem_error e)
 struct urn_txd *urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode,
 			     uint32_t payload, uint32_t dqpn, uint32_t psn, uint8_t bth_flags,
 			     bool ackreq, uint8_t **bth);
-
-/* Fetch a cache line for writing, so that no other core holds the line then. */
-static inline void
-urn_prefetch_write(const void *p)
-{
-#ifdef __x86_64__
-	/* The builtin fetches for reading unless the compiler knows of a processor that has
-	 * prefetchw. */
-	__asm__ volatile("prefetchw %0" ::"m"(*(const uint8_t *)p));
-#else
-	__builtin_prefetch(p, 1, 3);
-#endif
-}
 
 /*
  * Take a buffer. Each mbuf in a pool has one reference and one segment, so only the fields that we
