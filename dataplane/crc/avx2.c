@@ -14,7 +14,15 @@
 
 #define BLOCK 32u
 #define LANES 8u
+/*
+ * For the oldest processors that DPDK runs on, gcc splits each load of 32 bytes that may lie across
+ * two lines. Processors with VPCLMULQDQ need no such thing; without it 1 KiB takes 3 % less time.
+ */
+#ifdef __clang__
 #define TARGET target("avx2,pclmul,vpclmulqdq")
+#else
+#define TARGET target("avx2,pclmul,vpclmulqdq,tune=haswell")
+#endif
 #define INLINE inline __attribute__((always_inline, TARGET))
 
 static INLINE __m256i
