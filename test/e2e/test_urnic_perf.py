@@ -210,7 +210,8 @@ class Perf(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             f = os.path.join(d, "out.pcapng")
             for args, zeros in (((), False), (("--no-icrc",), True)):
-                self.measure("write_bw", "--size", "4096", "--capture", f, *args, iters=20)
+                p = run("write_bw", "--size", "4096", "--iters", "20", "--idle", "pause", "--capture", f, *args)
+                self.assertEqual(p.returncode, 0, p.stderr)
                 long = [x for x in frames(f) if len(x) > 1024]
                 self.assertGreaterEqual(len(long), 20)
                 self.assertEqual({x[-4:] == bytes(4) for x in long}, {zeros})
