@@ -16,11 +16,12 @@
  */
 #include "perf.h"
 
+#include "crc/crc.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <isa-l/crc.h>
 #include <rte_cycles.h>
 #include <rte_prefetch.h>
 
@@ -120,7 +121,7 @@ make_frame(struct side *s, struct limit_side *ls, struct rte_mbuf *m)
 
 	memcpy(frame + head, place_of(s, &ls->tx), piece);
 	if (!s->o->no_icrc)
-		crc = crc32_gzip_refl(CRC_SEED, frame + L2_BYTES, head + piece - L2_BYTES);
+		crc = urn_crc(CRC_SEED, frame + L2_BYTES, head + piece - L2_BYTES, NULL);
 	memcpy(frame + head + piece, &crc, CRC_BYTES);
 	m->data_len = (uint16_t)(head + piece + CRC_BYTES);
 	m->pkt_len = m->data_len;
@@ -138,8 +139,8 @@ make_chain(struct side *s, struct limit_side *ls, struct rte_mbuf *m, struct rte
 	rte_pktmbuf_attach_extbuf(data, src, RTE_BAD_IOVA, (uint16_t)piece, &ls->shinfo);
 	data->data_len = (uint16_t)piece;
 	if (!s->o->no_icrc) {
-		crc = crc32_gzip_refl(CRC_SEED, frame + L2_BYTES, head - L2_BYTES);
-		crc = crc32_gzip_refl(crc, src, piece);
+		crc = urn_crc(CRC_SEED, frame + L2_BYTES, head - L2_BYTES, NULL);
+		crc = urn_crc(crc, src, piece, NULL);
 	}
 	memcpy(frame + head, &crc, CRC_BYTES);
 	m->data_len = (uint16_t)(head + CRC_BYTES);
@@ -157,12 +158,12 @@ crc_ok(const struct rte_mbuf *m, uint32_t head, uint32_t piece)
 	uint32_t crc, sent;
 
 	if (m->nb_segs == 1) {
-		crc = crc32_gzip_refl(CRC_SEED, frame + L2_BYTES, head + piece - L2_BYTES);
+		crc = urn_crc(CRC_SEED, frame + L2_BYTES, head + piece - L2_BYTES, NULL);
 		memcpy(&sent, frame + head + piece, CRC_BYTES);
 		return sent == crc;
 	}
-	crc = crc32_gzip_refl(CRC_SEED, frame + L2_BYTES, head - L2_BYTES);
-	crc = crc32_gzip_refl(crc, rte_pktmbuf_mtod(m->next, const uint8_t *), piece);
+	crc = urn_crc(CRC_SEED, frame + L2_BYTES, head - L2_BYTES, NULL);
+	crc = urn_crc(crc, rte_pktmbuf_mtod(m->next, const uint8_t *), piece, NULL);
 	memcpy(&sent, frame + head, CRC_BYTES);
 	return sent == crc;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* urnic-perf: measures the data path between two nodes of one process. */
+#include "crc.h"
 #include "idle.h"
 #include "perf.h"
 
@@ -119,9 +120,11 @@ main(int argc, char **argv)
 	struct perf_opts o;
 	int rc;
 
-	/* idle: attached, without traffic. */
+	/* idle: attached, without traffic; crc: without a dataplane. */
 	if (argc > 1 && strcmp(argv[1], "idle") == 0)
 		return idle_main(argc, argv);
+	if (argc > 1 && strcmp(argv[1], "crc") == 0)
+		return crc_main(argc, argv);
 	switch (perf_options_parse(argc, argv, &o, &err)) {
 	case PERF_EXIT_OK:
 		return EXIT_SUCCESS;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "crc.h"
 #include "idle.h"
 #include "options_priv.h"
 
@@ -80,6 +81,7 @@ static const char help[] =
 	"  am_rate am_payload                      ... requests with a short reply, a second\n"
 	"or, with options of its own (below), as the first word\n"
 	"  idle                                    clients that do nothing, of a dataplane\n"
+	"  crc                                     the kernels that compute ICRCs\n"
 	"\n";
 
 static const char help_end[] =
@@ -367,6 +369,8 @@ take_options(int argc, char **argv, struct perf_opts *o, uint64_t *bits, struct 
 		fputs(help_end, stdout);
 		putchar('\n');
 		idle_options_help();
+		putchar('\n');
+		crc_options_help();
 		return PERF_EXIT_OK;
 	case URN_OPTIONS_VERSION:
 		puts("urnic-perf " URN_VERSION);

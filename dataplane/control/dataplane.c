@@ -4,6 +4,8 @@
 #include "control/client.h"
 #include "control/lock.h"
 
+#include "crc/crc.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -17,6 +19,10 @@ urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err)
 	if (!dp || cfg->engines < 1 || cfg->engines > URN_ABI_MAX_ENGINES) {
 		urn_err_set(err, dp ? "a dataplane has 1 to %u engines" : "no memory (%u)",
 			    URN_ABI_MAX_ENGINES);
+		free(dp);
+		return NULL;
+	}
+	if (urn_crc_choose(err->text, sizeof(err->text)) != 0) {
 		free(dp);
 		return NULL;
 	}

@@ -199,9 +199,13 @@ bool urn_mem_turned(const struct urn_mem *mem, unsigned int engine, uint32_t ask
 enum urn_memop_kind {
 	URN_MEMOP_GATHER,    /* region -> frame */
 	URN_MEMOP_PLACE,     /* frame -> region */
-	URN_MEMOP_CMP_SWAP,  /* 8 bytes at addr: compare operand[0], swap operand[1]; old value to operand[0] */
+	URN_MEMOP_CMP_SWAP,  /* 8 bytes at addr: compare operand[0], swap operand[1]; old value to
+				operand[0] */
 	URN_MEMOP_FETCH_ADD, /* 8 bytes at addr: add operand[0]; old value to operand[0] */
-	URN_MEMOP_FENCE,     /* nothing; answered when all before it on this region are done. len: 1 byte */
+	URN_MEMOP_FENCE,     /* nothing; answered when all before it on this region are done. len: 1
+				byte */
+	URN_MEMOP_GATHER_ICRC, /* region -> frame, which is then whole but for the ICRC: written as
+				* well. Mapped memory only; m: a packet fresh from its pool */
 };
 
 enum urn_memop_status {

@@ -13,6 +13,8 @@
 #include "memory/copy.h"
 #include "memory/foreign.h"
 #include "memory/internal.h"
+#include "wire/hdr.h"
+#include "wire/icrc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +68,12 @@ memx_is_atomic(const struct urn_memop *op)
 	return op->kind == URN_MEMOP_CMP_SWAP || op->kind == URN_MEMOP_FETCH_ADD;
 }
 
+static inline bool
+memx_is_gather(const struct urn_memop *op)
+{
+	return op->kind == URN_MEMOP_GATHER || op->kind == URN_MEMOP_GATHER_ICRC;
+}
+
 /* Execute an atomic in steps, because the new value is logged before it is stored. returns: the old value */
 static uint64_t
 memx_atomic_logged(const struct urn_memop *op, uint64_t *target, const uint64_t word[2])
@@ -114,6 +122,10 @@ memx_do(const struct urn_memop *op)
 		if (op->len)
 			urn_copy(op->frame, memx_target(op), op->len);
 		return URN_MEMOP_DONE;
+	case URN_MEMOP_GATHER_ICRC:
+		urn_icrc_gather(urn_pkt_fresh(op->m) + URN_ETH_BYTES, op->frame, memx_target(op),
+				op->len);
+		return URN_MEMOP_DONE;
 	case URN_MEMOP_PLACE:
 		if (op->len)
 			urn_copy(memx_target(op), op->frame, op->len);
@@ -139,7 +151,7 @@ memx_conflict(const struct urn_memop *a, const struct urn_memop *b)
 
 	if (a->kind == URN_MEMOP_FENCE || b->kind == URN_MEMOP_FENCE)
 		return a->region == b->region;
-	if (!an || !bn || (a->kind == URN_MEMOP_GATHER && b->kind == URN_MEMOP_GATHER))
+	if (!an || !bn || (memx_is_gather(a) && memx_is_gather(b)))
 		return false;
 	at = (uintptr_t)memx_target(a);
 	bt = (uintptr_t)memx_target(b);

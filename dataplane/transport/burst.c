@@ -28,8 +28,9 @@ emit(struct urn_tp *tp, const struct urn_txd *d)
 {
 	struct rte_mbuf *m = d->m;
 
-	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES, d->ipv6,
-		       tp->cfg.icrc);
+	if (!d->sealed)
+		urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES,
+			       d->ipv6, tp->cfg.icrc);
 	if (unlikely(d->loop)) {
 		if (d->loop == URN_LOOP_OWN) {
 			URN_COUNT(tp, LOOPBACK);
@@ -162,6 +163,7 @@ park(const struct urn_txd *d)
 	p->tx.loop = d->loop;
 	p->action = d->action;
 	p->tx.syndrome = d->syndrome;
+	p->tx.sealed = d->sealed;
 	urn_ring_append(&qp->tx_last, d->m);
 	qp->tx_waiting++;
 }
@@ -182,6 +184,7 @@ unpark(struct urn_qp *qp)
 		.loop = p->tx.loop,
 		.action = p->action,
 		.syndrome = p->tx.syndrome,
+		.sealed = p->tx.sealed,
 	};
 }
 

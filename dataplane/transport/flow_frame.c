@@ -250,21 +250,6 @@ answer_gone(struct urn_tp *tp, struct urn_flow_msg *gone)
 	}
 }
 
-/*
- * Fetch the lines of the next frame for writing, as many as this one has: the core that received
- * the buffer last has them. The fetch runs while the ICRC of the frame before is computed.
- */
-static void
-fetch_next(const struct urn_tp *tp, uint32_t payload)
-{
-	const uint8_t *next = tp->fresh_n ? urn_pkt_fresh(tp->fresh[tp->fresh_n - 1]) : NULL;
-
-	/* urn_tp_buffer() fetches the first two. */
-	for (uint32_t at = 2 * RTE_CACHE_LINE_SIZE; next && at < payload + RTE_CACHE_LINE_SIZE;
-	     at += RTE_CACHE_LINE_SIZE)
-		urn_prefetch_write(next + at);
-}
-
 bool
 urn_flow_send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again)
 {
@@ -277,7 +262,7 @@ urn_flow_send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, 
 	d = make_packet(tp, f, w, again, &gone, &payload);
 	if (likely(d)) {
 		if (payload >= FETCH_FROM)
-			fetch_next(tp, payload);
+			urn_tp_fetch_next(tp, payload);
 		urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
 		w->flow.sent_no = ++f->sent_no;
 		w->flow.state = URN_FLOW_OUT;

@@ -29,7 +29,52 @@ urn_tp_op(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, struct urn_region
 	urn_pkt(m)->mem_left++; /* counts to URN_TP_OPS at most */
 }
 
-/* Gather into a frame to be sent; d is the descriptor that urn_tp_frame() gave. */
+/* Fetch a cache line for writing, so that no other core holds the line then. */
+static inline void
+urn_prefetch_write(const void *p)
+{
+#ifdef __x86_64__
+	/* The builtin fetches for reading unless the compiler knows of a processor that has
+	 * prefetchw. */
+	__asm__ volatile("prefetchw %0" ::"m"(*(const uint8_t *)p));
+#else
+	__builtin_prefetch(p, 1, 3);
+#endif
+}
+
+/*
+ * Fetch the lines of the next frame for writing, as many as this one has: the core that received
+ * the buffer last has them. The fetch runs while the ICRC of the frame before is computed.
+ * payload: bytes of this frame's payload
+ */
+static inline void
+urn_tp_fetch_next(const struct urn_tp *tp, uint32_t payload)
+{
+	const uint8_t *next = tp->fresh_n ? urn_pkt_fresh(tp->fresh[tp->fresh_n - 1]) : NULL;
+
+	/* urn_tp_buffer() fetches the first two. */
+	for (uint32_t at = 2 * RTE_CACHE_LINE_SIZE; next && at < payload + RTE_CACHE_LINE_SIZE;
+	     at += RTE_CACHE_LINE_SIZE)
+		urn_prefetch_write(next + at);
+}
+
+/*
+ * True when this gather fills the frame: nothing but the ICRC is missing then, and memory can write
+ * it in the same pass. Below SEAL_FROM bytes the second call, for the headers, costs as much as it
+ * saves.
+ */
+static inline bool
+urn_tp_seals(const struct urn_tp *tp, const struct urn_txd *d, const struct urn_region *region,
+	     const uint8_t *frame, uint32_t len)
+{
+	enum { SEAL_FROM = 1024 };
+
+	return len >= SEAL_FROM && tp->cfg.icrc && d->mem_left == 0 && !region->foreign &&
+	       frame + len + (-len & 3) + URN_ICRC_BYTES == urn_pkt_fresh(d->m) + d->m->data_len;
+}
+
+/* Gather into a frame to be sent, whose headers are final; d is the descriptor that urn_tp_frame()
+ * gave. */
 static inline void
 urn_tp_gather(struct urn_tp *tp, struct urn_txd *d, struct urn_region *region, uint64_t addr,
 	      uint8_t *frame, uint32_t len)
@@ -41,7 +86,15 @@ urn_tp_gather(struct urn_tp *tp, struct urn_txd *d, struct urn_region *region, u
 	op->frame = frame;
 	op->m = d->m;
 	op->len = len;
-	op->kind = URN_MEMOP_GATHER;
+	d->sealed = urn_tp_seals(tp, d, region, frame, len);
+	op->kind = d->sealed ? URN_MEMOP_GATHER_ICRC : URN_MEMOP_GATHER;
+	/*
+	 * The loop of copy and ICRC waits for each line that another core still has; memcpy() alone
+	 * leaves the wait to its stores. Without the fetch 64 KiB WRITE makes 53 instead of 77
+	 * Gb/s with far cores.
+	 */
+	if (d->sealed)
+		urn_tp_fetch_next(tp, len);
 	op->tag = (uint16_t)(d - tp->txd + 1);
 	tp->ops_bytes += len;
 	d->mem_left++;
@@ -133,19 +186,6 @@ struct urn_txd *urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uin
 			     uint32_t payload, uint32_t dqpn, uint32_t psn, uint8_t bth_flags,
 			     bool ackreq, uint8_t **bth);
 
-/* Fetch a cache line for writing, so that no other core holds the line then. */
-static inline void
-urn_prefetch_write(const void *p)
-{
-#ifdef __x86_64__
-	/* The builtin fetches for reading unless the compiler knows of a processor that has
-	 * prefetchw. */
-	__asm__ volatile("prefetchw %0" ::"m"(*(const uint8_t *)p));
-#else
-	__builtin_prefetch(p, 1, 3);
-#endif
-}
-
 /*
  * Take a buffer. Each mbuf in a pool has one reference and one segment, so only the fields that we
  * use are set: the second cache line of the mbuf stays untouched.
@@ -222,6 +262,7 @@ urn_tp_frame_inline(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opco
 	d->mem_left = 0;
 	d->mem_status = URN_MEMOP_DONE;
 	d->ipv6 = tmpl->ipv6;
+	d->sealed = false;
 	*bth = b;
 	return d;
 }

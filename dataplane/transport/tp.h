@@ -145,6 +145,7 @@ struct urn_txd {
 	uint8_t loop;	     /* enum urn_loop */
 	uint8_t action;      /* URN_ACT_TX_REQUEST, URN_ACT_TX_RESPONSE or URN_ACT_TX_DATAGRAM */
 	uint8_t syndrome;    /* syndrome of an ACK or NAK; 0: another response */
+	bool sealed;	     /* memory writes the ICRC when it gathers the payload */
 };
 
 struct urn_tp_config {

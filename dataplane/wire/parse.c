@@ -228,7 +228,7 @@ int
 urn_wire_icrc_ok(struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
-	uint8_t *l3 = rte_pktmbuf_mtod_offset(m, uint8_t *, p->l3_off);
+	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off);
 	/* The parser trimmed the frame: its last four bytes are the ICRC. */
 	uint32_t len = rte_pktmbuf_data_len(m) - p->l3_off - URN_ICRC_BYTES;
 	uint32_t wire;

@@ -70,6 +70,7 @@ struct urn_pkt_bad {
 struct urn_pkt_tx {
 	uint8_t syndrome;      /* TX_RESPONSE: of an ACK or NAK; 0: another response */
 	uint8_t loop;	       /* enum urn_loop */
+	bool sealed;	       /* memory writes the ICRC when it gathers the payload */
 };
 
 struct urn_pkt {

@@ -6,6 +6,7 @@ figures in JSON; bad options and Ctrl-C end urnic-perf in order. No test depends
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,20 @@ KEYS = ["op", "size", "qps", "idle_qps", "depth", "mtu", "messages", "bytes", "s
 
 def run(*args, timeout=100):
     return subprocess.run([PERF, *args], capture_output=True, text=True, timeout=timeout)
+
+
+def frames(path):
+    """The frames of a pcapng file, from its enhanced packet blocks."""
+    with open(path, "rb") as g:
+        b = g.read()
+    out, at = [], 0
+    while at < len(b):
+        kind, size = struct.unpack_from("<II", b, at)
+        if kind == 6:
+            n = struct.unpack_from("<I", b, at + 20)[0]
+            out.append(b[at + 28:at + 28 + n])
+        at += size
+    return out
 
 
 class Perf(unittest.TestCase):
@@ -160,10 +175,46 @@ class Perf(unittest.TestCase):
             self.assertGreater(r["ratio"], 0)
             self.assertGreater(r["limit_gbps"], 0)
 
+    def test_crc_kernels(self):
+        p = run("crc", "--json", "--size", "700")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        kernels = json.loads(p.stdout)["kernels"]
+        self.assertEqual(kernels[-1]["kernel"], "isal")
+        self.assertEqual(sum(k["chosen"] for k in kernels), 1)
+        for k in kernels:
+            self.assertEqual([s["size"] for s in k["sizes"]], [700])
+            self.assertGreater(k["sizes"][0]["copy_cycles"], 0)
+            self.assertEqual("of_limit" in k["sizes"][0], k["kernel"] != "isal")
+        p = run("crc", "--size", "64", "--kernel", "isal")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn("64 bytes: CRC", p.stdout)
+        self.assertNotIn("sse", p.stdout)
+        for args, says in ((("--kernel", "avx1024"), "avx1024"), (("--size", "9217"), "9216"), (("x",), "x is one")):
+            p = run("crc", *args)
+            self.assertNotEqual(p.returncode, 0)
+            self.assertIn(says, p.stderr)
+
+    def test_crc_kernel_by_environment(self):
+        for name, code in (("isal", 0), ("avx1024", 1)):
+            p = subprocess.run([PERF, "write_bw", "--iters", "10", "--idle", "pause"], capture_output=True, text=True,
+                               env=dict(os.environ, URNIC_CRC=name), timeout=60)
+            self.assertEqual(p.returncode, code, p.stderr)
+            self.assertEqual("URNIC_CRC" in p.stderr, code == 1)
+
     def test_by_time(self):
         p = run("write_bw", "--json", "--duration", "200ms", "--idle", "pause")
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertGreaterEqual(json.loads(p.stdout)["seconds"], 0.19)
+
+    def test_no_icrc_leaves_zeros(self):
+        with tempfile.TemporaryDirectory() as d:
+            f = os.path.join(d, "out.pcapng")
+            for args, zeros in (((), False), (("--no-icrc",), True)):
+                p = run("write_bw", "--size", "4096", "--iters", "20", "--idle", "pause", "--capture", f, *args)
+                self.assertEqual(p.returncode, 0, p.stderr)
+                long = [x for x in frames(f) if len(x) > 1024]
+                self.assertGreaterEqual(len(long), 20)
+                self.assertEqual({x[-4:] == bytes(4) for x in long}, {zeros})
 
     def test_text_says_what_was_checked(self):
         p = run("write_bw", "--iters", "500", "--qps", "2", "--idle", "pause")

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "memx_bench.h"
+#include "wire/hdr.h"
+#include "wire/icrc.h"
 
 #include <pthread.h>
 
@@ -63,6 +65,68 @@ test_gather(void **state)
 	urn_memx_destroy(NULL);
 }
 
+/* A packet as it comes from its pool, with room for the headers, a payload and the ICRC. */
+struct long_frame {
+	struct rte_mbuf m;
+	uint8_t priv[URN_PKT_PRIV];
+	uint8_t headroom[RTE_PKTMBUF_HEADROOM];
+	uint8_t data[URN_ETH_BYTES + 80 + 4200];
+};
+
+/*
+ * A gather with ICRC leaves the frame as a gather and urn_icrc() do, pad included, and no byte
+ * beside it; deferred as well as at once.
+ */
+static void
+check_gather_icrc(struct fix *f, struct urn_memx *x, struct long_frame *fr, uint32_t len, int ipv6)
+{
+	uint32_t head = URN_ETH_BYTES + (ipv6 ? 60 + 16 : 40 + len % 3 * 4), pad = -len & 3;
+	struct urn_memop op = memx_op(f, URN_MEMOP_GATHER_ICRC, 0, 1000 + len, len);
+	uint8_t *payload = fr->data + head;
+	unsigned int left;
+	uint32_t crc;
+
+	memset(fr->data, 0xee, sizeof(fr->data));
+	memx_fill(f, fr->data, head);
+	fr->data[URN_ETH_BYTES] = ipv6 ? 0x61 : 0x45;
+	memset(payload + len, 0, pad);
+	op.m = &fr->m;
+	op.frame = payload;
+	left = urn_memx_execute(x, &op, 1);
+	while (left)
+		left -= urn_memx_poll(x, &op, 1);
+	assert_int_equal(op.status, URN_MEMOP_DONE);
+	assert_memory_equal(payload, f->bytes + 1000 + len, len);
+	for (uint32_t i = 0; i < pad; i++)
+		assert_int_equal(payload[len + i], 0);
+	memcpy(&crc, payload + len + pad, 4);
+	assert_int_equal(rte_le_to_cpu_32(crc), urn_icrc(fr->data + URN_ETH_BYTES,
+							 head - URN_ETH_BYTES + len + pad, ipv6));
+	assert_int_equal(payload[len + pad + 4], 0xee);
+}
+
+static void
+test_gather_icrc(void **state)
+{
+	struct fix *f = *state;
+	struct urn_memx_config at_once = {0};
+	struct urn_memx_config late = {
+		.pending = 4, .delay_seed = 3, .delay_percent = 50, .delay_polls = 3};
+	struct urn_memx *x[2] = {urn_memx_create(&at_once), urn_memx_create(&late)};
+	struct long_frame *fr = aligned_alloc(64, (sizeof(*fr) + 63) & ~(size_t)63);
+
+	assert_non_null(fr);
+	assert_ptr_equal(urn_pkt_fresh(&fr->m), fr->data);
+	memx_fill(f, f->bytes, BYTES);
+	for (uint32_t len = 1; len <= 4096; len += len < 300 ? 1 : 41)
+		for (int i = 0; i < 4; i++)
+			check_gather_icrc(f, x[i & 1], fr, len, i >> 1);
+	check_gather_icrc(f, x[0], fr, 4096, 0);
+	free(fr);
+	urn_memx_destroy(x[0]);
+	urn_memx_destroy(x[1]);
+}
+
 /* IBTA 9.4.5: atomics, old value back, host byte order in memory */
 static void
 test_atomics(void **state)
@@ -109,7 +173,7 @@ test_impossible(void **state)
 	memx_fill(f, f->bytes, 64);
 	memcpy(before, f->bytes, 64);
 	for (int kind = URN_MEMOP_CMP_SWAP; kind < 256; kind++) {
-		if (kind == URN_MEMOP_FENCE)
+		if (kind == URN_MEMOP_FENCE || kind == URN_MEMOP_GATHER_ICRC)
 			continue;
 		op = memx_op(f, kind, 0, kind % 8 ? kind % 8 : 1, 8);
 		memx_words(f, 0)[0] = 5;
@@ -240,6 +304,7 @@ main(void)
 		T(test_log),
 		T(test_immediate),
 		T(test_gather),
+		T(test_gather_icrc),
 		T(test_atomics),
 		T(test_impossible),
 		T(test_atomics_of_engines),
