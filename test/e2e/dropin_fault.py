@@ -170,6 +170,16 @@ class Fault(dropin_common.Dropin):
                 p.kill()
                 self.ends(p)
 
+    def test_kill_peer_later(self):
+        """A time instead of a number of completions."""
+        write = ("ib_write_bw", *PERFTEST[:3], "-D", "30", "-p")
+        server, port = self.serve("a")
+        client = self.faulty("b", ["kill-peer:1s"], *write, port, "127.0.0.1")
+        code, out = self.ends(server)
+        self.assertEqual(code, -signal.SIGKILL, out)
+        client.kill()
+        self.ends(client)
+
 
 if __name__ == "__main__":
     Fault.NICD, Fault.RUN, Fault.CONFIG, Fault.CTL = map(os.path.abspath, sys.argv[1:5])

@@ -45,6 +45,11 @@ class Perftest(dropin_common.Dropin):
         self.each(("ib_send_bw", "-q", "8", "-e"), ("ib_send_bw", "-b", "-I", "64", "-s", "64"), ("ib_write_bw", "-b", "-q", "4", "-I", "64", "-s", "64"),
                   ("ib_read_bw", "-b", "-D", "1"), ("ib_write_bw", "-c", "UC", "-b", "-q", "4"), ("ib_write_lat", "-c", "UC", "-I", "64"))
 
+    def test_more(self):
+        """The options of test_options for the other programs."""
+        self.each(("ib_read_bw", "-q", "8", "-b"), ("ib_atomic_bw", "-q", "8", "-b"), ("ib_read_bw", "--mr_per_qp", "-q", "8"),
+                  ("ib_send_bw", "--mr_per_qp", "-q", "8"), ("ib_atomic_bw", "-D", "1"), ("ib_send_bw", "-D", "1"))
+
     def test_events(self):
         self.each(("ib_send_bw", "-e"), ("ib_send_lat", "-e"))
 
@@ -61,6 +66,11 @@ class Perftest(dropin_common.Dropin):
 
     def test_sizes_read(self):
         self.sizes("ib_read_bw")
+
+    def test_sizes_others(self):
+        for program in ("ib_send_bw", "ib_send_lat"):
+            with self.subTest(program=program):
+                self.sizes(program)
 
     def test_uc(self):
         """UC: SENDs and WRITEs, in bandwidth and latency."""

@@ -164,8 +164,9 @@ void urn_am_on_failure(struct urn_am_endpoint *ep, urn_am_failure_fn *fn, void *
  *
  * returns: 0; EAGAIN: too many requests have no answer yet, or too many to this target: one target
  * has at most half of what others leave, of requests, lanes and bytes: call urn_am_progress();
- * EMSGSIZE; EINVAL; EPERM: the call is made inside a handler (AM-1); ENOMEM: a request that has to
- * wait finds no memory; EIO: the dataplane is gone
+ * EMSGSIZE; EINVAL; EPERM: the call is made inside a handler of this endpoint (AM-1); inside one of
+ * another endpoint it is not refused yet, and may wait for ever; ENOMEM: a request that has to wait
+ * finds no memory; EIO: the dataplane is gone
  */
 int urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t handler,
 		   const uint64_t *args, uint32_t n, const void *data, uint32_t len,
@@ -273,8 +274,8 @@ enum urn_rma_flag {
  * among each other but by fences.
  *
  * returns: 0: the operation ends once; EAGAIN: too many operations are under way: call
- * urn_am_progress(); EINVAL; EPERM: the call is made inside a handler (AM-1); EIO: the dataplane is
- * gone
+ * urn_am_progress(); EINVAL; EPERM: the call is made inside a handler of this endpoint (AM-1); EIO:
+ * the dataplane is gone
  */
 int urn_rma_write(struct urn_am_endpoint *ep, const struct urn_rma *op);
 int urn_rma_read(struct urn_am_endpoint *ep, const struct urn_rma *op);
