@@ -223,6 +223,9 @@ urn_am_endpoint_destroy(struct urn_am_endpoint *ep)
 		urn_fail(EPERM, "an endpoint may not be destroyed inside a handler of its own");
 		return;
 	}
+	/* The call would wait for the thread of that endpoint. */
+	if (urn_am_is_elsewhere(ep))
+		return;
 	if (ep->thread != NULL)
 		(void)urn_am_thread_stop(ep);
 	urn_am_free(ep);

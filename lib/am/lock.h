@@ -5,6 +5,7 @@
 
 #include "am/endpoint.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 struct urn_am_thread {
@@ -29,10 +30,25 @@ bool urn_am_is_parents(const struct urn_am_endpoint *ep);
 /* True when the calling thread is inside a function of the program that the endpoint called. */
 bool urn_am_is_inside(const struct urn_am_endpoint *ep);
 
+/*
+ * Endpoint whose handler runs in the calling thread; NULL: none. Set by the library around each
+ * handler.
+ */
+extern _Thread_local const struct urn_am_endpoint *urn_am_handling;
+
+/*
+ * True when the calling thread is inside a handler of another endpoint, with the sentence of EPERM.
+ * Requests are refused there as inside this one's (AM-1), and a handler that waited for the
+ * lock of an endpoint whose handler waits for this one's would do so for ever.
+ */
+bool urn_am_is_elsewhere(const struct urn_am_endpoint *ep);
+
 /* A call on the endpoint begins. returns: 0, and urn_am_leave() follows; else EPERM */
 static inline int
 urn_am_enter(const struct urn_am_endpoint *ep)
 {
+	if (urn_am_handling != NULL && urn_am_is_elsewhere(ep))
+		return EPERM;
 	return ep->thread == NULL ? 0 : urn_am_lock(ep);
 }
 

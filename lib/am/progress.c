@@ -306,7 +306,9 @@ urn_am_take_answer(struct urn_am_endpoint *ep, const struct urn_msg *msg,
 		return 0; /* handled, without a reply */
 	p->m.number = p->head.number;
 	ep->inside = URN_AM_IN_REPLY;
+	urn_am_handling = ep;
 	h->fn(ep, &p->m, h->arg);
+	urn_am_handling = NULL;
 	ep->inside = URN_AM_OUTSIDE;
 	return 1;
 }
@@ -394,7 +396,9 @@ urn_am_run_handler(struct urn_am_endpoint *ep, struct urn_am_handler *h, struct 
 	m->token = ++ep->token;
 	ep->replied = false;
 	ep->inside = URN_AM_IN_REQUEST;
+	urn_am_handling = ep;
 	h->fn(ep, m, h->arg);
+	urn_am_handling = NULL;
 	ep->inside = URN_AM_OUTSIDE;
 	h->slow = urn_am_now_afresh(ep) - start > URN_AM_HELD_NS;
 }

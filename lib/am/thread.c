@@ -42,6 +42,17 @@ urn_am_forks(void)
 
 /* ---- lock */
 
+_Thread_local const struct urn_am_endpoint *urn_am_handling;
+
+bool
+urn_am_is_elsewhere(const struct urn_am_endpoint *ep)
+{
+	if (urn_am_handling == NULL || urn_am_handling == ep)
+		return false;
+	urn_fail(EPERM, "inside a handler only the handler's own endpoint may be called");
+	return true;
+}
+
 bool
 urn_am_is_parents(const struct urn_am_endpoint *ep)
 {
@@ -238,7 +249,7 @@ urn_am_thread_stop(struct urn_am_endpoint *ep)
 		return urn_fail(EPERM, "the endpoint belongs to the parent of this process");
 	if (pthread_equal(t->id, pthread_self()))
 		return urn_fail(EDEADLK, "a thread cannot wait for its own end");
-	if (urn_am_is_inside(ep))
+	if (urn_am_is_inside(ep) || urn_am_is_elsewhere(ep))
 		return urn_fail(EDEADLK, "a handler cannot wait for a thread that waits for it");
 	atomic_store(&t->stop, true);
 	urn_am_ring(t);

@@ -120,6 +120,61 @@ test_handlers_run(void **state)
 	assert_int_equal(urn_am_pending(a->ep), 0);
 }
 
+/* A handler that calls the other endpoint of its program. */
+static void
+meddle(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
+{
+	const struct side *other = arg;
+	struct urn_am_stats stats;
+	const int wants[] = {
+		urn_am_request(other->ep, &other->address, 7, NULL, 0, NULL, 0, NULL) == EPERM,
+		strstr(urn_attach_error(), "own endpoint") != NULL,
+		urn_am_handle(other->ep, 8, NULL, NULL) == EPERM,
+		urn_am_pending(other->ep) == 0,
+		urn_am_progress(other->ep) == 0,
+		urn_am_thread_stop(other->ep) == EDEADLK,
+	};
+
+	(void)m;
+	urn_am_get_stats(other->ep, &stats);
+	urn_am_endpoint_destroy(other->ep);
+	for (size_t i = 0; i < sizeof(wants) / sizeof(wants[0]); i++)
+		if (!wants[i])
+			atomic_store(&seen.err, (int)i + 1);
+	/* The handler may call its own endpoint. */
+	if (urn_am_pending(ep) != 1)
+		atomic_store(&seen.err, 100);
+	atomic_fetch_add(&seen.requests, 1);
+}
+
+/* Wait for the handler of the other endpoint to run, too; then both call each other's. */
+static void
+meet_and_meddle(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
+{
+	atomic_fetch_add(&seen.done, 1);
+	wait_for(&seen.done, 2);
+	meddle(ep, m, arg);
+}
+
+/* AM-1: a handler can't call another endpoint; two never wait for each other. */
+static void
+test_handlers_meet(void **state)
+{
+	struct net *n = *state;
+
+	for (int i = 0; i < 2; i++) {
+		urn_am_handle(n->side[i].ep, 7, meet_and_meddle, &n->side[!i]);
+		assert_int_equal(urn_am_thread_start(n->side[i].ep), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		request(n->side[i].ep, &n->side[!i].address, 7);
+	wait_for(&seen.requests, 2);
+	assert_int_equal(atomic_load(&seen.err), 0);
+	/* Outside a handler the calls work again. */
+	assert_int_equal(urn_am_handle(n->side[0].ep, 8, NULL, NULL), 0);
+	assert_int_equal(urn_am_thread_stop(n->side[0].ep), 0);
+}
+
 /* A thread of the program. */
 struct caller {
 	struct net *net;
@@ -534,6 +589,7 @@ main(void)
 		BOTH(test_a_nap_is_cut_short),	 BOTH(test_start_and_stop),
 		BOTH(test_queue_of_a_thread),	 BOTH(test_fork),
 		BOTH(test_fork_and_queue),	 BOTH(test_ends_inside_a_handler),
+		BOTH(test_handlers_meet),
 	};
 
 	net_attr.wakes = 1;

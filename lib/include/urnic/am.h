@@ -14,8 +14,10 @@
  *
  * An active message names a handler of the target by a number. Handlers run in urn_am_progress() of
  * the program that registered them. Each request is handled once, and answered once: by the reply
- * that its handler sent, or by the library when the handler sent none. Operations on remote memory
- * need no handler, and nothing of the target program: the target's dataplane carries them out.
+ * that its handler sent, or by the library when the handler sent none. Inside a handler, calls on
+ * other endpoints fail with EPERM, and urn_am_thread_stop() with EDEADLK. Operations on remote
+ * memory need no handler, and nothing of the target program: the target's dataplane carries them
+ * out.
  *
  * One thread at a time may use an endpoint, unless the endpoint has a thread of the library
  * (urn_am_thread_start()). A child of fork() leaves endpoints of its parent alone.
@@ -164,9 +166,8 @@ void urn_am_on_failure(struct urn_am_endpoint *ep, urn_am_failure_fn *fn, void *
  *
  * returns: 0; EAGAIN: too many requests have no answer yet, or too many to this target: one target
  * has at most half of what others leave, of requests, lanes and bytes: call urn_am_progress();
- * EMSGSIZE; EINVAL; EPERM: the call is made inside a handler of this endpoint (AM-1); inside one of
- * another endpoint it is not refused yet, and may wait for ever; ENOMEM: a request that has to wait
- * finds no memory; EIO: the dataplane is gone
+ * EMSGSIZE; EINVAL; EPERM: the call is made inside a handler (AM-1); ENOMEM: a request that has to
+ * wait finds no memory; EIO: the dataplane is gone
  */
 int urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t handler,
 		   const uint64_t *args, uint32_t n, const void *data, uint32_t len,
@@ -274,8 +275,8 @@ enum urn_rma_flag {
  * among each other but by fences.
  *
  * returns: 0: the operation ends once; EAGAIN: too many operations are under way: call
- * urn_am_progress(); EINVAL; EPERM: the call is made inside a handler of this endpoint (AM-1); EIO:
- * the dataplane is gone
+ * urn_am_progress(); EINVAL; EPERM: the call is made inside a handler (AM-1); EIO: the dataplane is
+ * gone
  */
 int urn_rma_write(struct urn_am_endpoint *ep, const struct urn_rma *op);
 int urn_rma_read(struct urn_am_endpoint *ep, const struct urn_rma *op);
