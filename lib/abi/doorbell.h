@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Doorbells: how a client says which of its sources have work. A source is a
- * queue pair (its send queue) today.
+ * queue pair (its send queue), or a register set (msg.h).
  *
  * One page set per client and engine: a bitmap with one bit a source and a second
  * one with a bit for each 64-bit word of the first. Setting a bit twice is

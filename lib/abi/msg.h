@@ -10,19 +10,23 @@
  *   ctrl     client      RQ HEAD
  *   rstat    dataplane   RQ TAIL, interrupt pending, error
  *
- * A set's arena is a piece of the client's area that was made with the set: the messages to send and
- * the ring of the receive queue lie in it. SEND ADDR and the base of the ring are offsets in the arena.
+ * A set's arena is a piece of the client's area that was made with the set: the messages to send
+ * and the ring of the receive queue lie in it. SEND ADDR and the base of the ring are offsets in
+ * the arena.
  *
- * To send: write the message into the arena and the fields of `send`, store send.seq + 1 with release,
- * ring the doorbell bit of the set (abi/doorbell.h). sstat.answer holds the new seq with PENDING, and
- * in the end with the code of the answer. The message's bytes and the fields of `send` stay as they are
- * until then. A doorbell that is rung with a new seq while the answer is PENDING is refused and
- * counted: sstat does not change, and that seq is never sent, whatever rings the set later.
+ * To send: write the message into the arena and the fields of `send`, store send.seq + 1 with
+ * release, ring the doorbell bit of the set (abi/doorbell.h). sstat.answer holds the new seq with
+ * PENDING, and in the end with the code of the answer. The message's bytes and the fields of `send`
+ * stay as they are until then. A doorbell that is rung with a new seq while the answer is PENDING
+ * is refused and counted: sstat does not change, and that seq is never sent, whatever rings the set
+ * later.
  *
- * To receive: write the fields of `conf`, store conf.seq + 1 with release, ring the doorbell bit, and
- * wait until rstat.conf_seq has that number; rstat.state says whether the configuration was taken. Entries
- * from ctrl.head to before rstat.tail hold messages. Head and tail run free over 2^32; a configuration
- * that is taken sets the tail to 0, and the client's head must be 0 before.
+ * To receive: write the fields of `conf`, store conf.seq + 1 with release, ring the doorbell bit,
+ * and wait until rstat.conf_seq has that number; rstat.state says whether the configuration was
+ * taken. Entries from ctrl.head to before rstat.tail hold messages. Head and tail run free over
+ * 2^32; a configuration that is taken sets the tail to 0, and the client's head must be 0 then. To
+ * configure a ring that was used, first configure it with no entries, then store head 0, then
+ * configure it anew.
  */
 #ifndef URN_ABI_MSG_H
 #define URN_ABI_MSG_H
