@@ -226,8 +226,8 @@ urn_am_endpoint_destroy(struct urn_am_endpoint *ep)
 	/* The call would wait for the thread of that endpoint. */
 	if (urn_am_is_elsewhere(ep))
 		return;
-	if (ep->thread != NULL)
-		(void)urn_am_thread_stop(ep);
+	if (ep->thread != NULL && urn_am_thread_stop(ep) == EBUSY)
+		return;
 	urn_am_free(ep);
 }
 

@@ -174,6 +174,8 @@ struct urn_am_endpoint {
 	uint64_t look_at;	    /* ns: when requests that wait too long are looked for */
 	uint32_t idle;		    /* calls of urn_am_progress() with nothing under way; wraps */
 	enum urn_am_inside inside;
+	/* Number of the handler that runs, plus 1; 0: none. Read without the lock. */
+	_Atomic uint32_t running;
 	/* The request whose handler runs. */
 	uint64_t token;		  /* token of the last request that was handled */
 	bool replied;		  /* valid inside its handler */

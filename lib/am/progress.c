@@ -75,6 +75,26 @@ urn_am_handler_of(struct urn_am_endpoint *ep, uint32_t number)
 	return h != NULL && h->fn != NULL ? h : NULL;
 }
 
+/* Run a handler. inside: which kind it is */
+static void
+urn_am_call_handler(struct urn_am_endpoint *ep, const struct urn_am_handler *h,
+		    const struct urn_am_message *m, enum urn_am_inside inside)
+{
+	ep->inside = inside;
+	urn_am_handling = ep;
+	atomic_store_explicit(&ep->running, (uint32_t)(h - ep->handler) + 1, memory_order_relaxed);
+	h->fn(ep, m, h->arg);
+	atomic_store_explicit(&ep->running, 0, memory_order_relaxed);
+	urn_am_handling = NULL;
+	ep->inside = URN_AM_OUTSIDE;
+}
+
+int
+urn_am_running(const struct urn_am_endpoint *ep)
+{
+	return (int)atomic_load_explicit(&ep->running, memory_order_relaxed) - 1;
+}
+
 /* ---- requests that fail */
 
 static const char urn_am_gone_text[] = "the dataplane is gone";
@@ -305,11 +325,7 @@ urn_am_take_answer(struct urn_am_endpoint *ep, const struct urn_msg *msg,
 	if (h == NULL)
 		return 0; /* handled, without a reply */
 	p->m.number = p->head.number;
-	ep->inside = URN_AM_IN_REPLY;
-	urn_am_handling = ep;
-	h->fn(ep, &p->m, h->arg);
-	urn_am_handling = NULL;
-	ep->inside = URN_AM_OUTSIDE;
+	urn_am_call_handler(ep, h, &p->m, URN_AM_IN_REPLY);
 	return 1;
 }
 
@@ -395,11 +411,7 @@ urn_am_run_handler(struct urn_am_endpoint *ep, struct urn_am_handler *h, struct 
 		urn_am_answers_go(ep);
 	m->token = ++ep->token;
 	ep->replied = false;
-	ep->inside = URN_AM_IN_REQUEST;
-	urn_am_handling = ep;
-	h->fn(ep, m, h->arg);
-	urn_am_handling = NULL;
-	ep->inside = URN_AM_OUTSIDE;
+	urn_am_call_handler(ep, h, m, URN_AM_IN_REQUEST);
 	h->slow = urn_am_now_afresh(ep) - start > URN_AM_HELD_NS;
 }
 

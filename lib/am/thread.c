@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_once_t urn_am_once = PTHREAD_ONCE_INIT;
@@ -238,10 +239,35 @@ urn_am_thread_start(struct urn_am_endpoint *ep)
 	return urn_fail(err, "cannot create a thread");
 }
 
+/* Wait for the end of the thread, as long as a request waits for its answer. returns: 0, or EBUSY
+ * with its text */
+static int
+urn_am_thread_join(const struct urn_am_endpoint *ep)
+{
+	uint32_t ms = ep->attr.answer_ms;
+	struct timespec end;
+	int number;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += ms / 1000;
+	end.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (end.tv_nsec >= 1000000000) {
+		end.tv_nsec -= 1000000000;
+		end.tv_sec++;
+	}
+	if (pthread_clockjoin_np(ep->thread->id, NULL, CLOCK_MONOTONIC, &end) == 0)
+		return 0;
+	number = urn_am_running(ep);
+	if (number < 0)
+		return urn_fail(EBUSY, "a function of the program has not returned for %u ms", ms);
+	return urn_fail(EBUSY, "handler %d has not returned for %u ms", number, ms);
+}
+
 int
 urn_am_thread_stop(struct urn_am_endpoint *ep)
 {
 	struct urn_am_thread *t = ep->thread;
+	int err;
 
 	if (t == NULL)
 		return urn_fail(EINVAL, "the endpoint has no thread");
@@ -253,7 +279,9 @@ urn_am_thread_stop(struct urn_am_endpoint *ep)
 		return urn_fail(EDEADLK, "a handler cannot wait for a thread that waits for it");
 	atomic_store(&t->stop, true);
 	urn_am_ring(t);
-	pthread_join(t->id, NULL);
+	err = urn_am_thread_join(ep);
+	if (err != 0)
+		return err;
 	ep->thread = NULL;
 	urn_am_thread_free(t);
 	urn_am_queue_watch(ep, true);

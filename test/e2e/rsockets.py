@@ -21,7 +21,7 @@ A = "10.0.0.1"
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOSTILE = None
 SMALL = "-S 5000 -C 200"
-MANY_LOGINS = 1000 # of one client of udpong
+MANY_LOGINS = 1000 # a client of udpong needs one
 
 
 class Rsockets(dropin_common.Dropin):

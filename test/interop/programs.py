@@ -143,6 +143,10 @@ class Ours:
             return None, out
         return self.process.returncode, out
 
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
 
 class Theirs:
     """A program in the guest."""
@@ -212,6 +216,11 @@ def try_case(the_guest, options, folder, case, role):
         if case.oob or got[0] == 0 or not EARLY.search(got[1]):
             break
         time.sleep(1)
+        if isinstance(server, Ours) and " -R" in case.words:
+            # perftest connects twice. When only the second time was too early, the server waits for this client for ever.
+            server.kill()
+            server = serve()
+            wait_for_server(the_guest, case, server, port)
         got = connect().wait()
     if got[0] is None:
         the_guest.run(f"killall {theirs.split()[0]}; true")

@@ -103,8 +103,11 @@ struct urn_am_stats {
  */
 struct urn_am_endpoint *urn_am_endpoint_create(struct urn_msg_dev *dev,
 					       const struct urn_am_attr *attr);
-/* Destroy an endpoint: requests and operations under way are forgotten. Inside a function that the
- * endpoint called, the call does nothing, and urn_attach_error() says so. NULL is allowed. */
+/*
+ * Destroy an endpoint: requests and operations under way are forgotten. Inside a function that the
+ * endpoint called, the call does nothing, and urn_attach_error() says so; likewise when the
+ * endpoint's thread does not end, as urn_am_thread_stop() says. NULL is allowed.
+ */
 void urn_am_endpoint_destroy(struct urn_am_endpoint *ep);
 /* The endpoint's address. index: of the node's GID, as for urn_msg_dev_gid(). returns: 0; EINVAL:
  * no such index */
@@ -475,9 +478,18 @@ int urn_am_thread_start(struct urn_am_endpoint *ep);
  * too. No other thread uses the endpoint during this call, and afterwards one at a time may.
  *
  * returns: 0; EINVAL: the endpoint has no thread; EDEADLK: the call is made in that
- * thread, or inside a function that the endpoint called
+ * thread, or inside a function that the endpoint called; EBUSY: such a function did not return
+ * within attr.answer_ms, and the text names the handler: the thread ends after that function, and
+ * the next call waits anew
  */
 int urn_am_thread_stop(struct urn_am_endpoint *ep);
+/*
+ * The handler that runs now, in whatever thread; any thread may ask, at any time, and does not
+ * wait. A program finds by it which handler does not return.
+ *
+ * returns: number of the handler; -1: none
+ */
+int urn_am_running(const struct urn_am_endpoint *ep);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
