@@ -100,6 +100,9 @@ class Embedded(unittest.TestCase):
                 r = self.measure(op, "--loss", "2", "--dup", "2", "--reorder", "2", "--seed", "3", "--full-check",
                                  iters=2000)
                 self.assertGreater(r["retransmits"], 0)
+        # Payloads of many packets are put together in each order.
+        r = self.measure("am_payload", "--size", "1M", "--loss", "2", "--dup", "2", "--reorder", "2", "--full-check", iters=50)
+        self.assertGreater(r["retransmits"], 0)
 
     def test_chains(self):
         """Short operations are issued in chains, unless each says how often it is replied to; all are counted."""

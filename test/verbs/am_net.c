@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 struct urn_am_attr net_attr = {.payload = PAYLOAD, .queue = 8, .requests = 8, .answer_ms = 1000};
+bool net_unregistered;
 
 static struct urn_msg_dev *
 open_dev(struct rig *r, unsigned int node, bool socket)
@@ -23,7 +24,7 @@ open_dev(struct rig *r, unsigned int node, bool socket)
 static struct net *
 make_net(bool socket)
 {
-	struct rig_config cfg = {.remote = true, .global = true};
+	struct rig_config cfg = {.remote = true, .global = true, .unregistered = net_unregistered};
 	struct net *n = calloc(1, sizeof(*n));
 
 	assert_non_null(n);

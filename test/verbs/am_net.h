@@ -42,6 +42,8 @@ struct net {
 
 /* Wishes for endpoints, which a test may change before. */
 extern struct urn_am_attr net_attr;
+/* Nodes let memory be declared that is reached without a key; a test may set it before. */
+extern bool net_unregistered;
 
 /* The state is NULL for an embedded dataplane, and anything for its socket. */
 int net_setup(void **state);

@@ -153,6 +153,7 @@ open_dataplane(struct rig *r)
 		ac[i].window = r->cfg.window;
 		ac[i].work_in_flight = r->cfg.work_in_flight ? r->cfg.work_in_flight : 4096;
 		ac[i].max_qp = r->cfg.max_qp ? r->cfg.max_qp : 1024;
+		ac[i].am_unregistered = r->cfg.unregistered;
 		ac[i].max_mr = 1024;
 		ac[i].area_size = 64 << 20;
 		ac[i].mem_delay_seed = r->cfg.delay_seed;
