@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "memory/copy.h"
 
 #define TAG_SLOT 0xffffu /* bits of a tag that hold the slot */
 _Static_assert(URN_AM_OUTS + URN_AM_REPLIES <= TAG_SLOT, "slots of packets");
@@ -143,7 +142,7 @@ urn_am_out_from(struct urn_am_out *o, enum urn_am_source from, uint64_t addr, ui
 /* Copy bytes that peers may read. returns: false: they may not, any more */
 static bool
 gather_region(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_out *o,
-	      uint32_t off, uint32_t bytes, uint8_t *to)
+	      uint32_t off, uint32_t bytes, struct urn_flow_slice *to)
 {
 	struct urn_am_piece piece[URN_AM_PIECES];
 	unsigned int n = 0;
@@ -151,16 +150,14 @@ gather_region(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am
 	if (unlikely(urn_am_reach(tp, ep, o->key, o->addr + off, bytes, URN_AM_ACCESS_READ, piece,
 				  &n) != URN_AM_DONE))
 		return false;
-	for (unsigned int i = 0; i < n; i++) {
-		urn_copy(to, piece[i].at, piece[i].len);
-		to += piece[i].len;
-	}
+	for (unsigned int i = 0; i < n; i++)
+		urn_flow_slice_put(tp, to, piece[i].at, piece[i].len);
 	return true;
 }
 
 bool
 urn_am_out_gather(struct urn_tp *tp, const struct urn_am_out *o, uint32_t off, uint32_t bytes,
-		  uint8_t *to)
+		  struct urn_flow_slice *to)
 {
 	const struct urn_am_ep *ep = o->ep ? o->ep : urn_am_find(urn_am_of(tp), o->msg.src_qid);
 	const uint8_t *at;
@@ -175,7 +172,7 @@ urn_am_out_gather(struct urn_tp *tp, const struct urn_am_out *o, uint32_t off, u
 		return gather_region(tp, ep, o, off, bytes, to);
 	at = urn_am_mapped(tp, ep->pd, (uint32_t)o->key, o->addr + off, bytes, 0);
 	if (likely(at))
-		urn_copy(to, at, bytes);
+		urn_flow_slice_put(tp, to, at, bytes);
 	return at;
 }
 

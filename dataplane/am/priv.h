@@ -308,7 +308,7 @@ struct urn_am_out *urn_am_out_find(const struct urn_am *am, uint64_t tag);
 void urn_am_out_from(struct urn_am_out *o, enum urn_am_source from, uint64_t addr, uint64_t key);
 /* Write bytes behind the head of a packet's message; struct urn_flow_user.gather. */
 bool urn_am_out_gather(struct urn_tp *tp, const struct urn_am_out *o, uint32_t off, uint32_t bytes,
-		       uint8_t *to);
+		       struct urn_flow_slice *to);
 /* Give a packet to a flow. returns: URN_MSG_PENDING, and URN_AM_OUT_FLOW is set; else the code of
  * urn_flow_send() */
 uint8_t urn_am_out_send(struct urn_tp *tp, struct urn_am_out *o);

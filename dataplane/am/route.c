@@ -78,7 +78,8 @@ answered(struct urn_tp *tp, struct urn_flow_msg *msg, uint8_t code)
 
 /* Only messages of endpoints have heads. */
 static bool
-gather(struct urn_tp *tp, const struct urn_flow_msg *msg, uint32_t off, uint32_t bytes, uint8_t *to)
+gather(struct urn_tp *tp, const struct urn_flow_msg *msg, uint32_t off, uint32_t bytes,
+       struct urn_flow_slice *to)
 {
 	const struct urn_am_out *o =
 		(const struct urn_am_out *)((const char *)msg - offsetof(struct urn_am_out, msg));

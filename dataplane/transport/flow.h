@@ -12,7 +12,8 @@
  * The user of flows (dataplane/msg) keeps queues and register sets; flows know neither.
  *
  * A message need not be in one place. One with `head` has that many bytes at `data`, and the user's
- * gather() writes the others straight into each packet that holds them, first or repeated.
+ * gather() writes the others straight into each packet that holds them, first or repeated. Long
+ * pieces get copied and summed up for the ICRC in one pass (urn_flow_slice_put()).
  */
 #ifndef URN_TRANSPORT_FLOW_H
 #define URN_TRANSPORT_FLOW_H
@@ -72,6 +73,29 @@ struct urn_flow_from {
  */
 enum { URN_FLOW_GONE = 0x7e };
 
+/*
+ * The place in a frame where the next bytes of a message go. A user that makes no frames, as in
+ * tests, sets `at` and leaves the rest 0.
+ */
+struct urn_flow_slice {
+	uint8_t *at;	    /* where the next byte goes; urn_flow_slice_put() moves it on */
+	uint8_t *l3;	    /* IP header of the frame; NULL: the ICRC is written later */
+	const uint8_t *end; /* end of the payload: the place of the ICRC; valid with l3 */
+	uint32_t payload;   /* bytes of the packet's payload; valid with l3 */
+	bool sealed;	    /* the frame has its ICRC */
+};
+
+/*
+ * Put the next bytes of a message into a frame. Bytes that fill the frame, 1 KiB or more of them,
+ * are copied and summed up in one pass: the frame is sealed then. Bytes that begin between words of
+ * 4 bytes are copied alone.
+ *
+ * src: len bytes, at least 1; another thread may change them meanwhile, and the ICRC is that of the
+ * frame all the same
+ */
+void urn_flow_slice_put(const struct urn_tp *tp, struct urn_flow_slice *s, const uint8_t *src,
+			uint32_t len);
+
 /* The user of flows. All calls in the engine's thread, out of calls of the transport. */
 struct urn_flow_user {
 	/*
@@ -90,13 +114,13 @@ struct urn_flow_user {
 	void (*answered)(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code);
 	/*
 	 * Write `bytes` bytes of a message with a head into a packet, those from `off` on behind
-	 * the head; to: in the packet. Called for each packet that is made, also when it is made
-	 * again: bytes may have changed meanwhile. NULL: no message has a head. returns: false: the
-	 * bytes are not there any more; the message ends with URN_FLOW_GONE. The user must not send
-	 * or forget messages from within the call.
+	 * the head, by urn_flow_slice_put(to). Called for each packet that is made, also when it is
+	 * made again: bytes may have changed meanwhile. NULL: no message has a head. returns:
+	 * false: the bytes are not there any more; the message ends with URN_FLOW_GONE. The user
+	 * must not send or forget messages from within the call.
 	 */
 	bool (*gather)(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off,
-		       uint32_t bytes, uint8_t *to);
+		       uint32_t bytes, struct urn_flow_slice *to);
 };
 
 /*

@@ -3,6 +3,7 @@
 #include "transport/flow_priv.h"
 
 #include "memory/copy.h"
+#include "wire/icrc.h"
 
 enum { FETCH_FROM = 1024 }; /* bytes of payload from which the next frame is fetched */
 
@@ -29,8 +30,10 @@ urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop)
 	struct rte_mbuf *m = d->m;
 
 	urn_flow_emit_last(tp);
-	tp->flow_emit = m;
-	tp->flow_emit_ipv6 = d->ipv6;
+	if (!d->sealed) {
+		tp->flow_emit = m;
+		tp->flow_emit_ipv6 = d->ipv6;
+	}
 	if (loop) {
 		URN_COUNT(tp, LOOPBACK);
 		m->ol_flags |= tp->flows->looped;
@@ -70,6 +73,33 @@ put_void(uint8_t *at, uint32_t id)
 	return at + sizeof(*s);
 }
 
+/* Begin to put the payload of a frame. at: its first byte; payload: bytes, a multiple of 4 */
+static struct urn_flow_slice
+slice_of(const struct urn_tp *tp, const struct urn_txd *d, uint8_t *at, uint32_t payload)
+{
+	return (struct urn_flow_slice){
+		.at = at,
+		.l3 = tp->cfg.icrc ? urn_pkt_fresh(d->m) + URN_ETH_BYTES : NULL,
+		.end = at + payload,
+		.payload = payload,
+	};
+}
+
+void
+urn_flow_slice_put(const struct urn_tp *tp, struct urn_flow_slice *s, const uint8_t *src,
+		   uint32_t len)
+{
+	/* The headers and all segments before are written. */
+	if (len >= URN_TP_SEAL_FROM && s->l3 && s->at + urn_flow_pad(len) == s->end) {
+		urn_tp_fetch_next(tp, s->payload);
+		urn_icrc_gather(s->l3, s->at, src, len);
+		s->sealed = true;
+	} else {
+		urn_copy(s->at, src, len);
+	}
+	s->at += len;
+}
+
 /* Write a probe: a void segment, and bytes that say nothing. */
 static void
 put_probe(uint8_t *at, uint32_t bytes)
@@ -83,32 +113,36 @@ put_probe(uint8_t *at, uint32_t bytes)
 /* Copy bytes of a message with a head. returns: false: they are not there any more */
 static bool
 put_gathered(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes,
-	     uint8_t *at)
+	     struct urn_flow_slice *to)
 {
 	uint32_t head = m->head, n = off < head ? RTE_MIN(head - off, bytes) : 0;
 
 	if (n)
-		urn_copy(at, m->data + off, n);
-	return n == bytes || urn_flow_user(tp)->gather(tp, m, off + n - head, bytes - n, at + n);
+		urn_flow_slice_put(tp, to, m->data + off, n);
+	return n == bytes || urn_flow_user(tp)->gather(tp, m, off + n - head, bytes - n, to);
 }
 
 /*
- * Copy a segment's bytes, and clear those behind up to a multiple of 4: the next segment, or the
- * ICRC, overwrites the bytes that were cleared beyond. returns: the place behind; NULL: the bytes
- * are not there any more
+ * Copy a segment's bytes. Those behind up to a multiple of 4 are cleared before, as the ICRC covers
+ * them: the next segment, or the ICRC, overwrites the bytes that were cleared beyond. returns:
+ * false: the bytes are not there any more
  */
-static inline uint8_t *
+static inline bool
 put_bytes(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes,
-	  uint8_t *at)
+	  struct urn_flow_slice *to)
 {
+	uint8_t *at = to->at;
 	uint32_t zero = 0;
 
-	if (likely(!m->head))
-		urn_copy(at, m->data + off, bytes);
-	else if (unlikely(!put_gathered(tp, m, off, bytes, at)))
-		return NULL;
 	memcpy(at + bytes, &zero, sizeof(zero));
-	return at + urn_flow_pad(bytes);
+	if (unlikely(m->head)) {
+		if (unlikely(!put_gathered(tp, m, off, bytes, to)))
+			return false;
+	} else if (likely(bytes)) {
+		urn_flow_slice_put(tp, to, m->data + off, bytes);
+	}
+	to->at = at + urn_flow_pad(bytes);
+	return true;
 }
 
 /* Payload bytes of a packet. */
@@ -139,12 +173,12 @@ put_gone(struct urn_tp *tp, struct urn_flow_msg *m, bool again, struct urn_flow_
 }
 
 /*
- * Write the segments of a packet. again: the packet was sent before; gone: gets messages whose
- * bytes are not there any more. returns: false: there was such a message, and the segments are
- * others now
+ * Write the segments of a packet. to: at the first one; again: the packet was sent before; gone:
+ * gets messages whose bytes are not there any more. returns: false: there was such a message, and
+ * the segments are others now
  */
 static bool
-put_payload(struct urn_tp *tp, const struct urn_work *w, uint8_t *at, bool again,
+put_payload(struct urn_tp *tp, const struct urn_work *w, struct urn_flow_slice *to, bool again,
 	    struct urn_flow_msg **gone)
 {
 	struct urn_flow_msg *m = w->flow.msg, *next;
@@ -152,31 +186,29 @@ put_payload(struct urn_tp *tp, const struct urn_work *w, uint8_t *at, bool again
 
 	if (unlikely(w->flow.part && !m)) {
 		if (w->flow.probe)
-			put_probe(at, w->flow.bytes);
+			put_probe(to->at, w->flow.bytes);
 		else
-			put_void(at, w->flow.off);
+			put_void(to->at, w->flow.off);
 		return true;
 	}
 	if (w->flow.part) {
-		at = put_segment(at, m, w->flow.off, w->flow.bytes, URN_FLOW_PART);
-		if (likely(put_bytes(tp, m, w->flow.off, w->flow.bytes, at)))
+		to->at = put_segment(to->at, m, w->flow.off, w->flow.bytes, URN_FLOW_PART);
+		if (likely(put_bytes(tp, m, w->flow.off, w->flow.bytes, to)))
 			return true;
 		put_gone(tp, m, again, gone);
 		return false;
 	}
 	for (unsigned int i = 0, voids = w->flow.voids; i < w->flow.segs; i++) {
-		uint8_t *data;
+		uint8_t *at = to->at;
 
 		if (unlikely(!m || (voids & 1u << i))) {
-			at = put_void(at, 0);
+			to->at = put_void(at, 0);
 			continue;
 		}
 		next = m->next;
-		data = put_segment(at, m, 0, m->len, URN_FLOW_WHOLE);
-		data = put_bytes(tp, m, 0, m->len, data);
-		if (likely(data)) {
-			at = data;
-		} else {
+		to->at = put_segment(at, m, 0, m->len, URN_FLOW_WHOLE);
+		if (unlikely(!put_bytes(tp, m, 0, m->len, to))) {
+			to->at = at; /* the frame is made once more */
 			put_gone(tp, m, again, gone);
 			all = false;
 		}
@@ -216,6 +248,7 @@ make_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool agai
 	bool first = f->key & URN_FLOW_KEY_TO_FIRST;
 	uint32_t dqpn = first ? URN_FLOW_SLOT_FIRST : urn_flow_qpn(f->key & URN_FLOW_KEY_ENGINE);
 	uint32_t top = tp->cfg.engine | (first ? URN_FLOW_KEY_VIA_FIRST : 0);
+	struct urn_flow_slice to;
 	struct urn_flow_hdr *h;
 	struct urn_txd *d;
 	uint8_t *bth;
@@ -230,10 +263,12 @@ make_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool agai
 		h->epoch = rte_cpu_to_be_64(f->tx_epoch);
 		h->start = rte_cpu_to_be_32(start_or_age(tp, f));
 		h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
-		if (likely(put_payload(tp, w, (uint8_t *)(h + 1), again, gone)))
+		to = slice_of(tp, d, (uint8_t *)(h + 1), *payload);
+		if (likely(put_payload(tp, w, &to, again, gone)))
 			break;
 		urn_tp_unframe(tp, d);
 	} while (true);
+	d->sealed = to.sealed;
 	return d;
 }
 
@@ -261,7 +296,7 @@ urn_flow_send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, 
 		urn_flow_mtu_try(w);
 	d = make_packet(tp, f, w, again, &gone, &payload);
 	if (likely(d)) {
-		if (payload >= FETCH_FROM)
+		if (payload >= FETCH_FROM && !d->sealed)
 			urn_tp_fetch_next(tp, payload);
 		urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
 		w->flow.sent_no = ++f->sent_no;

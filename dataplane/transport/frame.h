@@ -12,6 +12,12 @@
 
 _Static_assert(URN_TP_OPS <= UINT8_MAX, "urn_pkt.mem_left counts the operations of a burst");
 
+/*
+ * Bytes of a piece from which on it is copied and summed up for the ICRC in one pass. Below, the
+ * second call, for the headers, costs as much as it saves.
+ */
+enum { URN_TP_SEAL_FROM = 1024 };
+
 static inline void
 urn_tp_op(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, struct urn_region *region,
 	  uint64_t addr, uint8_t *frame, uint32_t len)
@@ -60,16 +66,13 @@ urn_tp_fetch_next(const struct urn_tp *tp, uint32_t payload)
 
 /*
  * True when this gather fills the frame: nothing but the ICRC is missing then, and memory can write
- * it in the same pass. Below SEAL_FROM bytes the second call, for the headers, costs as much as it
- * saves.
+ * it in the same pass.
  */
 static inline bool
 urn_tp_seals(const struct urn_tp *tp, const struct urn_txd *d, const struct urn_region *region,
 	     const uint8_t *frame, uint32_t len)
 {
-	enum { SEAL_FROM = 1024 };
-
-	return len >= SEAL_FROM && tp->cfg.icrc && d->mem_left == 0 && !region->foreign &&
+	return len >= URN_TP_SEAL_FROM && tp->cfg.icrc && d->mem_left == 0 && !region->foreign &&
 	       frame + len + (-len & 3) + URN_ICRC_BYTES == urn_pkt_fresh(d->m) + d->m->data_len;
 }
 

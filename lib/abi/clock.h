@@ -19,6 +19,19 @@ urn_clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/*
+ * The same as of the last tick of the kernel, up to 10 ms ago, in a sixth of the time: for spans of
+ * 100 ms and more that are looked at in each round.
+ */
+static inline uint64_t
+urn_clock_coarse_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 /* CLOCK_MONOTONIC in milliseconds. */
 static inline uint64_t
 urn_clock_ms(void)

@@ -11,6 +11,8 @@
  */
 #include "am/endpoint.h"
 
+#include "abi/clock.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -71,7 +73,7 @@ close_lane(struct urn_am_endpoint *ep, struct urn_am_peer *p)
 	struct urn_am_lane *l = p->open_lane;
 
 	p->open_lane = NULL;
-	p->since = urn_am_now(ep);
+	p->since = urn_clock_coarse_ns();
 	urn_am_letter_close(&l->m, urn_msg_set_buffer(&l->set));
 	urn_am_lane_send(&ep->back, l);
 }
@@ -104,7 +106,7 @@ find_place(struct urn_am_endpoint *ep, uint32_t size)
 {
 	struct urn_am_outbox *box = &ep->back;
 	struct urn_am_peer *p = ep->asker_peer;
-	uint64_t now = urn_am_now_afresh(ep);
+	uint64_t now = urn_clock_coarse_ns();
 	struct urn_am_letter m = {.to = ep->asker, .until = now + URN_AM_BACK_NS};
 	struct urn_am_place place = {.m = NULL};
 
@@ -263,7 +265,7 @@ back_ended(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 	struct urn_am_outbox *box = &ep->back;
 	struct urn_am_peer *p = &box->peer[l->m.peer];
 
-	p->since = urn_am_now(ep);
+	p->since = urn_clock_coarse_ns();
 	if (code == URN_MSG_DONE) {
 		urn_am_peer_takes(box, p);
 	} else {

@@ -145,7 +145,8 @@ struct urn_am_batch {
 struct urn_am_handler {
 	urn_am_handler_fn *fn; /* NULL: none */
 	void *arg;
-	bool slow; /* took longer than URN_AM_HELD_NS for the last request, or had none yet */
+	bool slow; /* took longer than URN_AM_HELD_NS for the last request that was `timed`, or had
+		      none yet */
 };
 
 /* The function of the program that runs now. */
@@ -171,7 +172,7 @@ struct urn_am_endpoint {
 	uint32_t asked_free;	    /* a free slot; attr.requests: none */
 	uint32_t pending;	    /* slots in use */
 	uint64_t serial;	    /* serial number of the last request; starts anywhere */
-	uint64_t look_at;	    /* ns: when requests that wait too long are looked for */
+	uint64_t look_at; /* ns: when requests that wait too long are looked for (coarse) */
 	uint32_t idle;		    /* calls of urn_am_progress() with nothing under way; wraps */
 	enum urn_am_inside inside;
 	/* Number of the handler that runs, plus 1; 0: none. Read without the lock. */
@@ -183,7 +184,8 @@ struct urn_am_endpoint {
 	uint64_t asker_number;	  /* the requester's number; likewise */
 	struct urn_am_peer *asker_peer; /* has room for the reply; likewise */
 	uint64_t now; /* ns: of this progress; 0: it has not looked at the clock (urn_am_now()) */
-	uint64_t held_from; /* ns: when answers began to wait for others; valid in a progress */
+	uint64_t held_from; /* ns: when answers began to wait for others; valid with `timed` */
+	bool timed;	    /* several requests wait: the time that handlers take is measured */
 	/* Requests that were taken while one before them waits; bit: number of the entry, modulo
 	 * entries of the queue; owner. */
 	uint64_t *taken;

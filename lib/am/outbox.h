@@ -95,7 +95,8 @@ struct urn_am_peer {
 	uint64_t bytes;			    /* bytes that count, of its messages */
 	struct urn_am_parked *first, *last; /* parked messages, in the order of their sending */
 	uint64_t next_at;		    /* ns: no try before; valid with pause_us */
-	uint64_t since; /* ns: when a lane was taken, or answered, last; answers only */
+	uint64_t since; /* ns, up to 10 ms early: when a lane was taken, or answered, last;
+			   answers only */
 	uint32_t pause_us;
 	uint32_t burst;	 /* lanes that parked messages may have now */
 	uint8_t trouble; /* enum urn_msg_code of the message that ended last, if the peer refused

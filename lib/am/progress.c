@@ -286,7 +286,7 @@ urn_am_look_late(struct urn_am_endpoint *ep)
 	/* An endpoint that only serves is to know of a dataplane that died, too. */
 	if (ep->pending == 0 && ep->commands == 0 && ++ep->idle % URN_AM_IDLE_CALLS != 0)
 		return 0;
-	now = urn_am_now(ep);
+	now = urn_clock_coarse_ns();
 	if (now < ep->look_at)
 		return 0;
 	ep->look_at = now + URN_AM_LOOK_MS * UINT64_C(1000000);
@@ -401,18 +401,20 @@ urn_am_answer_for(struct urn_am_endpoint *ep, uint8_t kind, uint32_t handler)
 	(void)urn_am_answer(ep, &head, NULL, NULL, 0);
 }
 
-/* Run the handler of a request, and note how long it took. ep->now: fresh */
+/* Run the handler of a request, and note how long it took, if that matters. ep->now: fresh with
+ * `timed` */
 static void
 urn_am_run_handler(struct urn_am_endpoint *ep, struct urn_am_handler *h, struct urn_am_message *m)
 {
-	uint64_t start = urn_am_now(ep);
+	uint64_t start = ep->now;
 
 	if (h->slow)
 		urn_am_answers_go(ep);
 	m->token = ++ep->token;
 	ep->replied = false;
 	urn_am_call_handler(ep, h, m, URN_AM_IN_REQUEST);
-	h->slow = urn_am_now_afresh(ep) - start > URN_AM_HELD_NS;
+	if (ep->timed)
+		h->slow = urn_am_now_afresh(ep) - start > URN_AM_HELD_NS;
 }
 
 /* Take a request, for whose answer there is room. returns: 1: a handler was called; 0 */
@@ -489,11 +491,12 @@ urn_am_taken(struct urn_am_endpoint *ep, uint32_t entry, uint32_t *head)
 	urn_msg_set_release_to(&ep->requests, *head);
 }
 
-/* Answers do not wait for others any more when handlers have taken long. ep->now: fresh */
+/* Answers do not wait for others any more when handlers have taken long. ep->now: fresh with
+ * `timed` */
 static void
 urn_am_hold_no_longer(struct urn_am_endpoint *ep)
 {
-	if (ep->now - ep->held_from <= URN_AM_HELD_NS)
+	if (!ep->timed || ep->now - ep->held_from <= URN_AM_HELD_NS)
 		return;
 	ep->held_from = ep->now;
 	urn_am_answers_go(ep);
@@ -512,7 +515,9 @@ urn_am_take_requests(struct urn_am_endpoint *ep)
 
 	if (left == 0)
 		return 0;
-	ep->held_from = urn_am_now_afresh(ep);
+	ep->timed = left > 1; /* the answer to a single one waits for nobody */
+	if (ep->timed)
+		ep->held_from = urn_am_now_afresh(ep);
 	for (left = left < URN_AM_LOOKS ? left : (uint32_t)URN_AM_LOOKS;
 	     left > 0 && n < URN_AM_BATCH; left--, entry++) {
 		if ((int32_t)(entry - head) < 0 || urn_am_was_taken(ep, entry))

@@ -63,10 +63,11 @@ static bool
 make_message(const struct urn_flow_msg *m, uint8_t buf[URN_AM_MSG_MAX])
 {
 	uint32_t head = m->head ? m->head : m->len;
+	struct urn_flow_slice to = {.at = buf + head};
 
 	fuzz_check(m->len <= URN_AM_MSG_MAX && head <= m->len);
 	memcpy(buf, m->data, head);
-	return head == m->len || urn_am_flow_user.gather(w.tp, m, 0, m->len - head, buf + head);
+	return head == m->len || urn_am_flow_user.gather(w.tp, m, 0, m->len - head, &to);
 }
 
 uint8_t

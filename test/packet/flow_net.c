@@ -94,15 +94,16 @@ answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 }
 
 static bool
-gather(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes, uint8_t *to)
+gather(struct urn_tp *tp, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes,
+       struct urn_flow_slice *to)
 {
 	struct flow_sent *s = (struct flow_sent *)(uintptr_t)m;
 
-	(void)tp;
 	assert_true(s->m.strand && s->head && !s->answers);
 	assert_true(bytes > 0 && m->head + off + bytes <= m->len);
 	s->gathers++;
-	memcpy(to, s->data + m->head + off, s->gone ? bytes / 2 : bytes);
+	if (!s->gone || bytes > 1)
+		urn_flow_slice_put(tp, to, s->data + m->head + off, s->gone ? bytes / 2 : bytes);
 	return !s->gone;
 }
 

@@ -168,7 +168,7 @@ static void
 test_time_begins(void **state)
 {
 	struct urn_am_head head = {.kind = URN_AM_M_HANDLED, .number = 5};
-	uint64_t start = urn_clock_ns();
+	uint64_t start = urn_clock_coarse_ns();
 	struct urn_am_peer *p;
 	struct bench b;
 
@@ -345,6 +345,35 @@ test_slow(void **state)
 	net_until_quiet(n, a);
 }
 
+/* A request that comes alone is not timed: its answer waits for nobody. Several are. */
+static void
+test_not_timed(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	const struct urn_am_handler *h = b->ep->handler;
+
+	was_slow = false;
+	urn_am_handle(b->ep, 9, slowly, NULL);
+	for (unsigned int i = 0; i < 2; i++) {
+		bool slow = h[9].slow;
+
+		ask(n, 9, 1);
+		b->ep->now = 0;
+		assert_int_equal(urn_am_progress(b->ep), 1);
+		assert_false(b->ep->timed);
+		assert_int_equal(b->ep->now, 0); /* nobody looked at the clock */
+		assert_int_equal(h[9].slow, slow);
+		net_until_quiet(n, a);
+		b->ep->handler[9].slow = false;
+	}
+	ask(n, 9, 2);
+	assert_int_equal(urn_am_progress(b->ep), 2);
+	assert_true(b->ep->timed);
+	assert_true(h[9].slow);
+	net_until_quiet(n, a);
+}
+
 /* ---- requests whose time is over */
 
 static void
@@ -402,9 +431,9 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, net_setup, net_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_room),	 TEST(test_given_up), TEST(test_time_begins),
-		TEST(test_short_answer), TEST(test_no_drop),  TEST(test_slow),
-		TEST(test_never_left),	 TEST(test_sleep),
+		TEST(test_room),	 TEST(test_given_up),	TEST(test_time_begins),
+		TEST(test_short_answer), TEST(test_no_drop),	TEST(test_slow),
+		TEST(test_not_timed),	 TEST(test_never_left), TEST(test_sleep),
 	};
 
 	return cmocka_run_group_tests_name("am_answers", tests, NULL, NULL);

@@ -254,13 +254,15 @@ make_frame(unsigned int n, uint8_t buf[URN_AM_MSG_MAX])
 {
 	const struct urn_flow_msg *m = rig.held[n];
 	uint32_t head = m->head ? m->head : m->len, half = (m->len - head) / 2;
+	struct urn_flow_slice to = {.at = buf + head};
 
 	memcpy(buf, m->data, head);
 	if (!m->head)
 		return true;
 	/* In two parts, as of a long message. */
-	return (!half || urn_am_flow_user.gather(rig.tp, m, 0, half, buf + head)) &&
-	       urn_am_flow_user.gather(rig.tp, m, half, m->len - head - half, buf + head + half);
+	return (!half || urn_am_flow_user.gather(rig.tp, m, 0, half, &to)) &&
+	       urn_am_flow_user.gather(rig.tp, m, half, m->len - head - half, &to) &&
+	       to.at == buf + m->len;
 }
 
 uint8_t
