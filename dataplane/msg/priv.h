@@ -52,7 +52,7 @@ struct urn_msg_rset {
 	uint32_t ring;	     /* offset of the ring in the arena; valid with entries */
 	uint32_t entries;    /* a power of two; 0: the queue takes no messages */
 	uint32_t entry_size; /* bytes */
-	uint32_t tail;	     /* entries ever filled since the configuration was taken */
+	uint32_t tail;	     /* entries ever filled since a ring was taken */
 	uint8_t permit_bits, conf_flags; /* copies from struct urn_abi_msg_conf */
 	uint8_t permit[16];
 	uint8_t state; /* enum urn_msgq_state, as the client was told last */

@@ -45,9 +45,12 @@ take(struct urn_msg_rset *s, const struct urn_abi_msg_conf *c)
 	s->permit_bits = c->permit_bits;
 	s->conf_flags = c->flags;
 	memcpy(s->permit, c->permit, sizeof(s->permit));
-	s->tail = 0;
 	s->user.source.flags &= ~(uint32_t)URN_MSGF_BAD_HEAD;
-	atomic_store_explicit(&s->regs->rstat.tail, 0, memory_order_relaxed);
+	/* A ring that is taken away keeps its tail: messages that came last can still be read. */
+	if (c->entries) {
+		s->tail = 0;
+		atomic_store_explicit(&s->regs->rstat.tail, 0, memory_order_relaxed);
+	}
 	set_state(s, c->entries ? URN_MSGQ_OPEN : URN_MSGQ_NONE);
 }
 

@@ -362,7 +362,7 @@ send_data(struct urn_tp *tp, struct urn_flow_strand *l)
 	if (f->congestion) {
 		if (!urn_congestion_open_source(tp, &f->congestion))
 			return false;
-		budget = URN_PACED_FRAMES;
+		budget = urn_congestion_frames(tp, &f->congestion, f->mtu, budget);
 	}
 	if (unlikely(l->lost) && !send_lost(tp, l, &budget))
 		return true;

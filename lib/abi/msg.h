@@ -24,9 +24,10 @@
  * To receive: write the fields of `conf`, store conf.seq + 1 with release, ring the doorbell bit,
  * and wait until rstat.conf_seq has that number; rstat.state says whether the configuration was
  * taken. Entries from ctrl.head to before rstat.tail hold messages. Head and tail run free over
- * 2^32; a configuration that is taken sets the tail to 0, and the client's head must be 0 then. To
- * configure a ring that was used, first configure it with no entries, then store head 0, then
- * configure it anew.
+ * 2^32; a configuration with entries that is taken sets the tail to 0, and the client's head must
+ * be 0 then. To configure a ring that was used, first configure it with no entries and wait until
+ * that was taken: the tail stays, and no message comes any more. Then read the entries that are
+ * left, store head 0, and configure the ring anew.
  */
 #ifndef URN_ABI_MSG_H
 #define URN_ABI_MSG_H
@@ -133,7 +134,8 @@ struct urn_abi_msg_ctrl {
 
 /* Receive-queue status. Dataplane's line. */
 struct urn_abi_msg_rstat {
-	_Atomic uint32_t tail;    /* RQ TAIL: entries ever filled since the configuration was taken */
+	_Atomic uint32_t tail; /* RQ TAIL: entries ever filled since a configuration with entries
+				  was taken */
 	_Atomic uint32_t conf_seq; /* number of the configuration that was looked at last */
 	_Atomic uint32_t state;   /* enum urn_msgq_state */
 	_Atomic uint32_t pending; /* interrupts fired so far */

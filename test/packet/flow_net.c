@@ -146,6 +146,7 @@ open_node(struct flow_net *n, unsigned int i)
 		.kept = 64,
 		.rto_floor = 1000000,
 		.line = n->line,
+		.delay_limit = n->delay_limit,
 		.neigh = neigh,
 		.neigh_ctx = node,
 		.ah = no_ah,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "incast.h"
+#include "incast_priv.h"
 
 #include "base/rnd.h"
 #include "common/test_eal.h"
 #include "packet/bare.h"
-#include "switch/switch.h"
-#include "transport/tp.h"
 #include "wire/link.h"
 
 #include <stdlib.h>
@@ -13,59 +11,23 @@
 
 enum {
 	SLOTS = 16, /* entries of a send queue */
-	DEPTH = 4,  /* WRITEs that a sender has posted at a time */
 	CQES = 64,
 	SQ_SGES = 1,
 	TIMEOUT = 14, /* code: 67 ms; losses are repeated by the measured round trip before */
 	MTU_256 = 1,  /* code of the path MTU of 256 bytes */
 	PSN = 0x1000,
 	NS = 1000000000,
-	SAMPLES = 1 << 16,
 };
 
 #define VA 0x7000001000ull
-#define START 1000000000ull
 #define RTO_FLOOR 1000000ull /* ns: nodes of a simulation are served at once */
 
-/* A node with its memory. Number 0 is the receiver. */
-struct node {
-	struct urn_tp *tp;
-	struct urn_mem *mem;
-	struct urn_memx *memx;
-	uint32_t pd, key;
-	uint8_t *ram; /* a message */
-	uint8_t mac[6], gid[16];
-};
-
-/* A sender's program, and both ends of its queue pair. */
-struct flow {
-	struct urn_qp *qp, *peer;
-	struct urn_abi_wq *sq;
-	struct urn_abi_wq *none[3]; /* queues that are needed and stay empty */
-	struct urn_cq cq, none_cq;
-	uint32_t posted, done;
-	uint64_t begins;   /* ns */
-	uint64_t before;   /* `done` when the measurement began */
-	uint64_t rx_bytes; /* that came in at the switch until the last sample */
-};
-
-struct incast {
-	const struct incast_config *c;
-	struct incast_result *r;
-	struct urn_switch *sw;
-	uint64_t now;
-	struct node node[INCAST_SENDERS + 1];
-	struct flow flow[INCAST_SENDERS];
-	uint32_t *sample; /* bytes that waited, SAMPLES of them; owner */
-	uint32_t samples;
-};
-
-static bool
-fail(struct incast *s, const char *what, unsigned int i)
+bool
+incast_fail(struct incast *s, const char *what, unsigned int i)
 {
 	if (!s->r->why[0])
 		snprintf(s->r->why, sizeof(s->r->why), "at %llu us: %s (%u)",
-			 (unsigned long long)(s->now - START) / 1000, what, i);
+			 (unsigned long long)(s->now - INCAST_START) / 1000, what, i);
 	return false;
 }
 
@@ -107,7 +69,7 @@ open_node(struct incast *s, unsigned int i)
 	struct urn_tp_config t = {
 		.pool = test_eal_pool(),
 		.gids = 1,
-		.mtu = 4096,
+		.mtu = c->over_msg ? (uint16_t)c->mtu : 4096,
 		.icrc = true,
 		.max_qp = INCAST_SENDERS,
 		.work = 1024,
@@ -130,6 +92,8 @@ open_node(struct incast *s, unsigned int i)
 	n->mac[5] = n->gid[15] = (uint8_t)(i + 1);
 	memcpy(t.mac, n->mac, 6);
 	memcpy(t.gid[0], n->gid, 16);
+	if (c->over_msg)
+		incast_msg_config(&t, i);
 	t.mem = n->mem = urn_mem_create(4, 2);
 	t.memx = n->memx = urn_memx_create(&x);
 	n->ram = calloc(1, c->message);
@@ -164,7 +128,7 @@ connect_qp(struct incast *s, struct node *n, struct urn_qp *qp, const struct nod
 }
 
 static bool
-open_flow(struct incast *s, unsigned int i)
+open_qps(struct incast *s, unsigned int i)
 {
 	struct node *n = &s->node[i + 1], *to = &s->node[0];
 	struct flow *f = &s->flow[i];
@@ -189,10 +153,21 @@ open_flow(struct incast *s, unsigned int i)
 	c.rq = bare_rq(f->none[2], SLOTS, SQ_SGES);
 	if (urn_qp_create(to->tp, &c, &f->peer) != 0)
 		return false;
-	f->begins = s->now +
-		    (s->c->start_ns ? urn_rnd_below(urn_rnd_at(s->c->seed, i), s->c->start_ns) : 0);
 	return connect_qp(s, n, f->qp, to, f->peer->qpn) &&
 	       connect_qp(s, to, f->peer, n, f->qp->qpn);
+}
+
+static bool
+open_sender(struct incast *s, unsigned int i)
+{
+	const struct incast_config *c = s->c;
+
+	s->flow[i].begins =
+		s->now + (c->start_ns ? urn_rnd_below(urn_rnd_at(c->seed, i), c->start_ns) : 0);
+	if (!c->over_msg)
+		return open_qps(s, i) || incast_fail(s, "a queue pair could not be made", i);
+	incast_msg_open(s, i);
+	return true;
 }
 
 static bool
@@ -221,40 +196,48 @@ open_switch(struct incast *s)
 static bool
 open_all(struct incast *s)
 {
-	s->sample = calloc(SAMPLES, sizeof(*s->sample));
+	s->sample = calloc(INCAST_SAMPLES, sizeof(*s->sample));
 	if (!s->sample)
-		return fail(s, "no memory", 0);
+		return incast_fail(s, "no memory", 0);
 	for (unsigned int i = 0; i <= s->c->senders; i++)
 		if (!open_node(s, i))
-			return fail(s, "a node could not be made", i);
+			return incast_fail(s, "a node could not be made", i);
 	if (!open_switch(s))
-		return fail(s, "the switch could not be made", 0);
+		return incast_fail(s, "the switch could not be made", 0);
 	for (unsigned int i = 0; i < s->c->senders; i++)
-		if (!open_flow(s, i))
-			return fail(s, "a queue pair could not be made", i);
+		if (!open_sender(s, i))
+			return false;
 	return true;
+}
+
+static void
+close_qps(struct incast *s, unsigned int i)
+{
+	struct flow *f = &s->flow[i];
+
+	for (int k = 0; k < 2; k++) {
+		struct urn_qp *qp = k ? f->peer : f->qp;
+		struct urn_tp *tp = s->node[k ? 0 : i + 1].tp;
+
+		if (qp && bare_qp_stop(tp, qp))
+			urn_qp_destroy(tp, qp);
+	}
+	free(f->sq);
+	for (int k = 0; k < 3; k++)
+		free(f->none[k]);
+	free(f->cq.hdr);
+	free(f->none_cq.hdr);
 }
 
 static void
 close_all(struct incast *s)
 {
 	urn_switch_destroy(s->sw);
-	for (unsigned int i = 0; i < s->c->senders; i++) {
-		struct flow *f = &s->flow[i];
-
-		for (int k = 0; k < 2; k++) {
-			struct urn_qp *qp = k ? f->peer : f->qp;
-			struct urn_tp *tp = s->node[k ? 0 : i + 1].tp;
-
-			if (qp && bare_qp_stop(tp, qp))
-				urn_qp_destroy(tp, qp);
-		}
-		free(f->sq);
-		for (int k = 0; k < 3; k++)
-			free(f->none[k]);
-		free(f->cq.hdr);
-		free(f->none_cq.hdr);
-	}
+	for (unsigned int i = 0; i < s->c->senders; i++)
+		if (s->c->over_msg)
+			incast_msg_close(s, i);
+		else
+			close_qps(s, i);
 	for (unsigned int i = 0; i <= s->c->senders; i++) {
 		struct node *n = &s->node[i];
 
@@ -287,27 +270,33 @@ post(struct incast *s, unsigned int i)
 }
 
 static bool
-run_program(struct incast *s, unsigned int i)
+run_writes(struct incast *s, unsigned int i)
 {
 	struct flow *f = &s->flow[i];
 	uint32_t before = f->posted;
 
-	if (s->now < f->begins)
-		return true;
 	for (; f->done != f->cq.prod; f->done++) {
 		const struct urn_abi_cqe *e =
 			(const struct urn_abi_cqe *)((uint8_t *)f->cq.hdr + URN_ABI_CQ_SLOTS) +
 			(f->done & f->cq.mask);
 
 		if (e->status != URN_WC_SUCCESS)
-			return fail(s, "a WRITE failed", i);
+			return incast_fail(s, "a WRITE failed", i);
 	}
 	atomic_store(&f->cq.hdr->cons, f->done);
-	while (f->posted - f->done < DEPTH)
+	while (f->posted - f->done < INCAST_DEPTH)
 		post(s, i);
 	if (f->posted != before)
 		urn_tp_doorbell(s->node[i + 1].tp, f->qp);
 	return true;
+}
+
+static bool
+run_program(struct incast *s, unsigned int i)
+{
+	if (s->now < s->flow[i].begins)
+		return true;
+	return s->c->over_msg ? incast_msg_run(s, i) : run_writes(s, i);
 }
 
 /* A turn of a poll loop. */
@@ -342,9 +331,9 @@ waiting(const struct incast *s)
 static void
 plot(struct incast *s)
 {
-	if (!s->c->plot || (s->now - START) % s->c->sample_ns)
+	if (!s->c->plot || (s->now - INCAST_START) % s->c->sample_ns)
 		return;
-	fprintf(s->c->plot, "%llu %llu", (unsigned long long)(s->now - START) / 1000,
+	fprintf(s->c->plot, "%llu %llu", (unsigned long long)(s->now - INCAST_START) / 1000,
 		(unsigned long long)waiting(s));
 	for (unsigned int i = 0; i < s->c->senders; i++) {
 		uint64_t bytes =
@@ -370,7 +359,7 @@ run_until(struct incast *s, uint64_t until, uint64_t sample_ns)
 			turn(s, i);
 		urn_switch_run(s->sw, s->now);
 		plot(s);
-		if (sample_ns && s->now >= sample && s->samples < SAMPLES) {
+		if (sample_ns && s->now >= sample && s->samples < INCAST_SAMPLES) {
 			s->sample[s->samples++] = (uint32_t)waiting(s);
 			sample += sample_ns;
 		}
@@ -421,7 +410,8 @@ judge(struct incast *s)
 		r->least = x / fair < r->least ? x / fair : r->least;
 		r->most = x / fair > r->most ? x / fair : r->most;
 		r->cnps += tp->c.v[URN_C_CNP_RX];
-		r->repeats += tp->c.v[URN_C_RETRANSMITS] + tp->c.v[URN_C_REFETCHES];
+		r->repeats += tp->c.v[URN_C_RETRANSMITS] + tp->c.v[URN_C_REFETCHES] +
+			      tp->c.v[URN_C_FLOW_RETRANSMITS];
 	}
 	r->jain = squares > 0 ? sum * sum / (c->senders * squares) : 0;
 	r->goodput = sum / (fair * c->senders);
@@ -465,11 +455,11 @@ incast_run(const struct incast_config *c, struct incast_result *r)
 		return false;
 	s->c = c;
 	s->r = r;
-	s->now = START;
-	ok = open_all(s) && run_until(s, START + c->warm_ns, 0);
+	s->now = INCAST_START;
+	ok = open_all(s) && run_until(s, INCAST_START + c->warm_ns, 0);
 	for (unsigned int i = 0; ok && i < c->senders; i++)
 		s->flow[i].before = s->flow[i].done;
-	ok = ok && run_until(s, START + c->warm_ns + c->run_ns, c->run_ns / 10000 + 1);
+	ok = ok && run_until(s, INCAST_START + c->warm_ns + c->run_ns, c->run_ns / 10000 + 1);
 	if (ok)
 		judge(s);
 	close_all(s);

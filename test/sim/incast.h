@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many senders into one port: each sender is a node with one RC queue pair to the one receiver, and
- * posts RDMA WRITEs without end. All ports of the switch have one rate, so the receiver's port is
- * the bottleneck.
+ * posts RDMA WRITEs without end; or it has a flow to the receiver's node, and sends messages. All
+ * ports of the switch have one rate, so the receiver's port is the bottleneck.
  *
  *   sender 0 ── port ┐
  *   sender 1 ── port ┼── the product's switch ── port ── receiver
@@ -28,9 +28,10 @@ struct incast_config {
 	uint64_t rate_bps;	       /* bits a second of each port, frame gaps included */
 	uint64_t delay_ns;	       /* ns of each wire, one way */
 	uint32_t mtu;		       /* path MTU, bytes */
-	uint32_t window;	       /* packets in flight of a queue pair, at most */
+	uint32_t window;	       /* packets in flight of a queue pair or a flow, at most */
 	uint32_t queue;		       /* frames that may wait for a port */
-	uint32_t message;	       /* bytes of a WRITE */
+	uint32_t message;	       /* bytes of a WRITE, or of a message */
+	bool over_msg;		       /* senders send messages, over flows */
 	struct urn_mark_config mark;   /* all zero: the switch marks nothing */
 	bool dcqcn;		       /* senders obey notifications, with... */
 	struct urn_dcqcn_config param; /* ...these parameters; 0: the published ones */

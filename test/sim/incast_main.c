@@ -30,10 +30,26 @@ take_rate(const struct urn_option *row, const char *arg, void *to, struct urn_er
 	return -1;
 }
 
+static int
+take_over(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
+{
+	struct incast_options *o = to;
+
+	o->c.over_msg = strcmp(arg, "msg") == 0;
+	if (o->c.over_msg || strcmp(arg, "rc") == 0)
+		return 0;
+	urn_err_set(err, "--%s %.32s: give rc or msg", row->name, arg);
+	return -1;
+}
+
 #define O(field) offsetof(struct incast_options, field)
 static const struct urn_option rows[] = {
 	{"senders", "N", "nodes that send, 1 to 64 (16)", urn_take_u32, O(c.senders), .min = 1,
 	 .max = INCAST_SENDERS},
+	{"over", "rc|msg", "senders post WRITEs of queue pairs, or messages over flows (rc)",
+	 take_over},
+	{"message", "BYTES", "of a WRITE, or of a message (16K)", urn_take_u32, O(c.message),
+	 .min = 1, .max = 1 << 20},
 	{"rate", "R", "bits a second of each port (10G)", take_rate},
 	{"delay", "T", "of each wire, one way (1us)", urn_take_time, O(c.delay_ns),
 	 .max = 10000000},

@@ -229,6 +229,13 @@ note_frame(const struct ms_node *n, const struct rte_mbuf *m)
 }
 
 static void
+into_switch(struct ms_node *n, struct rte_mbuf *m)
+{
+	n->w->into++;
+	urn_switch_input(n->sw, n->port, &m, 1, n->w->now);
+}
+
+static void
 nic_send(struct ms_node *n)
 {
 	struct ms_world *w = n->w;
@@ -244,7 +251,7 @@ nic_send(struct ms_node *n)
 		if (is_cut(n) || (w->plan.carries && m->pkt_len > w->plan.carries))
 			rte_pktmbuf_free(m);
 		else
-			urn_switch_input(n->sw, n->port, &m, 1, w->now);
+			into_switch(n, m);
 	}
 }
 
@@ -273,6 +280,7 @@ nic_receive(struct ms_node *n, struct rte_mbuf *m)
 		ms_node_wake(n, w->now);
 		return;
 	}
+	w->out_of++;
 	if (n->held_until > w->now && n->held_n < n->held_room) {
 		n->held[n->held_n++] = m;
 		return;
@@ -302,6 +310,7 @@ let_go(struct ms_node *n)
 	n->held_until = 0;
 	for (unsigned int i = 0; i < n->held_n; i++) {
 		n->w->stats.held += n->tp != NULL;
+		n->w->out_of--; /* counted when it was held */
 		nic_receive(n, n->held[i]);
 	}
 	n->held_n = 0;
@@ -318,6 +327,18 @@ carry(struct ms_world *w, struct urn_switch *a, uint16_t pa, struct urn_switch *
 
 	while ((n = urn_switch_output(a, pa, m, 32, w->now)) > 0)
 		urn_switch_input(b, pb, m, n, w->now);
+}
+
+/* A frame comes out of a switch, unless it is to be lost there. */
+static void
+give(struct ms_node *to, struct rte_mbuf *m)
+{
+	if (!to->w->lose || urn_pfc_is_control(m)) {
+		nic_receive(to, m);
+		return;
+	}
+	to->w->lose = false;
+	rte_pktmbuf_free(m);
 }
 
 void
@@ -342,7 +363,7 @@ ms_net_step(struct ms_world *w)
 			let_go(to);
 		while ((n = urn_switch_output(to->sw, to->port, m, 32, w->now)) > 0)
 			for (unsigned int k = 0; k < n; k++)
-				nic_receive(to, m[k]);
+				give(to, m[k]);
 	}
 }
 

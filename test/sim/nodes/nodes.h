@@ -243,6 +243,10 @@ struct ms_world {
 	uint64_t last_answer; /* ns */
 	uint64_t pauser_at;   /* ns: the pauser's next frame */
 	bool pauser_off;      /* the pauser lets frames go now */
+	uint64_t into,
+		out_of;	 /* frames that nodes gave to switches, and that switches gave to nodes */
+	uint32_t broken; /* the load's number of the thing that it broke; 0: nothing yet */
+	bool lose;	 /* the next frame out of a switch is lost, uncounted; net.c ends it */
 	bool quiet;	      /* no new messages, no chaos: the run ends */
 	bool idle;	      /* readers look no more, either */
 	struct ms_stats stats;

@@ -124,7 +124,8 @@ open_world(struct ms_world *w)
 	w->starts = 0; /* epochs of a run are not those of the run before: a seed alone makes all
 			  frames */
 	w->mails = w->pending = 0;
-	w->quiet = w->idle = w->pauser_off = false;
+	w->into = w->out_of = w->broken = 0;
+	w->lose = w->quiet = w->idle = w->pauser_off = false;
 	w->pauser_at = w->now;
 	w->load->open(w);
 	for (unsigned int i = 0; i < w->plan.nodes; i++)
@@ -302,10 +303,25 @@ raise_node(const struct ms_world *w, struct ms_node *n)
 	n->up_at = n->tp ? MS_NEVER : RTE_MIN(n->up_at, RTE_MAX(w->now, n->gone_at + 5 * MS_MS));
 }
 
+/* Switches that lose nothing lost nothing, by their counters and by the frames that came out. */
+static void
+check_lossless(struct ms_world *w)
+{
+	/* A pauser's watchdog drops frames there; on a link to another switch, too, perhaps. */
+	uint64_t lost = w->stats.lost - w->stats.pauser_lost;
+
+	if (!w->plan.lossless || w->plan.ring || (w->plan.pauser && w->plan.switches > 1))
+		return;
+	if (lost)
+		ms_fail(w, "switches that lose nothing lost %llu frames", (unsigned long long)lost);
+	if (!w->plan.pauser && w->into != w->out_of)
+		ms_fail(w, "%llu frames went into switches that lose nothing, %llu came out",
+			(unsigned long long)w->into, (unsigned long long)w->out_of);
+}
+
 static void
 end_run(struct ms_world *w)
 {
-	uint64_t lost;
 
 	w->quiet = true;
 	for (unsigned int i = 0; i < w->plan.nodes; i++) {
@@ -325,10 +341,7 @@ end_run(struct ms_world *w)
 	for (unsigned int i = 0; i < w->plan.nodes; i++)
 		check_node(w, &w->node[i]);
 	ms_net_count(w);
-	/* A pauser's watchdog drops frames there; on a link to another switch, too, perhaps. */
-	lost = w->stats.lost - w->stats.pauser_lost;
-	if (w->plan.lossless && !w->plan.ring && (!w->plan.pauser || w->plan.switches == 1) && lost)
-		ms_fail(w, "switches that lose nothing lost %llu frames", (unsigned long long)lost);
+	check_lossless(w);
 }
 
 static void

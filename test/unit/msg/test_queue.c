@@ -261,6 +261,28 @@ a_ring_in_use_stays(void **state)
 	assert_int_equal(*(const uint8_t *)(entry(0, 1024, 0, 64) + 1), 3);
 }
 
+/* A ring that is taken away keeps its tail, so that its reader finds the messages that came last;
+ * the next ring begins at 0. */
+static void
+a_ring_taken_away_keeps_its_tail(void **state)
+{
+	(void)state;
+	rig_open(0, -1, 0);
+	rig_configure(0, 0, 4, 64);
+	for (unsigned int i = 0; i < 3; i++)
+		rig_deliver(rig_qid(0), 8, 1);
+	atomic_store(&R(0)->ctrl.head, 1);
+	assert_int_equal(rig_configure(0, 0, 0, 0), URN_MSGQ_NONE);
+	assert_int_equal(tail(0), 3);
+	assert_int_equal(rig_deliver(rig_qid(0), 8, 2), URN_MSG_NO_QUEUE);
+	assert_int_equal(tail(0), 3);
+	atomic_store(&R(0)->ctrl.head, 0);
+	assert_int_equal(rig_configure(0, 1024, 4, 64), URN_MSGQ_OPEN);
+	assert_int_equal(tail(0), 0);
+	assert_int_equal(rig_deliver(rig_qid(0), 8, 3), URN_MSG_DONE);
+	assert_int_equal(*(const uint8_t *)(entry(0, 1024, 0, 64) + 1), 3);
+}
+
 /* A configuration without a new seq changes nothing, whatever stands there. */
 static void
 a_configuration_counts_by_its_seq(void **state)
@@ -379,6 +401,7 @@ main(void)
 		T(admit_answers_like_deliver),
 		T(bad_rings_are_refused),
 		T(a_ring_in_use_stays),
+		T(a_ring_taken_away_keeps_its_tail),
 		T(a_configuration_counts_by_its_seq),
 		T(a_bad_head_takes_nothing),
 		T(scribbling_harms_nobody),
