@@ -70,7 +70,7 @@ struct urn_am_config {
 	uint32_t db;		    /* doorbell id, taken */
 	uint32_t entries;	    /* slots of a ring; a power of two up to URN_AM_ENTRIES_MAX */
 	uint32_t ranges;	    /* room for ranges, up to URN_AM_RANGES_MAX */
-	uint32_t pd; /* protection domain of the client, which outlives the endpoint */
+	uint32_t pd;	  /* protection domain of the client, which outlives the endpoint */
 	int channel_fd;	  /* events are written there; -1: none */
 	uint32_t channel; /* control's: handle of a remote client's channel; 0: none */
 	uint64_t cookie;  /* the client's, for events */
@@ -103,7 +103,9 @@ struct urn_am_view {
 	bool space;	       /* peers reach memory without a key */
 	uint8_t code; /* enum urn_am_code of the last error, perhaps with URN_AM_MAY_BE_THERE; 0:
 			 none yet */
-	uint32_t channel; /* like that of struct urn_am_config */
+	uint8_t refused_code; /* enum urn_am_code of the last refusal; 0: none yet */
+	uint64_t refused;     /* operations of peers, or packets of them, that were refused */
+	uint32_t channel;     /* like that of struct urn_am_config */
 };
 
 /* The endpoint in a slot; slot: any number; NULL: none. In any thread that keeps endpoints from

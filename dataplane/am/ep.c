@@ -197,6 +197,16 @@ between(uint32_t to, uint32_t from, uint32_t entries)
 }
 
 void
+urn_am_refused(struct urn_tp *tp, struct urn_am_ep *ep, uint8_t code)
+{
+	URN_COUNT(tp, AM_ACCESS);
+	if (!ep)
+		return;
+	ep->refused++;
+	ep->refused_code = code;
+}
+
+void
 urn_am_ep_look(const struct urn_am *am, const struct urn_am_ep *ep, struct urn_am_view *v)
 {
 	const struct urn_abi_am_client *c = &ep->regs->client;
@@ -223,6 +233,8 @@ urn_am_ep_look(const struct urn_am *am, const struct urn_am_ep *ep, struct urn_a
 		.ranges_used = LOOK(ep->ranges_n),
 		.space = LOOK(ep->space) != NULL,
 		.code = LOOK(ep->code),
+		.refused = LOOK(ep->refused),
+		.refused_code = LOOK(ep->refused_code),
 		.channel = ep->channel,
 	};
 }

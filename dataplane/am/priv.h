@@ -163,6 +163,10 @@ struct urn_am_ep {
 	uint8_t told;		      /* enum urn_am_told */
 	TAILQ_ENTRY(urn_am_ep) tell;  /* in a list of struct urn_am; valid unless told is NO */
 	LIST_HEAD(, urn_am_transfer) transfers; /* transfers of peers (tagged.h) */
+	/* Operations of peers, or packets of them, that were refused; other threads read it. */
+	uint64_t refused;
+	/* enum urn_am_code of the last refusal; 0: none yet */
+	uint8_t refused_code;
 };
 
 TAILQ_HEAD(urn_am_eps, urn_am_ep);
@@ -287,6 +291,9 @@ uint8_t urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64
  */
 uint8_t urn_am_covers(const struct urn_am_ep *ep, uint64_t key, uint64_t addr, uint32_t len,
 		      uint32_t access);
+/* Note that something of a peer was refused. ep: NULL: the endpoint has ended; code: enum
+ * urn_am_code (ep.c) */
+void urn_am_refused(struct urn_tp *tp, struct urn_am_ep *ep, uint8_t code);
 /* Forget all regions of an endpoint. */
 void urn_am_regions_free(struct urn_am_ep *ep);
 

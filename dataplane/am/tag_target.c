@@ -13,7 +13,7 @@
 
 /* Answer a packet with an error, without a transfer. returns: enum urn_msg_code */
 static uint8_t
-refuse(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_flow_from *from,
+refuse(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
        const struct urn_am_msg *m, uint8_t code)
 {
 	struct urn_am *am = urn_am_of(tp);
@@ -25,7 +25,7 @@ refuse(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_flow_from
 		URN_COUNT(tp, DROP_AM_BUSY);
 		return URN_MSG_BUSY;
 	}
-	URN_COUNT(tp, AM_ACCESS);
+	urn_am_refused(tp, ep, code);
 	o->msg.len = urn_am_build(o->buf, &error);
 	o->msg.qid = from->qid;
 	o->msg.src_qid = urn_am_number(am, ep->slot);

@@ -44,7 +44,7 @@ is_short(uint32_t len)
  * or of an atomic operation's reply; the flow gathers those of other reads, which are checked again
  * then */
 static void
-carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg *m,
+carry_out(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_am_msg *m,
 	  struct urn_am_msg *reply, uint8_t *data)
 {
 	bool write = m->kind == URN_AM_K_WRITE, atomic = m->kind == URN_AM_K_ATOMIC;
@@ -57,7 +57,7 @@ carry_out(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_msg
 				      write ? URN_AM_ACCESS_WRITE : URN_AM_ACCESS_READ, piece, &n);
 
 	if (unlikely(code != URN_AM_DONE)) {
-		URN_COUNT(tp, AM_ACCESS);
+		urn_am_refused(tp, ep, code);
 		reply->kind = URN_AM_K_ERROR;
 		reply->code = code;
 	} else if (atomic) {
@@ -146,7 +146,7 @@ urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_fl
 static void
 refuse_late(struct urn_tp *tp, struct urn_am_out *o)
 {
-	const struct urn_am_ep *ep = urn_am_find(urn_am_of(tp), o->msg.src_qid);
+	struct urn_am_ep *ep = urn_am_find(urn_am_of(tp), o->msg.src_qid);
 	struct urn_am_hdr *h = (struct urn_am_hdr *)o->buf;
 	struct urn_am_piece piece[URN_AM_PIECES];
 	unsigned int n;
@@ -154,9 +154,9 @@ refuse_late(struct urn_tp *tp, struct urn_am_out *o)
 		ep ? urn_am_reach(tp, ep, o->key, o->addr, o->len, URN_AM_ACCESS_READ, piece, &n)
 		   : (uint8_t)URN_AM_NO_ENDPOINT;
 
-	URN_COUNT(tp, AM_ACCESS);
 	h->kind = URN_AM_K_ERROR;
 	h->code = code ? code : (uint8_t)URN_AM_BAD_KEY;
+	urn_am_refused(tp, ep, h->code);
 	o->from = URN_AM_FROM_HEAD;
 	o->msg.head = 0;
 	o->msg.len = sizeof(*h);

@@ -172,7 +172,7 @@ urn_am_transfer_fail(struct urn_tp *tp, struct urn_am_transfer *t, uint8_t code)
 {
 	struct urn_am_tagged *tg = urn_am_of(tp)->tagged;
 
-	URN_COUNT(tp, AM_ACCESS);
+	urn_am_refused(tp, t->ep, code);
 	if (t->state == URN_AM_TRANSFER_QUEUED)
 		urn_am_rma_remove(&tg->queue, t);
 	while (t->early)

@@ -32,6 +32,8 @@ one_endpoint(const struct urn_adapter *a, const struct urn_client *c, unsigned i
 	s->u64(s, "failed", v->failed);
 	s->str(s, "last_error", v->code ? urn_am_code_word(v->code) : "");
 	s->flag(s, "may_be_there", v->code & URN_AM_MAY_BE_THERE);
+	s->u64(s, "refused", v->refused);
+	s->str(s, "last_refusal", v->refused_code ? urn_am_code_word(v->refused_code) : "");
 	s->u64(s, "unread", v->unread);
 	s->u64(s, "regions", v->regions);
 	s->u64(s, "ranges", v->ranges_used);

@@ -120,6 +120,10 @@ rights_may_end_before_the_reply_is_sent(void **state)
 		assert_true(m.tag == 77 && m.len == 200);
 		assert_true(rig.held[0]->qid == from && rig.held[0]->src_qid == to);
 		assert_int_equal(rig_count(URN_C_AM_ACCESS), access + 1);
+		if (i != ENDPOINT_CLOSED) {
+			assert_int_equal(rig.end[i].ep->refused, 1);
+			assert_int_equal(rig.end[i].ep->refused_code, code[i]);
+		}
 		rig_answer(0, URN_MSG_DONE);
 		assert_int_equal(rig.am->replies, 0);
 	}

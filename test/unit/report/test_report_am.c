@@ -107,11 +107,13 @@ operations(void **state)
 		 "{\"endpoint\":%u,\"adapter\":\"a0\",\"client\":1,\"engine\":0,"
 		 "\"number\":\"0x%016llx\",\"entries\":4,\"commands\":2,\"waiting\":0,"
 		 "\"under_way\":1,\"packets\":1,\"done\":0,\"failed\":1,"
-		 "\"last_error\":\"bad-command\",\"may_be_there\":false,\"unread\":1,"
+		 "\"last_error\":\"bad-command\",\"may_be_there\":false,\"refused\":0,\"last_"
+		 "refusal\":\"\",\"unread\":1,"
 		 "\"regions\":0,\"ranges\":0,\"no_key\":false}",
 		 ep[0].handle, (unsigned long long)ep[0].am.qid);
 	rig_has(text);
-	rig_has("\"done\":0,\"failed\":0,\"last_error\":\"\",\"may_be_there\":false,\"unread\":0,");
+	rig_has("\"done\":0,\"failed\":0,\"last_error\":\"\",\"may_be_there\":false,\"refused\":0,"
+		"\"last_refusal\":\"\",\"unread\":0,");
 	/* The ring of events has no room for the third of them. */
 	command(0, 100);
 	command(0, 100);
