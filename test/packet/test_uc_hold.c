@@ -205,6 +205,8 @@ bad_memory(void **state)
 		expect_recv(&p, 2, WR_FLUSH_ERR);
 		expect_no_cqe(&p);
 		assert_int_equal(p.qp->state, URN_QPS_ERR);
+		if (!late)
+			assert_int_equal(*probe_at(&p, 0), 0); /* nothing behind the bad one */
 		assert_int_equal(p.tp->left.held, 64);
 		probe_close(&p);
 	}
