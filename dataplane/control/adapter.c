@@ -162,8 +162,6 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.hash_seed = (uint32_t)rte_rand(),
 		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4 /
 			(unsigned int)__builtin_popcount(a->cfg.engines),
-		.held = rte_mempool_avail_count(a->cfg.port->pool) / 4 /
-			(unsigned int)__builtin_popcount(a->cfg.engines),
 		.near = tp_near,
 		.near_ctx = a,
 		.neigh = tp_neigh,

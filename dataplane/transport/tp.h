@@ -175,8 +175,8 @@ struct urn_tp_config {
 	uint32_t max_qp;               /* on this engine */
 	uint32_t work;                 /* requests under way, all QPs together */
 	uint32_t window;               /* packets in flight a QP */
-	uint32_t kept;                 /* packets kept ahead of their turn, all QPs together */
-	uint32_t held; /* UC packets that wait for memory, all QPs together; 0: they are dropped */
+	uint32_t kept; /* packets kept ahead of their turn, and UC packets that wait for memory, all
+			  QPs together */
 	uint32_t hash_seed;            /* random, so that clients can't choose peers whose hashes collide */
 	uint32_t repairs;              /* QPs that repair losses at the same time; 0: URN_REPAIRS */
 	uint64_t line;                 /* bytes a second of the port, for congestion control; 0: none of that */
@@ -310,7 +310,7 @@ struct urn_tp {
 	struct urn_tp_share made;      /* entries that were put on the lists so far; memory of others is untouched */
 	struct urn_tp_share nobodys;   /* share of QPs without a client */
 	void *work_mem, *ext_mem, *recv_mem; /* owner of the entries in the lists */
-	uint32_t kept;                 /* packets kept ahead of their turn now */
+	uint32_t kept;			     /* packets that count against cfg.kept now */
 	_Atomic uint8_t *uc_full;      /* the bytes of struct urn_tp_near; owner */
 	struct urn_tp_near near[URN_TP_NEAR]; /* by urn_qp.near - 1; those in use come first */
 

@@ -18,8 +18,8 @@ slots(const struct urn_tp *tp)
 int
 urn_uc_held_init(struct urn_tp *tp)
 {
-	tp->left.held = tp->cfg.held;
-	urn_fair_init(&tp->fair_held, tp->cfg.held);
+	tp->left.held = tp->cfg.kept;
+	urn_fair_init(&tp->fair_held, tp->cfg.kept);
 	tp->uc_full = calloc(slots(tp), sizeof(*tp->uc_full));
 	return tp->uc_full ? 0 : -1;
 }
@@ -55,6 +55,7 @@ pop(struct urn_tp *tp, struct urn_qp *qp)
 	qp->rx.ooo_count--;
 	qp->share->held--;
 	tp->left.held++;
+	tp->kept--;
 	if (!qp->rx.ooo)
 		tell(tp, qp, 0);
 	return m;
@@ -63,7 +64,7 @@ pop(struct urn_tp *tp, struct urn_qp *qp)
 __attribute__((cold)) void
 urn_uc_hold(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	if (qp->rx.ooo_count >= URN_UC_HELD || !tp->left.held ||
+	if (qp->rx.ooo_count >= URN_UC_HELD || tp->kept >= tp->cfg.kept ||
 	    !urn_fair_has(&tp->fair_held, tp->left.held, qp->share->held)) {
 		urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
 		return;
@@ -76,6 +77,7 @@ urn_uc_hold(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	qp->rx.ooo_count++;
 	qp->share->held++;
 	tp->left.held--;
+	tp->kept++;
 	URN_COUNT(tp, UC_HELD);
 }
 

@@ -9,7 +9,8 @@
  *        └─ urn_tp.uc_full[slot] ─┘           1 while a packet waits
  *
  * The receiver's queue is bounded, for each queue pair and for each client by a fair share of what
- * an engine may hold; beyond that packets are dropped (drop_memory). A sender on an adapter of the
+ * an engine may keep, packets ahead of their turn included; beyond that packets are dropped
+ * (drop_memory). A sender on an adapter of the
  * same dataplane looks at the receiver's byte, and makes no more frames while it is 1: so the queue
  * has to hold only what was on its way. A sender elsewhere is not told, and may lose messages.
  *

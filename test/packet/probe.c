@@ -164,7 +164,6 @@ open_tp(struct probe *p)
 		.work = p->cfg.work ? p->cfg.work : 1024,
 		.window = p->cfg.window ? p->cfg.window : 64,
 		.kept = p->cfg.kept ? p->cfg.kept : 256,
-		.held = p->cfg.held ? p->cfg.held : 64,
 		.near = find_near,
 		.near_ctx = p,
 		.neigh = neigh,
@@ -333,7 +332,7 @@ probe_close(struct probe *p)
 	for (unsigned int i = 0; i < p->in_n; i++)
 		rte_pktmbuf_free(p->in[i]);
 	assert_int_equal(p->tp->kept, 0);
-	assert_int_equal(p->tp->left.held, p->tp->cfg.held);
+	assert_int_equal(p->tp->left.held, p->tp->cfg.kept);
 	urn_tp_destroy(p->tp);
 	assert_int_equal(urn_memx_holds(p->memx, NULL), 0);
 	for (uint32_t i = 0; i < PROBE_GUARD; i++)

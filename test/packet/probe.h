@@ -44,8 +44,7 @@ enum {
 struct probe_config {
 	uint32_t mtu;             /* path MTU; 0: 1024 */
 	uint32_t window;          /* 0: 64 */
-	uint32_t kept;            /* 0: 256 */
-	uint32_t held;		  /* UC packets that may wait for memory; 0: 64 */
+	uint32_t kept;		  /* 0: 256 */
 	uint32_t work;            /* 0: 1024 */
 	bool ipv6;
 	uint64_t delay_seed;      /* memory answers late */

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { MTU = 1024, PDS = 10 };
+enum { MTU = 1024, PDS = 10, KEPT = 256 /* packets of a probe's transport */ };
 
 static uint8_t closed[PDS + 1];
 static struct urn_memx_gate gate = {.pds = PDS, .pd = closed};
@@ -161,13 +161,13 @@ ends(void **state)
 		for (uint32_t k = 0; k < 5; k++)
 			probe_write(&p, UC | WRITE_ONLY, RQ(k), 8 * k, 8, 8, 9);
 		some_turns(&p);
-		assert_int_equal(p.tp->left.held, 64 - 5);
+		assert_int_equal(p.tp->left.held, KEPT - 5);
 		if (to[i])
 			probe_state(&p, to[i]);
 		else
 			assert_true(bare_qp_stop(p.tp, p.qp));
 		expect_count(&p, DROP_FLUSHED, 5);
-		assert_int_equal(p.tp->left.held, 64);
+		assert_int_equal(p.tp->left.held, KEPT);
 		assert_int_equal(told(&p, p.qp), 0);
 		shut(&p, false);
 		some_turns(&p);
@@ -207,7 +207,7 @@ bad_memory(void **state)
 		assert_int_equal(p.qp->state, URN_QPS_ERR);
 		if (!late)
 			assert_int_equal(*probe_at(&p, 0), 0); /* nothing behind the bad one */
-		assert_int_equal(p.tp->left.held, 64);
+		assert_int_equal(p.tp->left.held, KEPT);
 		probe_close(&p);
 	}
 }
@@ -239,7 +239,7 @@ bound(void **state)
 	struct probe p;
 
 	(void)state;
-	open_uc(&p, &(struct probe_config){.held = 4 * URN_UC_HELD});
+	open_uc(&p, &(struct probe_config){.kept = 4 * URN_UC_HELD});
 	shut(&p, true);
 	for (uint32_t i = 0; i < URN_UC_HELD + 7; i++) {
 		probe_write(&p, UC | WRITE_ONLY, RQ(i), 8 * i, 8, 8, i + 1);
@@ -267,7 +267,7 @@ fair(void **state)
 	uint64_t greedy;
 
 	(void)state;
-	open_uc(&p, &(struct probe_config){.held = ALL, .qps = 2});
+	open_uc(&p, &(struct probe_config){.kept = ALL, .qps = 2});
 	mine = p.q[1].qp->share;
 	p.q[1].qp->share = &other;
 	shut(&p, true);
@@ -288,6 +288,28 @@ fair(void **state)
 	check_fill(probe_at(&p, 8192), 8, 5, 0);
 	assert_int_equal(other.held, 0);
 	p.q[1].qp->share = mine;
+	probe_close(&p);
+}
+
+/* Packets of other services that are kept ahead of their turn count as well. */
+static void
+shared(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	open_uc(&p, &(struct probe_config){.kept = 16});
+	p.tp->kept = 14; /* as if RC kept so many */
+	shut(&p, true);
+	for (uint32_t i = 0; i < 4; i++)
+		probe_write(&p, UC | WRITE_ONLY, RQ(i), 8 * i, 8, 8, 1);
+	some_turns(&p);
+	expect_count(&p, UC_HELD, 2);
+	expect_count(&p, DROP_MEMORY, 2);
+	shut(&p, false);
+	probe_settle(&p);
+	assert_int_equal(p.tp->kept, 14);
+	p.tp->kept = 0;
 	probe_close(&p);
 }
 
@@ -419,8 +441,9 @@ main(void)
 		cmocka_unit_test(send_error), cmocka_unit_test(ends),
 		cmocka_unit_test(bad_memory), cmocka_unit_test(strangers),
 		cmocka_unit_test(bound),      cmocka_unit_test(fair),
-		cmocka_unit_test(sender),     cmocka_unit_test(patience),
-		cmocka_unit_test(beyond),     cmocka_unit_test(tables),
+		cmocka_unit_test(shared),     cmocka_unit_test(sender),
+		cmocka_unit_test(patience),   cmocka_unit_test(beyond),
+		cmocka_unit_test(tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,8 +114,7 @@ open_node(struct uc *u, unsigned int i)
 				  .max_qp = 4,
 				  .work = 256,
 				  .window = 64,
-				  .kept = 64,
-				  .held = HELD};
+				  .kept = HELD};
 	struct urn_qp_config c = {.type = URN_QPT_UC, .send_cq = &n->scq, .recv_cq = &n->rcq};
 
 	n->addr = (struct frame_addr){{2, 0, 0, 0, 0, (uint8_t)(i + 1)},
