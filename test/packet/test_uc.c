@@ -50,7 +50,7 @@ sends(void **state)
 		probe_prepare(&p, URN_WR_RDMA_WRITE_IMM, URN_WRF_SIGNALED, 0, 8, 0, 3);
 		probe_slot(&p)->imm = 0x44332211;
 		probe_ring(&p);
-		f = expect_frame(&p, UC | WRITE_ONLY_IMM, SQ(5));
+		expect_frame(&p, UC | WRITE_ONLY_IMM, SQ(5));
 		expect_sent(&p, 3, SUCCESS);
 		probe_post(&p, URN_WR_SEND, 0, 0, 0, 0, 4);
 		expect_frame(&p, UC | SEND_ONLY, SQ(6));
