@@ -30,7 +30,7 @@ FAR = {
     rsockets.Rsockets: "rstream riostream rcopy udpong udpong_echo",
     dropin_ucx.Ucx: "rc ud sleep io_demo",
     dropin_fabric.Fabric: "msg dgram rxm rxd",
-    dropin_mpi.Mpi: "openmpi_rc openmpi_ud openmpi_ofi mpich_rc mpich_ud shmem_rc shmem_ud",
+    dropin_mpi.Mpi: "openmpi_rc openmpi_ofi mpich_rc shmem_rc",
     dropin_fio.Fio: "write read verify",
     dropin_iser.Iser: "suites",
     dropin_qemu.Qemu: "migrate",
