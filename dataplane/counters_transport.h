@@ -32,6 +32,8 @@
 	X(DUPLICATES, "duplicates", "requests received again") \
 	X(OUT_OF_ORDER, "out_of_order", "request packets received ahead of their turn") \
 	X(OOO_KEPT, "ooo_kept", "packets ahead of their turn that were kept") \
+	X(UC_HELD, "uc_held", "UC packets that waited for their program's foreign memory") \
+	X(UC_WAITS, "uc_waits", "times a UC sender waited for the memory of its peer") \
 	X(LOOPBACK, "loopback", "frames to the adapter's own address") \
 	X(MCAST_COPIES, "mcast_copies", "copies of multicast datagrams made") \
 	X(MCAST_LOOKS, "mcast_looks", "looks at clients, and other engines, in a group that a multicast datagram came to") \

@@ -57,6 +57,34 @@ tp_learn(void *ctx, const uint8_t gid_peer[16])
 	return urn_learn_features(ctx, gid_peer);
 }
 
+/*
+ * The receivers of UC on an engine of the adapter that has this address; none when two have it, as
+ * adapters on networks that are not joined may. Adapters come and go with the dataplane only.
+ */
+static bool
+tp_near(void *ctx, const uint8_t gid[16], unsigned int engine, struct urn_tp_near *near)
+{
+	const struct urn_adapter *a = ctx;
+	const struct urn_shard *found = NULL;
+	unsigned int adapters = 0;
+
+	for (unsigned int i = 0; i < a->dp->adapters_n; i++) {
+		const struct urn_adapter *b = a->dp->adapter[i];
+
+		for (unsigned int k = 0; k < URN_GIDS; k++) {
+			if (memcmp(b->gid[k], gid, 16) != 0)
+				continue;
+			adapters++;
+			found = b->shard[engine];
+			break;
+		}
+	}
+	if (adapters != 1 || !found)
+		return false;
+	urn_tp_near(found->tp, near);
+	return true;
+}
+
 static struct urn_ah *
 tp_ah(void *ctx, uint32_t id)
 {
@@ -134,6 +162,8 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.hash_seed = (uint32_t)rte_rand(),
 		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4 /
 			(unsigned int)__builtin_popcount(a->cfg.engines),
+		.near = tp_near,
+		.near_ctx = a,
 		.neigh = tp_neigh,
 		.neigh_doubt = tp_neigh_doubt,
 		.neigh_ctx = a->neigh,

@@ -307,5 +307,6 @@ urn_congestion_rate_source(const struct urn_tp *tp, const uint16_t *slot)
 uint64_t
 urn_congestion_rate(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	return urn_congestion_rate_source(tp, &qp->congestion);
+	/* Other services have no congestion control, and keep something else in its place. */
+	return qp->type == URN_QPT_RC ? urn_congestion_rate_source(tp, &qp->congestion) : 0;
 }

@@ -32,8 +32,12 @@ struct urn_psn_rx {
 	uint32_t ack_turn;     /* turn of the engine since which the ACK is owed */
 	uint8_t nak_syn;       /* syndrome; valid with URN_RXF_NAK */
 	uint8_t flags;         /* enum urn_psn_rx_flag */
-	uint16_t ooo_count;    /* packets kept ahead of their turn */
-	struct rte_mbuf *ooo;  /* the last kept packet, by PSN; a ring (ring.h) */
+	uint16_t ooo_count;    /* packets in ooo */
+	/*
+	 * The last packet of a ring (ring.h): packets kept ahead of their turn, by PSN; of UC those
+	 * that wait for memory, in the order in which they came (uc_hold.h). NULL: none
+	 */
+	struct rte_mbuf *ooo;
 };
 
 /* Number of PSNs by which a packet is ahead of its turn; 0: it is due; negative: it came before. */

@@ -72,7 +72,8 @@ struct urn_psn_tx {
 	uint8_t early;             /* probe and repeats since the last progress, before the timeout; with
 				    * URN_TXF_HELD: turns with a look since the timer ran out */
 	struct urn_timer timer;    /* acknowledgement, RNR wait, or address wait */
-	uint64_t deadline;         /* ns: when the timer is really due */
+	uint64_t deadline; /* ns: when the timer is really due. UC: end of its wait for the peer's
+			      memory; 0: the QP does not wait (uc_hold.h) */
 };
 
 /* Number of PSNs that are sent and not acknowledged. */

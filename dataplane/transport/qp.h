@@ -99,7 +99,11 @@ struct urn_qp {
 	uint8_t msg;              /* responder: enum urn_resp_msg */
 	uint8_t en_sqd_notify;    /* the configured value: 0 or 1 */
 	uint16_t pd;
-	uint16_t congestion;	  /* state of congestion, by index (congestion.h); 0: none */
+	union {
+		uint16_t congestion; /* RC: state of congestion, by index (congestion.h); 0: none */
+		uint16_t near; /* UC: the peer's transport in this dataplane, by index (uc_hold.h);
+				  0: none */
+	};
 	uint16_t mac_gen;         /* urn_tp.mac_gen when the MAC in tmpl was looked up; valid with URN_QPF_MAC */
 	uint16_t tx_waiting;      /* frames in the ring of tx_last: a few hundred at most (tp.c) */
 	struct rte_mbuf *rx_head, *rx_tail; /* accepted packets that wait for memory, in order */

@@ -74,6 +74,7 @@ struct urn_tp_share {
 	/* The client's shares by engine, this one too, the same for its life; NULL: no client. */
 	struct urn_tp_share *const *sibling;
 	uint32_t work, ext, recv; /* entries held; engine's thread only */
+	uint32_t held; /* UC packets that wait for memory (uc_hold.h); engine's thread only */
 	/* Packets in flight that the client left to nobody; some have come back if nobody has
 	 * fewer (flow_strand.c). Engine's thread only. */
 	uint32_t orphans;

@@ -7,6 +7,7 @@
 #include "transport/qp_end.h"
 #include "transport/requester.h"
 #include "transport/service.h"
+#include "transport/uc_hold.h"
 #include "wire/ecn.h"
 #include "transport/sched.h"
 
@@ -321,6 +322,8 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 		make_template(tp, qp, &a->av);
 		if (qp->type == URN_QPT_RC)
 			find_peer(tp, qp, a->av.dgid);
+		else if (qp->type == URN_QPT_UC)
+			urn_uc_find_near(tp, qp);
 	}
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "transport/ring.h"
 #include "transport/sched.h"
 #include "transport/service.h"
+#include "transport/uc_hold.h"
 
 #include <stdlib.h>
 
@@ -143,7 +144,8 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	tp->qp = calloc(tp->qp_chunks, sizeof(*tp->qp));
 	if (urn_peers_init(&tp->peers, cfg->window, cfg->delay_limit, cfg->hash_seed) != 0 ||
 	    urn_repairs_init(tp) != 0 || urn_traces_init(tp) != 0 || urn_congestion_init(tp) != 0 ||
-	    urn_flows_init(tp) != 0 || !tp->qp || make_pools(tp) != 0) {
+	    urn_flows_init(tp) != 0 || !tp->qp || make_pools(tp) != 0 ||
+	    urn_uc_held_init(tp) != 0) {
 		urn_tp_destroy(tp);
 		return NULL;
 	}
@@ -172,6 +174,7 @@ urn_tp_destroy(struct urn_tp *tp)
 	for (uint32_t i = 0; tp->qp && i < tp->qp_chunks; i++)
 		free(tp->qp[i]);
 	free(tp->qp);
+	urn_uc_held_free(tp);
 	urn_qp_free_all(tp);
 	urn_flows_free(tp);
 	urn_mcast_free(tp);

@@ -43,10 +43,12 @@ enum {
 	URN_TP_SHARES = 256, /* sources that a turn serves, each with its share */
 	URN_TP_FAILS =
 		192, /* messages of flows that failed: when a turn has answered so many, it ends */
-	URN_TP_TX = 256,	  /* frames that wait for the port */
-	URN_TP_LOOP = 256,	  /* frames to ourselves that wait for the next turn */
-	URN_TP_OUT = 64,	  /* events, handed-over packets, others */
-	URN_TP_SERVICES = 8,	  /* types of QPs that there may be */
+	URN_TP_TX = 256,     /* frames that wait for the port */
+	URN_TP_LOOP = 256,   /* frames to ourselves that wait for the next turn */
+	URN_TP_OUT = 64,     /* events, handed-over packets, others */
+	URN_TP_SERVICES = 8, /* types of QPs that there may be */
+	URN_TP_NEAR =
+		64, /* transports of this dataplane that UC queue pairs have peers on, at most */
 	URN_TP_QP_CHUNK = 1024,	  /* QP table entries made at a time */
 	URN_TP_ENGINE_SHIFT = 20, /* QPN: engine above, slot below */
 	/*
@@ -71,6 +73,16 @@ struct urn_flow_user;
 struct urn_flows;
 struct urn_mcast;
 struct urn_service;
+
+/*
+ * The receivers of UC on one transport, as senders on others see them: a byte for each queue pair,
+ * 1 while packets wait for its program's memory (uc_hold.h). Written by the transport's engine,
+ * read by any; valid as long as the transport.
+ */
+struct urn_tp_near {
+	const _Atomic uint8_t *full; /* by slot of the queue pair's number; NULL: none */
+	uint32_t slots;		     /* number of bytes */
+};
 
 /* A shared receive queue. */
 struct urn_srq {
@@ -163,7 +175,8 @@ struct urn_tp_config {
 	uint32_t max_qp;               /* on this engine */
 	uint32_t work;                 /* requests under way, all QPs together */
 	uint32_t window;               /* packets in flight a QP */
-	uint32_t kept;                 /* packets kept ahead of their turn, all QPs together */
+	uint32_t kept; /* packets kept ahead of their turn, and UC packets that wait for memory, all
+			  QPs together */
 	uint32_t hash_seed;            /* random, so that clients can't choose peers whose hashes collide */
 	uint32_t repairs;              /* QPs that repair losses at the same time; 0: URN_REPAIRS */
 	uint64_t line;                 /* bytes a second of the port, for congestion control; 0: none of that */
@@ -202,6 +215,13 @@ struct urn_tp_config {
 	 */
 	uint32_t (*learn)(void *ctx, const uint8_t gid_peer[16]);
 	void *learn_ctx;
+	/*
+	 * The receivers of UC on an engine of the adapter with this address. returns: false when no
+	 * adapter of this dataplane has it, or several have. NULL: nobody knows. ctx: near_ctx
+	 */
+	bool (*near)(void *ctx, const uint8_t gid[16], unsigned int engine,
+		     struct urn_tp_near *near);
+	void *near_ctx;
 	/* Address handle by number, NULL: none. */
 	struct urn_ah *(*ah)(void *ctx, uint32_t id);
 	void *ah_ctx;
@@ -285,11 +305,14 @@ struct urn_tp {
 	struct urn_recv *recv_free;
 	struct urn_tp_share left;      /* entries left in the pools */
 	struct urn_fair fair_work,
-		fair_others; /* how much of it a client may take: of work; of ext, and of recv */
+		fair_others, /* how much of it a client may take: of work; of ext, and of recv */
+		fair_held;   /* ... and of the UC packets that may wait for memory */
 	struct urn_tp_share made;      /* entries that were put on the lists so far; memory of others is untouched */
 	struct urn_tp_share nobodys;   /* share of QPs without a client */
 	void *work_mem, *ext_mem, *recv_mem; /* owner of the entries in the lists */
-	uint32_t kept;                 /* packets kept ahead of their turn now */
+	uint32_t kept;			     /* packets that count against cfg.kept now */
+	_Atomic uint8_t *uc_full;      /* the bytes of struct urn_tp_near; owner */
+	struct urn_tp_near near[URN_TP_NEAR]; /* by urn_qp.near - 1; those in use come first */
 
 	/* Packet buffers taken from the pool in bulk, raw, and those to be given back. */
 	struct rte_mbuf *fresh[URN_TP_BURST];
@@ -344,6 +367,8 @@ struct urn_tp {
 struct urn_tp *urn_tp_create(const struct urn_tp_config *cfg, uint64_t now);
 /* Free the transport, and every packet that it still holds. All QPs must be gone. */
 void urn_tp_destroy(struct urn_tp *tp);
+/* The receivers of UC on this transport, for senders on others. Any thread. (uc_hold.c) */
+void urn_tp_near(const struct urn_tp *tp, struct urn_tp_near *near);
 
 /*
  * Handle one burst of received frames, at most URN_TP_BURST; the transport owns them from here.
@@ -460,11 +485,18 @@ bool urn_qp_silent(const struct urn_tp *tp, const struct urn_qp *qp);
 /* Free a stopped QP. */
 void urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp);
 
+/* The place of a QP with this number in the table of its engine. */
+static inline uint32_t
+urn_qpn_slot(uint32_t qpn)
+{
+	return qpn & ((1u << URN_TP_ENGINE_SHIFT) - 1);
+}
+
 /* The QP with this number; NULL: none. */
 static inline struct urn_qp *
 urn_tp_qp(const struct urn_tp *tp, uint32_t qpn)
 {
-	uint32_t slot = qpn & ((1u << URN_TP_ENGINE_SHIFT) - 1);
+	uint32_t slot = urn_qpn_slot(qpn);
 	uint32_t chunk = slot / URN_TP_QP_CHUNK;
 
 	if (chunk >= tp->qp_chunks || !tp->qp[chunk])

@@ -13,6 +13,7 @@
 #include "transport/sched.h"
 #include "transport/service.h"
 #include "transport/uc.h"
+#include "transport/uc_hold.h"
 
 #include "memory/copy.h"
 
@@ -196,12 +197,14 @@ may_send(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, bool *more)
 	return false;
 }
 
+/* Send at most `budget` frames. returns: true when there is more to send */
 static bool
-transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+send_frames(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	bool more = true;
 
-	if (unlikely(urn_tp_gated(tp, qp))) /* looked at again and again until the gate opens */
+	/* Looked at again and again until the gate opens, the QP's own or that of its peer. */
+	if (unlikely(urn_tp_gated(tp, qp)) || (qp->near && urn_uc_must_wait(tp, qp)))
 		return (qp->tx.cur.work || urn_sq_ready(&qp->sq)) && urn_tp_again(tp, qp);
 	if (unlikely(qp->flags & URN_QPF_HOLD))
 		return false;
@@ -225,6 +228,32 @@ transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	return true;
 }
 
+static bool
+transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	bool held = unlikely(qp->rx.ooo != NULL) && urn_uc_take_held(tp, qp, budget);
+
+	if (unlikely(qp->state == URN_QPS_ERR)) /* the memory of a packet that waited was bad */
+		return true;
+	return send_frames(tp, qp, budget) || held;
+}
+
+/* The send queue failed. The QP receives on all the same, unless it is in the error state. */
+static bool
+flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	bool held = qp->rx.ooo && urn_uc_take_held(tp, qp, budget);
+
+	return urn_qp_flush(tp, qp, budget) || held;
+}
+
+static void
+stop(struct urn_tp *tp, struct urn_qp *qp, bool gone)
+{
+	(void)gone;
+	urn_uc_drop_held(tp, qp);
+}
+
 const struct urn_service urn_uc = {
 	.name = "UC",
 	.offered = true,
@@ -237,8 +266,9 @@ const struct urn_service urn_uc = {
 	.finish = urn_uc_finish,
 	.check = check,
 	.transmit = transmit,
-	.flush = urn_qp_flush,
+	.flush = flush,
 	.unreadable = unreadable,
 	.sent = sent,
 	.fail = urn_qp_sqe,
+	.stop = stop,
 };

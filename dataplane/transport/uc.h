@@ -11,8 +11,10 @@
  */
 enum { URN_UC_LATE = 4096 };
 
-/* Accept or drop a packet in its turn, ahead of it or behind; takes m. */
+/* Take a packet in, or let it wait for memory behind others; takes m. */
 void urn_uc_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* Accept or drop a packet in its turn, ahead of it or behind, that need not wait; takes m. */
+void urn_uc_take(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* Finish a packet that memory answered; takes m. */
 void urn_uc_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 

@@ -16,6 +16,7 @@
 #include "transport/qp_end.h"
 #include "transport/resp_accept.h"
 #include "transport/uc.h"
+#include "transport/uc_hold.h"
 
 /* Drop a packet, and with it the message under way. The message's receive stays with the QP. */
 static void
@@ -129,20 +130,23 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 void
 urn_uc_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
+	if (unlikely(!urn_qp_from_peer(qp, m)))
+		urn_tp_drop(tp, m, URN_C_DROP_PEER);
+	else if (urn_uc_holds(tp, qp))
+		urn_uc_hold(tp, qp, m);
+	else
+		urn_uc_take(tp, qp, m);
+}
+
+void
+urn_uc_take(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
 	const struct urn_pkt *p = urn_pkt(m);
 	int32_t ahead = urn_psn_rx_ahead(&qp->rx, p->psn);
 	uint32_t f = p->op->flags;
 
-	if (unlikely(!urn_qp_from_peer(qp, m))) {
-		urn_tp_drop(tp, m, URN_C_DROP_PEER);
-		return;
-	}
 	if (ahead < 0 && ahead >= -URN_UC_LATE) {
 		urn_tp_drop(tp, m, URN_C_DROP_UC_LATE);
-		return;
-	}
-	if (unlikely(urn_tp_gated(tp, qp))) {
-		drop(tp, qp, m, URN_C_DROP_MEMORY);
 		return;
 	}
 	/* A message that begins ends the one under way; others go on with the one under way only.

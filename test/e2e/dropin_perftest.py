@@ -57,9 +57,9 @@ class Perftest(dropin_common.Dropin):
         """Time instead of a count."""
         self.measure("ib_write_bw", "-D", "1")
 
-    def sizes(self, program):
+    def sizes(self, program, *options):
         """All sizes up to 8 MiB."""
-        self.assertIn("\n 8388608 ", self.measure(program, "-a", iterations="5"))
+        self.assertIn("\n 8388608 ", self.measure(program, "-a", *options, iterations="5"))
 
     def test_sizes_write(self):
         self.sizes("ib_write_bw")
@@ -75,8 +75,18 @@ class Perftest(dropin_common.Dropin):
     def test_uc(self):
         """UC: SENDs and WRITEs, in bandwidth and latency."""
         # A receiver waits for ever for a message that is lost. So few short ones are sent that the slowest machine has
-        # room for all of them at once.
+        # room for all of them at once, between two urnicd as well.
         self.each(("ib_send_bw", "-c", "UC", "-s", "256"), ("ib_write_lat", "-c", "UC"), ("ib_send_lat", "-c", "UC"))
+
+    def test_uc_long(self):
+        """UC, and more than the receiver's memory, which is not shared, takes at once: nothing is lost."""
+        # With a receive for each message from the start, no message depends on how soon the receiver posts more.
+        self.measure("ib_send_bw", "-c", "UC", "-r", "1000", iterations="1000")
+
+    def test_sizes_uc(self):
+        for program in ("ib_send_bw", "ib_send_lat", "ib_write_lat"):
+            with self.subTest(program=program):
+                self.sizes(program, "-c", "UC")
 
     def test_uc_write(self):
         """UC: WRITEs whose receiver waits for none of them."""

@@ -85,6 +85,17 @@ neigh_doubt(void *ctx, const uint8_t gid[16])
 	p->doubted++;
 }
 
+static bool
+find_near(void *ctx, const uint8_t gid[16], unsigned int engine, struct urn_tp_near *near)
+{
+	struct probe *p = ctx;
+
+	assert_memory_equal(gid, p->peer.gid, 16);
+	assert_int_equal(engine, 0);
+	*near = p->near;
+	return near->full;
+}
+
 static uint32_t
 learnt_features(void *ctx, const uint8_t gid[16])
 {
@@ -153,6 +164,8 @@ open_tp(struct probe *p)
 		.work = p->cfg.work ? p->cfg.work : 1024,
 		.window = p->cfg.window ? p->cfg.window : 64,
 		.kept = p->cfg.kept ? p->cfg.kept : 256,
+		.near = find_near,
+		.near_ctx = p,
 		.neigh = neigh,
 		.neigh_doubt = neigh_doubt,
 		.neigh_ctx = p,
@@ -319,6 +332,7 @@ probe_close(struct probe *p)
 	for (unsigned int i = 0; i < p->in_n; i++)
 		rte_pktmbuf_free(p->in[i]);
 	assert_int_equal(p->tp->kept, 0);
+	assert_int_equal(p->tp->left.held, p->tp->cfg.kept);
 	urn_tp_destroy(p->tp);
 	assert_int_equal(urn_memx_holds(p->memx, NULL), 0);
 	for (uint32_t i = 0; i < PROBE_GUARD; i++)

@@ -44,7 +44,7 @@ enum {
 struct probe_config {
 	uint32_t mtu;             /* path MTU; 0: 1024 */
 	uint32_t window;          /* 0: 64 */
-	uint32_t kept;            /* 0: 256 */
+	uint32_t kept;		  /* 0: 256 */
 	uint32_t work;            /* 0: 1024 */
 	bool ipv6;
 	uint64_t delay_seed;      /* memory answers late */
@@ -109,6 +109,8 @@ struct probe {
 	int neigh;		  /* answer to a question for the peer's MAC: 0 known (peer.mac), -1 wait, -2 no */
 	uint32_t asked;           /* number of questions for the peer's MAC */
 	uint32_t doubted;         /* number of calls that said that the peer is silent */
+	struct urn_tp_near
+		near; /* receivers of the peer's transport; all zero: not of this dataplane */
 };
 
 void probe_open(struct probe *p, const struct probe_config *cfg);

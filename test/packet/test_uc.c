@@ -50,7 +50,7 @@ sends(void **state)
 		probe_prepare(&p, URN_WR_RDMA_WRITE_IMM, URN_WRF_SIGNALED, 0, 8, 0, 3);
 		probe_slot(&p)->imm = 0x44332211;
 		probe_ring(&p);
-		f = expect_frame(&p, UC | WRITE_ONLY_IMM, SQ(5));
+		expect_frame(&p, UC | WRITE_ONLY_IMM, SQ(5));
 		expect_sent(&p, 3, SUCCESS);
 		probe_post(&p, URN_WR_SEND, 0, 0, 0, 0, 4);
 		expect_frame(&p, UC | SEND_ONLY, SQ(6));
@@ -308,6 +308,38 @@ late(void **state)
 	probe_close(&p);
 }
 
+/* A sender that was connected anew a little behind is heard once it has caught up, and at once when
+ * this end is connected anew as well (doc/reference/peers.md "Deviations"). */
+static void
+restarts(void **state)
+{
+	enum { BEHIND = 20, SENT = 30 };
+
+	(void)state;
+	for (int both = 0; both < 2; both++) {
+		struct probe p;
+		uint32_t heard = both ? SENT : SENT - BEHIND;
+
+		open_uc(&p, NULL);
+		for (uint32_t i = 0; i < BEHIND; i++)
+			probe_write(&p, UC | WRITE_ONLY, RQ(i), 0, 8, 8, 1);
+		probe_settle(&p);
+		if (both)
+			probe_reconnect(&p);
+		for (uint32_t i = 0; i < heard; i++)
+			probe_recv(&p, 64 * i, 64, i);
+		for (uint32_t i = 0; i < SENT; i++)
+			probe_send(&p, UC | SEND_ONLY, RQ(i), 8, i);
+		for (uint32_t i = 0; i < heard; i++) {
+			expect_recv(&p, i, SUCCESS);
+			check_fill(probe_at(&p, 64 * i), 8, i + SENT - heard, 0);
+		}
+		expect_no_cqe(&p);
+		expect_count(&p, DROP_UC_LATE, SENT - heard);
+		probe_close(&p);
+	}
+}
+
 /* No receive, a receive that is too short, keys that are none: dropped in silence, and the QP lives
  * on. */
 static void
@@ -540,10 +572,10 @@ main(void)
 		cmocka_unit_test(refuses),	cmocka_unit_test(unreadable),
 		cmocka_unit_test(no_neighbour), cmocka_unit_test(receives),
 		cmocka_unit_test(gaps),		cmocka_unit_test(wrong_order),
-		cmocka_unit_test(late),		cmocka_unit_test(drops),
-		cmocka_unit_test(no_right),	cmocka_unit_test(bad_receive),
-		cmocka_unit_test(flushed),	cmocka_unit_test(moves),
-		cmocka_unit_test(unended),
+		cmocka_unit_test(late),		cmocka_unit_test(restarts),
+		cmocka_unit_test(drops),	cmocka_unit_test(no_right),
+		cmocka_unit_test(bad_receive),	cmocka_unit_test(flushed),
+		cmocka_unit_test(moves),	cmocka_unit_test(unended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The scenario uc: two nodes with one UC queue pair each, over a wire that loses, duplicates and
- * reorders frames, with memory that answers late. The oracle asks that each receive that completes
- * holds one whole message that was sent, with its length, bytes and immediate; that messages come
- * in the order in which they were sent, none twice; that each send completes, in order; and that
- * once the wire is sound again every message comes: nothing has stalled. All random choices come
- * from the seed.
+ * reorders frames, with memory that answers late, and is shut at times for too much. The oracle
+ * asks that each receive that completes holds one whole message that was sent, with its length,
+ * bytes and immediate; that messages come in the order in which they were sent, none twice; that
+ * each send completes, in order; and that once the wire is sound again every message comes: nothing
+ * has stalled. All random choices come from the seed.
  */
 #include "rng.h"
 
@@ -22,10 +22,12 @@ enum {
 	MESSAGES = 48, /* a node's, over the bad wire */
 	LAST = 6,      /* ... and then over the sound one */
 	ALL = MESSAGES + LAST,
-	SLOTS = 16,    /* entries of a work queue */
-	BUFS = 8,      /* buffers to receive into */
-	ROOM = 5000,   /* bytes of the longest message */
-	WIRE = 4096,   /* frames on the wire, at most */
+	SLOTS = 16,  /* entries of a work queue */
+	BUFS = 8,    /* buffers to receive into */
+	ROOM = 5000, /* bytes of the longest message */
+	WIRE = 4096, /* frames on the wire, at most */
+	HELD = 1024, /* packets that may wait for memory: all that can be under way */
+	PDS = 2,
 	TURNS = 20000, /* turns until a run counts as stalled */
 	TURN_NS = 1000,
 	BTH = 42, /* its place in a frame over IPv4 */
@@ -52,6 +54,8 @@ struct uc_node {
 	struct urn_memx *memx;
 	struct frame_addr addr;
 	uint32_t pd, key;
+	struct urn_memx_gate gate; /* in place of memx's, which closes for foreign memory only */
+	uint8_t shut[PDS + 1];
 	uint8_t *ram;
 	struct urn_qp *qp;
 	struct urn_abi_wq *sq, *rq;
@@ -73,6 +77,7 @@ struct uc {
 	uint32_t mtu;
 	uint32_t loss, dup, delay_ns; /* one in so many frames; the longest delay */
 	bool few;		      /* receives come late, too */
+	uint32_t shuts; /* one turn in so many changes whether a node's memory is shut; 0: never */
 	enum sabotage sabotage;
 	struct {
 		struct rte_mbuf *m;
@@ -109,14 +114,14 @@ open_node(struct uc *u, unsigned int i)
 				  .max_qp = 4,
 				  .work = 256,
 				  .window = 64,
-				  .kept = 64};
+				  .kept = HELD};
 	struct urn_qp_config c = {.type = URN_QPT_UC, .send_cq = &n->scq, .recv_cq = &n->rcq};
 
 	n->addr = (struct frame_addr){{2, 0, 0, 0, 0, (uint8_t)(i + 1)},
 				      {[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(i + 1)}};
 	memcpy(t.mac, n->addr.mac, 6);
 	memcpy(t.gid[0], n->addr.gid, 16);
-	t.mem = n->mem = urn_mem_create(4, 2);
+	t.mem = n->mem = urn_mem_create(4, PDS);
 	t.memx = n->memx = urn_memx_create(&x);
 	n->ram = calloc(1, RAM);
 	n->tp = urn_tp_create(&t, u->now);
@@ -130,6 +135,8 @@ open_node(struct uc *u, unsigned int i)
 	c.pd = n->pd;
 	c.sq = bare_sq(n->sq, SLOTS, 1, 0);
 	c.rq = bare_rq(n->rq, SLOTS, 1);
+	n->gate = (struct urn_memx_gate){.pds = PDS, .few = 1, .pd = n->shut};
+	n->tp->gate = &n->gate;
 	return urn_qp_create(n->tp, &c, &n->qp) == 0;
 }
 
@@ -357,6 +364,8 @@ turn(struct uc *u, unsigned int i, uint32_t limit)
 		post_recv(n);
 	while (n->posted < limit && n->posted - n->done < SLOTS && sim_one_in(&u->rng, 3))
 		post_send(u, n);
+	if (u->shuts && sim_one_in(&u->rng, u->shuts))
+		n->shut[n->pd] = n->gate.closed = !n->gate.closed;
 	urn_tp_turn(n->tp, u->now);
 	deliver(u, i);
 	urn_tp_tx(n->tp);
@@ -378,7 +387,7 @@ run_until(struct uc *u, uint32_t limit)
 		u->now += TURN_NS;
 		for (unsigned int i = 0; i < 2; i++) {
 			turn(u, i, limit);
-			over = over && u->node[i].done == limit;
+			over = over && u->node[i].done == limit && u->node[i].tp->left.held == HELD;
 		}
 		quiet = over ? quiet + 1 : 0;
 		if (quiet == 40) /* memory has answered, too */
@@ -418,6 +427,7 @@ run(struct uc *u, uint64_t seed, enum sabotage sabotage)
 		u->loss = sim_one_in(&u->rng, 4) ? 0 : sim_between(&u->rng, 3, 60);
 		u->dup = sim_one_in(&u->rng, 3) ? 0 : sim_between(&u->rng, 3, 30);
 		u->delay_ns = sim_one_in(&u->rng, 3) ? 0 : sim_rnd(&u->rng, 20 * TURN_NS);
+		u->shuts = sim_one_in(&u->rng, 2) ? 0 : sim_between(&u->rng, 2, 200);
 		u->few = sim_one_in(&u->rng, 3);
 	}
 	for (unsigned int i = 0; i < 2; i++)
