@@ -2,6 +2,7 @@
 """Two nodes with a virtual device each, above two adapters: four urnicd on one switch (FO-5)."""
 
 import os
+import subprocess
 
 import dropin_common
 import urnicd_common
@@ -71,18 +72,14 @@ class Session(urnicd_common.Nicd):
         """The value of URNIC_SESSION for a node."""
         return ",".join(f"{self.path(node + which, 'sock')}:{node}{which}" for which in "ps")
 
-    def on(self, node, *command, plain=False):
+    def on(self, node, *command, plain=False, stdin=False):
         """Start a program on a node, with the virtual device, or with the primary adapter alone."""
         env = dict(self.env, URNIC_SOCKET=self.path(node + "p", "sock"))
         if not plain:
             env["URNIC_SESSION"] = self.device(node)
-        p = self.popen_with(env, self.RUN, "--node", node, *command)
-        return p
-
-    def popen_with(self, env, *args):
         old, self.env = self.env, env
         try:
-            return self.popen(*args)
+            return self.popen(self.RUN, "--node", node, *command, **({"stdin": subprocess.PIPE} if stdin else {}))
         finally:
             self.env = old
 

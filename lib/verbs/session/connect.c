@@ -15,7 +15,7 @@
 enum {
 	URN_SV_ASK_TIMEOUT = 17, /* 4.096 us * 2^17: half a second */
 	URN_SV_ASK_RETRIES = 7,
-	URN_SV_CTL_TIMEOUT = 14, /* of control paths: 67 ms */
+	URN_SV_CTL_TIMEOUT = 14, /* 67 ms, on control paths */
 	URN_SV_RETRIES = 7,
 	URN_SV_RNR_TIMER = 12, /* 0.64 ms */
 };
@@ -37,7 +37,7 @@ urn_sv_unlisten(struct urn_sv_qp *q)
 	q->listener = 0;
 }
 
-/* What we are to a peer. */
+/* Describe this end to a peer. */
 static void
 urn_sv_describe(const struct urn_sv_qp *q, struct urn_sv_peer *own)
 {
@@ -284,7 +284,8 @@ urn_sv_backups_rts(struct urn_sv_qp *q, const struct ibv_qp_attr *rts)
 		attr.sq_psn = q->path[i].psn;
 		if (ibv_modify_qp(q->path[i].real, &attr,
 				  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC |
-					  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY) != 0)
+					  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY) !=
+		    0)
 			urn_sv_down(q, urn_sv_bit(q, i));
 	}
 	return 0;

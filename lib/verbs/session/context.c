@@ -149,8 +149,7 @@ urn_sv_front(struct urn_sv_ctx *ctx, const struct urn_sv_made *m)
 
 	urn_sv_tell(m, &ctx->front.id);
 	ctx->front.gids = first->gids < URN_SV_GIDS ? first->gids : URN_SV_GIDS;
-	ctx->front.max_cqe =
-		first->max_cqe < second->max_cqe ? first->max_cqe : second->max_cqe;
+	ctx->front.max_cqe = first->max_cqe < second->max_cqe ? first->max_cqe : second->max_cqe;
 	ctx->front.vctx.context.num_comp_vectors = first->vctx.context.num_comp_vectors;
 }
 

@@ -146,7 +146,6 @@ urn_sv_keys_read(struct urn_sv_path *p, bool ok)
 		if (q->c.open)
 			urn_sv_recv_rest(q);
 		urn_sv_after(q);
-		urn_sv_flush(q);
 	} else if (q->holds && urn_sv_flows(q) && q->c.path == bit) {
 		urn_sv_send_again(q);
 	}
@@ -203,8 +202,7 @@ static bool
 urn_sv_told(const struct urn_sv_qp *q)
 {
 	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
-		if (q->path[i].ctl_ok && !q->ctx->dead[q->path[i].mine] &&
-		    q->path[i].ctl_busy == 0)
+		if (q->path[i].ctl_ok && !q->ctx->dead[q->path[i].mine] && q->path[i].ctl_busy == 0)
 			return true;
 	return false;
 }
@@ -224,7 +222,7 @@ urn_sv_leave(struct urn_sv_qp *q)
 	uint8_t bytes[URN_SESS_WIRE_MAX];
 	struct timespec until;
 
-	/* What the peer has delivered counts, though the program did not ask for it. */
+	/* Messages count that came, and that the program has not polled. */
 	urn_sv_progress((struct urn_sv_cq *)q->ibv.recv_cq);
 	if (q->left || q->c.state == URN_SESS_DEAD)
 		return;

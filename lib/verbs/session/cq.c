@@ -58,8 +58,7 @@ urn_sv_cq_free(struct urn_sv_cq *cq)
 }
 
 static int
-urn_sv_cq_make(struct urn_sv_cq *cq, struct urn_sv_ctx *ctx,
-	       const struct ibv_cq_init_attr_ex *attr)
+urn_sv_cq_make(struct urn_sv_cq *cq, struct urn_sv_ctx *ctx, const struct ibv_cq_init_attr_ex *attr)
 {
 	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
 		struct ibv_context *c = ctx->below[i];

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 /* Rights that a peer needs a key for. */
-#define URN_SV_REMOTE                                                               \
-	((unsigned int)(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |          \
+#define URN_SV_REMOTE                                                      \
+	((unsigned int)(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
 			IBV_ACCESS_REMOTE_ATOMIC))
 
 /* ---- protection domains */
@@ -42,8 +42,8 @@ urn_sv_alloc_pd(struct ibv_context *c)
 	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
 		pd->below[i] = ibv_alloc_pd(ctx->below[i]);
 		if (pd->below[i] != NULL)
-			pd->remote_mr[i] = ibv_reg_mr(pd->below[i], pd->remote,
-						      sizeof(*pd->remote), IBV_ACCESS_REMOTE_READ);
+			pd->remote_mr[i] = ibv_reg_mr(pd->below[i], pd->remote, sizeof(*pd->remote),
+						      IBV_ACCESS_REMOTE_READ);
 		if (pd->remote_mr[i] == NULL)
 			goto err;
 	}

@@ -10,7 +10,7 @@ enum { URN_SV_SOCKET = 108, URN_SV_NAME = 32 };
 
 /* One adapter of the virtual device. */
 struct urn_sv_place {
-	char socket[URN_SV_SOCKET]; /* of its dataplane */
+	char socket[URN_SV_SOCKET]; /* socket of its dataplane */
 	char adapter[URN_SV_NAME];  /* its name, or its node's; "": the first of the dataplane */
 };
 

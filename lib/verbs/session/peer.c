@@ -10,12 +10,12 @@ enum { URN_SV_PEER_MAGIC = 0x55535031, URN_SV_24_BITS = 0xffffff };
 
 /* An answer as it travels. */
 struct wire {
-	uint32_t magic;			/* URN_SV_PEER_MAGIC */
-	uint32_t number;		/* struct urn_sv_peer, as all below */
-	uint8_t gid[URN_SV_ADAPTERS][16]; /* ... */
-	uint32_t key[URN_SV_ADAPTERS];	/* ... */
-	uint64_t addr;			/* ... */
-	uint64_t rsvd;			/* 0; not read */
+	uint32_t magic;			       /* URN_SV_PEER_MAGIC */
+	uint32_t number;		       /* struct urn_sv_peer, as all below */
+	uint8_t gid[URN_SV_ADAPTERS][16];      /* ... */
+	uint32_t key[URN_SV_ADAPTERS];	       /* ... */
+	uint64_t addr;			       /* ... */
+	uint64_t rsvd;			       /* 0; not read */
 	struct urn_sv_ends path[URN_SV_PATHS]; /* ... */
 };
 _Static_assert(sizeof(struct wire) == URN_SV_PEER_BYTES, "the answer of a look-up");

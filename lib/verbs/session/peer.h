@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The answer of a session layer to a look-up: all that the other end needs to connect the paths
- * (doc/inside/failover.md, "How two session layers find each other"). 128 bytes, network byte order:
+ * (doc/inside/failover.md, "How two session layers find each other"). 128 bytes, network byte
+ * order:
  *
  *   0       4         8        40       48        56       64                   128
  *   | magic | number  | gid[2] | key[2] | address | rsvd   | path[4], 16 each   |
@@ -29,10 +30,10 @@ struct urn_sv_ends {
 };
 
 struct urn_sv_peer {
-	uint32_t number;		      /* of the connection, at the end that answers */
-	uint8_t gid[URN_SV_ADAPTERS][16];     /* its adapters */
-	uint32_t key[URN_SV_ADAPTERS];	      /* of its table of keys, for READs, by adapter */
-	uint64_t addr;			      /* of that table */
+	uint32_t number;		  /* number of the connection, at the end that answers */
+	uint8_t gid[URN_SV_ADAPTERS][16]; /* its adapters */
+	uint32_t key[URN_SV_ADAPTERS];	  /* key of its table of keys, for READs, by adapter */
+	uint64_t addr;			  /* address of that table */
 	struct urn_sv_ends path[URN_SV_PATHS]; /* by its own adapter * 2 + the other end's */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Queue pairs. One that may have a session is made with a queue pair for each path, and one for
- * control messages of each path, before they are needed (FO-4, FO-5). It has the number of P-P's
- * queue pair. All others are queue pairs of the primary adapter, as they are.
+ * control messages of each path, before they are needed (FO-4, FO-5); its number is that of
+ * P-P's queue pair. All others are queue pairs of the primary adapter, as they are.
  */
 #include "verbs/front.h"
 #include "verbs/session/sv.h"
@@ -155,7 +155,8 @@ urn_sv_room(struct urn_sv_qp *q)
 {
 	size_t bytes;
 
-	q->send_room = (uint32_t)sizeof(struct urn_sess_wire) + ((q->cap.max_inline_data + 31) & ~31u);
+	q->send_room =
+		(uint32_t)sizeof(struct urn_sess_wire) + ((q->cap.max_inline_data + 31) & ~31u);
 	q->sends_at = URN_SV_AT_REST;
 	q->receives_at = q->sends_at + (size_t)q->wrs * q->send_room;
 	bytes = q->receives_at + q->rwrs * sizeof(struct urn_sess_wire);
@@ -261,7 +262,8 @@ urn_sv_caps(struct urn_sv_qp *q, const struct ibv_qp_init_attr_ex *attr)
 	    q->cap.max_recv_wr > (uint32_t)d->max_qp_wr)
 		return urn_fail(EINVAL, "a queue pair of a virtual device has at most %d requests",
 				d->max_qp_wr);
-	if (q->cap.max_send_sge > (uint32_t)d->max_sge || q->cap.max_recv_sge > (uint32_t)d->max_sge)
+	if (q->cap.max_send_sge > (uint32_t)d->max_sge ||
+	    q->cap.max_recv_sge > (uint32_t)d->max_sge)
 		return urn_fail(EINVAL, "a request of a virtual device has at most %d elements",
 				d->max_sge);
 	return 0;
@@ -326,9 +328,8 @@ urn_sv_qp_begin(const struct ibv_qp_init_attr_ex *attr)
 	q->mode = q->can ? URN_SV_NEW : URN_SV_PLAIN;
 	q->sig_all = attr->sq_sig_all != 0;
 	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
-		q->path[i] = (struct urn_sv_path){.qp = q,
-						  .mine = i / URN_SV_ADAPTERS,
-						  .theirs = i % URN_SV_ADAPTERS};
+		q->path[i] = (struct urn_sv_path){
+			.qp = q, .mine = i / URN_SV_ADAPTERS, .theirs = i % URN_SV_ADAPTERS};
 	return q;
 }
 
@@ -389,9 +390,8 @@ static int
 urn_sv_to_init(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 {
 	const int need = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-	struct ibv_qp_attr ctl = {.qp_state = IBV_QPS_INIT,
-				  .port_num = 1,
-				  .qp_access_flags = IBV_ACCESS_REMOTE_READ};
+	struct ibv_qp_attr ctl = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_READ};
 	int err;
 
 	/* The peer's flush READs need the right. */

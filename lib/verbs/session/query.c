@@ -49,9 +49,9 @@ urn_sv_hide(struct ibv_device_attr *a)
 	a->max_qp_wr = a->max_qp_wr / 2 - URN_SV_SPARE;
 	a->max_qp /= 2 * URN_SV_ADAPTERS;
 	a->max_mw = 0;
-	a->device_cap_flags &= ~(unsigned int)(IBV_DEVICE_MEM_WINDOW |
-					       IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-					       IBV_DEVICE_MEM_MGT_EXTENSIONS);
+	a->device_cap_flags &=
+		~(unsigned int)(IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+				IBV_DEVICE_MEM_MGT_EXTENSIONS);
 }
 
 int

@@ -88,9 +88,8 @@ urn_sv_recv_done(struct urn_sv_qp *q, uint32_t index, const struct urn_sess_head
 void
 urn_sv_recv_flush(struct urn_sv_qp *q)
 {
-	struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR,
-			    .opcode = IBV_WC_RECV,
-			    .qp_num = q->ibv.qp_num};
+	struct ibv_wc wc = {
+		.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV, .qp_num = q->ibv.qp_num};
 
 	for (; q->recv_head != q->recv_tail; q->recv_head++) {
 		wc.wr_id = q->rwr[q->recv_head & (q->rwrs - 1)].wr_id;

@@ -14,8 +14,7 @@
 
 /* Flags that go on to the real request. */
 #define URN_SV_FLAGS ((unsigned int)(IBV_SEND_FENCE | IBV_SEND_SOLICITED))
-#define URN_SV_ALL_FLAGS \
-	(URN_SV_FLAGS | (unsigned int)(IBV_SEND_SIGNALED | IBV_SEND_INLINE))
+#define URN_SV_ALL_FLAGS (URN_SV_FLAGS | (unsigned int)(IBV_SEND_SIGNALED | IBV_SEND_INLINE))
 
 static struct urn_sv_swr *
 urn_sv_swr(const struct urn_sv_qp *q, uint64_t seq)
@@ -38,7 +37,8 @@ urn_sv_send_memory(const struct urn_sv_qp *q, uint64_t seq)
 
 /* ---- to the path in use */
 
-/* Key of memory of the program on an adapter. A key that is unknown fails there as it would here. */
+/* Key of memory of the program on an adapter. A key that is unknown fails there as it would here.
+ */
 uint32_t
 urn_sv_local_key(const struct urn_sv_qp *q, uint32_t adapter, uint32_t key)
 {
@@ -116,9 +116,9 @@ urn_sv_post_real(struct urn_sv_qp *q, uint64_t seq, uint32_t key)
 
 	if (s->op == IBV_WR_SEND) {
 		urn_sv_header(q, seq, s);
-		sge[n++] = (struct ibv_sge){(uintptr_t)urn_sv_send_memory(q, seq),
-					    sizeof(struct urn_sess_wire),
-					    q->memory_mr[p->mine]->lkey};
+		sge[n++] =
+			(struct ibv_sge){(uintptr_t)urn_sv_send_memory(q, seq),
+					 sizeof(struct urn_sess_wire), q->memory_mr[p->mine]->lkey};
 	} else {
 		urn_sv_remote(s, key, &wr);
 	}

@@ -3,7 +3,7 @@
 #include "verbs/front.h"
 #include "verbs/session/sv.h"
 
-/* ---- what the machine asks for */
+/* ---- actions that are carried out at once */
 
 static enum ibv_wc_status
 urn_sv_status(struct urn_sv_qp *q, enum urn_sess_status status)
@@ -17,7 +17,7 @@ urn_sv_status(struct urn_sv_qp *q, enum urn_sess_status status)
 		return q->genuine;
 	if (status == URN_SESS_UNKNOWN)
 		return IBV_WC_GENERAL_ERR;
-	/* As on a queue pair whose peer does not answer: the first failure has the reason. */
+	/* The first failure has the reason, like one of a queue pair whose peer does not answer. */
 	return first && (q->c.reason == URN_SESS_NO_PATH || q->c.reason == URN_SESS_PEER_DEAD ||
 			 q->left)
 		       ? IBV_WC_RETRY_EXC_ERR
@@ -56,8 +56,8 @@ urn_sv_tell_peer(struct urn_sv_qp *q, const struct urn_sess_action *a)
 static void
 urn_sv_note(struct urn_sv_qp *q, uint32_t todo, const struct urn_sess_action *a)
 {
-	q->todo = (q->todo & ~(uint32_t)(URN_SV_TO_FENCE | URN_SV_TO_DRAIN | URN_SV_TO_BIND)) |
-		  todo;
+	q->todo =
+		(q->todo & ~(uint32_t)(URN_SV_TO_FENCE | URN_SV_TO_DRAIN | URN_SV_TO_BIND)) | todo;
 	q->todo_epoch = a->epoch;
 	urn_sv_kick(q->ctx);
 }
@@ -122,6 +122,7 @@ urn_sv_after(struct urn_sv_qp *q)
 {
 	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
 
+	urn_sv_flush(q);
 	if (q->c.state != URN_SESS_DEAD || q->ended)
 		return;
 	q->ended = true;
@@ -185,7 +186,7 @@ urn_sv_drain(struct urn_sv_qp *q)
 	urn_sess_drained(&q->c, q->todo_epoch, &record);
 }
 
-/* There are no windows: what is missing on the new path are the peer's keys. */
+/* The peer's keys are missing on the new path; windows do not exist. */
 static void
 urn_sv_bind(struct urn_sv_qp *q)
 {

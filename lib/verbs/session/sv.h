@@ -34,14 +34,14 @@
 #include <sys/queue.h>
 
 enum {
-	URN_SV_CONTROLS = 8,	   /* receives, and Sends in flight, of a control path */
+	URN_SV_CONTROLS = 8,	    /* receives, and Sends in flight, of a control path */
 	URN_SV_CONTROL_BYTES = 192, /* bytes of one of them */
-	URN_SV_BUCKETS = 256,	   /* lists of paths by the number of a queue pair */
-	URN_SV_GIDS = 64,	   /* entries of the GID table that outlive the primary adapter */
-	URN_SV_BATCH = 16,	   /* completions that are taken from an adapter at a time */
-	URN_SV_SGES = 16, /* elements of a request, at most */
-	URN_SV_INLINE = 256, /* bytes of inline data of a request, at most */
-	URN_SV_SPARE = 8, /* requests of a real send queue for flush READs */
+	URN_SV_BUCKETS = 256,	    /* lists of paths by the number of a queue pair */
+	URN_SV_GIDS = 64,	    /* entries of the GID table that outlive the primary adapter */
+	URN_SV_BATCH = 16,	    /* completions that are taken from an adapter at a time */
+	URN_SV_SGES = 16,	    /* elements of a request, at most */
+	URN_SV_INLINE = 256,	    /* bytes of inline data of a request, at most */
+	URN_SV_SPARE = 8,	    /* requests of a real send queue for flush READs */
 };
 
 /* Bits of a real request's wr_id, above the number of the request or receive. */
@@ -67,10 +67,10 @@ struct urn_sv_path {
 	struct ibv_qp *real;		  /* carries the program's traffic; NULL: not made */
 	struct ibv_qp *ctl;		  /* carries control messages; NULL: not made */
 	uint32_t mine, theirs;		  /* adapters: here, and at the peer */
-	uint32_t psn, ctl_psn;		  /* first PSNs that we send; backups and control paths only */
-	uint32_t epoch;			  /* epoch of the machine in which real came into use */
-	uint32_t ctl_busy;		  /* bits by slot: a control Send is in flight */
-	bool ctl_ok;			  /* the control path is connected, and has not failed */
+	uint32_t psn, ctl_psn; /* first PSNs that we send; backups and control paths only */
+	uint32_t epoch;	       /* epoch of the machine in which real came into use */
+	uint32_t ctl_busy;     /* bits by slot: a control Send is in flight */
+	bool ctl_ok;	       /* the control path is connected, and has not failed */
 };
 
 /* A send request between its post and its completion. */
@@ -82,15 +82,15 @@ struct urn_sv_swr {
 	uint32_t word;		 /* immediate data, network order */
 	uint32_t length;	 /* bytes of the message that its receive completion tells */
 	uint32_t num_sge;	 /* elements in urn_sv_qp.sge */
-	enum ibv_wr_opcode op;	 /* of the real request */
-	enum ibv_wc_opcode told; /* of its completion */
+	enum ibv_wr_opcode op;	 /* opcode of the real request */
+	enum ibv_wc_opcode told; /* opcode of its completion */
 	unsigned int flags;	 /* IBV_SEND_FENCE, IBV_SEND_SOLICITED */
 	uint8_t recv_op;	 /* opcode of the receive completion, for the header */
 	bool imm;		 /* word is valid */
 	bool signaled;		 /* the program wants a completion, even if all is well */
-	bool silent;		 /* the first half of a request: the program hears of the second one */
-	bool go;		 /* the machine has let it go */
-	bool posted;		 /* the queue pair in use has it */
+	bool silent; /* the first half of a request: the program hears of the second one */
+	bool go;     /* the machine has let it go */
+	bool posted; /* the queue pair in use has it */
 };
 
 /* A receive between its post and its completion. */
@@ -140,53 +140,53 @@ struct urn_sv_qp {
 	uint32_t granted_rights;     /* access flags of INIT */
 
 	/* the machine */
-	struct urn_sess_conn c; /* valid: SESSION */
-	uint32_t todo;		/* enum urn_sv_todo, bits */
-	uint32_t todo_epoch;	/* epoch of the action that is to be answered */
-	uint32_t reading;	/* path whose table of keys is being read, plus one; 0: none */
+	struct urn_sess_conn c;	    /* valid: SESSION */
+	uint32_t todo;		    /* enum urn_sv_todo, bits */
+	uint32_t todo_epoch;	    /* epoch of the action that is to be answered */
+	uint32_t reading;	    /* path whose table of keys is being read, plus one; 0: none */
 	enum ibv_wc_status genuine; /* status of the request that failed by itself */
-	bool ended;	 /* what follows the death of the connection was done */
+	bool ended;		    /* the death of the connection was seen to */
 	uint64_t verdicts[URN_SESS_V_COUNT]; /* control messages, by enum urn_sess_verdict */
 	bool failed_one; /* a request has completed with the reason of the connection's death */
 
 	/* requests */
-	struct ibv_qp_cap cap;	   /* as the program sees it */
-	struct urn_sv_swr *swr;	   /* ring of send requests, by number */
-	struct ibv_sge *sge;	   /* cap.max_send_sge elements for each of them */
-	struct urn_sess_wr *wr;	   /* the machine's ring */
-	uint32_t wrs;		   /* entries of these rings, a power of two */
-	uint32_t send_held;	   /* the program's requests whose completions it has not polled */
-	uint64_t last_message;	   /* number of the newest message that was posted */
-	uint32_t unflushed;	   /* messages posted since the last flush READ */
-	bool flushing;		   /* a flush READ is in flight */
-	bool holds;		   /* requests wait until the peer's table of keys was read */
-	struct urn_sv_rwr *rwr;	   /* ring of receives, by number */
-	struct ibv_sge *recv_sge;  /* cap.max_recv_sge elements for each of them */
+	struct ibv_qp_cap cap;	    /* capabilities that the program sees */
+	struct urn_sv_swr *swr;	    /* ring of send requests, by number */
+	struct ibv_sge *sge;	    /* cap.max_send_sge elements for each of them */
+	struct urn_sess_wr *wr;	    /* the machine's ring */
+	uint32_t wrs;		    /* entries of these rings, a power of two */
+	uint32_t send_held;	    /* the program's requests whose completions it has not polled */
+	uint64_t last_message;	    /* number of the newest message that was posted */
+	uint32_t unflushed;	    /* messages posted since the last flush READ */
+	bool flushing;		    /* a flush READ is in flight */
+	bool holds;		    /* requests wait until the peer's table of keys was read */
+	struct urn_sv_rwr *rwr;	    /* ring of receives, by number */
+	struct ibv_sge *recv_sge;   /* cap.max_recv_sge elements for each of them */
 	struct urn_sess_recv *recv; /* the machine's array, rwrs entries */
-	uint32_t rwrs;		   /* entries of the ring, a power of two */
-	uint32_t recv_head;	   /* oldest receive without a completion */
-	uint32_t recv_posted;	   /* next receive that the queue pair in use has not got */
-	uint32_t recv_tail;	   /* next receive */
-	uint32_t recv_held;	   /* receives whose completions the program has not polled */
-	bool recv_live;		   /* receives go to the queue pair in use at once */
+	uint32_t rwrs;		    /* entries of the ring, a power of two */
+	uint32_t recv_head;	    /* oldest receive without a completion */
+	uint32_t recv_posted;	    /* next receive that the queue pair in use has not got */
+	uint32_t recv_tail;	    /* next receive */
+	uint32_t recv_held;	    /* receives whose completions the program has not polled */
+	bool recv_live;		    /* receives go to the queue pair in use at once */
 
 	/* ibv_wr_*() (wr.c): the batch that is being built */
 	struct urn_sv_batch *batch; /* NULL: none was made */
 
 	/* memory that adapters read and write: see urn_sv_room() */
-	uint8_t *memory;	       /* of urn_alloc() */
+	uint8_t *memory; /* shared memory, urn_alloc() */
 	struct ibv_mr *memory_mr[URN_SV_ADAPTERS];
-	uint32_t send_room;	       /* bytes for each send request: header and inline data */
-	size_t sends_at, receives_at;  /* offsets in memory */
+	uint32_t send_room;	      /* bytes for each send request: header and inline data */
+	size_t sends_at, receives_at; /* offsets in memory */
 };
 
 /* Offsets in a queue pair's memory. */
 enum {
-	URN_SV_AT_KEYS = 0, /* copy of the peer's table of keys */
+	URN_SV_AT_KEYS = 0,			     /* copy of the peer's table of keys */
 	URN_SV_AT_LAND = sizeof(struct urn_sv_keys), /* where flush READs land */
 	URN_SV_AT_CONTROL = URN_SV_AT_LAND + 64, /* control receives, then control Sends, by path */
-	URN_SV_AT_REST = URN_SV_AT_CONTROL +
-			 2 * URN_SV_PATHS * URN_SV_CONTROLS * URN_SV_CONTROL_BYTES,
+	URN_SV_AT_REST =
+		URN_SV_AT_CONTROL + 2 * URN_SV_PATHS * URN_SV_CONTROLS * URN_SV_CONTROL_BYTES,
 };
 
 /* A completion that waits for the program. */
@@ -206,14 +206,14 @@ struct urn_sv_cq {
 	struct ibv_cq *below[URN_SV_ADAPTERS];
 	struct urn_sv_channel *channel; /* NULL: none */
 	struct urn_sv_wc *ring;
-	uint32_t size;	     /* entries of the ring, a power of two */
-	uint32_t head, tail; /* completions polled; put in */
-	uint32_t load;	     /* completions that its queue pairs may have outstanding */
-	uint32_t real_load;  /* the same in each queue below */
-	uint32_t got;	     /* events handed out */
-	bool armed;	     /* an event is due for the next completion */
-	bool solicited;	     /* ... only for solicited ones and failures */
-	bool due;	     /* an event waits to be handed out */
+	uint32_t size;		/* entries of the ring, a power of two */
+	uint32_t head, tail;	/* completions polled; put in */
+	uint32_t load;		/* completions that its queue pairs may have outstanding */
+	uint32_t real_load;	/* the same in each queue below */
+	uint32_t got;		/* events handed out */
+	bool armed;		/* an event is due for the next completion */
+	bool solicited;		/* ... only for solicited ones and failures */
+	bool due;		/* an event waits to be handed out */
 	struct urn_sv_wc shown; /* extended poll: the completion being read */
 };
 
@@ -228,8 +228,9 @@ struct urn_sv_channel {
 struct urn_sv_pd {
 	struct ibv_pd ibv;
 	struct ibv_pd *below[URN_SV_ADAPTERS];
-	struct urn_sv_keys *remote; /* of urn_alloc(), which peers read; also flushed into */
-	struct urn_sv_keys local;   /* lkeys; context's lock */
+	struct urn_sv_keys
+		*remote; /* rkeys, in urn_alloc() memory; peers' flush READs read it, too */
+	struct urn_sv_keys local; /* lkeys; context's lock */
 	struct ibv_mr *remote_mr[URN_SV_ADAPTERS];
 };
 
@@ -241,20 +242,21 @@ struct urn_sv_mr {
 
 struct urn_sv_ah {
 	struct ibv_ah ibv;
-	struct ibv_ah *below; /* of the primary adapter */
+	struct ibv_ah *below; /* the primary adapter's */
 };
 
 struct urn_sv_srq {
 	struct ibv_srq ibv;
-	struct ibv_srq *below; /* of the primary adapter */
+	struct ibv_srq *below; /* the primary adapter's */
 };
 
 struct urn_sv_ctx {
 	pthread_mutex_t lock;
-	pthread_cond_t cond;	  /* a look-up has its answer, or a control Send has ended */
-	_Atomic uint32_t waiting; /* threads that must get the lock before the program's next poll */
+	pthread_cond_t cond; /* a look-up has its answer, or a control Send has ended */
+	_Atomic uint32_t
+		waiting; /* threads that must get the lock before the program's next poll */
 	struct ibv_context *below[URN_SV_ADAPTERS]; /* the primary first; constant */
-	bool dead[URN_SV_ADAPTERS];	/* the adapter's dataplane is gone; lock, as all below */
+	bool dead[URN_SV_ADAPTERS]; /* the adapter's dataplane is gone; lock, as all below */
 	union ibv_gid gid[URN_SV_ADAPTERS]; /* addresses of paths; constant */
 	uint8_t gid_index[URN_SV_ADAPTERS]; /* their places in the GID tables; constant */
 	struct urn_sess_group group;
@@ -460,7 +462,7 @@ void urn_sv_settle(struct urn_sv_ctx *ctx);
 void urn_sv_down(struct urn_sv_qp *q, uint32_t bit);
 /* The connection ends here for a reason of its own. */
 void urn_sv_kill(struct urn_sv_qp *q);
-/* After each call of the machine: clean up behind a connection that died. */
+/* After each call of the machine: flush what it posted, clean up behind a connection that died. */
 void urn_sv_after(struct urn_sv_qp *q);
 
 /* ---- control.c */

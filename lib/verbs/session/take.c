@@ -62,7 +62,6 @@ urn_sv_take_send(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_wc
 			q->flushing = false;
 		(void)urn_sess_done(&q->c, p->epoch, seq);
 		urn_sv_after(q);
-		urn_sv_flush(q);
 	} else if (urn_sv_of_path(wc->status) || (wc->wr_id & URN_SV_ID_FLUSH)) {
 		if (urn_sv_flows(q) || q->c.state == URN_SESS_ANSWERED)
 			urn_sv_down(q, q->c.path);

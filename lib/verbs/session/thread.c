@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-	URN_SV_TICK_MS = 50,	 /* between repeats of a REPORT */
-	URN_SV_CTL_CQE = 64,	 /* entries of a queue of control paths in the beginning */
+	URN_SV_TICK_MS = 50, /* between repeats of a REPORT */
+	URN_SV_CTL_CQE = 64, /* entries of a queue of control paths in the beginning */
 	URN_SV_FDS = 2 + 2 * URN_SV_ADAPTERS,
 };
 
@@ -180,8 +180,8 @@ urn_sv_thread_make(struct urn_sv_ctx *ctx)
 		ctx->ctl_channel[i] = ibv_create_comp_channel(ctx->below[i]);
 		if (ctx->ctl_channel[i] == NULL)
 			return errno;
-		ctx->ctl_cq[i] = ibv_create_cq(ctx->below[i], URN_SV_CTL_CQE, NULL,
-					       ctx->ctl_channel[i], 0);
+		ctx->ctl_cq[i] =
+			ibv_create_cq(ctx->below[i], URN_SV_CTL_CQE, NULL, ctx->ctl_channel[i], 0);
 		if (ctx->ctl_cq[i] == NULL)
 			return errno;
 		urn_sv_nonblocking(ctx->ctl_channel[i]->fd);
