@@ -66,10 +66,13 @@ class Kill(session_common.Session):
         (a_sent, a_got), (b_sent, b_got) = (map(int, re.search(r"sent (\d+), got (\d+)", r.out).groups()) for r in pair)
         self.assertEqual((a_sent, b_sent), (b_got, a_got))
         for r in pair:
-            r.program.stdin.close()
-            r.program.stdout.close()
-            r.program.stderr.close()
-            self.running.remove(r.program)
+            self.end(r)
+
+    def end(self, r):
+        r.join()
+        for pipe in (r.program.stdin, r.program.stdout, r.program.stderr):
+            pipe.close()
+        self.running.remove(r.program)
 
     def lives(self, *names, how=()):
         pair = self.begin_pair(*how)
@@ -99,6 +102,21 @@ class Kill(session_common.Session):
     def test_events(self):
         """Programs that sleep on a completion channel."""
         self.lives("bp", how=["events"])
+
+    def test_register(self):
+        """Regions are registered and deregistered all the time, also when the primary adapter is gone."""
+        self.lives("ap", how=["register"])
+
+    def test_all(self):
+        """Without any path, requests fail, and programs are told (FO-19)."""
+        pair = self.begin_pair()
+        self.more(pair)
+        self.kill("ap")
+        self.kill("as")
+        for r in pair:
+            self.assertEqual(r.program.wait(timeout=dropin_common.SECONDS), 1, r.out)
+            self.assertRegex(r.program.stderr.read(), "a completion failed: ")
+            self.end(r)
 
     def test_both(self):
         """The primary adapters of both ends are lost, one after the other (FO-19)."""

@@ -79,18 +79,38 @@ urn_sv_dealloc_pd(struct ibv_pd *ibv)
 
 /* ---- regions */
 
-/* Tell of the keys of a region. returns: 0 or ENOMEM with its text */
-static int
-urn_sv_mr_keys(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, const struct urn_sv_mr *mr,
-	       bool remote)
+/*
+ * Choose the keys that the program knows: those of the primary adapter. When that is dead, they are
+ * any keys that no other region has: nothing reaches the dead adapter any more.
+ */
+static void
+urn_sv_mr_names(const struct urn_sv_pd *pd, struct urn_sv_mr *mr)
 {
-	bool fits;
+	const struct ibv_mr *known = mr->below[0] != NULL ? mr->below[0] : mr->below[1];
+	uint32_t other;
+
+	mr->ibv.lkey = known->lkey;
+	mr->ibv.rkey = known->rkey;
+	while (mr->below[0] == NULL && (urn_sv_keys_find(&pd->local, mr->ibv.lkey, &other) ||
+					urn_sv_keys_find(pd->remote, mr->ibv.rkey, &other))) {
+		mr->ibv.lkey += 1u << 8;
+		mr->ibv.rkey += 1u << 8;
+	}
+}
+
+/* Give a region its keys, and put them in the tables. returns: 0 or ENOMEM with its text */
+static int
+urn_sv_mr_keys(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, struct urn_sv_mr *mr, bool remote)
+{
+	bool fits = true;
 
 	urn_sv_lock(ctx);
-	fits = urn_sv_keys_put(&pd->local, mr->below[0]->lkey, mr->below[1]->lkey);
-	if (fits && remote &&
-	    !urn_sv_keys_put(pd->remote, mr->below[0]->rkey, mr->below[1]->rkey)) {
-		urn_sv_keys_drop(&pd->local, mr->below[0]->lkey);
+	urn_sv_mr_names(pd, mr);
+	if (mr->below[1] != NULL)
+		fits = urn_sv_keys_put(&pd->local, mr->ibv.lkey, mr->below[1]->lkey);
+	if (mr->below[1] != NULL && fits && remote &&
+	    !urn_sv_keys_put(pd->remote, mr->ibv.rkey, mr->below[1]->rkey)) {
+		urn_sv_keys_drop(&pd->local, mr->ibv.lkey);
 		fits = false;
 	}
 	urn_sv_unlock(ctx);
@@ -100,35 +120,58 @@ urn_sv_mr_keys(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, const struct urn_sv
 			       URN_SV_KEYS);
 }
 
+/* Deregister a region on both adapters. */
+static int
+urn_sv_mr_end(struct urn_sv_mr *mr)
+{
+	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
+		int err = mr->below[i] != NULL ? ibv_dereg_mr(mr->below[i]) : 0;
+
+		if (err != 0)
+			return err;
+		mr->below[i] = NULL;
+	}
+	return 0;
+}
+
+/* Register memory on each adapter that is there, at least on one. returns: 0 or an errno value */
+static int
+urn_sv_mr_make(struct urn_sv_mr *mr, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	int err = EIO;
+
+	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
+		mr->below[i] = ibv_reg_mr_iova2(mr->pd->below[i], addr, length, iova, access);
+		if (mr->below[i] == NULL && errno != EIO)
+			return errno;
+		if (mr->below[i] != NULL)
+			err = 0;
+	}
+	return err;
+}
+
 struct ibv_mr *
 urn_sv_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	struct urn_sv_pd *pd = (struct urn_sv_pd *)ibpd;
 	struct urn_sv_mr *mr = urn_object_alloc(sizeof(*mr));
-	int i, err;
+	int err;
 
 	if (mr == NULL)
 		return NULL;
-	for (i = 0; i < URN_SV_ADAPTERS; i++) {
-		mr->below[i] = ibv_reg_mr_iova2(pd->below[i], addr, length, iova, access);
-		if (mr->below[i] == NULL)
-			goto err;
-	}
-	if (urn_sv_mr_keys(urn_sv_ctx(ibpd->context), pd, mr, (access & URN_SV_REMOTE) != 0) != 0)
-		goto err;
 	mr->pd = pd;
-	mr->ibv.handle = mr->below[0]->handle;
-	mr->ibv.lkey = mr->below[0]->lkey;
-	mr->ibv.rkey = mr->below[0]->rkey;
+	err = urn_sv_mr_make(mr, addr, length, iova, access);
+	if (err == 0)
+		err = urn_sv_mr_keys(urn_sv_ctx(ibpd->context), pd, mr,
+				     (access & URN_SV_REMOTE) != 0);
+	if (err != 0) {
+		(void)urn_sv_mr_end(mr);
+		free(mr);
+		errno = err;
+		return NULL;
+	}
+	mr->ibv.handle = mr->ibv.lkey;
 	return &mr->ibv;
-
-err:
-	err = errno;
-	while (i-- > 0)
-		ibv_dereg_mr(mr->below[i]);
-	free(mr);
-	errno = err;
-	return NULL;
 }
 
 int
@@ -138,13 +181,10 @@ urn_sv_dereg_mr(struct ibv_mr *ibmr)
 	struct urn_sv_ctx *ctx = urn_sv_ctx(ibmr->context);
 	struct urn_sv_pd *pd = mr->pd;
 
-	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
-		int err = mr->below[i] != NULL ? ibv_dereg_mr(mr->below[i]) : 0;
+	int err = urn_sv_mr_end(mr);
 
-		if (err != 0)
-			return err;
-		mr->below[i] = NULL;
-	}
+	if (err != 0)
+		return err;
 	urn_sv_lock(ctx);
 	urn_sv_keys_drop(&pd->local, ibmr->lkey);
 	urn_sv_keys_drop(pd->remote, ibmr->rkey);

@@ -5,12 +5,12 @@
  * write in front of it; the receiver checks that each Send comes once, in order and whole, and that
  * the write before it is there. READs and the order of completions are checked, too.
  *
- * usage: stream listen PORT [events] [atomics]
- *        stream connect PORT [events] [atomics]
+ * usage: stream listen PORT [events] [register] [atomics]
+ *        stream connect PORT [events] [register] [atomics]
  *
- * events: sleep on the completion channel. atomics: each tenth message has a fetch-and-add, too.
- * "got N" on the standard output: so many messages were received. A line on the standard input:
- * stop.
+ * events: sleep on the completion channel. register: each message is in a region of its own.
+ * atomics: each tenth message has a fetch-and-add, too. "got N" on the standard output: so many
+ * messages were received. A line on the standard input: stop.
  */
 #include <infiniband/verbs.h>
 
@@ -87,8 +87,9 @@ static struct {
 	struct shared shared;
 } m; /* one region */
 
+static struct ibv_mr *region[WINDOW]; /* with `register`: of messages in flight */
 static struct hello peer;
-static bool events, atomics, stopping, sent_last, got_last;
+static bool events, atomics, registers, stopping, sent_last, got_last;
 static uint64_t sent, completed, got, ops, ops_done, added;
 
 static uint8_t
@@ -281,6 +282,12 @@ post_message(void)
 	struct ibv_sge sge = {(uintptr_t)to, h.length, m.mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
 
+	if (registers) {
+		if (region[number % WINDOW] != NULL)
+			EQUAL(ibv_dereg_mr(region[number % WINDOW]), 0);
+		CHECK((region[number % WINDOW] = ibv_reg_mr(m.pd, to, BYTES, 0)) != NULL);
+		sge.lkey = region[number % WINDOW]->lkey;
+	}
 	memcpy(to, &h, sizeof(h));
 	for (uint32_t i = sizeof(h); i < h.length; i++)
 		to[i] = pattern(number, i);
@@ -388,6 +395,7 @@ main(int argc, char **argv)
 		return 2;
 	for (int i = 3; i < argc; i++) {
 		events |= strcmp(argv[i], "events") == 0;
+		registers |= strcmp(argv[i], "register") == 0;
 		atomics |= strcmp(argv[i], "atomics") == 0;
 	}
 	meet(strcmp(argv[1], "listen") == 0, (uint16_t)atoi(argv[2]));
@@ -402,6 +410,8 @@ main(int argc, char **argv)
 	EQUAL(completed, sent);
 	printf("sent %llu, got %llu\n", (unsigned long long)sent, (unsigned long long)got);
 	EQUAL(ibv_destroy_qp(m.qp), 0);
+	for (int i = 0; i < WINDOW; i++)
+		EQUAL(region[i] != NULL ? ibv_dereg_mr(region[i]) : 0, 0);
 	EQUAL(ibv_destroy_cq(m.cq), 0);
 	EQUAL(ibv_destroy_comp_channel(m.ch), 0);
 	EQUAL(ibv_dereg_mr(m.mr), 0);

@@ -184,7 +184,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report),    cmocka_unit_test(migrated), cmocka_unit_test(lengths),
-		cmocka_unit_test(forgeries), cmocka_unit_test(texts), cmocka_unit_test(leave),
+		cmocka_unit_test(forgeries), cmocka_unit_test(texts),	 cmocka_unit_test(leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
