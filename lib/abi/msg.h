@@ -133,7 +133,7 @@ struct urn_abi_msg_ctrl {
 
 /* Receive-queue status. Dataplane's line. */
 struct urn_abi_msg_rstat {
-	_Atomic uint32_t tail; /* RQ TAIL: entries ever filled since the configuration was taken */
+	_Atomic uint32_t tail;    /* RQ TAIL: entries ever filled since the configuration was taken */
 	_Atomic uint32_t conf_seq; /* number of the configuration that was looked at last */
 	_Atomic uint32_t state;   /* enum urn_msgq_state */
 	_Atomic uint32_t pending; /* interrupts fired so far */

@@ -68,7 +68,7 @@ struct flow_net {
 	uint32_t lose_opcode;         /* frames with this opcode are lost; 0: none */
 	bool cut;                     /* all frames are lost */
 	bool mark;                    /* all data frames get a mark of congestion */
-	uint64_t line;		      /* bytes a second, for congestion control; 0: none */
+	uint64_t line;                /* bytes a second, for congestion control; 0: none */
 	uint64_t delay;               /* ns that a frame takes */
 	struct urn_tp_share *owner; /* client whose messages flow_send_head() sends; NULL: nobody */
 	uint32_t work; /* packets in flight that a node has room for; 0: 4096; set before opening */

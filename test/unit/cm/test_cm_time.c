@@ -10,8 +10,7 @@
 
 #define TRY (4096ull << 14) /* ns between two tries, as the bench's messages say */
 
-/* Nothing answers: the message is sent once and three times more, in even steps; then the program
- * is told. */
+/* Nothing answers: the message is sent once and three times more, in even steps; then the program is told. */
 static void
 repeats(uint32_t id, enum urn_cm_attr attr, enum urn_cm_event_type type, enum urn_cm_state end)
 {
@@ -164,8 +163,7 @@ insists(enum urn_cm_attr attr)
 	}
 }
 
-/* The program is slow, the peer is asked for patience, and then the program is ready. returns: our
- * id */
+/* The program is slow, the peer is asked for patience, and then the program is ready. returns: our id */
 static uint32_t
 slowly_ready(void)
 {
@@ -181,8 +179,7 @@ slowly_ready(void)
 	return id;
 }
 
-/* A peer that was asked for patience does not repeat for a minute: the RTU may be lost all the
- * same. */
+/* A peer that was asked for patience does not repeat for a minute: the RTU may be lost all the same. */
 static void
 test_ready_after_patience(void **state)
 {
@@ -293,10 +290,7 @@ test_clamped(void **state)
 	static const struct {
 		uint8_t code;
 		uint64_t ns;
-	} t[] = {{0, 4096ull << 8},
-		 {8, 4096ull << 8},
-		 {9, 4096ull << 9},
-		 {22, 4096ull << 22},
+	} t[] = {{0, 4096ull << 8}, {8, 4096ull << 8}, {9, 4096ull << 9}, {22, 4096ull << 22},
 		 {31, 4096ull << 22}};
 	struct urn_abi_cm_accept a = an_accept();
 
@@ -404,8 +398,7 @@ test_dumb(void **state)
 	assert_int_equal(counter(URN_C_DROP_CM_TX), 1);
 }
 
-/* A message that waits for a MAC address uses no try, however long it waits; then all tries are
- * left. */
+/* A message that waits for a MAC address uses no try, however long it waits; then all tries are left. */
 static void
 test_no_mac(void **state)
 {
@@ -463,19 +456,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(test_unanswered),
-		T(test_late_answer),
-		T(test_patience),
-		T(test_slow_program),
-		T(test_clamped),
-		T(test_timewait),
-		T(test_deaf),
-		T(test_dumb),
-		T(test_no_mac),
-		T(test_many),
-		T(test_ready_after_patience),
-		T(test_refused_after_patience),
-		T(test_refused_at_once),
+		T(test_unanswered), T(test_late_answer), T(test_patience), T(test_slow_program),
+		T(test_clamped),    T(test_timewait),	 T(test_deaf),	   T(test_dumb),
+		T(test_no_mac),	    T(test_many),
+		T(test_ready_after_patience), T(test_refused_after_patience), T(test_refused_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
