@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import threading
+import time
 import unittest
 
 import dropin_common
@@ -33,7 +34,7 @@ class Reader(threading.Thread):
                 self.got = int(found[1])
 
 
-class Kill(session_common.Session):
+class Pairs(session_common.Session):
     STREAM = None  # set by the script
 
     def begin_pair(self, *how, plain=()):
@@ -82,6 +83,8 @@ class Kill(session_common.Session):
             self.more(pair)
         self.finish(pair)
 
+
+class Kill(Pairs):
     def test_nothing(self):
         self.lives()
 
@@ -122,8 +125,43 @@ class Kill(session_common.Session):
         """The primary adapters of both ends are lost, one after the other (FO-19)."""
         self.lives("ap", "bp")
 
+    def test_send_bw(self):
+        self.measure("ap", "ib_send_bw")
+
+    def test_write_bw(self):
+        self.measure("bp", "ib_write_bw")
+
+    def test_read_bw(self):
+        self.measure("ap", "ib_read_bw")
+
+    def measure(self, name, command):
+        """Programs of perftest go on when an adapter is lost."""
+        command = [command, "-x", "1", "-D", "3", "-p", str(dropin_common.free_port())]
+        a = self.on("a", *command)
+        self.assertTrue(self.until(lambda: dropin_common.listens(int(command[-1])) or a.poll() is not None))
+        b = self.on("b", *command, "127.0.0.1")
+        time.sleep(1.5)
+        self.kill(name)
+        for p in (a, b):
+            code, out = self.ends(p)
+            self.assertEqual(code, 0, out)
+
+
+class Wires(Pairs):
+    """Each adapter reaches one of the other node only."""
+
+    def ports(self):
+        for switch, names in (("p", ("ap", "bp")), ("s", ("as", "bs"))):
+            yield from ("--switch", switch)
+            for name in names:
+                yield from ("--port", f"{name}=memif:{self.path(name, 'memif')}")
+
+    def test_primary(self):
+        """Two of the three backups lead nowhere: the third one is found (FO-20)."""
+        self.lives("bp")
+
 
 if __name__ == "__main__":
-    Kill.NICD, Kill.RUN, Kill.CTL, Kill.SWITCH, Kill.STREAM = map(os.path.abspath, sys.argv[1:6])
-    dropin_common.ordinary_user(Kill.RUN)
+    Pairs.NICD, Pairs.RUN, Pairs.CTL, Pairs.SWITCH, Pairs.STREAM = map(os.path.abspath, sys.argv[1:6])
+    dropin_common.ordinary_user(Pairs.RUN)
     unittest.main(argv=[sys.argv[0]] + sys.argv[6:], verbosity=2)
