@@ -224,7 +224,7 @@ urn_sv_leave(struct urn_sv_qp *q)
 
 	/* Messages count that came, and that the program has not polled. */
 	urn_sv_progress((struct urn_sv_cq *)q->ibv.recv_cq);
-	if (q->left || q->c.state == URN_SESS_DEAD)
+	if (q->left || q->told || q->c.state == URN_SESS_DEAD)
 		return;
 	urn_sv_control_send(q, bytes,
 			    urn_sess_wire_leave(bytes, q->peer.number, q->c.epoch, q->c.received));
@@ -233,5 +233,5 @@ urn_sv_leave(struct urn_sv_qp *q)
 	while (!q->left && !urn_sv_told(q) && urn_sv_can_tell(q))
 		if (pthread_cond_timedwait(&q->ctx->cond, &q->ctx->lock, &until) != 0)
 			break;
-	q->left = true; /* nobody is told again */
+	q->told = true;
 }

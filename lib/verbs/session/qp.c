@@ -437,7 +437,7 @@ urn_sv_to_reset(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 	urn_sv_cq_clean((struct urn_sv_cq *)q->ibv.recv_cq, q);
 	q->recv_head = q->recv_posted = q->recv_tail = q->recv_held = 0;
 	q->send_held = q->unflushed = q->todo = q->reading = 0;
-	q->recv_live = q->flushing = q->holds = q->left = q->failed_one = q->ended = false;
+	q->recv_live = q->flushing = q->holds = q->left = q->failed_one = q->ended = q->told = q->keeps = false;
 	q->asked = URN_SV_NOT_ASKED;
 	q->mode = URN_SV_NEW;
 	return err;
@@ -460,8 +460,13 @@ urn_sv_modify(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 	if (to == IBV_QPS_ERR && q->mode == URN_SV_SESSION) {
 		urn_sv_leave(q);
 		urn_sv_kill(q);
+		if (q->keeps)
+			urn_sv_recv_flush(q);
+		q->keeps = false;
 		return 0;
 	}
+	if (to == IBV_QPS_ERR && q->mode == URN_SV_NEW)
+		urn_sv_recv_flush(q);
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ;
 	err = ibv_modify_qp(q->path[0].real, attr, mask);

@@ -131,7 +131,7 @@ urn_sv_recv_session(struct urn_sv_qp *q, struct ibv_recv_wr *wr, struct ibv_recv
 	}
 	if (q->recv_live)
 		urn_sv_recv_rest(q);
-	if (q->mode == URN_SV_SESSION && q->c.state == URN_SESS_DEAD && !q->left)
+	if (q->mode == URN_SV_SESSION && q->c.state == URN_SESS_DEAD && !q->keeps)
 		urn_sv_recv_flush(q);
 	return err;
 }

@@ -130,7 +130,8 @@ urn_sv_after(struct urn_sv_qp *q)
 	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
 		(void)ibv_modify_qp(q->path[i].real, &err, IBV_QP_STATE);
 	/* Receives of a queue pair whose peer has left stay, as on any adapter. */
-	if (!q->left && q->c.reason != URN_SESS_PEER_DEAD)
+	q->keeps |= q->c.reason == URN_SESS_PEER_DEAD;
+	if (!q->keeps)
 		urn_sv_recv_flush(q);
 }
 
@@ -138,10 +139,12 @@ void
 urn_sv_down(struct urn_sv_qp *q, uint32_t bit)
 {
 	/* Nobody answers a REPORT any more. */
-	if (q->left && urn_sv_flows(q) && bit == q->c.path)
+	if (q->left && urn_sv_flows(q) && bit == q->c.path) {
+		q->keeps = true;
 		urn_sess_quit(&q->c);
-	else
+	} else {
 		urn_sess_down(&q->c, bit);
+	}
 	urn_sv_after(q);
 }
 

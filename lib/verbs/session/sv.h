@@ -129,6 +129,8 @@ struct urn_sv_qp {
 	bool can;		    /* RC with its own receive queue: may have a session */
 	bool lower;		    /* our adapters count first in numbers of paths; of a session */
 	bool left;		    /* the peer has left: no message of it comes any more */
+	bool told;		    /* the peer was told that this end leaves */
+	bool keeps;		    /* receives stay, though the connection is dead: the peer has left */
 	bool sig_all;		    /* each send request is signalled */
 	struct urn_sv_path path[URN_SV_PATHS]; /* by own adapter * 2 + the peer's */
 
