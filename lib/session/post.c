@@ -127,6 +127,13 @@ urn_sess_failed(struct urn_sess_conn *c, uint32_t epoch, uint64_t seq)
 }
 
 void
+urn_sess_quit(struct urn_sess_conn *c)
+{
+	if (c->state != URN_SESS_DEAD)
+		urn_sess_end(c, URN_SESS_NO_REQUEST, c->tail, URN_SESS_FLUSHED);
+}
+
+void
 urn_sess_repost(struct urn_sess_conn *c)
 {
 	for (uint64_t seq = c->head; seq != c->tail; seq++) {

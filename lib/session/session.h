@@ -267,6 +267,8 @@ void urn_sess_acked(struct urn_sess_conn *c, uint64_t id);
  * returns: false: dropped; the receive is the shell's again
  */
 bool urn_sess_received(struct urn_sess_conn *c, uint32_t epoch, const struct urn_sess_header *h);
+/* This end goes, or has failed beyond a request: all requests get FLUSHED, and nothing migrates. */
+void urn_sess_quit(struct urn_sess_conn *c);
 /* A request failed for a reason of its own: it gets GENUINE, all others FLUSHED, and nothing
  * migrates. */
 void urn_sess_failed(struct urn_sess_conn *c, uint32_t epoch, uint64_t seq);

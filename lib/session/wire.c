@@ -5,7 +5,8 @@
 #include <endian.h>
 #include <string.h>
 
-/* A control message as it travels, in network byte order. MIGRATED ends before flags. */
+/* A control message as it travels, in network byte order. MIGRATED ends before flags, LEAVE has one
+ * field from there on. */
 struct urn_sess_control {
 	uint32_t magic;			/* URN_SESS_WIRE_MAGIC */
 	uint8_t version;		/* URN_SESS_WIRE_VERSION */
@@ -80,22 +81,51 @@ urn_sess_wire_migrated(void *to, uint32_t conn, uint32_t epoch)
 	return URN_SESS_WIRE_HEAD;
 }
 
+/* LEAVE has its one field where REPORT has flags and paths. */
+uint32_t
+urn_sess_wire_leave(void *to, uint32_t conn, uint32_t epoch, uint64_t received)
+{
+	uint64_t field = htobe64(received);
+	struct urn_sess_control w;
+
+	put_head(&w, URN_SESS_WIRE_LEAVE, URN_SESS_WIRE_LEAVE_BYTES, conn, epoch);
+	memcpy(&w.flags, &field, sizeof(field));
+	memcpy(to, &w, URN_SESS_WIRE_LEAVE_BYTES);
+	return URN_SESS_WIRE_LEAVE_BYTES;
+}
+
+/* Length of a kind; 0: there is no such kind. */
+static uint32_t
+length_of(uint8_t kind)
+{
+	switch (kind) {
+	case URN_SESS_WIRE_REPORT:
+		return URN_SESS_WIRE_MAX;
+	case URN_SESS_WIRE_MIGRATED:
+		return URN_SESS_WIRE_HEAD;
+	case URN_SESS_WIRE_LEAVE:
+		return URN_SESS_WIRE_LEAVE_BYTES;
+	default:
+		return 0;
+	}
+}
+
 static enum urn_sess_verdict
 check_head(const struct urn_sess_control *w, uint32_t bytes, uint32_t conn)
 {
-	uint32_t want = w->kind == URN_SESS_WIRE_REPORT ? URN_SESS_WIRE_MAX : URN_SESS_WIRE_HEAD;
+	uint32_t want = length_of(w->kind);
 
 	if (be32toh(w->magic) != URN_SESS_WIRE_MAGIC)
 		return URN_SESS_V_MAGIC;
 	if (w->version != URN_SESS_WIRE_VERSION)
 		return URN_SESS_V_VERSION;
-	if (w->kind != URN_SESS_WIRE_REPORT && w->kind != URN_SESS_WIRE_MIGRATED)
+	if (want == 0)
 		return URN_SESS_V_KIND;
 	if (bytes != want || be16toh(w->length) != want)
 		return URN_SESS_V_LENGTH;
 	if (be32toh(w->conn) != conn)
 		return URN_SESS_V_CONN;
-	return w->epoch ? URN_SESS_V_OK : URN_SESS_V_EPOCH;
+	return w->epoch || w->kind == URN_SESS_WIRE_LEAVE ? URN_SESS_V_OK : URN_SESS_V_EPOCH;
 }
 
 static enum urn_sess_verdict
@@ -140,6 +170,10 @@ urn_sess_wire_get(const void *from, uint32_t bytes, uint32_t conn, struct urn_se
 	if (v == URN_SESS_V_OK && w.kind == URN_SESS_WIRE_REPORT) {
 		get_report(&w, &r);
 		v = check_report(&r);
+	}
+	if (v == URN_SESS_V_OK && w.kind == URN_SESS_WIRE_LEAVE) {
+		memcpy(&r.received, &w.flags, sizeof(r.received));
+		r.received = be64toh(r.received);
 	}
 	if (v == URN_SESS_V_OK)
 		*m = (struct urn_sess_msg){

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * REPORT and MIGRATED as they travel on a control path (FO-13, FO-17). Both begin with 16 bytes
- * that say what they are and whose; MIGRATED has nothing behind them. A message has exactly the
- * length of its kind: a control path carries one message a Send.
+ * REPORT and MIGRATED as they travel on a control path (FO-13, FO-17), and LEAVE, by which an end
+ * that goes tells what it received. All begin with 16 bytes that say what they are and whose;
+ * MIGRATED has nothing behind them. A message has exactly the length of its kind: a control path
+ * carries one message a Send.
  *
  *   0        4        5     6       8       12      16
  *   | magic  |version |kind | length| conn  | epoch |                        network byte order
  *   16       20       24      32        40      48        56           184
  *   | flags  | paths  | sent  | received| sends | atomics | old[16]    |     REPORT only
+ *   16                24
+ *   | received        |                                                      LEAVE only
  */
 #ifndef URN_SESSION_WIRE_H
 #define URN_SESSION_WIRE_H
@@ -19,6 +22,8 @@ enum {
 	URN_SESS_WIRE_VERSION = 1,	  /* a layout of another version is refused */
 	URN_SESS_WIRE_REPORT = 1,	  /* kind */
 	URN_SESS_WIRE_MIGRATED = 2,	  /* kind */
+	URN_SESS_WIRE_LEAVE = 3,	  /* kind */
+	URN_SESS_WIRE_LEAVE_BYTES = 24,	  /* bytes of LEAVE */
 	URN_SESS_WIRE_HEAD = 16,	  /* bytes of MIGRATED, and in front of REPORT's own */
 	URN_SESS_WIRE_MAX = 184, /* bytes of REPORT: a receive of a control path has them */
 };
@@ -30,7 +35,7 @@ enum {
 	X(SHORT, "shorter than the head of a message") \
 	X(MAGIC, "not of the session layer") \
 	X(VERSION, "of another version of the session layer") \
-	X(KIND, "neither REPORT nor MIGRATED") \
+	X(KIND, "none of REPORT, MIGRATED and LEAVE") \
 	X(LENGTH, "length is not that of its kind, or not that of the bytes received") \
 	X(CONN, "of another connection") \
 	X(EPOCH, "epoch 0, which no migration has") \
@@ -47,10 +52,10 @@ enum urn_sess_verdict {
 
 /* A control message in the byte order of the host. */
 struct urn_sess_msg {
-	uint32_t kind;		     /* URN_SESS_WIRE_REPORT or URN_SESS_WIRE_MIGRATED */
+	uint32_t kind;		     /* URN_SESS_WIRE_REPORT, _MIGRATED or _LEAVE */
 	uint32_t conn;		     /* number of the connection, on the receiver's side */
 	uint32_t epoch;		     /* epoch of the migration; the same as in told */
-	struct urn_sess_report told; /* valid for REPORT; else 0 */
+	struct urn_sess_report told; /* valid for REPORT; of LEAVE only received; else 0 */
 };
 
 /* Text of a verdict, for logs. returns: "?" for none */
@@ -71,6 +76,15 @@ uint32_t urn_sess_wire_report(void *to, uint32_t conn, const struct urn_sess_rep
  * returns: bytes written
  */
 uint32_t urn_sess_wire_migrated(void *to, uint32_t conn, uint32_t epoch);
+/*
+ * Write LEAVE.
+ *
+ * to: URN_SESS_WIRE_LEAVE_BYTES bytes of any alignment
+ * epoch: of the newest migration; 0: there was none
+ * received: LAST RELIABLY RECEIVED MSGID
+ * returns: bytes written
+ */
+uint32_t urn_sess_wire_leave(void *to, uint32_t conn, uint32_t epoch, uint64_t received);
 /*
  * Read a message from a peer that is not trusted. Only the form is judged here; whether ids are
  * plausible is the machine's question (urn_sess_report()). The bytes are copied before they are

@@ -3,6 +3,7 @@
 #include "verbs/adapter/adapter.h"
 #include "verbs/front.h"
 #include "verbs/provider/registry.h"
+#include "verbs/session/session.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -13,6 +14,7 @@
 static struct urn_provider urn_provider_table[] = {
 	{.ops = &urn_adapter_ops},
 };
+static struct urn_provider urn_provider_session = {.ops = &urn_session_ops};
 static pthread_once_t urn_provider_once = PTHREAD_ONCE_INIT;
 
 static void
@@ -20,6 +22,11 @@ urn_provider_add_table(void)
 {
 	size_t i;
 
+	/* The program sees the virtual device, and not the adapters under it (FO-1). */
+	if (urn_session_wanted()) {
+		urn_provider_add(&urn_provider_session);
+		return;
+	}
 	for (i = 0; i < sizeof(urn_provider_table) / sizeof(urn_provider_table[0]); i++)
 		urn_provider_add(&urn_provider_table[i]);
 }

@@ -301,6 +301,26 @@ genuine(void **state)
 	assert_int_equal(r.c.counter[URN_SESS_C_MIGRATIONS], 0);
 }
 
+/* An end that goes fails its requests once, tells the peer, and takes no more. */
+static void
+quits(void **state)
+{
+	uint64_t seq;
+
+	(void)state;
+	rig_open(&r);
+	rig_post(&r, "SS");
+	urn_sess_quit(&r.c);
+	rig_next(&r, URN_SESS_DIED);
+	rig_complete(&r, 0, URN_SESS_FLUSHED);
+	rig_complete(&r, 1, URN_SESS_FLUSHED);
+	assert_int_equal(rig_next(&r, URN_SESS_TELL)->report.flags & URN_SESS_R_DEAD,
+			 URN_SESS_R_DEAD);
+	assert_int_equal(urn_sess_post(&r.c, URN_SESS_SEND, &seq), -1);
+	urn_sess_quit(&r.c);
+	rig_quiet(&r);
+}
+
 /* FO-15: two migrations in a row; ids that the first REPORT settled are settled alike by the
  * second. */
 static void
@@ -365,6 +385,7 @@ main(void)
 		cmocka_unit_test(atomics_unknown),
 		cmocka_unit_test(atomic_not_posted),
 		cmocka_unit_test(genuine),
+		cmocka_unit_test(quits),
 		cmocka_unit_test(judged_twice),
 		cmocka_unit_test(ring_full),
 	};

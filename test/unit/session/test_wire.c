@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* REPORT and MIGRATED as they travel (FO-13, FO-17). */
+/* REPORT, MIGRATED and LEAVE as they travel (FO-13, FO-17). */
 #include "session/wire.h"
 
 #include <setjmp.h>
@@ -101,6 +101,29 @@ migrated(void **state)
 	assert_memory_equal(&m.told, &none, sizeof(none));
 }
 
+/* LEAVE is a head and LAST RECEIVED; the head's epoch may be 0, for there may be no migration. */
+static void
+leave(void **state)
+{
+	uint8_t area[URN_SESS_WIRE_LEAVE_BYTES + 1], *bytes = area + 1;
+	struct urn_sess_report told = {.received = 0x0102030405060708};
+	struct urn_sess_msg m;
+
+	(void)state;
+	assert_int_equal(urn_sess_wire_leave(bytes, CONN, 0, told.received),
+			 URN_SESS_WIRE_LEAVE_BYTES);
+	assert_memory_equal(bytes, "USES\1\3\0\30\0\0\0\7\0\0\0\0\1\2\3\4\5\6\7\10",
+			    URN_SESS_WIRE_LEAVE_BYTES);
+	assert_int_equal(urn_sess_wire_get(bytes, URN_SESS_WIRE_LEAVE_BYTES, CONN, &m),
+			 URN_SESS_V_OK);
+	assert_int_equal(m.kind, URN_SESS_WIRE_LEAVE);
+	assert_int_equal(m.epoch, 0);
+	assert_memory_equal(&m.told, &told, sizeof(told));
+	assert_int_equal(get(bytes, URN_SESS_WIRE_LEAVE_BYTES - 1), URN_SESS_V_LENGTH);
+	bytes[BYTE_CONN]++;
+	assert_int_equal(get(bytes, URN_SESS_WIRE_LEAVE_BYTES), URN_SESS_V_CONN);
+}
+
 /* Each length but the right one is refused, of both kinds, and nothing is read behind the end. */
 static void
 lengths(void **state)
@@ -133,7 +156,8 @@ forgeries(void **state)
 	assert_int_equal(forged(BYTE_VERSION, 0), URN_SESS_V_VERSION);
 	assert_int_equal(forged(BYTE_VERSION, 2), URN_SESS_V_VERSION);
 	assert_int_equal(forged(BYTE_KIND, 0), URN_SESS_V_KIND);
-	assert_int_equal(forged(BYTE_KIND, 3), URN_SESS_V_KIND);
+	assert_int_equal(forged(BYTE_KIND, 4), URN_SESS_V_KIND);
+	assert_int_equal(forged(BYTE_KIND, URN_SESS_WIRE_LEAVE), URN_SESS_V_LENGTH);
 	assert_int_equal(forged(BYTE_KIND, URN_SESS_WIRE_MIGRATED), URN_SESS_V_LENGTH);
 	assert_int_equal(forged(BYTE_CONN, CONN + 1), URN_SESS_V_CONN);
 	urn_sess_wire_migrated(bytes, CONN, 0);
@@ -160,7 +184,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report),    cmocka_unit_test(migrated), cmocka_unit_test(lengths),
-		cmocka_unit_test(forgeries), cmocka_unit_test(texts),
+		cmocka_unit_test(forgeries), cmocka_unit_test(texts),	 cmocka_unit_test(leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How two session layers find each other (doc/inside/failover.md): each end asks the other's
+ * primary adapter for a service that has the number of the other's queue pair in its id. The answer
+ * has all that is needed to connect the other paths. No answer: the connection is a plain one.
+ */
+#include "verbs/session/sv.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* "URNS", then the number of a queue pair. */
+#define URN_SV_SERVICE(qpn) (0x55524e53ull << 32 | (qpn))
+
+enum {
+	URN_SV_ASK_TIMEOUT = 17, /* 4.096 us * 2^17: half a second */
+	URN_SV_ASK_RETRIES = 7,
+	URN_SV_CTL_TIMEOUT = 14, /* 67 ms, on control paths */
+	URN_SV_RETRIES = 7,
+	URN_SV_RNR_TIMER = 12, /* 0.64 ms */
+};
+
+/* ---- answers */
+
+int
+urn_sv_listen(struct urn_sv_qp *q)
+{
+	uint32_t qpn = q->path[0].real->qp_num;
+
+	return urn_cm_end_listen(q->ctx->cm, URN_SV_SERVICE(qpn), qpn, 0, &q->listener);
+}
+
+void
+urn_sv_unlisten(struct urn_sv_qp *q)
+{
+	(void)urn_cm_end_destroy(q->ctx->cm, q->listener);
+	q->listener = 0;
+}
+
+/* Describe this end to a peer. */
+static void
+urn_sv_describe(const struct urn_sv_qp *q, struct urn_sv_peer *own)
+{
+	*own = (struct urn_sv_peer){.number = q->path[0].real->qp_num,
+				    .addr = (uintptr_t)q->pd->remote};
+	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
+		memcpy(own->gid[i], q->ctx->gid[i].raw, sizeof(own->gid[i]));
+		own->key[i] = q->pd->remote_mr[i]->rkey;
+	}
+	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
+		own->path[i] = (struct urn_sv_ends){q->path[i].real->qp_num, q->path[i].psn,
+						    q->path[i].ctl->qp_num, q->path[i].ctl_psn};
+}
+
+static struct urn_sv_qp *
+urn_sv_listening(struct urn_sv_ctx *ctx, uint32_t listener)
+{
+	struct urn_sv_qp *q;
+
+	LIST_FOREACH(q, &ctx->qps, link)
+		if (q->listener == listener && listener != 0)
+			break;
+	return q;
+}
+
+static void
+urn_sv_answer(struct urn_sv_ctx *ctx, const struct urn_abi_cm_event *ev)
+{
+	const struct urn_sv_qp *q = urn_sv_listening(ctx, ev->listen_id);
+	struct urn_abi_cm_accept p = {.status = URN_CM_SIDR_UNSUPPORTED};
+	struct urn_sv_peer own;
+
+	if (q != NULL) {
+		urn_sv_describe(q, &own);
+		p.status = URN_CM_SIDR_VALID;
+		p.qpn = own.number;
+		p.data_len = URN_SV_PEER_BYTES;
+		urn_sv_peer_put(p.data, &own);
+	}
+	(void)urn_cm_end_accept(ctx->cm, ev->id, &p);
+	(void)urn_cm_end_destroy(ctx->cm, ev->id);
+}
+
+/* ---- questions */
+
+/* The answer to a question, or the end of its retries. */
+static void
+urn_sv_answered(struct urn_sv_ctx *ctx, const struct urn_abi_cm_event *ev)
+{
+	struct urn_sv_qp *q;
+	bool found;
+
+	LIST_FOREACH(q, &ctx->qps, link)
+		if (q->asked == URN_SV_ASKED && q->question == ev->id)
+			break;
+	if (q == NULL)
+		return;
+	found = ev->type == URN_CM_EVENT_SIDR_REPLY && ev->reason == URN_CM_SIDR_VALID &&
+		urn_sv_peer_get(ev->data, ev->data_len, &q->peer) &&
+		q->peer.number == q->rtr.dest_qp_num;
+	q->asked = found ? URN_SV_FOUND : URN_SV_ALONE;
+	pthread_cond_broadcast(&ctx->cond);
+}
+
+void
+urn_sv_cm_event(struct urn_sv_ctx *ctx, const struct urn_abi_cm_event *ev)
+{
+	if (ev->type == URN_CM_EVENT_SIDR_REQUEST)
+		urn_sv_answer(ctx, ev);
+	else if (ev->type == URN_CM_EVENT_REQUEST)
+		(void)urn_cm_end_destroy(ctx->cm, ev->id); /* nobody connects here */
+	else
+		urn_sv_answered(ctx, ev);
+}
+
+/* Ask, and wait for the answer; the thread of the context gets the answer meanwhile. */
+static void
+urn_sv_ask(struct urn_sv_qp *q)
+{
+	struct urn_abi_cm_connect p = {
+		.service_id = URN_SV_SERVICE(q->rtr.dest_qp_num),
+		.sgid_index = q->rtr.ah_attr.grh.sgid_index,
+		.timeout = URN_SV_ASK_TIMEOUT,
+		.max_retries = URN_SV_ASK_RETRIES,
+		.traffic_class = q->rtr.ah_attr.grh.traffic_class,
+		.hop_limit = q->rtr.ah_attr.grh.hop_limit,
+	};
+
+	memcpy(p.dgid, q->rtr.ah_attr.grh.dgid.raw, sizeof(p.dgid));
+	q->asked = URN_SV_ALONE;
+	if (urn_cm_end_resolve(q->ctx->cm, &p, &q->question) != 0)
+		return;
+	q->asked = URN_SV_ASKED;
+	while (q->asked == URN_SV_ASKED && !q->ctx->dead[0])
+		pthread_cond_wait(&q->ctx->cond, &q->ctx->lock);
+	if (q->asked == URN_SV_ASKED)
+		q->asked = URN_SV_ALONE;
+	(void)urn_cm_end_destroy(q->ctx->cm, q->question);
+	q->question = 0;
+}
+
+/* ---- paths */
+
+/* The address of the peer on a path. */
+static struct ibv_ah_attr
+urn_sv_ah(const struct urn_sv_qp *q, const struct urn_sv_path *p)
+{
+	struct ibv_ah_attr ah = q->rtr.ah_attr;
+
+	memcpy(ah.grh.dgid.raw, q->peer.gid[p->theirs], sizeof(ah.grh.dgid.raw));
+	ah.grh.sgid_index = q->ctx->gid_index[p->mine];
+	ah.is_global = 1;
+	ah.port_num = 1;
+	return ah;
+}
+
+static int
+urn_sv_path_rtr(struct urn_sv_qp *q, const struct urn_sv_path *p, const struct urn_sv_ends *to)
+{
+	struct ibv_qp_attr attr = q->rtr;
+
+	attr.qp_state = IBV_QPS_RTR;
+	attr.ah_attr = urn_sv_ah(q, p);
+	attr.dest_qp_num = to->qpn;
+	attr.rq_psn = to->psn;
+	return ibv_modify_qp(p->real, &attr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				     IBV_QP_MIN_RNR_TIMER);
+}
+
+/* Connect a control path, up to RTS. */
+static int
+urn_sv_ctl_connect(struct urn_sv_qp *q, struct urn_sv_path *p, const struct urn_sv_ends *to)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.ah_attr = urn_sv_ah(q, p),
+		.path_mtu = q->rtr.path_mtu,
+		.dest_qp_num = to->ctl_qpn,
+		.rq_psn = to->ctl_psn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = URN_SV_RNR_TIMER,
+		.sq_psn = p->ctl_psn,
+		.max_rd_atomic = 1,
+		.timeout = URN_SV_CTL_TIMEOUT,
+		.retry_cnt = URN_SV_RETRIES,
+		.rnr_retry = URN_SV_RETRIES,
+	};
+	int err = urn_sv_control_open(p);
+
+	if (err == 0)
+		err = ibv_modify_qp(p->ctl, &attr,
+				    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					    IBV_QP_MIN_RNR_TIMER);
+	attr.qp_state = IBV_QPS_RTS;
+	if (err == 0)
+		err = ibv_modify_qp(p->ctl, &attr,
+				    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC |
+					    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	p->ctl_ok = err == 0;
+	return err;
+}
+
+/* Both ends count the adapters of the same end first: of the lower one. */
+static bool
+urn_sv_lower(const struct urn_sv_qp *q)
+{
+	int by_gid = memcmp(q->ctx->gid[0].raw, q->peer.gid[0], sizeof(q->peer.gid[0]));
+
+	return by_gid != 0 ? by_gid < 0 : q->ibv.qp_num < q->peer.number;
+}
+
+/* Begin a session: connect all paths, and start the machine. */
+static int
+urn_sv_join(struct urn_sv_qp *q)
+{
+	struct urn_sess_config cfg = {
+		.group = &q->ctx->group,
+		.wr = q->wr,
+		.wrs = q->wrs,
+		.recv = q->recv,
+		.recvs = q->rwrs,
+		.number = q->ibv.qp_num,
+		.paths = (1u << URN_SV_PATHS) - 1,
+		.act = urn_sv_act,
+		.arg = q,
+	};
+
+	if (!urn_sess_init(&q->c, &cfg))
+		return urn_fail(EINVAL, "a session can't begin");
+	q->lower = urn_sv_lower(q);
+	q->mode = URN_SV_SESSION;
+	for (uint32_t i = 0; i < URN_SV_PATHS; i++) {
+		struct urn_sv_path *p = &q->path[i];
+		const struct urn_sv_ends *to = &q->peer.path[urn_sv_mirror(i)];
+		int err = i != 0 ? urn_sv_path_rtr(q, p, to) : 0;
+
+		if (err == 0)
+			err = urn_sv_ctl_connect(q, p, to);
+		if (err != 0 && i != 0)
+			urn_sess_down(&q->c, urn_sv_bit(q, i));
+	}
+	urn_sv_recv_rest(q);
+	return 0;
+}
+
+/* The peer has no session layer: a plain connection, without headers (FO-1). */
+static int
+urn_sv_alone(struct urn_sv_qp *q)
+{
+	int err = 0;
+
+	urn_sv_unlisten(q);
+	urn_sv_paths_end(q);
+	q->mode = URN_SV_PLAIN;
+	for (; q->recv_head != q->recv_tail && err == 0; q->recv_head++) {
+		uint32_t at = q->recv_head & (q->rwrs - 1);
+		struct ibv_recv_wr *bad, wr = {.wr_id = q->rwr[at].wr_id,
+					       .sg_list = &q->recv_sge[at * q->cap.max_recv_sge],
+					       .num_sge = (int)q->rwr[at].num_sge};
+
+		err = ibv_post_recv(q->path[0].real, &wr, &bad);
+	}
+	return err;
+}
+
+int
+urn_sv_meet(struct urn_sv_qp *q, const struct ibv_qp_attr *rtr)
+{
+	q->rtr = *rtr;
+	urn_sv_ask(q);
+	return q->asked == URN_SV_FOUND ? urn_sv_join(q) : urn_sv_alone(q);
+}
+
+int
+urn_sv_backups_rts(struct urn_sv_qp *q, const struct ibv_qp_attr *rts)
+{
+	for (uint32_t i = 1; i < URN_SV_PATHS; i++) {
+		struct ibv_qp_attr attr = *rts;
+
+		attr.qp_state = IBV_QPS_RTS;
+		attr.sq_psn = q->path[i].psn;
+		if (ibv_modify_qp(q->path[i].real, &attr,
+				  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC |
+					  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY) !=
+		    0)
+			urn_sv_down(q, urn_sv_bit(q, i));
+	}
+	return 0;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control paths: a queue pair for each path, with receives of its own, for REPORT, MIGRATED and
+ * LEAVE. A Send that finds no room is dropped: the machine repeats what was not answered. Over the
+ * control path of a new path the peer's table of keys is read, which proves that the path is alive.
+ */
+#include "verbs/front.h"
+#include "verbs/session/sv.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+/* How long the end of a queue pair waits for the peer to know. */
+enum { URN_SV_LEAVE_SECONDS = 1 };
+_Static_assert((int)URN_SESS_WIRE_MAX <= (int)URN_SV_CONTROL_BYTES, "a message fits a receive");
+
+/* Memory of a control message. half: 0 receives, 1 Sends */
+static uint8_t *
+urn_sv_slot(const struct urn_sv_path *p, uint32_t half, uint32_t slot)
+{
+	const struct urn_sv_qp *q = p->qp;
+	uint32_t path = p->mine * URN_SV_ADAPTERS + p->theirs;
+	uint32_t n = (half * URN_SV_PATHS + path) * URN_SV_CONTROLS + slot;
+
+	return q->memory + URN_SV_AT_CONTROL + (size_t)n * URN_SV_CONTROL_BYTES;
+}
+
+static struct ibv_sge
+urn_sv_slot_sge(const struct urn_sv_path *p, const uint8_t *at, uint32_t bytes)
+{
+	return (struct ibv_sge){(uintptr_t)at, bytes, p->qp->memory_mr[p->mine]->lkey};
+}
+
+static int
+urn_sv_control_recv(struct urn_sv_path *p, uint32_t slot)
+{
+	struct ibv_sge sge = urn_sv_slot_sge(p, urn_sv_slot(p, 0, slot), URN_SV_CONTROL_BYTES);
+	struct ibv_recv_wr *bad,
+		wr = {.wr_id = URN_SV_ID_RECV | slot, .sg_list = &sge, .num_sge = 1};
+
+	return ibv_post_recv(p->ctl, &wr, &bad);
+}
+
+int
+urn_sv_control_open(struct urn_sv_path *p)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < URN_SV_CONTROLS && err == 0; i++)
+		err = urn_sv_control_recv(p, i);
+	return err;
+}
+
+/* ---- out */
+
+static void
+urn_sv_control_on(struct urn_sv_path *p, const void *bytes, uint32_t length)
+{
+	uint32_t free = ~p->ctl_busy & ((1u << URN_SV_CONTROLS) - 1);
+	struct ibv_send_wr *bad, wr = {.num_sge = 1, .opcode = IBV_WR_SEND};
+	struct ibv_sge sge;
+	uint32_t slot;
+
+	if (!p->ctl_ok || p->qp->ctx->dead[p->mine] || free == 0)
+		return;
+	slot = (uint32_t)__builtin_ctz(free);
+	memcpy(urn_sv_slot(p, 1, slot), bytes, length);
+	sge = urn_sv_slot_sge(p, urn_sv_slot(p, 1, slot), length);
+	wr.wr_id = slot;
+	wr.sg_list = &sge;
+	if (ibv_post_send(p->ctl, &wr, &bad) == 0)
+		p->ctl_busy |= 1u << slot;
+}
+
+void
+urn_sv_control_send(struct urn_sv_qp *q, const void *bytes, uint32_t length)
+{
+	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
+		urn_sv_control_on(&q->path[i], bytes, length);
+}
+
+bool
+urn_sv_control_keys(struct urn_sv_path *p)
+{
+	const struct urn_sv_qp *q = p->qp;
+	struct ibv_sge sge =
+		urn_sv_slot_sge(p, q->memory + URN_SV_AT_KEYS, sizeof(struct urn_sv_keys));
+	struct ibv_send_wr *bad, wr = {.wr_id = URN_SV_ID_KEYS,
+				       .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_RDMA_READ};
+
+	wr.wr.rdma.remote_addr = q->peer.addr;
+	wr.wr.rdma.rkey = q->peer.key[p->theirs];
+	return p->ctl_ok && !q->ctx->dead[p->mine] && ibv_post_send(p->ctl, &wr, &bad) == 0;
+}
+
+/* ---- in */
+
+/* The peer has left: its last word completes what it received. */
+static void
+urn_sv_left(struct urn_sv_qp *q, uint64_t received)
+{
+	q->left = true;
+	urn_sess_acked(&q->c, received);
+	urn_sv_after(q);
+	pthread_cond_broadcast(&q->ctx->cond);
+}
+
+static void
+urn_sv_control_heard(struct urn_sv_path *p, const uint8_t *from, uint32_t bytes)
+{
+	struct urn_sv_qp *q = p->qp;
+	struct urn_sess_msg m;
+	enum urn_sess_verdict v = urn_sess_wire_get(from, bytes, q->ibv.qp_num, &m);
+
+	if (q->mode != URN_SV_SESSION)
+		return;
+	q->verdicts[v]++;
+	if (v != URN_SESS_V_OK)
+		return;
+	if (m.kind == URN_SESS_WIRE_LEAVE)
+		urn_sv_left(q, m.told.received);
+	else if (m.kind == URN_SESS_WIRE_MIGRATED)
+		urn_sess_migrated(&q->c, m.epoch);
+	else
+		urn_sess_report(&q->c, &m.told);
+	urn_sv_after(q);
+}
+
+/* The peer's table of keys is there, or can't be had. */
+static void
+urn_sv_keys_read(struct urn_sv_path *p, bool ok)
+{
+	struct urn_sv_qp *q = p->qp;
+	uint32_t bit = urn_sv_bit(q, p->mine * URN_SV_ADAPTERS + p->theirs);
+
+	if (q->reading != bit + 1)
+		return;
+	q->reading = 0;
+	if (!ok)
+		return; /* the path is down */
+	if (q->c.state == URN_SESS_BINDING && q->c.next == bit) {
+		urn_sess_rebound(&q->c, q->todo_epoch);
+		if (q->c.open)
+			urn_sv_recv_rest(q);
+		urn_sv_after(q);
+	} else if (q->holds && urn_sv_flows(q) && q->c.path == bit) {
+		urn_sv_send_again(q);
+	}
+}
+
+static void
+urn_sv_control_take(struct urn_sv_path *p, const struct ibv_wc *wc)
+{
+	struct urn_sv_qp *q = p->qp;
+	uint32_t slot = (uint32_t)wc->wr_id % URN_SV_CONTROLS;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		if (!p->ctl_ok)
+			return;
+		p->ctl_ok = false;
+		pthread_cond_broadcast(&q->ctx->cond);
+		urn_sv_keys_read(p, false);
+		if (q->mode == URN_SV_SESSION && !q->left)
+			urn_sv_down(q, urn_sv_bit(q, p->mine * URN_SV_ADAPTERS + p->theirs));
+		return;
+	}
+	if (wc->wr_id & URN_SV_ID_RECV) {
+		urn_sv_control_heard(p, urn_sv_slot(p, 0, slot), wc->byte_len);
+		(void)urn_sv_control_recv(p, slot);
+	} else if (wc->wr_id & URN_SV_ID_KEYS) {
+		urn_sv_keys_read(p, true);
+	} else {
+		p->ctl_busy &= ~(1u << slot);
+		pthread_cond_broadcast(&q->ctx->cond);
+	}
+}
+
+void
+urn_sv_control_poll(struct urn_sv_ctx *ctx, uint32_t adapter)
+{
+	struct ibv_wc wc[URN_SV_BATCH];
+	int n;
+
+	do {
+		n = ibv_poll_cq(ctx->ctl_cq[adapter], URN_SV_BATCH, wc);
+		for (int i = 0; i < n; i++) {
+			struct urn_sv_path *p = urn_sv_find_ctl(ctx, adapter, wc[i].qp_num);
+
+			if (p != NULL)
+				urn_sv_control_take(p, &wc[i]);
+		}
+	} while (n == URN_SV_BATCH);
+}
+
+/* ---- the end of a queue pair */
+
+/* True when a path has the peer's acknowledgement of all that was sent over it. */
+static bool
+urn_sv_told(const struct urn_sv_qp *q)
+{
+	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
+		if (q->path[i].ctl_ok && !q->ctx->dead[q->path[i].mine] && q->path[i].ctl_busy == 0)
+			return true;
+	return false;
+}
+
+static bool
+urn_sv_can_tell(const struct urn_sv_qp *q)
+{
+	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
+		if (q->path[i].ctl_ok && !q->ctx->dead[q->path[i].mine])
+			return true;
+	return false;
+}
+
+void
+urn_sv_leave(struct urn_sv_qp *q)
+{
+	uint8_t bytes[URN_SESS_WIRE_MAX];
+	struct timespec until;
+
+	/* Messages count that came, and that the program has not polled. */
+	urn_sv_progress((struct urn_sv_cq *)q->ibv.recv_cq);
+	if (q->left || q->told || q->c.state == URN_SESS_DEAD)
+		return;
+	urn_sv_control_send(q, bytes,
+			    urn_sess_wire_leave(bytes, q->peer.number, q->c.epoch, q->c.received));
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += URN_SV_LEAVE_SECONDS;
+	while (!q->left && !urn_sv_told(q) && urn_sv_can_tell(q))
+		if (pthread_cond_timedwait(&q->ctx->cond, &q->ctx->lock, &until) != 0)
+			break;
+	q->told = true;
+}

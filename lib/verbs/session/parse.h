@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* URNIC_SESSION: the adapters of the virtual device (doc/reference/environment.md). */
+#ifndef URN_VERBS_SESSION_PARSE_H
+#define URN_VERBS_SESSION_PARSE_H
+
+#include "verbs/session/peer.h"
+
+/* Bytes of a socket's path and of an adapter's name, with the 0 at the end. */
+enum { URN_SV_SOCKET = 108, URN_SV_NAME = 32 };
+
+/* One adapter of the virtual device. */
+struct urn_sv_place {
+	char socket[URN_SV_SOCKET]; /* socket of its dataplane */
+	char adapter[URN_SV_NAME];  /* its name, or its node's; "": the first of the dataplane */
+};
+
+/*
+ * Parse "SOCKET[:ADAPTER],SOCKET[:ADAPTER]", the primary adapter first.
+ *
+ * returns: 0; EINVAL, and *why is a sentence about the mistake
+ */
+int urn_sv_parse(const char *text, struct urn_sv_place place[URN_SV_ADAPTERS], const char **why);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The machine's actions. FENCE, DRAIN and BIND_ALL are noted, and answered by the thread. */
+#include "verbs/front.h"
+#include "verbs/session/sv.h"
+
+/* ---- actions that are carried out at once */
+
+static enum ibv_wc_status
+urn_sv_status(struct urn_sv_qp *q, enum urn_sess_status status)
+{
+	bool first = !q->failed_one;
+
+	if (status == URN_SESS_OK)
+		return IBV_WC_SUCCESS;
+	q->failed_one = true;
+	if (status == URN_SESS_GENUINE)
+		return q->genuine;
+	if (status == URN_SESS_UNKNOWN)
+		return IBV_WC_GENERAL_ERR;
+	/* The first failure has the reason, like one of a queue pair whose peer does not answer. */
+	return first && (q->c.reason == URN_SESS_NO_PATH || q->c.reason == URN_SESS_PEER_DEAD ||
+			 q->left)
+		       ? IBV_WC_RETRY_EXC_ERR
+		       : IBV_WC_WR_FLUSH_ERR;
+}
+
+static void
+urn_sv_complete(struct urn_sv_qp *q, const struct urn_sess_action *a)
+{
+	const struct urn_sv_swr *s = &q->swr[a->seq & (q->wrs - 1)];
+	struct ibv_wc wc = {.wr_id = s->wr_id,
+			    .status = urn_sv_status(q, a->status),
+			    .opcode = s->told,
+			    .byte_len = s->length,
+			    .qp_num = q->ibv.qp_num};
+
+	if (s->silent)
+		return;
+	if (!s->signaled && a->status == URN_SESS_OK)
+		q->send_held--;
+	else
+		urn_sv_push((struct urn_sv_cq *)q->ibv.send_cq, &wc, q, true, false);
+}
+
+static void
+urn_sv_tell_peer(struct urn_sv_qp *q, const struct urn_sess_action *a)
+{
+	uint8_t bytes[URN_SESS_WIRE_MAX];
+	uint32_t n = a->act == URN_SESS_TELL
+			     ? urn_sess_wire_report(bytes, q->peer.number, a->message)
+			     : urn_sess_wire_migrated(bytes, q->peer.number, a->epoch);
+
+	urn_sv_control_send(q, bytes, n);
+}
+
+static void
+urn_sv_note(struct urn_sv_qp *q, uint32_t todo, const struct urn_sess_action *a)
+{
+	q->todo =
+		(q->todo & ~(uint32_t)(URN_SV_TO_FENCE | URN_SV_TO_DRAIN | URN_SV_TO_BIND)) | todo;
+	q->todo_epoch = a->epoch;
+	urn_sv_kick(q->ctx);
+}
+
+/* The path is left: nothing more goes there. */
+static void
+urn_sv_quit(struct urn_sv_qp *q)
+{
+	q->recv_live = q->flushing = q->holds = false;
+	q->unflushed = 0;
+	for (uint64_t seq = q->c.head; seq != q->c.tail; seq++)
+		q->swr[seq & (q->wrs - 1)].go = false;
+}
+
+void
+urn_sv_act(void *arg, const struct urn_sess_action *a)
+{
+	struct urn_sv_qp *q = arg;
+
+	switch (a->act) {
+	case URN_SESS_FENCE:
+		urn_sv_quit(q);
+		urn_sv_note(q, URN_SV_TO_FENCE, a);
+		break;
+	case URN_SESS_DRAIN:
+		urn_sv_note(q, URN_SV_TO_DRAIN, a);
+		break;
+	case URN_SESS_BIND_ALL:
+		urn_sv_note(q, URN_SV_TO_BIND, a);
+		break;
+	case URN_SESS_REBUILD:
+		urn_sv_recv_done(q, a->index, a->header);
+		break;
+	case URN_SESS_RECEIVE:
+		urn_sv_recv_go(q, a->index);
+		break;
+	case URN_SESS_POST:
+		urn_sv_send_go(q, a->seq);
+		break;
+	case URN_SESS_COMPLETE:
+		urn_sv_complete(q, a);
+		break;
+	case URN_SESS_TELL:
+	case URN_SESS_READY:
+		urn_sv_tell_peer(q, a);
+		break;
+	case URN_SESS_WAKE:
+		q->ctx->wake = true;
+		urn_sv_kick(q->ctx);
+		break;
+	case URN_SESS_FLUSH: /* urn_sv_after() fails all receives at once */
+		break;
+	case URN_SESS_DIED:
+		urn_sv_quit(q);
+		q->c.reason = a->reason;
+		break;
+	}
+}
+
+void
+urn_sv_after(struct urn_sv_qp *q)
+{
+	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
+
+	urn_sv_flush(q);
+	if (q->c.state != URN_SESS_DEAD || q->ended)
+		return;
+	q->ended = true;
+	q->todo = 0;
+	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
+		(void)ibv_modify_qp(q->path[i].real, &err, IBV_QP_STATE);
+	/* Receives of a queue pair whose peer has left stay, as on any adapter. */
+	q->keeps |= q->c.reason == URN_SESS_PEER_DEAD;
+	if (!q->keeps)
+		urn_sv_recv_flush(q);
+}
+
+void
+urn_sv_down(struct urn_sv_qp *q, uint32_t bit)
+{
+	/* Nobody answers a REPORT any more. */
+	if (q->left && urn_sv_flows(q) && bit == q->c.path) {
+		q->keeps = true;
+		urn_sess_quit(&q->c);
+	} else {
+		urn_sess_down(&q->c, bit);
+	}
+	urn_sv_after(q);
+}
+
+void
+urn_sv_kill(struct urn_sv_qp *q)
+{
+	urn_sess_quit(&q->c);
+	urn_sv_after(q);
+}
+
+/* ---- answers to the machine, by the thread */
+
+/* FO-16: nothing can be placed through the queue pair in use any more. */
+static void
+urn_sv_fence(struct urn_sv_qp *q)
+{
+	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
+	const struct urn_sv_path *p = urn_sv_used(q);
+
+	/* A dataplane that is gone places nothing; a living one has ended its memory operations
+	 * when it answers. */
+	if (!q->ctx->dead[p->mine])
+		(void)ibv_modify_qp(p->real, &err, IBV_QP_STATE);
+	urn_sess_fenced(&q->c, q->todo_epoch);
+}
+
+/* Take the last completions, then tell of the receives without one (FO-11, FO-14). */
+static void
+urn_sv_drain(struct urn_sv_qp *q)
+{
+	uint32_t before, adapter = urn_sv_used(q)->mine;
+	struct urn_sess_record record = {0};
+	struct urn_sess_header h;
+
+	do {
+		before = q->recv_head;
+		urn_sv_cq_drain((struct urn_sv_cq *)q->ibv.recv_cq, adapter);
+		urn_sv_cq_drain((struct urn_sv_cq *)q->ibv.send_cq, adapter);
+	} while (before != q->recv_head);
+	for (uint32_t i = q->recv_head; i != q->recv_posted; i++)
+		(void)urn_sess_found(&q->c, i, urn_sv_recv_header(q, i, &h) ? &h : NULL);
+	urn_sess_drained(&q->c, q->todo_epoch, &record);
+}
+
+/* The peer's keys are missing on the new path; windows do not exist. */
+static void
+urn_sv_bind(struct urn_sv_qp *q)
+{
+	q->reading = q->c.next + 1;
+	if (!urn_sv_control_keys(urn_sv_at(q, q->c.next))) {
+		q->reading = 0;
+		urn_sess_down(&q->c, q->c.next);
+	}
+}
+
+static void
+urn_sv_keys_again(struct urn_sv_qp *q)
+{
+	if (q->reading != 0 || !q->holds || !urn_sv_flows(q))
+		return;
+	q->reading = q->c.path + 1;
+	if (!urn_sv_control_keys(urn_sv_used(q)))
+		q->reading = 0;
+}
+
+/* Do one thing. */
+static void
+urn_sv_step(struct urn_sv_qp *q)
+{
+	uint32_t todo = q->todo & -q->todo;
+
+	q->todo &= ~todo;
+	if (todo == URN_SV_TO_FENCE)
+		urn_sv_fence(q);
+	else if (todo == URN_SV_TO_DRAIN)
+		urn_sv_drain(q);
+	else if (todo == URN_SV_TO_BIND)
+		urn_sv_bind(q);
+	else
+		urn_sv_keys_again(q);
+	urn_sv_after(q);
+}
+
+void
+urn_sv_settle(struct urn_sv_ctx *ctx)
+{
+	struct urn_sv_qp *q;
+
+	LIST_FOREACH(q, &ctx->qps, link)
+		while (q->mode == URN_SV_SESSION && q->todo != 0)
+			urn_sv_step(q);
+	if (!ctx->wake)
+		return;
+	ctx->wake = false;
+	LIST_FOREACH(q, &ctx->qps, link)
+		if (q->mode == URN_SV_SESSION)
+			urn_sess_resume(&q->c);
+}

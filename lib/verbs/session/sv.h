@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The provider of sessions: the virtual device urnic0 above two real adapters
+ * (doc/inside/failover.md). The provider is the shell of the session machine (lib/session): it
+ * owns the queue pairs of all paths, carries the machine's actions out, and reports back.
+ *
+ *   parse.c   URNIC_SESSION                    send.c     send requests and flush READs
+ *   context.c opening, the provider's table    recv.c     receives and their headers
+ *   query.c   attributes, events of devices    take.c     completions of the adapters
+ *   memory.c  domains, regions, addresses      cq.c       software completion queues
+ *   keys.c    keys of one region, by adapter   cq_ex.c    the same, polled in the extended way
+ *   qp.c      queue pairs                      channel.c  completion channels
+ *   connect.c the look-up, and the paths       control.c  control paths
+ *   peer.c    the answer of a look-up          shell.c    the machine's actions
+ *   wr.c      ibv_wr_*(); cm.c: librdmacm      thread.c   the thread that moves connections
+ *
+ * Locking: one lock a context protects all objects of the context, and is held around calls of the
+ * machine and of the adapters. The thread of the context carries migrations out; calls of the
+ * program only note what is to be done, and wake the thread.
+ */
+#ifndef URN_VERBS_SESSION_SV_H
+#define URN_VERBS_SESSION_SV_H
+
+#include "session/wire.h"
+#include "verbs/provider/provider.h"
+#include "verbs/session/keys.h"
+#include "verbs/session/peer.h"
+#include "verbs/session/session.h"
+
+#include <urnic/cm.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+enum {
+	URN_SV_CONTROLS = 8,	    /* receives, and Sends in flight, of a control path */
+	URN_SV_CONTROL_BYTES = 192, /* bytes of one of them */
+	URN_SV_BUCKETS = 256,	    /* lists of paths by the number of a queue pair */
+	URN_SV_GIDS = 64,	    /* entries of the GID table that outlive the primary adapter */
+	URN_SV_BATCH = 16,	    /* completions that are taken from an adapter at a time */
+	URN_SV_SGES = 16,	    /* elements of a request, at most */
+	URN_SV_INLINE = 256,	    /* bytes of inline data of a request, at most */
+	URN_SV_SPARE = 8,	    /* requests of a real send queue for flush READs */
+};
+
+/* Bits of a real request's wr_id, above the number of the request or receive. */
+#define URN_SV_ID_FLUSH (1ull << 63) /* a flush READ */
+#define URN_SV_ID_RECV (1ull << 62)  /* a receive */
+#define URN_SV_ID_KEYS (1ull << 61)  /* a READ of the peer's table of keys */
+#define URN_SV_ID_BITS (URN_SV_ID_FLUSH | URN_SV_ID_RECV | URN_SV_ID_KEYS)
+
+struct urn_sv_qp;
+
+/* Modes of a queue pair. */
+enum urn_sv_mode {
+	URN_SV_NEW,	/* not connected: receives are kept */
+	URN_SV_PLAIN,	/* without a session: all goes to the primary adapter as it is */
+	URN_SV_SESSION, /* with a session */
+};
+
+/* One path of a connection: a queue pair of the program's traffic, and one of control messages. */
+struct urn_sv_path {
+	LIST_ENTRY(urn_sv_path) link;	  /* in the bucket of real; context's lock */
+	LIST_ENTRY(urn_sv_path) ctl_link; /* in the bucket of ctl; context's lock */
+	struct urn_sv_qp *qp;		  /* constant */
+	struct ibv_qp *real;		  /* carries the program's traffic; NULL: not made */
+	struct ibv_qp *ctl;		  /* carries control messages; NULL: not made */
+	uint32_t mine, theirs;		  /* adapters: here, and at the peer */
+	uint32_t psn, ctl_psn; /* first PSNs that we send; backups and control paths only */
+	uint32_t epoch;	       /* epoch of the machine in which real came into use */
+	uint32_t ctl_busy;     /* bits by slot: a control Send is in flight */
+	bool ctl_ok;	       /* the control path is connected, and has not failed */
+};
+
+/* A send request between its post and its completion. */
+struct urn_sv_swr {
+	uint64_t wr_id;		 /* the program's */
+	uint64_t addr;		 /* address at the peer */
+	uint64_t compare, swap;	 /* atomics */
+	uint32_t key;		 /* the peer's key as the program knows it */
+	uint32_t word;		 /* immediate data, network order */
+	uint32_t length;	 /* bytes of the message that its receive completion tells */
+	uint32_t num_sge;	 /* elements in urn_sv_qp.sge */
+	enum ibv_wr_opcode op;	 /* opcode of the real request */
+	enum ibv_wc_opcode told; /* opcode of its completion */
+	unsigned int flags;	 /* IBV_SEND_FENCE, IBV_SEND_SOLICITED */
+	uint8_t recv_op;	 /* opcode of the receive completion, for the header */
+	bool imm;		 /* word is valid */
+	bool signaled;		 /* the program wants a completion, even if all is well */
+	bool silent; /* the first half of a request: the program hears of the second one */
+	bool go;     /* the machine has let it go */
+	bool posted; /* the queue pair in use has it */
+};
+
+/* A receive between its post and its completion. */
+struct urn_sv_rwr {
+	uint64_t wr_id;	  /* the program's */
+	uint32_t num_sge; /* elements in urn_sv_qp.recv_sge */
+	uint32_t room;	  /* bytes of the elements */
+};
+
+/* Things that the thread has to do for a queue pair; bits. */
+enum urn_sv_todo {
+	URN_SV_TO_FENCE = 1 << 0,
+	URN_SV_TO_DRAIN = 1 << 1,
+	URN_SV_TO_BIND = 1 << 2,
+	URN_SV_TO_KEYS = 1 << 3, /* read the peer's table of keys */
+};
+
+/* How far a look-up has come. */
+enum urn_sv_asked {
+	URN_SV_NOT_ASKED,
+	URN_SV_ASKED,
+	URN_SV_FOUND, /* peer is valid */
+	URN_SV_ALONE, /* the peer has no session layer */
+};
+
+/* A queue pair of the program. */
+struct urn_sv_qp {
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
+	LIST_ENTRY(urn_sv_qp) link; /* in the context; its lock */
+	struct urn_sv_ctx *ctx;	    /* constant */
+	struct urn_sv_pd *pd;	    /* constant; the front's may be a parent domain */
+	enum urn_sv_mode mode;	    /* context's lock, as all below */
+	bool can;		    /* RC with its own receive queue: may have a session */
+	bool lower;		    /* our adapters count first in numbers of paths; of a session */
+	bool left;		    /* the peer has left: no message of it comes any more */
+	bool told;		    /* the peer was told that this end leaves */
+	bool keeps;		    /* receives stay, though the connection is dead: the peer has left */
+	bool sig_all;		    /* each send request is signalled */
+	struct urn_sv_path path[URN_SV_PATHS]; /* by own adapter * 2 + the peer's */
+
+	/* the look-up */
+	enum urn_sv_asked asked;
+	uint32_t listener, question; /* ids of connection management; 0: none */
+	struct urn_sv_peer peer;     /* valid: FOUND */
+	struct ibv_qp_attr rtr;	     /* the program's attributes for RTR, for the backups */
+	uint32_t granted_rights;     /* access flags of INIT */
+
+	/* the machine */
+	struct urn_sess_conn c;	    /* valid: SESSION */
+	uint32_t todo;		    /* enum urn_sv_todo, bits */
+	uint32_t todo_epoch;	    /* epoch of the action that is to be answered */
+	uint32_t reading;	    /* path whose table of keys is being read, plus one; 0: none */
+	enum ibv_wc_status genuine; /* status of the request that failed by itself */
+	bool ended;		    /* the death of the connection was seen to */
+	uint64_t verdicts[URN_SESS_V_COUNT]; /* control messages, by enum urn_sess_verdict */
+	bool failed_one; /* a request has completed with the reason of the connection's death */
+
+	/* requests */
+	struct ibv_qp_cap cap;	    /* capabilities that the program sees */
+	struct urn_sv_swr *swr;	    /* ring of send requests, by number */
+	struct ibv_sge *sge;	    /* cap.max_send_sge elements for each of them */
+	struct urn_sess_wr *wr;	    /* the machine's ring */
+	uint32_t wrs;		    /* entries of these rings, a power of two */
+	uint32_t send_held;	    /* the program's requests whose completions it has not polled */
+	uint64_t last_message;	    /* number of the newest message that was posted */
+	uint32_t unflushed;	    /* messages posted since the last flush READ */
+	bool flushing;		    /* a flush READ is in flight */
+	bool holds;		    /* requests wait until the peer's table of keys was read */
+	struct urn_sv_rwr *rwr;	    /* ring of receives, by number */
+	struct ibv_sge *recv_sge;   /* cap.max_recv_sge elements for each of them */
+	struct urn_sess_recv *recv; /* the machine's array, rwrs entries */
+	uint32_t rwrs;		    /* entries of the ring, a power of two */
+	uint32_t recv_head;	    /* oldest receive without a completion */
+	uint32_t recv_posted;	    /* next receive that the queue pair in use has not got */
+	uint32_t recv_tail;	    /* next receive */
+	uint32_t recv_held;	    /* receives whose completions the program has not polled */
+	bool recv_live;		    /* receives go to the queue pair in use at once */
+
+	/* ibv_wr_*() (wr.c): the batch that is being built */
+	struct urn_sv_batch *batch; /* NULL: none was made */
+
+	/* memory that adapters read and write: see urn_sv_room() */
+	uint8_t *memory; /* shared memory, urn_alloc() */
+	struct ibv_mr *memory_mr[URN_SV_ADAPTERS];
+	uint32_t send_room;	      /* bytes for each send request: header and inline data */
+	size_t sends_at, receives_at; /* offsets in memory */
+};
+
+/* Offsets in a queue pair's memory. */
+enum {
+	URN_SV_AT_KEYS = 0,			     /* copy of the peer's table of keys */
+	URN_SV_AT_LAND = sizeof(struct urn_sv_keys), /* where flush READs land */
+	URN_SV_AT_CONTROL = URN_SV_AT_LAND + 64, /* control receives, then control Sends, by path */
+	URN_SV_AT_REST =
+		URN_SV_AT_CONTROL + 2 * URN_SV_PATHS * URN_SV_CONTROLS * URN_SV_CONTROL_BYTES,
+};
+
+/* A completion that waits for the program. */
+struct urn_sv_wc {
+	struct ibv_wc wc;
+	struct urn_sv_qp *qp; /* NULL: of no session; else a slot of it is held */
+	bool send;	      /* which of its queues */
+};
+
+/* A software completion queue. */
+struct urn_sv_cq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
+	LIST_ENTRY(urn_sv_cq) link; /* in the context; its lock, as all below */
+	struct ibv_cq *below[URN_SV_ADAPTERS];
+	struct urn_sv_channel *channel; /* NULL: none */
+	struct urn_sv_wc *ring;
+	uint32_t size;		/* entries of the ring, a power of two */
+	uint32_t head, tail;	/* completions polled; put in */
+	uint32_t load;		/* completions that its queue pairs may have outstanding */
+	uint32_t real_load;	/* the same in each queue below */
+	uint32_t got;		/* events handed out */
+	bool armed;		/* an event is due for the next completion */
+	bool solicited;		/* ... only for solicited ones and failures */
+	bool due;		/* an event waits to be handed out */
+	struct urn_sv_wc shown; /* extended poll: the completion being read */
+};
+
+/* A completion channel: its fd is an epoll set of the three below. */
+struct urn_sv_channel {
+	struct ibv_comp_channel ibv;
+	struct ibv_comp_channel *below[URN_SV_ADAPTERS];
+	bool over[URN_SV_ADAPTERS]; /* no more events come from there; context's lock */
+	int event_fd;		    /* eventfd: a queue has an event due */
+};
+
+struct urn_sv_pd {
+	struct ibv_pd ibv;
+	struct ibv_pd *below[URN_SV_ADAPTERS];
+	struct urn_sv_keys
+		*remote; /* rkeys, in urn_alloc() memory; peers' flush READs read it, too */
+	struct urn_sv_keys local; /* lkeys; context's lock */
+	struct ibv_mr *remote_mr[URN_SV_ADAPTERS];
+};
+
+struct urn_sv_mr {
+	struct ibv_mr ibv;
+	struct urn_sv_pd *pd; /* constant; the front's may be a parent domain */
+	struct ibv_mr *below[URN_SV_ADAPTERS];
+};
+
+struct urn_sv_ah {
+	struct ibv_ah ibv;
+	struct ibv_ah *below; /* the primary adapter's */
+};
+
+struct urn_sv_srq {
+	struct ibv_srq ibv;
+	struct ibv_srq *below; /* the primary adapter's */
+};
+
+struct urn_sv_ctx {
+	pthread_mutex_t lock;
+	pthread_cond_t cond; /* a look-up has its answer, or a control Send has ended */
+	_Atomic uint32_t
+		waiting; /* threads that must get the lock before the program's next poll */
+	struct ibv_context *below[URN_SV_ADAPTERS]; /* the primary first; constant */
+	bool dead[URN_SV_ADAPTERS]; /* the adapter's dataplane is gone; lock, as all below */
+	union ibv_gid gid[URN_SV_ADAPTERS]; /* addresses of paths; constant */
+	uint8_t gid_index[URN_SV_ADAPTERS]; /* their places in the GID tables; constant */
+	struct urn_sess_group group;
+	bool wake; /* all connections have migrated: resume() each */
+	LIST_HEAD(, urn_sv_qp) qps;
+	LIST_HEAD(, urn_sv_cq) cqs;
+	LIST_HEAD(urn_sv_bucket, urn_sv_path) bucket[URN_SV_BUCKETS], ctl_bucket[URN_SV_BUCKETS];
+	/* the thread; made with the first queue pair that may have a session */
+	bool runs, stop;
+	pthread_t thread;
+	int wake_fd; /* eventfd */
+	struct urn_cm_end *cm;
+	struct ibv_comp_channel *ctl_channel[URN_SV_ADAPTERS];
+	struct ibv_cq *ctl_cq[URN_SV_ADAPTERS];
+	uint32_t ctl_load[URN_SV_ADAPTERS]; /* completions that control paths may have there */
+	bool over[URN_SV_ADAPTERS]; /* the adapter's descriptors are not looked at any more */
+	/* attributes that outlive the primary adapter */
+	struct ibv_device_attr_ex device;
+	struct ibv_port_attr port;
+	union ibv_gid gids[URN_SV_GIDS];
+	struct urn_verbs_ctx front; /* last: the public ibv_context is its last field */
+};
+
+static inline struct urn_sv_ctx *
+urn_sv_ctx(struct ibv_context *c)
+{
+	return (struct urn_sv_ctx *)((uint8_t *)c -
+				     offsetof(struct urn_sv_ctx, front.vctx.context));
+}
+
+#define URN_SV_BELOW(type, obj, i) (((struct urn_sv_##type *)(obj))->below[i])
+
+/* Number of a path for the machine, from its place in urn_sv_qp.path; and back. */
+static inline uint32_t
+urn_sv_bit(const struct urn_sv_qp *q, uint32_t place)
+{
+	return q->lower ? place : urn_sv_mirror(place);
+}
+
+static inline struct urn_sv_path *
+urn_sv_at(struct urn_sv_qp *q, uint32_t bit)
+{
+	return &q->path[q->lower ? bit : urn_sv_mirror(bit)];
+}
+
+/* The path in use. */
+static inline struct urn_sv_path *
+urn_sv_used(struct urn_sv_qp *q)
+{
+	return urn_sv_at(q, q->c.path);
+}
+
+/* True when requests go to the queue pair in use at once. */
+static inline bool
+urn_sv_flows(const struct urn_sv_qp *q)
+{
+	return q->c.state == URN_SESS_CONNECTED || q->c.state == URN_SESS_MIGRATED;
+}
+
+/* ---- context.c */
+
+/* Lock a context for a call of the program: after the threads that wait for it. */
+void urn_sv_lock(struct urn_sv_ctx *ctx);
+/* Lock a context before the program's next call gets it. */
+void urn_sv_lock_first(struct urn_sv_ctx *ctx);
+void urn_sv_unlock(struct urn_sv_ctx *ctx);
+
+/* ---- query.c */
+
+/* Remember what outlives the primary adapter. returns: 0 or an errno value with its text */
+int urn_sv_remember(struct urn_sv_ctx *ctx);
+int urn_sv_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr);
+int urn_sv_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
+int urn_sv_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
+int urn_sv_get_async_event(struct ibv_context *c, struct ibv_async_event *event);
+
+/* ---- cm.c */
+
+extern const struct urn_verbs_cm_ops urn_sv_cm;
+
+/* ---- memory.c */
+
+struct ibv_pd *urn_sv_alloc_pd(struct ibv_context *c);
+int urn_sv_dealloc_pd(struct ibv_pd *pd);
+struct ibv_mr *urn_sv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			     unsigned int access);
+int urn_sv_dereg_mr(struct ibv_mr *mr);
+struct ibv_mw *urn_sv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int urn_sv_dealloc_mw(struct ibv_mw *mw);
+struct ibv_ah *urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr);
+int urn_sv_destroy_ah(struct ibv_ah *ah);
+struct ibv_srq *urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr,
+				  const struct ibv_cq *cq);
+int urn_sv_modify_srq(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask);
+int urn_sv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int urn_sv_destroy_srq(struct ibv_srq *srq);
+
+/* ---- channel.c */
+
+struct ibv_comp_channel *urn_sv_create_channel(struct ibv_context *c);
+int urn_sv_destroy_channel(struct ibv_comp_channel *channel);
+int urn_sv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq);
+/* Let a queue's event be handed out; the lock is held. */
+void urn_sv_fire(struct urn_sv_cq *cq);
+int urn_sv_req_notify(struct ibv_cq *cq, int solicited_only);
+
+/* ---- cq.c */
+
+struct ibv_cq_ex *urn_sv_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr);
+int urn_sv_resize_cq(struct ibv_cq *cq, uint32_t cqe);
+int urn_sv_destroy_cq(struct ibv_cq *cq);
+int urn_sv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+/*
+ * A queue pair with so many requests here, and so many in each queue pair below, is on the queue
+ * now. returns: 0 or an errno value with its text
+ */
+int urn_sv_cq_load(struct urn_sv_cq *cq, uint32_t here, uint32_t below);
+/* That queue pair is gone. */
+void urn_sv_cq_unload(struct urn_sv_cq *cq, uint32_t here, uint32_t below);
+/* Forget the completions of a queue pair. */
+void urn_sv_cq_clean(struct urn_sv_cq *cq, const struct urn_sv_qp *qp);
+/* Put a completion in; there is room for it. solicited: its sender asked for an event */
+void urn_sv_push(struct urn_sv_cq *cq, const struct ibv_wc *wc, struct urn_sv_qp *qp, bool send,
+		 bool solicited);
+/* Take a completion out. returns: false: there is none */
+bool urn_sv_pop(struct urn_sv_cq *cq, struct urn_sv_wc *out);
+/* Take all completions of an adapter's queue. */
+void urn_sv_cq_drain(struct urn_sv_cq *cq, uint32_t adapter);
+/* Take completions of the adapters. */
+void urn_sv_progress(struct urn_sv_cq *cq);
+/* Set the operations of ibv_start_poll() and so on (cq_ex.c). */
+void urn_sv_cq_ex(struct urn_sv_cq *cq);
+
+/* ---- qp.c */
+
+struct ibv_qp *urn_sv_create_qp(struct ibv_qp_init_attr_ex *attr);
+int urn_sv_modify_qp(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+int urn_sv_connect_qp(struct ibv_qp *qp, const struct ibv_qp_attr *rtr, int rtr_mask,
+		      const struct ibv_qp_attr *rts, int rts_mask, enum ibv_qp_state *reached);
+int urn_sv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		    struct ibv_qp_init_attr *init);
+int urn_sv_destroy_qp(struct ibv_qp *qp);
+int urn_sv_mcast(struct ibv_qp *qp, const union ibv_gid *gid, bool attach);
+/* Find the path with a real queue pair of this number. returns: NULL: none */
+struct urn_sv_path *urn_sv_find(struct urn_sv_ctx *ctx, uint32_t adapter, uint32_t qpn);
+/* Find the path with a control queue pair of this number. returns: NULL: none */
+struct urn_sv_path *urn_sv_find_ctl(struct urn_sv_ctx *ctx, uint32_t adapter, uint32_t qpn);
+/* Make the queue pairs of all paths but P-P's own. returns: 0 or an errno value with its text */
+int urn_sv_paths_make(struct urn_sv_qp *q, const struct ibv_qp_init_attr_ex *real);
+/* Destroy the queue pairs of all paths but P-P's own. */
+void urn_sv_paths_end(struct urn_sv_qp *q);
+
+/* ---- connect.c */
+
+/* Answer questions about the queue pair from now on. returns: 0 or an errno value with its text */
+int urn_sv_listen(struct urn_sv_qp *q);
+/* Answer no more. */
+void urn_sv_unlisten(struct urn_sv_qp *q);
+/* An event of connection management; the lock is held. */
+void urn_sv_cm_event(struct urn_sv_ctx *ctx, const struct urn_abi_cm_event *ev);
+/* P-P is in RTR: ask for the peer's session layer, and connect all paths if there is one. */
+int urn_sv_meet(struct urn_sv_qp *q, const struct ibv_qp_attr *rtr);
+/* Bring the backups to RTS with the program's attributes. returns: 0 or an errno value */
+int urn_sv_backups_rts(struct urn_sv_qp *q, const struct ibv_qp_attr *rts);
+
+/* ---- send.c, recv.c, wr.c; the lock is held for all but the operations */
+
+int urn_sv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* Post one request of the program. returns: 0 or an errno value */
+int urn_sv_send_one(struct urn_sv_qp *q, const struct ibv_send_wr *wr);
+/* Post a request to the path in use, or hold it back until its key is known. */
+void urn_sv_send_go(struct urn_sv_qp *q, uint64_t seq);
+/* Post a flush READ if one is missing. */
+void urn_sv_flush(struct urn_sv_qp *q);
+/* The peer's table of keys was read: post what was held back. */
+void urn_sv_send_again(struct urn_sv_qp *q);
+/* Key of the program's memory, or the queue pair's own, on an adapter. */
+uint32_t urn_sv_local_key(const struct urn_sv_qp *q, uint32_t adapter, uint32_t key);
+int urn_sv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int urn_sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/* Post a receive to the path in use. index: its number */
+void urn_sv_recv_go(struct urn_sv_qp *q, uint32_t index);
+/* Post the receives that the path in use has not got. */
+void urn_sv_recv_rest(struct urn_sv_qp *q);
+/* Read the header of a receive. returns: false: there is none */
+bool urn_sv_recv_header(const struct urn_sv_qp *q, uint32_t index, struct urn_sess_header *h);
+/* Complete a receive by its header. */
+void urn_sv_recv_done(struct urn_sv_qp *q, uint32_t index, const struct urn_sess_header *h);
+/* Fail all receives. */
+void urn_sv_recv_flush(struct urn_sv_qp *q);
+/* Set the operations of ibv_wr_start() and so on. returns: 0 or ENOMEM */
+int urn_sv_wr_init(struct urn_sv_qp *q);
+
+/* ---- take.c, shell.c */
+
+/* Take a completion of an adapter; the lock is held. */
+void urn_sv_take(struct urn_sv_ctx *ctx, uint32_t adapter, const struct ibv_wc *wc);
+/* The machine's actions. arg: struct urn_sv_qp */
+void urn_sv_act(void *arg, const struct urn_sess_action *a);
+/* Do what the machine waits for, until nothing is left to do; for the thread. */
+void urn_sv_settle(struct urn_sv_ctx *ctx);
+/* A path died. */
+void urn_sv_down(struct urn_sv_qp *q, uint32_t bit);
+/* The connection ends here for a reason of its own. */
+void urn_sv_kill(struct urn_sv_qp *q);
+/* After each call of the machine: flush what it posted, clean up behind a connection that died. */
+void urn_sv_after(struct urn_sv_qp *q);
+
+/* ---- control.c */
+
+/* Post all receives of a control path. returns: 0 or an errno value */
+int urn_sv_control_open(struct urn_sv_path *p);
+/* Send a message over all paths alive. */
+void urn_sv_control_send(struct urn_sv_qp *q, const void *bytes, uint32_t length);
+/* Read the peer's table of keys over a control path. returns: false: it can't */
+bool urn_sv_control_keys(struct urn_sv_path *p);
+/* Take the completions of an adapter's control paths; the lock is held. */
+void urn_sv_control_poll(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Tell the peer that the queue pair goes, and wait until the peer knows. */
+void urn_sv_leave(struct urn_sv_qp *q);
+
+/* ---- thread.c */
+
+/* Start the thread, unless it runs. returns: 0 or an errno value with its text */
+int urn_sv_thread_start(struct urn_sv_ctx *ctx);
+void urn_sv_thread_end(struct urn_sv_ctx *ctx);
+/* Let the thread look at what is to be done. */
+void urn_sv_kick(struct urn_sv_ctx *ctx);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completions of the adapters, given to the machine, and through it to the program. */
+#include "verbs/session/sv.h"
+
+/* True when a failed completion tells of the path, and not of the request (FO-11). */
+static bool
+urn_sv_of_path(enum ibv_wc_status status)
+{
+	return status == IBV_WC_WR_FLUSH_ERR || status == IBV_WC_RETRY_EXC_ERR;
+}
+
+static void
+urn_sv_take_recv_failed(struct urn_sv_qp *q, uint32_t index, const struct ibv_wc *wc)
+{
+	struct ibv_wc told = *wc;
+
+	if (urn_sv_of_path(wc->status))
+		return; /* the receive is found by the drain */
+	told.wr_id = q->rwr[index & (q->rwrs - 1)].wr_id;
+	told.qp_num = q->ibv.qp_num;
+	q->recv_head = index + 1;
+	urn_sv_push((struct urn_sv_cq *)q->ibv.recv_cq, &told, q, false, true);
+	urn_sv_kill(q);
+}
+
+static void
+urn_sv_take_recv(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_wc *wc)
+{
+	uint32_t index = (uint32_t)wc->wr_id;
+	struct urn_sess_header h;
+
+	/* A queue pair that was left: the drain has seen to its receives. */
+	if (!q->c.open || p != urn_sv_used(q) || index != q->recv_head)
+		return;
+	if (wc->status != IBV_WC_SUCCESS) {
+		urn_sv_take_recv_failed(q, index, wc);
+		return;
+	}
+	if (!urn_sv_recv_header(q, index, &h)) {
+		urn_sv_kill(q); /* the peer breaks the protocol */
+		return;
+	}
+	/* Requests are complete with their own flush READs only: slots of the send queue are free
+	 * no earlier. */
+	h.acked = 0;
+	if (urn_sess_received(&q->c, p->epoch, &h))
+		urn_sv_recv_done(q, index, &h);
+	else
+		urn_sv_kill(q);
+	urn_sv_after(q);
+}
+
+static void
+urn_sv_take_send(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_wc *wc)
+{
+	uint64_t seq = wc->wr_id & ~URN_SV_ID_BITS;
+
+	if (!q->c.open || p != urn_sv_used(q))
+		return;
+	if (wc->status == IBV_WC_SUCCESS) {
+		if (wc->wr_id & URN_SV_ID_FLUSH)
+			q->flushing = false;
+		(void)urn_sess_done(&q->c, p->epoch, seq);
+		urn_sv_after(q);
+	} else if (urn_sv_of_path(wc->status) || (wc->wr_id & URN_SV_ID_FLUSH)) {
+		if (urn_sv_flows(q) || q->c.state == URN_SESS_ANSWERED)
+			urn_sv_down(q, q->c.path);
+	} else {
+		q->genuine = wc->status;
+		urn_sess_failed(&q->c, p->epoch, seq);
+		urn_sv_after(q);
+	}
+}
+
+void
+urn_sv_take(struct urn_sv_ctx *ctx, uint32_t adapter, const struct ibv_wc *wc)
+{
+	struct urn_sv_path *p = urn_sv_find(ctx, adapter, wc->qp_num);
+	struct urn_sv_qp *q = p != NULL ? p->qp : NULL;
+	bool recv;
+
+	if (q == NULL)
+		return; /* the queue pair is gone */
+	if (q->mode == URN_SV_SESSION && (wc->wr_id & URN_SV_ID_RECV)) {
+		urn_sv_take_recv(q, p, wc);
+	} else if (q->mode == URN_SV_SESSION) {
+		urn_sv_take_send(q, p, wc);
+	} else if (p == &q->path[0]) {
+		recv = (wc->opcode & IBV_WC_RECV) != 0;
+		urn_sv_push((struct urn_sv_cq *)(recv ? q->ibv.recv_cq : q->ibv.send_cq), wc, NULL,
+			    !recv, true);
+	}
+}

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two nodes with a virtual device each, above two adapters: four urnicd on one switch (FO-5)."""
+
+import os
+import subprocess
+
+import dropin_common
+import urnicd_common
+
+# Adapters: the primary and the backup of a, and of b.
+ADAPTERS = ("ap", "as", "bp", "bs")
+
+
+class Session(urnicd_common.Nicd):
+    RUN = CTL = SWITCH = None  # set by the script
+
+    def setUp(self):
+        super().setUp()
+        self.switch = self.popen(self.SWITCH, *self.ports(), cwd=self.dir.name)
+        self.assertTrue(self.until(lambda: all(os.path.exists(self.path(name, "memif")) for name in ADAPTERS)))
+        self.nicd = {}
+        for name in ADAPTERS:
+            self.nicd[name] = self.begin(name)
+        self.assertTrue(self.until(lambda: all(self.linked(name) for name in ADAPTERS)))
+
+    def path(self, name, what):
+        return os.path.join(self.dir.name, f"{name}.{what}")
+
+    def ports(self):
+        for name in ADAPTERS:
+            yield from ("--port", f"{name}=memif:{self.path(name, 'memif')}")
+
+    def config(self, name=None, **lines):
+        path = self.path(name, "ini")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"[urnicd]\nsocket = {self.path(name, 'sock')}\nidle = pause\nempty_polls = 4\n"
+                    f"[port p0]\ndevice = net_memif0,role=client,socket={self.path(name, 'memif')}\n"
+                    f"[adapter {name}]\nnode = {name[0]}\nport = p0\nipv4 = 10.0.0.{ADAPTERS.index(name) + 1}\n")
+        return path
+
+    def begin(self, name):
+        return self.start(name=name)[0]
+
+    def linked(self, name):
+        """True when an adapter's port is connected to the switch."""
+        ports = dropin_common.Dropin.show(self.at(name), "port")
+        return all(port["link"] for port in ports)
+
+    def at(self, name):
+        """The test as Dropin.show() wants it, with one urnicd's socket."""
+        return type("At", (), {"CTL": self.CTL, "env": dict(self.env, URNIC_SOCKET=self.path(name, "sock"))})
+
+    def tearDown(self):
+        for p in self.running[:]:
+            if p not in self.nicd.values() and p is not self.switch:
+                p.kill()
+                p.communicate()
+                self.running.remove(p)
+        # The clients of the switch go first.
+        for p in self.nicd.values():
+            if p.poll() is None:
+                p.terminate()
+                out, err = p.communicate(timeout=dropin_common.SECONDS)
+                self.assertEqual((p.returncode, err), (0, ""), out)
+            self.running.remove(p)
+        self.switch.terminate()
+        self.switch.communicate(timeout=dropin_common.SECONDS)
+        self.running.remove(self.switch)
+        super().tearDown()
+
+    def device(self, node):
+        """The value of URNIC_SESSION for a node."""
+        return ",".join(f"{self.path(node + which, 'sock')}:{node}{which}" for which in "ps")
+
+    def on(self, node, *command, plain=False, stdin=False):
+        """Start a program on a node, with the virtual device, or with the primary adapter alone."""
+        env = dict(self.env, URNIC_SOCKET=self.path(node + "p", "sock"))
+        if not plain:
+            env["URNIC_SESSION"] = self.device(node)
+        old, self.env = self.env, env
+        try:
+            return self.popen(self.RUN, "--node", node, *command, **({"stdin": subprocess.PIPE} if stdin else {}))
+        finally:
+            self.env = old
+
+    def ends(self, p):
+        """Wait for a program's end. returns: its exit code and output"""
+        out, err = p.communicate(timeout=dropin_common.SECONDS)
+        self.running.remove(p)
+        return p.returncode, out + err

@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that know nothing of sessions, while the dataplanes under their virtual devices are killed (FO-9 to FO-19).
+
+usage: session_kill.py URNICD URNIC_RUN URNICCTL URNIC_SWITCH SESSION_STREAM [TEST...]"""
+
+import os
+import re
+import signal
+import sys
+import threading
+import time
+import unittest
+
+import dropin_common
+import session_common
+
+MESSAGES = 300 # that each end must get before a kill, and after it
+
+
+class Reader(threading.Thread):
+    """Reads a program's output, and knows how many messages it got."""
+
+    def __init__(self, program):
+        super().__init__(daemon=True)
+        self.program, self.got, self.out = program, 0, ""
+        self.start()
+
+    def run(self):
+        for line in self.program.stdout:
+            self.out += line
+            found = re.match(r"got (\d+)", line)
+            if found:
+                self.got = int(found[1])
+
+
+class Pairs(session_common.Session):
+    STREAM = None  # set by the script
+
+    def begin_pair(self, *how, plain=()):
+        port = str(dropin_common.free_port())
+        a = self.on("a", self.STREAM, "listen", port, *how, plain="a" in plain, stdin=True)
+        self.assertTrue(self.until(lambda: dropin_common.listens(int(port)) or a.poll() is not None))
+        b = self.on("b", self.STREAM, "connect", port, *how, plain="b" in plain, stdin=True)
+        return [Reader(a), Reader(b)]
+
+    def more(self, pair):
+        """Wait until each end got more messages."""
+        want = [r.got + MESSAGES for r in pair]
+        self.until(lambda: all(r.got >= w for r, w in zip(pair, want)) or any(r.program.poll() is not None for r in pair))
+        for r, w in zip(pair, want):
+            self.assertIsNone(r.program.poll(), (r.out, r.program.poll() is not None and r.program.stderr.read()))
+            self.assertGreaterEqual(r.got, w)
+
+    def kill(self, name):
+        self.nicd[name].send_signal(signal.SIGKILL)
+        self.nicd[name].communicate()
+
+    def finish(self, pair):
+        """Tell both ends to stop. Each must have got all that the other sent."""
+        for r in pair:
+            r.program.stdin.write("stop\n")
+            r.program.stdin.flush()
+        for r in pair:
+            self.assertEqual(r.program.wait(timeout=dropin_common.SECONDS), 0, r.program.stderr.read())
+            r.join()
+        (a_sent, a_got), (b_sent, b_got) = (map(int, re.search(r"sent (\d+), got (\d+)", r.out).groups()) for r in pair)
+        self.assertEqual((a_sent, b_sent), (b_got, a_got))
+        for r in pair:
+            self.end(r)
+
+    def end(self, r):
+        r.join()
+        for pipe in (r.program.stdin, r.program.stdout, r.program.stderr):
+            pipe.close()
+        self.running.remove(r.program)
+
+    def lives(self, *names, how=()):
+        pair = self.begin_pair(*how)
+        self.more(pair)
+        for name in names:
+            self.kill(name)
+            self.more(pair)
+        self.finish(pair)
+
+
+class Kill(Pairs):
+    def test_nothing(self):
+        self.lives()
+
+    def test_plain_peer(self):
+        """A peer without a session layer gets a plain connection (FO-1)."""
+        pair = self.begin_pair(plain="b")
+        self.more(pair)
+        self.finish(pair)
+
+    def test_primary(self):
+        """The primary adapter of one end is lost."""
+        self.lives("ap")
+
+    def test_backup(self):
+        """The loss of a backup changes nothing."""
+        self.lives("bs")
+
+    def test_events(self):
+        """Programs that sleep on a completion channel."""
+        self.lives("bp", how=["events"])
+
+    def test_register(self):
+        """Regions are registered and deregistered all the time, also when the primary adapter is gone."""
+        self.lives("ap", how=["register"])
+
+    def test_all(self):
+        """Without any path, requests fail, and programs are told (FO-19)."""
+        pair = self.begin_pair()
+        self.more(pair)
+        self.kill("ap")
+        self.kill("as")
+        for r in pair:
+            self.assertEqual(r.program.wait(timeout=dropin_common.SECONDS), 1, r.out)
+            self.assertRegex(r.program.stderr.read(), "a completion failed: ")
+            self.end(r)
+
+    def test_both(self):
+        """The primary adapters of both ends are lost, one after the other (FO-19)."""
+        self.lives("ap", "bp")
+
+    def test_send_bw(self):
+        self.measure("ap", "ib_send_bw")
+
+    def test_write_bw(self):
+        self.measure("bp", "ib_write_bw")
+
+    def test_read_bw(self):
+        self.measure("ap", "ib_read_bw")
+
+    def measure(self, name, command):
+        """Programs of perftest go on when an adapter is lost."""
+        command = [command, "-x", "1", "-D", "3", "-p", str(dropin_common.free_port())]
+        a = self.on("a", *command)
+        self.assertTrue(self.until(lambda: dropin_common.listens(int(command[-1])) or a.poll() is not None))
+        b = self.on("b", *command, "127.0.0.1")
+        time.sleep(1.5)
+        self.kill(name)
+        for p in (a, b):
+            code, out = self.ends(p)
+            self.assertEqual(code, 0, out)
+
+
+class Wires(Pairs):
+    """Each adapter reaches one of the other node only."""
+
+    def ports(self):
+        for switch, names in (("p", ("ap", "bp")), ("s", ("as", "bs"))):
+            yield from ("--switch", switch)
+            for name in names:
+                yield from ("--port", f"{name}=memif:{self.path(name, 'memif')}")
+
+    def test_primary(self):
+        """Two of the three backups lead nowhere: the third one is found (FO-20)."""
+        self.lives("bp")
+
+
+if __name__ == "__main__":
+    Pairs.NICD, Pairs.RUN, Pairs.CTL, Pairs.SWITCH, Pairs.STREAM = map(os.path.abspath, sys.argv[1:6])
+    dropin_common.ordinary_user(Pairs.RUN)
+    unittest.main(argv=[sys.argv[0]] + sys.argv[6:], verbosity=2)

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* URNIC_SESSION. */
+#include "verbs/session/parse.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <string.h>
+
+static struct urn_sv_place place[URN_SV_ADAPTERS];
+static const char *why;
+
+static void
+good(const char *text, const char *const want[4])
+{
+	memset(place, 0xff, sizeof(place));
+	assert_int_equal(urn_sv_parse(text, place, &why), 0);
+	assert_null(why);
+	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
+		assert_string_equal(place[i].socket, want[2 * i]);
+		assert_string_equal(place[i].adapter, want[2 * i + 1]);
+	}
+}
+
+static void
+bad(const char *text, const char *because)
+{
+	assert_int_equal(urn_sv_parse(text, place, &why), EINVAL);
+	assert_non_null(strstr(why, because));
+}
+
+static void
+places(void **state)
+{
+	(void)state;
+	good("/run/a.sock,/run/b.sock", (const char *[]){"/run/a.sock", "", "/run/b.sock", ""});
+	good("/run/a.sock:a0,/run/a.sock:a1",
+	     (const char *[]){"/run/a.sock", "a0", "/run/a.sock", "a1"});
+	/* A colon in a folder's name. */
+	good("/run:1/a.sock,/run:1/b:2.sock:x",
+	     (const char *[]){"/run:1/a.sock", "", "/run:1/b:2.sock", "x"});
+}
+
+static void
+mistakes(void **state)
+{
+	char longest[2 * URN_SV_SOCKET];
+
+	(void)state;
+	bad("", "two adapters");
+	bad("/a.sock", "two adapters");
+	bad("/a,/b,/c", "two adapters");
+	bad("a.sock,/b.sock", "whole path");
+	bad("/a.sock,", "whole path");
+	bad(",/a.sock", "whole path");
+	bad("/a.sock:,/b.sock", "missing");
+	bad("/a.sock:0123456789012345678901234567890123456789,/b", "name of an adapter is too");
+	bad("/a.sock:x,/a.sock:x", "same");
+	bad("/a.sock,/a.sock", "same");
+	memset(longest, 'x', sizeof(longest));
+	longest[0] = '/';
+	memcpy(longest + URN_SV_SOCKET, ",/b", 4);
+	bad(longest, "path of a socket is too long");
+	memcpy(longest + URN_SV_SOCKET - 1, ",/b", 4);
+	assert_int_equal(urn_sv_parse(longest, place, &why), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(places),
+		cmocka_unit_test(mistakes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
