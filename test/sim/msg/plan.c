@@ -227,8 +227,9 @@ make_marks(struct ms_plan *p, struct sim_rng *r)
 	p->bound = 10 * MS_S;
 }
 
+/* Trees of switches that lose nothing, with accounts for all that senders have in flight. */
 static void
-make_lossless(struct ms_plan *p, struct sim_rng *r)
+lossless_tree(struct ms_plan *p, struct sim_rng *r)
 {
 	usual(p, r);
 	p->lossless = true;
@@ -245,11 +246,26 @@ make_lossless(struct ms_plan *p, struct sim_rng *r)
 	}
 }
 
+/* Half of the runs have small accounts, and bursts of many boxes that go beyond them. */
+static void
+make_lossless(struct ms_plan *p, struct sim_rng *r)
+{
+	lossless_tree(p, r);
+	p->tight = !sim_one_in(r, 2);
+	if (!p->tight)
+		return;
+	p->sets = sim_between(r, 8, 24);
+	p->len_max = sim_between(r, 600, 900);
+	p->entries = 1u << sim_between(r, 5, 8);
+	p->long_in = 3;
+	p->long_max = 100000;
+}
+
 /* Small accounts, and more bytes for one node than they hold: senders stop all the time. */
 static void
 make_tight(struct ms_plan *p, struct sim_rng *r)
 {
-	make_lossless(p, r);
+	lossless_tree(p, r);
 	p->tight = true;
 	p->one_target = true;
 	p->nodes = sim_between(r, 4, 16);
@@ -264,7 +280,7 @@ make_tight(struct ms_plan *p, struct sim_rng *r)
 static void
 make_ring(struct ms_plan *p, struct sim_rng *r)
 {
-	make_lossless(p, r);
+	lossless_tree(p, r);
 	p->ring = true;
 	p->switches = sim_between(r, 3, MS_SWITCHES);
 	p->bound = 10 * MS_S;
@@ -286,7 +302,7 @@ make_jam(struct ms_plan *p, struct sim_rng *r)
 static void
 make_pauser(struct ms_plan *p, struct sim_rng *r)
 {
-	make_lossless(p, r);
+	lossless_tree(p, r);
 	p->pauser = (uint8_t)sim_between(r, MS_PAUSER_EVER, MS_PAUSERS - 1);
 	p->nodes = sim_between(r, 3, 12);
 	p->switches = sim_one_in(r, 2) ? 1 : sim_between(r, 1, 3);

@@ -164,7 +164,8 @@ insists(enum urn_cm_attr attr)
 	}
 }
 
-/* The program is slow, the peer is asked for patience, and then the program is ready. returns: our id */
+/* The program is slow, the peer is asked for patience, and then the program is ready. returns: our
+ * id */
 static uint32_t
 slowly_ready(void)
 {
@@ -180,7 +181,8 @@ slowly_ready(void)
 	return id;
 }
 
-/* A peer that was asked for patience does not repeat for a minute: the RTU may be lost all the same. */
+/* A peer that was asked for patience does not repeat for a minute: the RTU may be lost all the
+ * same. */
 static void
 test_ready_after_patience(void **state)
 {
@@ -291,7 +293,10 @@ test_clamped(void **state)
 	static const struct {
 		uint8_t code;
 		uint64_t ns;
-	} t[] = {{0, 4096ull << 8}, {8, 4096ull << 8}, {9, 4096ull << 9}, {22, 4096ull << 22},
+	} t[] = {{0, 4096ull << 8},
+		 {8, 4096ull << 8},
+		 {9, 4096ull << 9},
+		 {22, 4096ull << 22},
 		 {31, 4096ull << 22}};
 	struct urn_abi_cm_accept a = an_accept();
 
@@ -399,7 +404,8 @@ test_dumb(void **state)
 	assert_int_equal(counter(URN_C_DROP_CM_TX), 1);
 }
 
-/* A message that waits for a MAC address uses no try, however long it waits; then all tries are left. */
+/* A message that waits for a MAC address uses no try, however long it waits; then all tries are
+ * left. */
 static void
 test_no_mac(void **state)
 {
@@ -457,10 +463,19 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(test_unanswered), T(test_late_answer), T(test_patience), T(test_slow_program),
-		T(test_clamped),    T(test_timewait),	 T(test_deaf),	   T(test_dumb),
-		T(test_no_mac),	    T(test_many),
-		T(test_ready_after_patience), T(test_refused_after_patience), T(test_refused_at_once),
+		T(test_unanswered),
+		T(test_late_answer),
+		T(test_patience),
+		T(test_slow_program),
+		T(test_clamped),
+		T(test_timewait),
+		T(test_deaf),
+		T(test_dumb),
+		T(test_no_mac),
+		T(test_many),
+		T(test_ready_after_patience),
+		T(test_refused_after_patience),
+		T(test_refused_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
