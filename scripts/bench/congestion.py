@@ -30,6 +30,8 @@ PATIENCE = 60           # seconds until all senders send
 FOR_EVER = 3600         # seconds that a program would send, if it were not stopped
 MODES = {"DCQCN": (), "delay limit " + LIMIT: ("--no-dcqcn", "--delay-limit", LIMIT),
          "neither": ("--no-dcqcn",)}
+MODES.update({"messages, " + name: (*args, "--over", "msg") for name, args in MODES.items()})
+PICTURES = {"DCQCN": "congestion", "messages, DCQCN": "congestion-msg"}
 
 # The published steps are made for 10 Gbit/s and more. On a wire with a tenth of that a packet takes ten times as
 # long, so marks come ten times slower: the steps are as much slower, and smaller.
@@ -49,26 +51,29 @@ def jain(rates):
 
 
 class Simulated:
-    """Runs of urnic-incast. programs.out: folder for the data and the picture of the plots."""
+    """Runs of urnic-incast. programs.out: folder for the data and the pictures of the plots."""
 
     def __init__(self, runner, programs, quick):
         self.runner, self.programs = runner, programs
         self.duration = "50ms" if quick else "200ms"
-        self.drawn = {}  # senders: file with lines of the queue and rates, of DCQCN
+        self.drawn = {mode: {} for mode in PICTURES} # senders: file with lines of the queue and rates
+        self.figures = {mode: {} for mode in MODES}  # senders: fairness, and kB that wait on average
 
     def run(self, senders, mode):
         program, folder = self.programs.incast, self.programs.out
         if not program or not os.access(program, os.X_OK):
             raise Missing("not built: there is no urnic-incast")
-        more = []
-        if mode == "DCQCN" and senders not in self.drawn:
-            self.drawn[senders] = os.path.join(folder, f"congestion-{senders}.dat")
-            more = ["--plot", self.drawn[senders], "--sample", SAMPLE]
+        more, drawn = [], self.drawn.get(mode)
+        if drawn is not None and senders not in drawn:
+            drawn[senders] = os.path.join(folder, f"{PICTURES[mode]}-{senders}.dat")
+            more = ["--plot", drawn[senders], "--sample", SAMPLE]
         out = self.runner.run([program, "--senders", str(senders), "--duration", self.duration,
                                "--json", *MODES[mode], *more], 120)
         if more:
-            draw(folder, "congestion", self.drawn)
+            draw(folder, PICTURES[mode], drawn)
         r = json.loads(out)
+        self.figures[mode][senders] = r["jain"], r["queue_mean"] / 1000
+        draw_by_senders(folder, self.figures)
         return [(senders, "jain", r["jain"]), (senders, "goodput", 100 * r["goodput"]),
                 (senders, "queue", r["queue_mean"] / 1000), (senders, "queue_p99", r["queue_p99"] / 1000),
                 (senders, "drops", r["drops"])]
@@ -89,11 +94,34 @@ def draw(out, name, files):
                   f"set title '{k} senders: rates'", "set ylabel 'Gbit/s'",
                   f"plot for [i=3:{k + 2}] '{files[k]}' using ($1/1000):(column(i)/1000) "
                   "with lines lw 0.7"]
-    text = "\n".join(lines + ["unset multiplot", ""])
-    with open(os.path.join(out, name + ".gp"), "w", encoding="utf-8") as f:
-        f.write(text)
-    subprocess.run(["gnuplot", os.path.join(out, name + ".gp")], check=False,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    plot(out, name, lines)
+
+
+def draw_by_senders(out, figures):
+    """Draw fairness and queue of the simulated series by the number of senders into congestion-senders.png."""
+    if not shutil.which("gnuplot"):
+        return
+    lines = ["set terminal pngcairo size 1300,520 font 'sans,11'",
+             "set output 'congestion-senders.png'", "set multiplot layout 1,2", "set grid",
+             "set xlabel 'senders'", "set logscale x 2", "set xrange [1.8:18]"]
+    found = {mode: by for mode, by in figures.items() if by}
+    for i, by in enumerate(found.values()):
+        lines += [f"$of{i} << EOD"] + [f"{n} {fair:.4f} {queue:.1f}" for n, (fair, queue) in sorted(by.items())] + ["EOD"]
+    for column, label, more in (
+            (2, "fairness (Jain)", "set key bottom left\nset yrange [0.9:1.005]"),
+            (3, "kB that wait, on average", "set key top left\nset logscale y\nset yrange [10:2000]")):
+        lines += [f"set ylabel '{label}'", more, "plot " + ", ".join(
+            f"$of{i} using 1:{column} with linespoints lw 2 pt 7 ps 0.7 dt {1 + mode.startswith('messages')} "
+            f"title '{mode}'" for i, mode in enumerate(found))]
+    plot(out, "congestion-senders", lines)
+
+
+def plot(out, name, lines):
+    """Write a multiplot's lines into NAME.gp, and let gnuplot run them."""
+    path = os.path.join(out, name + ".gp")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines + ["unset multiplot", ""]))
+    subprocess.run(["gnuplot", path], check=False, cwd=out, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def configuration(path, nodes, wire):

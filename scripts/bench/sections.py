@@ -207,14 +207,15 @@ def congestion_of(urnic, runner, t, quick):
          Plot("queue", "Bytes that wait, on average", "senders", "kB", logy=False),
          Plot("queue_p99", "Bytes that wait, 99th percentile", "senders", "kB", logy=False),
          Plot("drops", "Frames dropped", "senders", "frames", logy=False)],
-        "The first three series are simulated: ports of 10 Gbit/s, MTU 1024, a queue of 512 frames, "
-        "published parameters. Over net_ring the receiver's wire has 10 Gbit/s, or 1 where it says so, with MTU "
+        "The first six series are simulated: ports of 10 Gbit/s, MTU 1024, a queue of 512 frames, "
+        "published parameters; senders have a queue pair each, or a flow of messages. Over net_ring the receiver's wire has 10 Gbit/s, or 1 where it says so, with MTU "
         "4096; the slower steps are a tenth as fast and a tenth as large as those published. All senders share the cores of this machine with the switch. There rates are what was acknowledged "
         "in one window in which all send, and the queue is the switch's own account, looked at each 2 ms "
         "at most; drops are those of the whole run, its start among them. The senders are queue pairs of two "
         "programs, each with a node of its own, so that the scheduler does not say who sends. "
-        "congestion.png (simulated) and congestion-ring.png (net_ring, DCQCN) have the queue and the rates over "
-        "time, when gnuplot is there.")
+        "congestion.png, congestion-msg.png (simulated) and congestion-ring.png (net_ring, DCQCN) have the queue and "
+        "the rates over time, and congestion-senders.png has fairness and queue by the number of senders, when gnuplot "
+        "is there.")
 
 
 def messages(urnic, runner, t, quick):

@@ -30,7 +30,7 @@ struct rig_config {
 	unsigned int fail_node;    /* fail_per_million's node: 1: 0, 2: 1; 0: both */
 	bool loopback;             /* both ends on node 0 */
 	uint32_t work_in_flight;   /* 0: 4096 */
-	uint32_t max_qp;           /* 0: 1024 */
+	uint32_t max_qp;	   /* 0: 1024 */
 	bool unregistered;	   /* endpoints may declare memory that is reached without a key */
 	uint32_t queues;           /* queues of a port; 0: one for each of its engines */
 	uint16_t mtu[RIG_NODES];   /* largest path MTU of a node's port; 0: 4096 */

@@ -15,6 +15,9 @@
 enum {
 	MARK_SOME = 5000, /* bytes that wait at a port, above which some frames are marked */
 	MARK_ALL = 30000, /* ... and above which all are */
+	/* Bytes on the way when a sender is told to stop, with small accounts: less than the window
+	   of a flow, so that a sender that goes on loses frames. */
+	HEADROOM = 65536,
 };
 
 static void
@@ -84,6 +87,7 @@ make_switch(struct ms_world *w)
 			c.lossless.share = 4096;
 			c.lossless.xoff = 16384;
 			c.lossless.xon = 8192;
+			c.lossless.headroom = HEADROOM;
 		}
 	}
 	sw = urn_switch_create(&c);
