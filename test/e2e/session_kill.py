@@ -125,6 +125,16 @@ class Kill(Pairs):
         """The primary adapters of both ends are lost, one after the other (FO-19)."""
         self.lives("ap", "bp")
 
+    def test_cm(self):
+        """Connections that RDMA-CM makes have sessions, too."""
+        a = self.on("a", "rping", "-s", "-a", "10.0.0.1", "-C", "20", "-v")
+        time.sleep(1)
+        b = self.on("b", "rping", "-c", "-a", "10.0.0.1", "-C", "20", "-v")
+        for p in (b, a):
+            code, out = self.ends(p)
+            self.assertEqual(code, 0, out)
+            self.assertIn("ping data", out)
+
     def test_send_bw(self):
         self.measure("ap", "ib_send_bw")
 
