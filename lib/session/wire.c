@@ -5,8 +5,8 @@
 #include <endian.h>
 #include <string.h>
 
-/* A control message as it travels, in network byte order. MIGRATED ends before flags, LEAVE has one
- * field from there on. */
+/* A control message as it travels, in network byte order. MIGRATED ends before flags, LEAVE has
+ * three fields from there on. */
 struct urn_sess_control {
 	uint32_t magic;			/* URN_SESS_WIRE_MAGIC */
 	uint8_t version;		/* URN_SESS_WIRE_VERSION */
@@ -27,6 +27,7 @@ _Static_assert(offsetof(struct urn_sess_control, conn) == 8, "control message");
 _Static_assert(offsetof(struct urn_sess_control, flags) == URN_SESS_WIRE_HEAD, "control message");
 _Static_assert(offsetof(struct urn_sess_control, sent) == 24, "REPORT");
 _Static_assert(offsetof(struct urn_sess_control, old) == 56, "REPORT");
+_Static_assert(offsetof(struct urn_sess_control, flags) + 24 == URN_SESS_WIRE_LEAVE_BYTES, "LEAVE");
 
 static const char *const verdict_text[URN_SESS_V_COUNT] = {
 #define X(name, text) text,
@@ -81,17 +82,28 @@ urn_sess_wire_migrated(void *to, uint32_t conn, uint32_t epoch)
 	return URN_SESS_WIRE_HEAD;
 }
 
-/* LEAVE has its one field where REPORT has flags and paths. */
+/* LEAVE has three fields, from where REPORT has flags on. */
 uint32_t
-urn_sess_wire_leave(void *to, uint32_t conn, uint32_t epoch, uint64_t received)
+urn_sess_wire_leave(void *to, uint32_t conn, uint32_t epoch, const struct urn_sess_report *r)
 {
-	uint64_t field = htobe64(received);
+	uint64_t field[3] = {htobe64(r->received), htobe64(r->sent), htobe64(r->sends)};
 	struct urn_sess_control w;
 
 	put_head(&w, URN_SESS_WIRE_LEAVE, URN_SESS_WIRE_LEAVE_BYTES, conn, epoch);
-	memcpy(&w.flags, &field, sizeof(field));
+	memcpy(&w.flags, field, sizeof(field));
 	memcpy(to, &w, URN_SESS_WIRE_LEAVE_BYTES);
 	return URN_SESS_WIRE_LEAVE_BYTES;
+}
+
+static void
+get_leave(const struct urn_sess_control *w, struct urn_sess_report *r)
+{
+	uint64_t field[3];
+
+	memcpy(field, &w->flags, sizeof(field));
+	r->received = be64toh(field[0]);
+	r->sent = be64toh(field[1]);
+	r->sends = be64toh(field[2]);
 }
 
 /* Length of a kind; 0: there is no such kind. */
@@ -171,10 +183,8 @@ urn_sess_wire_get(const void *from, uint32_t bytes, uint32_t conn, struct urn_se
 		get_report(&w, &r);
 		v = check_report(&r);
 	}
-	if (v == URN_SESS_V_OK && w.kind == URN_SESS_WIRE_LEAVE) {
-		memcpy(&r.received, &w.flags, sizeof(r.received));
-		r.received = be64toh(r.received);
-	}
+	if (v == URN_SESS_V_OK && w.kind == URN_SESS_WIRE_LEAVE)
+		get_leave(&w, &r);
 	if (v == URN_SESS_V_OK)
 		*m = (struct urn_sess_msg){
 			.kind = w.kind, .conn = conn, .epoch = be32toh(w.epoch), .told = r};

@@ -9,8 +9,8 @@
  *   | magic  |version |kind | length| conn  | epoch |                        network byte order
  *   16       20       24      32        40      48        56           184
  *   | flags  | paths  | sent  | received| sends | atomics | old[16]    |     REPORT only
- *   16                24
- *   | received        |                                                      LEAVE only
+ *   16                24      32        40
+ *   | received        | sent  | sends   |                                    LEAVE only
  */
 #ifndef URN_SESSION_WIRE_H
 #define URN_SESSION_WIRE_H
@@ -23,7 +23,7 @@ enum {
 	URN_SESS_WIRE_REPORT = 1,	  /* kind */
 	URN_SESS_WIRE_MIGRATED = 2,	  /* kind */
 	URN_SESS_WIRE_LEAVE = 3,	  /* kind */
-	URN_SESS_WIRE_LEAVE_BYTES = 24,	  /* bytes of LEAVE */
+	URN_SESS_WIRE_LEAVE_BYTES = 40,	  /* bytes of LEAVE */
 	URN_SESS_WIRE_HEAD = 16,	  /* bytes of MIGRATED, and in front of REPORT's own */
 	URN_SESS_WIRE_MAX = 184, /* bytes of REPORT: a receive of a control path has them */
 };
@@ -55,7 +55,7 @@ struct urn_sess_msg {
 	uint32_t kind;		     /* URN_SESS_WIRE_REPORT, _MIGRATED or _LEAVE */
 	uint32_t conn;		     /* number of the connection, on the receiver's side */
 	uint32_t epoch;		     /* epoch of the migration; the same as in told */
-	struct urn_sess_report told; /* valid for REPORT; of LEAVE only received; else 0 */
+	struct urn_sess_report told; /* valid for REPORT; of LEAVE: received, sent, sends; else 0 */
 };
 
 /* Text of a verdict, for logs. returns: "?" for none */
@@ -81,10 +81,11 @@ uint32_t urn_sess_wire_migrated(void *to, uint32_t conn, uint32_t epoch);
  *
  * to: URN_SESS_WIRE_LEAVE_BYTES bytes of any alignment
  * epoch: of the newest migration; 0: there was none
- * received: LAST RELIABLY RECEIVED MSGID
+ * r: received, sent and sends are told
  * returns: bytes written
  */
-uint32_t urn_sess_wire_leave(void *to, uint32_t conn, uint32_t epoch, uint64_t received);
+uint32_t urn_sess_wire_leave(void *to, uint32_t conn, uint32_t epoch,
+			     const struct urn_sess_report *r);
 /*
  * Read a message from a peer that is not trusted. Only the form is judged here; whether ids are
  * plausible is the machine's question (urn_sess_report()). The bytes are copied before they are

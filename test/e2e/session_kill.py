@@ -9,7 +9,6 @@ import re
 import signal
 import sys
 import threading
-import time
 import unittest
 
 import dropin_common
@@ -125,6 +124,18 @@ class Kill(Pairs):
         """The primary adapters of both ends are lost, one after the other (FO-19)."""
         self.lives("ap", "bp")
 
+    def test_cm(self):
+        """Connections that RDMA-CM makes have sessions, too."""
+        a = self.on("a", "rping", "-s", "-a", "10.0.0.1", "-C", "20", "-v")
+        out = ""
+        while "ping data" not in out:  # the client may come before the server listens
+            self.assertIsNone(a.poll())
+            code, out = self.ends(self.on("b", "rping", "-c", "-a", "10.0.0.1", "-C", "20", "-v"))
+        self.assertEqual(code, 0, out)
+        code, out = self.ends(a)
+        self.assertEqual(code, 0, out)
+        self.assertIn("ping data", out)
+
     def test_send_bw(self):
         self.measure("ap", "ib_send_bw")
 
@@ -134,13 +145,18 @@ class Kill(Pairs):
     def test_read_bw(self):
         self.measure("ap", "ib_read_bw")
 
+    def connected(self, name):
+        """True when all queue pairs of an adapter are connected."""
+        states = [qp["state"] for qp in dropin_common.Dropin.show(self.at(name), "qp")]
+        return len(states) == 4 and set(states) == {"RTS"}
+
     def measure(self, name, command):
         """Programs of perftest go on when an adapter is lost."""
         command = [command, "-x", "1", "-D", "3", "-p", str(dropin_common.free_port())]
         a = self.on("a", *command)
         self.assertTrue(self.until(lambda: dropin_common.listens(int(command[-1])) or a.poll() is not None))
         b = self.on("b", *command, "127.0.0.1")
-        time.sleep(1.5)
+        self.assertTrue(self.until(lambda: all(self.connected(adapter) for adapter in ("ap", "bp")) or b.poll() is not None))
         self.kill(name)
         for p in (a, b):
             code, out = self.ends(p)

@@ -98,12 +98,14 @@ urn_sv_control_keys(struct urn_sv_path *p)
 
 /* ---- in */
 
-/* The peer has left: its last word completes what it received. */
+/* The peer has left: its last word completes the Sends that it received. */
 static void
-urn_sv_left(struct urn_sv_qp *q, uint64_t received)
+urn_sv_left(struct urn_sv_qp *q, const struct urn_sess_report *last)
 {
 	q->left = true;
-	urn_sess_acked(&q->c, received);
+	q->last = *last;
+	if (urn_sv_flows(q))
+		urn_sess_acked(&q->c, last->received);
 	urn_sv_after(q);
 	pthread_cond_broadcast(&q->ctx->cond);
 }
@@ -121,7 +123,7 @@ urn_sv_control_heard(struct urn_sv_path *p, const uint8_t *from, uint32_t bytes)
 	if (v != URN_SESS_V_OK)
 		return;
 	if (m.kind == URN_SESS_WIRE_LEAVE)
-		urn_sv_left(q, m.told.received);
+		urn_sv_left(q, &m.told);
 	else if (m.kind == URN_SESS_WIRE_MIGRATED)
 		urn_sess_migrated(&q->c, m.epoch);
 	else
@@ -220,14 +222,17 @@ void
 urn_sv_leave(struct urn_sv_qp *q)
 {
 	uint8_t bytes[URN_SESS_WIRE_MAX];
+	struct urn_sess_report last;
 	struct timespec until;
 
 	/* Messages count that came, and that the program has not polled. */
 	urn_sv_progress((struct urn_sv_cq *)q->ibv.recv_cq);
 	if (q->left || q->told || q->c.state == URN_SESS_DEAD)
 		return;
+	last = (struct urn_sess_report){
+		.received = q->c.received, .sent = q->c.sent, .sends = q->c.sends};
 	urn_sv_control_send(q, bytes,
-			    urn_sess_wire_leave(bytes, q->peer.number, q->c.epoch, q->c.received));
+			    urn_sess_wire_leave(bytes, q->peer.number, q->c.epoch, &last));
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += URN_SV_LEAVE_SECONDS;
 	while (!q->left && !urn_sv_told(q) && urn_sv_can_tell(q))

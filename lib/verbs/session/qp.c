@@ -169,7 +169,9 @@ urn_sv_room(struct urn_sv_qp *q)
 		if (q->memory_mr[i] == NULL)
 			return errno;
 	}
-	return 0;
+	return urn_sv_keys_put(&q->pd->local, q->memory_mr[0]->lkey, q->memory_mr[1]->lkey)
+		       ? 0
+		       : urn_fail(ENOMEM, "too many regions and queue pairs of a domain");
 }
 
 static int
@@ -193,6 +195,8 @@ urn_sv_rings(struct urn_sv_qp *q)
 static void
 urn_sv_rings_free(struct urn_sv_qp *q)
 {
+	if (q->memory_mr[0] != NULL)
+		urn_sv_keys_drop(&q->pd->local, q->memory_mr[0]->lkey);
 	for (int i = 0; i < URN_SV_ADAPTERS; i++)
 		if (q->memory_mr[i] != NULL)
 			(void)ibv_dereg_mr(q->memory_mr[i]);
@@ -437,7 +441,8 @@ urn_sv_to_reset(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 	urn_sv_cq_clean((struct urn_sv_cq *)q->ibv.recv_cq, q);
 	q->recv_head = q->recv_posted = q->recv_tail = q->recv_held = 0;
 	q->send_held = q->unflushed = q->todo = q->reading = 0;
-	q->recv_live = q->flushing = q->holds = q->left = q->failed_one = q->ended = q->told = q->keeps = false;
+	q->recv_live = q->flushing = q->holds = q->left = q->failed_one = q->ended = q->told =
+		q->keeps = false;
 	q->asked = URN_SV_NOT_ASKED;
 	q->mode = URN_SV_NEW;
 	return err;

@@ -45,9 +45,7 @@ urn_sv_local_key(const struct urn_sv_qp *q, uint32_t adapter, uint32_t key)
 	const struct urn_sv_pd *pd = q->pd;
 	uint32_t other;
 
-	if (adapter == 0 || key == q->memory_mr[0]->lkey)
-		return adapter == 0 ? key : q->memory_mr[adapter]->lkey;
-	return urn_sv_keys_find(&pd->local, key, &other) ? other : key;
+	return adapter != 0 && urn_sv_keys_find(&pd->local, key, &other) ? other : key;
 }
 
 /* Key of the peer's memory on the peer's adapter of a path. returns: false: not known */

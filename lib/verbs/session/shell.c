@@ -117,12 +117,33 @@ urn_sv_act(void *arg, const struct urn_sess_action *a)
 	}
 }
 
+/*
+ * The peer has left, and a migration waits for it: LEAVE stands in for its REPORT, and says that
+ * the end is dead. Before the drain is over nothing is waited for.
+ */
+static void
+urn_sv_orphan(struct urn_sv_qp *q)
+{
+	struct urn_sess_report r = q->last;
+
+	if (urn_sv_flows(q) || q->c.state == URN_SESS_SLEEPING || q->c.state == URN_SESS_DRAINING)
+		return;
+	r.epoch = q->c.epoch;
+	r.flags = URN_SESS_R_DEAD;
+	if (q->c.state == URN_SESS_REPORTED)
+		urn_sess_report(&q->c, &r);
+	q->keeps = true;
+	urn_sess_quit(&q->c);
+}
+
 void
 urn_sv_after(struct urn_sv_qp *q)
 {
 	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
 
 	urn_sv_flush(q);
+	if (q->left && q->c.state != URN_SESS_DEAD)
+		urn_sv_orphan(q);
 	if (q->c.state != URN_SESS_DEAD || q->ended)
 		return;
 	q->ended = true;

@@ -130,8 +130,8 @@ struct urn_sv_qp {
 	bool lower;		    /* our adapters count first in numbers of paths; of a session */
 	bool left;		    /* the peer has left: no message of it comes any more */
 	bool told;		    /* the peer was told that this end leaves */
-	bool keeps;		    /* receives stay, though the connection is dead: the peer has left */
-	bool sig_all;		    /* each send request is signalled */
+	bool keeps;   /* receives stay, though the connection is dead: the peer has left */
+	bool sig_all; /* each send request is signalled */
 	struct urn_sv_path path[URN_SV_PATHS]; /* by own adapter * 2 + the peer's */
 
 	/* the look-up */
@@ -140,6 +140,8 @@ struct urn_sv_qp {
 	struct urn_sv_peer peer;     /* valid: FOUND */
 	struct ibv_qp_attr rtr;	     /* the program's attributes for RTR, for the backups */
 	uint32_t granted_rights;     /* access flags of INIT */
+
+	struct urn_sess_report last; /* the ids of the peer's LEAVE; valid with left */
 
 	/* the machine */
 	struct urn_sess_conn c;	    /* valid: SESSION */

@@ -101,19 +101,20 @@ migrated(void **state)
 	assert_memory_equal(&m.told, &none, sizeof(none));
 }
 
-/* LEAVE is a head and LAST RECEIVED; the head's epoch may be 0, for there may be no migration. */
+/* LEAVE is a head and three ids; the head's epoch may be 0, for there may be no migration. */
 static void
 leave(void **state)
 {
 	uint8_t area[URN_SESS_WIRE_LEAVE_BYTES + 1], *bytes = area + 1;
-	struct urn_sess_report told = {.received = 0x0102030405060708};
+	struct urn_sess_report told = {
+		.received = 0x0102030405060708, .sent = 0x1112131415161718, .sends = 0x21};
 	struct urn_sess_msg m;
 
 	(void)state;
-	assert_int_equal(urn_sess_wire_leave(bytes, CONN, 0, told.received),
-			 URN_SESS_WIRE_LEAVE_BYTES);
-	assert_memory_equal(bytes, "USES\1\3\0\30\0\0\0\7\0\0\0\0\1\2\3\4\5\6\7\10",
-			    URN_SESS_WIRE_LEAVE_BYTES);
+	assert_int_equal(urn_sess_wire_leave(bytes, CONN, 0, &told), URN_SESS_WIRE_LEAVE_BYTES);
+	assert_memory_equal(bytes, "USES\1\3\0\50\0\0\0\7\0\0\0\0\1\2\3\4\5\6\7\10", 24);
+	assert_int_equal(bytes[24], 0x11);
+	assert_int_equal(bytes[39], 0x21);
 	assert_int_equal(urn_sess_wire_get(bytes, URN_SESS_WIRE_LEAVE_BYTES, CONN, &m),
 			 URN_SESS_V_OK);
 	assert_int_equal(m.kind, URN_SESS_WIRE_LEAVE);
