@@ -84,9 +84,13 @@ class Perftest(dropin_common.Dropin):
         self.measure("ib_send_bw", "-c", "UC", "-r", "1000", iterations="1000")
 
     def test_sizes_uc(self):
-        for program in ("ib_send_bw", "ib_send_lat", "ib_write_lat"):
+        for program in ("ib_send_bw", "ib_send_lat"):
             with self.subTest(program=program):
                 self.sizes(program, "-c", "UC")
+        # Both sides of ib_write_lat spin: on a busy machine each message waits for a processor, and -a has 230 of them.
+        for size in ("65536", "1048576", "8388608"):
+            with self.subTest(size=size):
+                self.assertIn(f"\n {size} ", self.measure("ib_write_lat", "-c", "UC", "-s", size, iterations="5"))
 
     def test_uc_write(self):
         """UC: WRITEs whose receiver waits for none of them."""
