@@ -10,7 +10,7 @@ enum { LEN = 1000, GAP = 5000 };
 /* Issue an operation without a key, and wait. at: offset in the target's memory. returns: its code
  */
 static uint8_t
-operate(struct net *n, bool write, uint32_t at, uint8_t way)
+operate(struct net *n, bool write, uint32_t at, unsigned int way)
 {
 	struct side *a = &n->side[0], *b = &n->side[1];
 	struct urn_rma op = {.to = &b->address,
@@ -18,7 +18,7 @@ operate(struct net *n, bool write, uint32_t at, uint8_t way)
 			     .local = a->buf,
 			     .remote = (uintptr_t)b->buf + at,
 			     .len = LEN,
-			     .way = way,
+			     .way = (uint8_t)way,
 			     .done = net_note_done,
 			     .arg = a};
 	unsigned int done = a->done;
@@ -40,9 +40,9 @@ test_declared(void **state)
 	memset(b->buf, 0, MEM);
 	assert_int_equal(operate(n, true, 0, URN_AM_PIPELINED), URN_AM_UNREGISTERED);
 	assert_int_equal(urn_am_space_declare(b->ep, part, 2, URN_AM_ACCESS_ALL), 0);
-	for (uint8_t way = URN_AM_DIRECT; way <= URN_AM_TAGGED; way++) {
+	for (unsigned int way = URN_AM_DIRECT; way <= URN_AM_TAGGED; way++) {
 		for (uint32_t at = 0; at <= GAP; at += GAP) {
-			memset(a->buf, way + 1, LEN);
+			memset(a->buf, (int)way + 1, LEN);
 			assert_int_equal(operate(n, true, at, way), URN_AM_DONE);
 			assert_memory_equal(b->buf + at, a->buf, LEN);
 			memset(a->buf, 0, LEN);

@@ -41,9 +41,10 @@ urn_sv_alloc_pd(struct ibv_context *c)
 		goto err;
 	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
 		pd->below[i] = ibv_alloc_pd(ctx->below[i]);
-		if (pd->below[i] != NULL)
-			pd->remote_mr[i] = ibv_reg_mr(pd->below[i], pd->remote, sizeof(*pd->remote),
-						      IBV_ACCESS_REMOTE_READ);
+		if (pd->below[i] == NULL)
+			goto err;
+		pd->remote_mr[i] = ibv_reg_mr(pd->below[i], pd->remote, sizeof(*pd->remote),
+					      IBV_ACCESS_REMOTE_READ);
 		if (pd->remote_mr[i] == NULL)
 			goto err;
 	}
