@@ -72,9 +72,9 @@ class Session(urnicd_common.Nicd):
         """The value of URNIC_SESSION for a node."""
         return ",".join(f"{self.path(node + which, 'sock')}:{node}{which}" for which in "ps")
 
-    def on(self, node, *command, plain=False, stdin=False):
-        """Start a program on a node, with the virtual device, or with the primary adapter alone."""
-        env = dict(self.env, URNIC_SOCKET=self.path(node + "p", "sock"))
+    def on(self, node, *command, plain=False, stdin=False, which="p"):
+        """Start a program on a node, with the virtual device, or plain: with the primary or another adapter alone."""
+        env = dict(self.env, URNIC_SOCKET=self.path(node + which, "sock"))
         if not plain:
             env["URNIC_SESSION"] = self.device(node)
         old, self.env = self.env, env

@@ -105,6 +105,13 @@ class Kill(Pairs):
         """Programs that sleep on a completion channel."""
         self.lives("bp", how=["events"])
 
+    def test_keys(self):
+        """The adapters have different keys, because the backups serve another program, too (FO-2)."""
+        for name in ("as", "bs"):
+            self.on(name[0], "ibv_rc_pingpong", "-g", "1", "-p", str(dropin_common.free_port()), plain=True, which="s")
+            self.assertTrue(self.until(lambda name=name: dropin_common.Dropin.show(self.at(name), "mr")))
+        self.lives("ap", "bp")
+
     def test_register(self):
         """Regions are registered and deregistered all the time, also when the primary adapter is gone."""
         self.lives("ap", how=["register"])
