@@ -10,8 +10,7 @@
 
 #define TRY (4096ull << 14) /* ns between two tries, as the bench's messages say */
 
-/* Nothing answers: the message is sent once and three times more, in even steps; then the program
- * is told. */
+/* Nothing answers: the message is sent once and three times more, in even steps; then the program is told. */
 static void
 repeats(uint32_t id, enum urn_cm_attr attr, enum urn_cm_event_type type, enum urn_cm_state end)
 {
