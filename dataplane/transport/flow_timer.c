@@ -98,7 +98,8 @@ timed_out(struct urn_tp *tp, struct urn_flow *f)
 	urn_flow_arm(tp, f);
 }
 
-/* Nothing came for longer than a round trip takes: repeat the oldest packet, then all. */
+/* Nothing came for longer than a round trip takes: repeat the newest packet, whose acknowledgement
+ * shows every hole before it, then all. */
 static void
 repeat_early(struct urn_tp *tp, struct urn_flow *f)
 {
@@ -107,8 +108,8 @@ repeat_early(struct urn_tp *tp, struct urn_flow *f)
 		urn_flow_lose_all(tp, f);
 	} else {
 		URN_COUNT(tp, PROBES);
-		if (f->tx.head->flow.state == URN_FLOW_OUT)
-			urn_flow_lose(f, f->tx.head);
+		if (f->tx.tail->flow.state == URN_FLOW_OUT)
+			urn_flow_lose(f, f->tx.tail);
 		urn_flow_wake(tp, f);
 	}
 	look_later(tp, f);

@@ -10,12 +10,8 @@
 
 #define TRY (4096ull << 14) /* ns between two tries, as the bench's messages say */
 
-<<<<<<< HEAD
 /* Nothing answers: the message is sent once and three times more, in even steps; then the program
  * is told. A look-up's steps are not even. */
-=======
-/* Nothing answers: the message is sent once and three times more, in even steps; then the program is told. */
->>>>>>> flow
 static void
 repeats(uint32_t id, enum urn_cm_attr attr, enum urn_cm_event_type type, enum urn_cm_state end)
 {
