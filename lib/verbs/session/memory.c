@@ -46,8 +46,9 @@ urn_sv_alloc_pd(struct ibv_context *c)
 						      IBV_ACCESS_REMOTE_READ);
 		if (pd->remote_mr[i] == NULL)
 			goto err;
+		if (i == 0)
+			pd->ibv.handle = pd->below[i]->handle;
 	}
-	pd->ibv.handle = pd->below[0]->handle;
 	return &pd->ibv;
 
 err:
