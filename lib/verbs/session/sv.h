@@ -210,15 +210,16 @@ struct urn_sv_cq {
 	struct ibv_cq *below[URN_SV_ADAPTERS];
 	struct urn_sv_channel *channel; /* NULL: none */
 	struct urn_sv_wc *ring;
-	uint32_t size;		/* entries of the ring, a power of two */
-	uint32_t head, tail;	/* completions polled; put in */
-	uint32_t load;		/* completions that its queue pairs may have outstanding */
-	uint32_t real_load;	/* the same in each queue below */
-	uint32_t got;		/* events handed out */
-	bool armed;		/* an event is due for the next completion */
-	bool solicited;		/* ... only for solicited ones and failures */
-	bool due;		/* an event waits to be handed out */
-	struct urn_sv_wc shown; /* extended poll: the completion being read */
+	uint32_t size;		 /* entries of the ring, a power of two */
+	uint32_t head, tail;	 /* completions polled; put in */
+	uint32_t load;		 /* completions that its queue pairs may have outstanding */
+	uint32_t real_load;	 /* the same in each queue below */
+	uint32_t got;		 /* events handed out */
+	bool armed;		 /* an event is due for the next completion */
+	bool solicited;		 /* ... only for solicited ones and failures */
+	bool due;		 /* an event waits to be handed out */
+	pthread_mutex_t polling; /* held by an extended poll; protects shown */
+	struct urn_sv_wc shown;	 /* extended poll: the completion being read */
 };
 
 /* A completion channel: its fd is an epoll set of the three below. */
