@@ -106,6 +106,7 @@ enum urn_sv_todo {
 	URN_SV_TO_DRAIN = 1 << 1,
 	URN_SV_TO_BIND = 1 << 2,
 	URN_SV_TO_KEYS = 1 << 3, /* read the peer's table of keys */
+	URN_SV_TO_AWAY = 1 << 4, /* the path in use takes no more: leave it */
 };
 
 /* How far a look-up has come. */
@@ -434,6 +435,8 @@ int urn_sv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 int urn_sv_send_one(struct urn_sv_qp *q, const struct ibv_send_wr *wr);
 /* Post a request to the path in use, or hold it back until its key is known. */
 void urn_sv_send_go(struct urn_sv_qp *q, uint64_t seq);
+/* Note whether the path in use took a request or a receive. err: 0 or an errno value */
+void urn_sv_posted(struct urn_sv_qp *q, int err);
 /* Post a flush READ if one is missing. */
 void urn_sv_flush(struct urn_sv_qp *q);
 /* The peer's table of keys was read: post what was held back. */
