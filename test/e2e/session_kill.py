@@ -127,6 +127,10 @@ class Kill(Pairs):
             self.assertRegex(r.program.stderr.read(), "a completion failed: ")
             self.end(r)
 
+    def test_extended(self):
+        """Programs that post by ibv_wr_*(), and while they poll by ibv_start_poll()."""
+        self.lives("bp", how=["extended"])
+
     def test_both(self):
         """The primary adapters of both ends are lost, one after the other (FO-19)."""
         self.lives("ap", "bp")

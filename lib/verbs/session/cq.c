@@ -137,6 +137,7 @@ urn_sv_destroy_cq(struct ibv_cq *ibcq)
 	got = cq->got;
 	urn_sv_unlock(ctx);
 	urn_acks_wait(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed, got);
+	pthread_mutex_destroy(&cq->polling);
 	free(cq->ring);
 	return 0;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Extended polling of software completion queues: the context's lock is held from the start of a
- * poll to its end, and a copy of the completion is shown. */
+/*
+ * Extended polling of software completion queues. A poll shows copies of completions; the queue's
+ * polling lock is held from its start to its end, and the context's only while a completion is
+ * taken, because programs post while they read.
+ */
 #include "verbs/session/sv.h"
 
 #include <errno.h>
@@ -11,11 +14,19 @@ shown(struct ibv_cq_ex *ex)
 	return &((struct urn_sv_cq *)ex)->shown.wc;
 }
 
-/* Show the next completion. returns: 0, or ENOENT: there is none */
+/* Show the next completion; the polling lock is held. returns: 0, or ENOENT: there is none */
 static int
-show(struct urn_sv_cq *cq)
+show(struct urn_sv_cq *cq, bool look)
 {
-	if (!urn_sv_pop(cq, &cq->shown))
+	struct urn_sv_ctx *ctx = urn_sv_ctx(cq->ex.context);
+	bool there;
+
+	urn_sv_lock(ctx);
+	if (look && cq->head == cq->tail)
+		urn_sv_progress(cq);
+	there = urn_sv_pop(cq, &cq->shown);
+	urn_sv_unlock(ctx);
+	if (!there)
 		return ENOENT;
 	cq->ex.wr_id = cq->shown.wc.wr_id;
 	cq->ex.status = cq->shown.wc.status;
@@ -26,29 +37,26 @@ static int
 urn_sv_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct urn_sv_cq *cq = (struct urn_sv_cq *)ex;
-	struct urn_sv_ctx *ctx = urn_sv_ctx(ex->context);
 
 	if (attr != NULL && attr->comp_mask != 0)
 		return EINVAL;
-	urn_sv_lock(ctx);
-	if (cq->head == cq->tail)
-		urn_sv_progress(cq);
-	if (show(cq) == 0)
+	pthread_mutex_lock(&cq->polling);
+	if (show(cq, true) == 0)
 		return 0;
-	urn_sv_unlock(ctx);
+	pthread_mutex_unlock(&cq->polling);
 	return ENOENT;
 }
 
 static int
 urn_sv_next_poll(struct ibv_cq_ex *ex)
 {
-	return show((struct urn_sv_cq *)ex);
+	return show((struct urn_sv_cq *)ex, false);
 }
 
 static void
 urn_sv_end_poll(struct ibv_cq_ex *ex)
 {
-	urn_sv_unlock(urn_sv_ctx(ex->context));
+	pthread_mutex_unlock(&((struct urn_sv_cq *)ex)->polling);
 }
 
 static enum ibv_wc_opcode
@@ -117,6 +125,7 @@ urn_sv_read_path_bits(struct ibv_cq_ex *ex)
 void
 urn_sv_cq_ex(struct urn_sv_cq *cq)
 {
+	pthread_mutex_init(&cq->polling, NULL);
 	cq->ex.start_poll = urn_sv_start_poll;
 	cq->ex.next_poll = urn_sv_next_poll;
 	cq->ex.end_poll = urn_sv_end_poll;

@@ -40,15 +40,18 @@ urn_sv_alloc_pd(struct ibv_context *c)
 	if (pd->remote == NULL)
 		goto err;
 	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
-		pd->below[i] = ibv_alloc_pd(ctx->below[i]);
-		if (pd->below[i] == NULL)
+		struct ibv_pd *below = ibv_alloc_pd(ctx->below[i]);
+
+		pd->below[i] = below;
+		if (below == NULL)
 			goto err;
-		pd->remote_mr[i] = ibv_reg_mr(pd->below[i], pd->remote, sizeof(*pd->remote),
-					      IBV_ACCESS_REMOTE_READ);
+		pd->remote_mr[i] =
+			ibv_reg_mr(below, pd->remote, sizeof(*pd->remote), IBV_ACCESS_REMOTE_READ);
 		if (pd->remote_mr[i] == NULL)
 			goto err;
+		if (i == 0)
+			pd->ibv.handle = below->handle;
 	}
-	pd->ibv.handle = pd->below[0]->handle;
 	return &pd->ibv;
 
 err:

@@ -42,8 +42,7 @@ urn_sv_recv_go(struct urn_sv_qp *q, uint32_t index)
 	for (uint32_t i = 0; i < r->num_sge; i++)
 		sge[i + 1] = (struct ibv_sge){from[i].addr, from[i].length,
 					      urn_sv_local_key(q, p->mine, from[i].lkey)};
-	/* A failure is that of a dead adapter, of which an event comes: the receive stays. */
-	(void)ibv_post_recv(p->real, &wr, &bad);
+	urn_sv_posted(q, ibv_post_recv(p->real, &wr, &bad));
 }
 
 void

@@ -129,6 +129,16 @@ urn_sv_post_real(struct urn_sv_qp *q, uint64_t seq, uint32_t key)
 	return ibv_post_send(p->real, &wr, &bad);
 }
 
+/* The request stays in its ring: EIO is a dead adapter's, of which an event comes. */
+void
+urn_sv_posted(struct urn_sv_qp *q, int err)
+{
+	if (err == 0 || err == EIO)
+		return;
+	q->todo |= URN_SV_TO_AWAY;
+	urn_sv_kick(q->ctx);
+}
+
 void
 urn_sv_send_go(struct urn_sv_qp *q, uint64_t seq)
 {
@@ -148,8 +158,7 @@ urn_sv_send_go(struct urn_sv_qp *q, uint64_t seq)
 	}
 	s->posted = true;
 	p->epoch = q->c.used;
-	/* A failure is that of a dead adapter, of which an event comes: the request stays. */
-	(void)urn_sv_post_real(q, seq, key);
+	urn_sv_posted(q, urn_sv_post_real(q, seq, key));
 	if (s->op == IBV_WR_SEND || s->op == IBV_WR_RDMA_WRITE) {
 		q->last_message = seq;
 		q->unflushed++;
@@ -171,7 +180,7 @@ urn_sv_send_again(struct urn_sv_qp *q)
 		/* The peer's newest table lacks the key: the peer refuses it, as it should. */
 		if (urn_sv_names_memory(s->op) && !urn_sv_remote_key(q, p, s->key, &key)) {
 			s->posted = true;
-			(void)urn_sv_post_real(q, seq, s->key);
+			urn_sv_posted(q, urn_sv_post_real(q, seq, s->key));
 			continue;
 		}
 		urn_sv_send_go(q, seq);
@@ -200,7 +209,7 @@ urn_sv_flush(struct urn_sv_qp *q)
 	wr.wr.rdma.rkey = q->peer.key[p->theirs];
 	q->unflushed = 0;
 	q->flushing = true;
-	(void)ibv_post_send(p->real, &wr, &bad);
+	urn_sv_posted(q, ibv_post_send(p->real, &wr, &bad));
 }
 
 /* ---- from the program */

@@ -68,6 +68,7 @@ urn_sv_quit(struct urn_sv_qp *q)
 {
 	q->recv_live = q->flushing = q->holds = false;
 	q->unflushed = 0;
+	q->todo &= ~(uint32_t)URN_SV_TO_AWAY;
 	for (uint64_t seq = q->c.head; seq != q->c.tail; seq++)
 		q->swr[seq & (q->wrs - 1)].go = false;
 }
@@ -244,6 +245,8 @@ urn_sv_step(struct urn_sv_qp *q)
 		urn_sv_drain(q);
 	else if (todo == URN_SV_TO_BIND)
 		urn_sv_bind(q);
+	else if (todo == URN_SV_TO_AWAY && q->c.open)
+		urn_sv_down(q, q->c.path);
 	else
 		urn_sv_keys_again(q);
 	urn_sv_after(q);

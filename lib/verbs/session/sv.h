@@ -106,6 +106,7 @@ enum urn_sv_todo {
 	URN_SV_TO_DRAIN = 1 << 1,
 	URN_SV_TO_BIND = 1 << 2,
 	URN_SV_TO_KEYS = 1 << 3, /* read the peer's table of keys */
+	URN_SV_TO_AWAY = 1 << 4, /* the path in use takes no more: leave it */
 };
 
 /* How far a look-up has come. */
@@ -210,15 +211,16 @@ struct urn_sv_cq {
 	struct ibv_cq *below[URN_SV_ADAPTERS];
 	struct urn_sv_channel *channel; /* NULL: none */
 	struct urn_sv_wc *ring;
-	uint32_t size;		/* entries of the ring, a power of two */
-	uint32_t head, tail;	/* completions polled; put in */
-	uint32_t load;		/* completions that its queue pairs may have outstanding */
-	uint32_t real_load;	/* the same in each queue below */
-	uint32_t got;		/* events handed out */
-	bool armed;		/* an event is due for the next completion */
-	bool solicited;		/* ... only for solicited ones and failures */
-	bool due;		/* an event waits to be handed out */
-	struct urn_sv_wc shown; /* extended poll: the completion being read */
+	uint32_t size;		 /* entries of the ring, a power of two */
+	uint32_t head, tail;	 /* completions polled; put in */
+	uint32_t load;		 /* completions that its queue pairs may have outstanding */
+	uint32_t real_load;	 /* the same in each queue below */
+	uint32_t got;		 /* events handed out */
+	bool armed;		 /* an event is due for the next completion */
+	bool solicited;		 /* ... only for solicited ones and failures */
+	bool due;		 /* an event waits to be handed out */
+	pthread_mutex_t polling; /* held by an extended poll; protects shown */
+	struct urn_sv_wc shown;	 /* extended poll: the completion being read */
 };
 
 /* A completion channel: its fd is an epoll set of the three below. */
@@ -433,6 +435,8 @@ int urn_sv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 int urn_sv_send_one(struct urn_sv_qp *q, const struct ibv_send_wr *wr);
 /* Post a request to the path in use, or hold it back until its key is known. */
 void urn_sv_send_go(struct urn_sv_qp *q, uint64_t seq);
+/* Note whether the path in use took a request or a receive. err: 0 or an errno value */
+void urn_sv_posted(struct urn_sv_qp *q, int err);
 /* Post a flush READ if one is missing. */
 void urn_sv_flush(struct urn_sv_qp *q);
 /* The peer's table of keys was read: post what was held back. */

@@ -5,10 +5,11 @@
  * write in front of it; the receiver checks that each Send comes once, in order and whole, and that
  * the write before it is there. READs and the order of completions are checked, too.
  *
- * usage: stream listen PORT [events] [register] [atomics]
- *        stream connect PORT [events] [register] [atomics]
+ * usage: stream listen PORT [events] [extended] [register] [atomics]
+ *        stream connect PORT [events] [extended] [register] [atomics]
  *
- * events: sleep on the completion channel. register: each message is in a region of its own.
+ * events: sleep on the completion channel. extended: post by ibv_wr_*(), and poll by
+ * ibv_start_poll(), posting meanwhile. register: each message is in a region of its own.
  * atomics: each tenth message has a fetch-and-add, too. "got N" on the standard output: so many
  * messages were received. A line on the standard input: stop.
  */
@@ -51,6 +52,7 @@ enum {
 	SLOTS = 32,	 /* words that writes of the peer go to, in turn */
 	READ_EVERY = 16, /* messages between READs */
 	SHOW_EVERY = 100,
+	INLINE = 64,
 	GID_INDEX = 1,
 };
 
@@ -89,7 +91,7 @@ static struct {
 
 static struct ibv_mr *region[WINDOW]; /* with `register`: of messages in flight */
 static struct hello peer;
-static bool events, atomics, registers, stopping, sent_last, got_last;
+static bool events, extended, atomics, registers, stopping, sent_last, got_last;
 static uint64_t sent, completed, got, ops, ops_done, added;
 
 static uint8_t
@@ -130,12 +132,32 @@ tcp(bool listens, uint16_t port)
 }
 
 static void
+make_queues(void)
+{
+	struct ibv_cq_init_attr_ex cq = {
+		.cqe = 8 * WINDOW, .channel = m.ch, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {4 * WINDOW, WINDOW, 1, 1, INLINE},
+		.pd = m.pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     (extended ? (uint32_t)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0),
+		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
+				  IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+	};
+
+	if (extended)
+		m.cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(m.c, &cq));
+	else
+		m.cq = ibv_create_cq(m.c, 8 * WINDOW, NULL, m.ch, 0);
+	CHECK(m.cq != NULL);
+	init.send_cq = init.recv_cq = m.cq;
+	CHECK((m.qp = ibv_create_qp_ex(m.c, &init)) != NULL);
+}
+
+static void
 make(void)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
-		.cap = {4 * WINDOW, WINDOW, 1, 1, 0},
-	};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 				   .port_num = 1,
 				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
@@ -152,9 +174,7 @@ make(void)
 					 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)) !=
 	      NULL);
 	CHECK((m.ch = ibv_create_comp_channel(m.c)) != NULL);
-	CHECK((m.cq = ibv_create_cq(m.c, 8 * WINDOW, NULL, m.ch, 0)) != NULL);
-	init.send_cq = init.recv_cq = m.cq;
-	CHECK((m.qp = ibv_create_qp(m.pd, &init)) != NULL);
+	make_queues();
 	EQUAL(ibv_modify_qp(m.qp, &attr,
 			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
 	      0);
@@ -228,13 +248,42 @@ meet(bool listens, uint16_t port)
 /* ---- messages */
 
 static void
+post_extended(const struct ibv_send_wr *wr)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(m.qp);
+	const struct ibv_sge *sge = wr->sg_list;
+
+	CHECK(qp != NULL);
+	ibv_wr_start(qp);
+	qp->wr_id = wr->wr_id;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	if (wr->opcode == IBV_WR_SEND)
+		ibv_wr_send(qp);
+	else if (wr->opcode == IBV_WR_RDMA_WRITE)
+		ibv_wr_rdma_write(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+	else if (wr->opcode == IBV_WR_RDMA_READ)
+		ibv_wr_rdma_read(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+	else
+		ibv_wr_atomic_fetch_add(qp, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+					wr->wr.atomic.compare_add);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		ibv_wr_set_inline_data(qp, (void *)(uintptr_t)sge->addr, sge->length);
+	else
+		ibv_wr_set_sge(qp, sge->lkey, sge->addr, sge->length);
+	EQUAL(ibv_wr_complete(qp), 0);
+}
+
+static void
 post(struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 
 	wr->wr_id = ++ops;
-	wr->send_flags = IBV_SEND_SIGNALED;
-	EQUAL(ibv_post_send(m.qp, wr, &bad), 0);
+	wr->send_flags |= IBV_SEND_SIGNALED;
+	if (extended)
+		post_extended(wr);
+	else
+		EQUAL(ibv_post_send(m.qp, wr, &bad), 0);
 }
 
 static void
@@ -244,6 +293,11 @@ post_write(uint64_t number)
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
 
 	m.word[number % WINDOW] = number;
+	/* Inline data is the program's again at once. */
+	if (number % 2) {
+		wr.send_flags = IBV_SEND_INLINE;
+		sge.addr = (uintptr_t)&number;
+	}
 	wr.wr.rdma.remote_addr = peer.addr + 8 * (number % SLOTS);
 	wr.wr.rdma.rkey = peer.rkey;
 	post(&wr);
@@ -353,17 +407,55 @@ check_completion(const struct ibv_wc *wc)
 		EQUAL(m.old, added++);
 }
 
+static int
+take_extended(void)
+{
+	struct ibv_cq_ex *cq = (struct ibv_cq_ex *)m.cq;
+	struct ibv_poll_cq_attr attr = {0};
+	int n = 0, err = ibv_start_poll(cq, &attr);
+
+	if (err == ENOENT)
+		return 0;
+	for (; err == 0; err = ibv_next_poll(cq), n++) {
+		struct ibv_wc wc = {.wr_id = cq->wr_id,
+				    .status = cq->status,
+				    .opcode = ibv_wc_read_opcode(cq),
+				    .byte_len = ibv_wc_read_byte_len(cq),
+				    .qp_num = ibv_wc_read_qp_num(cq)};
+
+		check_completion(&wc);
+	}
+	EQUAL(err, ENOENT);
+	ibv_end_poll(cq);
+	return n;
+}
+
 /* Take completions. returns: how many there were */
 static int
 take(void)
 {
 	struct ibv_wc wc[4];
-	int n = ibv_poll_cq(m.cq, 4, wc);
+	int n;
+
+	if (extended)
+		return take_extended();
+	n = ibv_poll_cq(m.cq, 4, wc);
 
 	CHECK(n >= 0);
 	for (int i = 0; i < n; i++)
 		check_completion(&wc[i]);
 	return n;
+}
+
+/* A program that is never idle has to stop, too. */
+static void
+look(void)
+{
+	static uint32_t calls;
+	struct pollfd p = {.fd = 0, .events = POLLIN};
+
+	if (!stopping && ++calls % SHOW_EVERY == 0)
+		stopping = poll(&p, 1, 0) > 0;
 }
 
 /* Nothing was there: look whether to stop, and let others run. */
@@ -395,6 +487,7 @@ main(int argc, char **argv)
 		return 2;
 	for (int i = 3; i < argc; i++) {
 		events |= strcmp(argv[i], "events") == 0;
+		extended |= strcmp(argv[i], "extended") == 0;
 		registers |= strcmp(argv[i], "register") == 0;
 		atomics |= strcmp(argv[i], "atomics") == 0;
 	}
@@ -406,6 +499,8 @@ main(int argc, char **argv)
 			post_message();
 		if (take() == 0)
 			idle();
+		else
+			look();
 	}
 	EQUAL(completed, sent);
 	printf("sent %llu, got %llu\n", (unsigned long long)sent, (unsigned long long)got);
