@@ -32,6 +32,7 @@ struct incast_config {
 	uint32_t queue;		       /* frames that may wait for a port */
 	uint32_t message;	       /* bytes of a WRITE, or of a message */
 	bool over_msg;		       /* senders send messages, over flows */
+	bool young;		       /* ... between nodes that were just made */
 	struct urn_mark_config mark;   /* all zero: the switch marks nothing */
 	bool dcqcn;		       /* senders obey notifications, with... */
 	struct urn_dcqcn_config param; /* ...these parameters; 0: the published ones */

@@ -56,7 +56,8 @@ incast_msg_open(struct incast *s, unsigned int i)
 {
 	struct flow *f = &s->flow[i];
 
-	s->node[i + 1].tp->flows->born -= 2 * URN_FLOW_YOUNG_NS; /* the nodes are up for long */
+	if (!s->c->young)
+		s->node[i + 1].tp->flows->born -= 2 * URN_FLOW_YOUNG_NS;
 	s->node[0].tp->flows->born = s->node[i + 1].tp->flows->born;
 	for (unsigned int k = 0; k < INCAST_DEPTH; k++) {
 		struct incast_letter *l = &f->letter[k];

@@ -186,6 +186,24 @@ one_sender_loses_nothing(void **state)
 	}
 }
 
+/* A node that was just made lets each new flow ask first, so all senders begin at once, and many
+ * lose all packets that they sent. These come back together, by one probe, and none falls behind. */
+static void
+young_nodes(void **state)
+{
+	static const uint64_t seeds[] = {2, 4, 8, 11};
+	struct incast_result r;
+	struct incast_config c;
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++) {
+		defaults(&c, seeds[i], true);
+		c.young = true;
+		run(&c, &r);
+		assert_in_range(fairness(&r), 950, 1000);
+	}
+}
+
 /* One seed is one run. */
 static void
 same_by_seed(void **state)
@@ -213,6 +231,7 @@ main(void)
 		cmocka_unit_test(delay_bounds_the_queue),
 		cmocka_unit_test(sixteen_senders_of_messages),
 		cmocka_unit_test(two_to_sixteen_of_messages),
+		cmocka_unit_test(young_nodes),
 		cmocka_unit_test(delay_bounds_the_queue_of_messages),
 		cmocka_unit_test(one_sender_loses_nothing),
 		cmocka_unit_test(same_by_seed),
