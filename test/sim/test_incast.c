@@ -187,7 +187,8 @@ one_sender_loses_nothing(void **state)
 }
 
 /* A node that was just made lets each new flow ask first, so all senders begin at once, and many
- * lose all packets that they sent. These come back together, by one probe, and none falls behind. */
+ * lose all packets that they sent. These come back together, by one probe, and none falls behind.
+ */
 static void
 young_nodes(void **state)
 {
