@@ -92,10 +92,30 @@ run_share(void)
 	return false;
 }
 
+/* Open the virtual device that URNIC_SESSION describes. returns: NULL with errno set */
+static struct ibv_context *
+open_session(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *c = NULL;
+	int err;
+
+	if (list == NULL)
+		return NULL;
+	if (list[0] != NULL)
+		c = ibv_open_device(list[0]);
+	err = errno;
+	ibv_free_device_list(list);
+	errno = err;
+	return c;
+}
+
 bool
 run_urnicd_answers(void)
 {
-	struct ibv_context *c = urn_attach_connect(NULL, NULL);
+	const char *session = getenv("URNIC_SESSION");
+	bool virtual = session != NULL && session[0] != '\0';
+	struct ibv_context *c = virtual ? open_session() : urn_attach_connect(NULL, NULL);
 	int err = errno;
 
 	if (c != NULL) {
@@ -103,7 +123,10 @@ run_urnicd_answers(void)
 		return true;
 	}
 	fprintf(stderr, "urnic-run: %s\n", urn_attach_error());
-	if (err == ENOENT || err == ECONNREFUSED)
+	if (virtual)
+		fputs("urnic-run: the program would find no RDMA device: see URNIC_SESSION\n",
+		      stderr);
+	else if (err == ENOENT || err == ECONNREFUSED)
 		fputs("urnic-run: the program would find no RDMA device. For two nodes in one "
 		      "dataplane, a and b:\n"
 		      "           urnic-run --start two-nodes -- COMMAND\n",

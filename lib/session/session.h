@@ -30,7 +30,7 @@ enum {
 /* clang-format off */
 #define URN_SESS_STATES(X) \
 	X(CONNECTED, "the program's requests go to the path in use") \
-	X(SLEEPING, "the old queue pair is being fenced, and the program's calls sleep") \
+	X(SLEEPING, "the old queue pair is being fenced, and requests of the program are queued") \
 	X(DRAINING, "the old queue pair is fenced, and its last completions are being taken") \
 	X(REPORTED, "REPORT was sent, and the peer's has not come") \
 	X(BINDING, "both REPORTs are known, and memory windows are being bound on the new path") \

@@ -87,6 +87,20 @@ class Kill(Pairs):
     def test_nothing(self):
         self.lives()
 
+    def test_run_looks(self):
+        """urnic-run opens the virtual device first, and says why it can't; no other socket is needed."""
+        sock = self.path("ap", "sock")
+        for value, code, text in ((self.device("a"), 0, "urnic0"), (sock, 1, "there must be two adapters"),
+                                  (f"{sock},{sock}", 1, "both adapters are the same one"),
+                                  (f"{sock},{sock}.not", 1, f"no dataplane at {sock}.not")):
+            old, self.env = self.env, {k: v for k, v in self.env.items() if k != "URNIC_SOCKET"}
+            self.env["URNIC_SESSION"] = value
+            try:
+                got, out = self.ends(self.popen(self.RUN, "ibv_devices"))
+            finally:
+                self.env = old
+            self.assertEqual((got != 0, text in out), (code != 0, True), (value, got, out))
+
     def test_plain_peer(self):
         """A peer without a session layer gets a plain connection (FO-1)."""
         pair = self.begin_pair(plain="b")

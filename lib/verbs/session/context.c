@@ -75,11 +75,15 @@ static void *
 urn_sv_make(const struct urn_verbs_origin *from)
 {
 	struct urn_sv_place place[URN_SV_ADAPTERS];
+	const char *text = secure_getenv("URNIC_SESSION"), *why;
 	struct urn_sv_made *m;
-	const char *why;
 
 	(void)from;
-	if (urn_sv_parse(secure_getenv("URNIC_SESSION"), place, &why) != 0) {
+	if (text == NULL) {
+		urn_fail(EINVAL, "URNIC_SESSION is not set any more");
+		return NULL;
+	}
+	if (urn_sv_parse(text, place, &why) != 0) {
 		urn_fail(EINVAL, "URNIC_SESSION: %s", why);
 		return NULL;
 	}

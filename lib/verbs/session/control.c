@@ -226,17 +226,19 @@ urn_sv_leave(struct urn_sv_qp *q)
 	struct timespec until;
 
 	/* Messages count that came, and that the program has not polled. */
-	urn_sv_progress((struct urn_sv_cq *)q->ibv.recv_cq);
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
+		urn_sv_cq_drain((struct urn_sv_cq *)q->ibv.recv_cq, i);
 	if (q->left || q->told || q->c.state == URN_SESS_DEAD)
 		return;
 	last = (struct urn_sess_report){
 		.received = q->c.received, .sent = q->c.sent, .sends = q->c.sends};
 	urn_sv_control_send(q, bytes,
 			    urn_sess_wire_leave(bytes, q->peer.number, q->c.epoch, &last));
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += URN_SV_LEAVE_SECONDS;
 	while (!q->left && !urn_sv_told(q) && urn_sv_can_tell(q))
-		if (pthread_cond_timedwait(&q->ctx->cond, &q->ctx->lock, &until) != 0)
+		if (pthread_cond_clockwait(&q->ctx->cond, &q->ctx->lock, CLOCK_MONOTONIC, &until) !=
+		    0)
 			break;
 	q->told = true;
 }

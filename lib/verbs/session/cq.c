@@ -115,14 +115,10 @@ urn_sv_resize_cq(struct ibv_cq *ibcq, uint32_t cqe)
 	return err;
 }
 
-int
-urn_sv_destroy_cq(struct ibv_cq *ibcq)
+/* Take a queue from the context's list, and destroy those below. returns: 0 or an errno value */
+static int
+urn_sv_cq_end(struct urn_sv_cq *cq)
 {
-	struct urn_sv_cq *cq = (struct urn_sv_cq *)ibcq;
-	struct urn_sv_ctx *ctx = urn_sv_ctx(ibcq->context);
-	uint32_t got;
-
-	/* With a queue pair on it the primary adapter's queue refuses, too. */
 	if (cq->load != 0)
 		return urn_fail(EBUSY, "the completion queue is used by queue pairs");
 	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
@@ -132,10 +128,25 @@ urn_sv_destroy_cq(struct ibv_cq *ibcq)
 			return err;
 		cq->below[i] = NULL;
 	}
-	urn_sv_lock(ctx);
 	LIST_REMOVE(cq, link);
+	return 0;
+}
+
+int
+urn_sv_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct urn_sv_cq *cq = (struct urn_sv_cq *)ibcq;
+	struct urn_sv_ctx *ctx = urn_sv_ctx(ibcq->context);
+	uint32_t got;
+	int err;
+
+	/* Other threads look at the queues below with the lock held. */
+	urn_sv_lock(ctx);
+	err = urn_sv_cq_end(cq);
 	got = cq->got;
 	urn_sv_unlock(ctx);
+	if (err != 0)
+		return err;
 	urn_acks_wait(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed, got);
 	pthread_mutex_destroy(&cq->polling);
 	free(cq->ring);

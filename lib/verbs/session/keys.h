@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Keys of regions, translated (FO-2): a program knows the key of the primary adapter, and the
- * backup adapter has another one. The table is a hash with open addressing, O(1). A peer reads the
+ * backup adapter has another one. The table is a hash with open addressing. A peer reads the
  * whole table by RDMA, and finds keys in its copy in the same way.
  */
 #ifndef URN_VERBS_SESSION_KEYS_H
@@ -12,6 +12,9 @@
 
 /* Rows of a table: regions of a protection domain that are registered at a time. A power of two */
 enum { URN_SV_KEYS = 1024 };
+
+/* A key that no adapter gives to a region, and that is in no table. */
+#define URN_SV_NO_KEY UINT32_MAX
 
 struct urn_sv_key {
 	uint32_t first;	 /* key on the primary adapter; 0: never used; ~0: free again */

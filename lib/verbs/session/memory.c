@@ -14,6 +14,9 @@
 	((unsigned int)(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
 			IBV_ACCESS_REMOTE_ATOMIC))
 
+/* The first key of a region that is on the backup adapter alone: adapters have fewer regions. */
+#define URN_SV_NAMES 0x80000000u
+
 /* ---- protection domains */
 
 static void
@@ -65,7 +68,8 @@ urn_sv_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct urn_sv_pd *pd = (struct urn_sv_pd *)ibv;
 
-	/* Objects of the program in the domain are in both domains below. */
+	if (atomic_load(&pd->objects) != 0)
+		return urn_fail(EBUSY, "objects of the program are in the protection domain");
 	if (pd->remote_mr[0] != NULL) {
 		ibv_dereg_mr(pd->remote_mr[0]);
 		pd->remote_mr[0] = NULL;
@@ -85,20 +89,16 @@ urn_sv_dealloc_pd(struct ibv_pd *ibv)
 
 /*
  * Choose the keys that the program knows: those of the primary adapter. When that is dead, they are
- * any keys that no other region has: nothing reaches the dead adapter any more.
+ * keys that no region ever had: a peer may still know what a key meant before.
  */
 static void
-urn_sv_mr_names(const struct urn_sv_pd *pd, struct urn_sv_mr *mr)
+urn_sv_mr_names(struct urn_sv_pd *pd, struct urn_sv_mr *mr)
 {
-	const struct ibv_mr *known = mr->below[0] != NULL ? mr->below[0] : mr->below[1];
-	uint32_t other;
-
-	mr->ibv.lkey = known->lkey;
-	mr->ibv.rkey = known->rkey;
-	while (mr->below[0] == NULL && (urn_sv_keys_find(&pd->local, mr->ibv.lkey, &other) ||
-					urn_sv_keys_find(pd->remote, mr->ibv.rkey, &other))) {
-		mr->ibv.lkey += 1u << 8;
-		mr->ibv.rkey += 1u << 8;
+	if (mr->below[0] != NULL) {
+		mr->ibv.lkey = mr->below[0]->lkey;
+		mr->ibv.rkey = mr->below[0]->rkey;
+	} else {
+		mr->ibv.lkey = mr->ibv.rkey = URN_SV_NAMES + (pd->names++ << 8);
 	}
 }
 
@@ -175,6 +175,7 @@ urn_sv_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length, uint64_t iova, uns
 		return NULL;
 	}
 	mr->ibv.handle = mr->ibv.lkey;
+	atomic_fetch_add(&pd->objects, 1);
 	return &mr->ibv;
 }
 
@@ -193,6 +194,7 @@ urn_sv_dereg_mr(struct ibv_mr *ibmr)
 	urn_sv_keys_drop(&pd->local, ibmr->lkey);
 	urn_sv_keys_drop(pd->remote, ibmr->rkey);
 	urn_sv_unlock(ctx);
+	atomic_fetch_sub(&pd->objects, 1);
 	return 0;
 }
 
@@ -229,13 +231,20 @@ urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 		return NULL;
 	}
 	ah->ibv.handle = ah->below->handle;
+	ah->pd = (struct urn_sv_pd *)pd;
+	atomic_fetch_add(&ah->pd->objects, 1);
 	return &ah->ibv;
 }
 
 int
 urn_sv_destroy_ah(struct ibv_ah *ah)
 {
-	return ibv_destroy_ah(((struct urn_sv_ah *)ah)->below);
+	const struct urn_sv_ah *a = (struct urn_sv_ah *)ah;
+	int err = ibv_destroy_ah(a->below);
+
+	if (err == 0)
+		atomic_fetch_sub(&a->pd->objects, 1);
+	return err;
 }
 
 struct ibv_srq *
@@ -254,6 +263,8 @@ urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv
 	}
 	*attr = init.attr;
 	srq->ibv.handle = srq->below->handle;
+	srq->pd = (struct urn_sv_pd *)pd;
+	atomic_fetch_add(&srq->pd->objects, 1);
 	return &srq->ibv;
 }
 
@@ -274,5 +285,10 @@ urn_sv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 int
 urn_sv_destroy_srq(struct ibv_srq *srq)
 {
-	return ibv_destroy_srq(((struct urn_sv_srq *)srq)->below);
+	const struct urn_sv_srq *s = (struct urn_sv_srq *)srq;
+	int err = ibv_destroy_srq(s->below);
+
+	if (err == 0)
+		atomic_fetch_sub(&s->pd->objects, 1);
+	return err;
 }

@@ -366,6 +366,7 @@ urn_sv_create_qp(struct ibv_qp_init_attr_ex *attr)
 	attr->cap = q->cap;
 	LIST_INSERT_HEAD(&q->ctx->qps, q, link);
 	urn_sv_unlock(q->ctx);
+	atomic_fetch_add(&q->pd->objects, 1);
 	return &q->ibv;
 }
 
@@ -384,6 +385,7 @@ urn_sv_destroy_qp(struct ibv_qp *ibqp)
 	urn_sv_cq_clean((struct urn_sv_cq *)ibqp->recv_cq, q);
 	urn_sv_unload(q, ibqp->send_cq, ibqp->recv_cq);
 	urn_sv_unlock(ctx);
+	atomic_fetch_sub(&q->pd->objects, 1);
 	return 0;
 }
 

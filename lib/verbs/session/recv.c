@@ -111,7 +111,9 @@ urn_sv_recv_keep(struct urn_sv_qp *q, const struct ibv_recv_wr *wr)
 	*r = (struct urn_sv_rwr){.wr_id = wr->wr_id, .num_sge = (uint32_t)wr->num_sge};
 	for (int i = 0; i < wr->num_sge; i++) {
 		to[i] = wr->sg_list[i];
-		r->room += wr->sg_list[i].length;
+		r->room = r->room + wr->sg_list[i].length < r->room
+				  ? UINT32_MAX
+				  : r->room + wr->sg_list[i].length;
 	}
 	q->recv_held++;
 	q->recv_tail++;

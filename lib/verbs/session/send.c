@@ -37,7 +37,9 @@ urn_sv_send_memory(const struct urn_sv_qp *q, uint64_t seq)
 
 /* ---- to the path in use */
 
-/* Key of memory of the program on an adapter. A key that is unknown fails there as it would here.
+/*
+ * Key of memory of the program on an adapter. A key that is unknown becomes one that no adapter
+ * has: as it is, it may be that of another region there.
  */
 uint32_t
 urn_sv_local_key(const struct urn_sv_qp *q, uint32_t adapter, uint32_t key)
@@ -45,7 +47,9 @@ urn_sv_local_key(const struct urn_sv_qp *q, uint32_t adapter, uint32_t key)
 	const struct urn_sv_pd *pd = q->pd;
 	uint32_t other;
 
-	return adapter != 0 && urn_sv_keys_find(&pd->local, key, &other) ? other : key;
+	if (adapter == 0)
+		return key;
+	return urn_sv_keys_find(&pd->local, key, &other) ? other : URN_SV_NO_KEY;
 }
 
 /* Key of the peer's memory on the peer's adapter of a path. returns: false: not known */
@@ -139,11 +143,26 @@ urn_sv_posted(struct urn_sv_qp *q, int err)
 	urn_sv_kick(q->ctx);
 }
 
+/* Post a request to the path in use. key: like urn_sv_post_real()'s */
+static void
+urn_sv_send_now(struct urn_sv_qp *q, uint64_t seq, uint32_t key)
+{
+	struct urn_sv_swr *s = urn_sv_swr(q, seq);
+
+	s->posted = true;
+	urn_sv_used(q)->epoch = q->c.used;
+	urn_sv_posted(q, urn_sv_post_real(q, seq, key));
+	if (s->op == IBV_WR_SEND || s->op == IBV_WR_RDMA_WRITE) {
+		q->last_message = seq;
+		q->unflushed++;
+	}
+}
+
 void
 urn_sv_send_go(struct urn_sv_qp *q, uint64_t seq)
 {
 	struct urn_sv_swr *s = urn_sv_swr(q, seq);
-	struct urn_sv_path *p = urn_sv_used(q);
+	const struct urn_sv_path *p = urn_sv_used(q);
 	uint32_t key = 0;
 
 	s->go = true;
@@ -156,13 +175,7 @@ urn_sv_send_go(struct urn_sv_qp *q, uint64_t seq)
 		urn_sv_kick(q->ctx);
 		return;
 	}
-	s->posted = true;
-	p->epoch = q->c.used;
-	urn_sv_posted(q, urn_sv_post_real(q, seq, key));
-	if (s->op == IBV_WR_SEND || s->op == IBV_WR_RDMA_WRITE) {
-		q->last_message = seq;
-		q->unflushed++;
-	}
+	urn_sv_send_now(q, seq, key);
 }
 
 void
@@ -177,10 +190,9 @@ urn_sv_send_again(struct urn_sv_qp *q)
 
 		if (!s->go || s->posted)
 			continue;
-		/* The peer's newest table lacks the key: the peer refuses it, as it should. */
+		/* The peer's newest table lacks the key: the peer is to refuse the request. */
 		if (urn_sv_names_memory(s->op) && !urn_sv_remote_key(q, p, s->key, &key)) {
-			s->posted = true;
-			urn_sv_posted(q, urn_sv_post_real(q, seq, s->key));
+			urn_sv_send_now(q, seq, URN_SV_NO_KEY);
 			continue;
 		}
 		urn_sv_send_go(q, seq);

@@ -28,15 +28,19 @@ static void
 urn_sv_complete(struct urn_sv_qp *q, const struct urn_sess_action *a)
 {
 	const struct urn_sv_swr *s = &q->swr[a->seq & (q->wrs - 1)];
+	enum urn_sess_status status =
+		a->status != URN_SESS_OK && q->half != URN_SESS_OK ? q->half : a->status;
 	struct ibv_wc wc = {.wr_id = s->wr_id,
-			    .status = urn_sv_status(q, a->status),
 			    .opcode = s->told,
 			    .byte_len = s->length,
 			    .qp_num = q->ibv.qp_num};
 
+	/* The second half of a write with immediate data tells the program of both. */
+	q->half = s->silent ? status : URN_SESS_OK;
 	if (s->silent)
 		return;
-	if (!s->signaled && a->status == URN_SESS_OK)
+	wc.status = urn_sv_status(q, status);
+	if (!s->signaled && status == URN_SESS_OK)
 		q->send_held--;
 	else
 		urn_sv_push((struct urn_sv_cq *)q->ibv.send_cq, &wc, q, true, false);

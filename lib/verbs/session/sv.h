@@ -164,6 +164,8 @@ struct urn_sv_qp {
 	uint64_t last_message;	    /* number of the newest message that was posted */
 	uint32_t unflushed;	    /* messages posted since the last flush READ */
 	bool flushing;		    /* a flush READ is in flight */
+	enum urn_sess_status
+		half; /* status of the silent half in front of the next request; OK: none */
 	bool holds;		    /* requests wait until the peer's table of keys was read */
 	struct urn_sv_rwr *rwr;	    /* ring of receives, by number */
 	struct ibv_sge *recv_sge;   /* cap.max_recv_sge elements for each of them */
@@ -238,6 +240,8 @@ struct urn_sv_pd {
 		*remote; /* rkeys, in urn_alloc() memory; peers' flush READs read it, too */
 	struct urn_sv_keys local; /* lkeys; context's lock */
 	struct ibv_mr *remote_mr[URN_SV_ADAPTERS];
+	uint32_t names;		  /* keys given to regions without the primary adapter; lock */
+	_Atomic uint32_t objects; /* the program's regions, queues, queue pairs and addresses */
 };
 
 struct urn_sv_mr {
@@ -249,11 +253,13 @@ struct urn_sv_mr {
 struct urn_sv_ah {
 	struct ibv_ah ibv;
 	struct ibv_ah *below; /* the primary adapter's */
+	struct urn_sv_pd *pd; /* constant */
 };
 
 struct urn_sv_srq {
 	struct ibv_srq ibv;
 	struct ibv_srq *below; /* the primary adapter's */
+	struct urn_sv_pd *pd;  /* constant */
 };
 
 struct urn_sv_ctx {

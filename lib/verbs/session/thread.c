@@ -4,6 +4,7 @@
  * messages, and carries migrations out. The thread runs from the first queue pair on that may have
  * a session.
  */
+#include "attach/thread.h"
 #include "verbs/front.h"
 #include "verbs/session/sv.h"
 
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -141,20 +143,35 @@ urn_sv_look(struct urn_sv_ctx *ctx, const struct pollfd p[URN_SV_FDS], bool tick
 	urn_sv_settle(ctx);
 }
 
+static uint64_t
+urn_sv_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 static void *
 urn_sv_thread(void *arg)
 {
 	struct pollfd p[URN_SV_FDS];
 	struct urn_sv_ctx *ctx = arg;
 	bool stop = false, waits = false;
+	uint64_t due = 0; /* ms: when messages are repeated; valid with waits */
 
 	while (!stop) {
-		int n;
+		uint64_t now = urn_sv_now_ms();
+		bool tick;
 
 		urn_sv_fds(ctx, p);
-		n = poll(p, URN_SV_FDS, waits ? URN_SV_TICK_MS : -1);
+		(void)poll(p, URN_SV_FDS, !waits ? -1 : now < due ? (int)(due - now) : 0);
 		urn_sv_lock_first(ctx);
-		urn_sv_look(ctx, p, n == 0);
+		now = urn_sv_now_ms();
+		tick = waits && now >= due;
+		urn_sv_look(ctx, p, tick);
+		if (tick || !waits)
+			due = now + URN_SV_TICK_MS;
 		waits = urn_sv_waits(ctx);
 		stop = ctx->stop;
 		urn_sv_unlock(ctx);
@@ -215,7 +232,7 @@ urn_sv_thread_start(struct urn_sv_ctx *ctx)
 	if (!ctx->runs) {
 		err = urn_sv_thread_make(ctx);
 		if (err == 0)
-			err = pthread_create(&ctx->thread, NULL, urn_sv_thread, ctx);
+			err = urn_thread_start(&ctx->thread, urn_sv_thread, ctx);
 		if (err != 0)
 			urn_sv_thread_unmake(ctx);
 		ctx->runs = err == 0;
