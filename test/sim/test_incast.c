@@ -205,6 +205,22 @@ young_nodes(void **state)
 	}
 }
 
+/* More long messages come at a time than a receiver puts together: the others are sent again. */
+static void
+many_senders_of_messages(void **state)
+{
+	struct incast_result r;
+	struct incast_config c;
+
+	(void)state;
+	defaults(&c, 1, true);
+	c.senders = 64;
+	c.run_ns = 20 * MS;
+	run(&c, &r);
+	assert_in_range(fairness(&r), 950, 1000);
+	assert_in_range(goodput(&r), 70, 100);
+}
+
 /* One seed is one run. */
 static void
 same_by_seed(void **state)
@@ -233,6 +249,7 @@ main(void)
 		cmocka_unit_test(sixteen_senders_of_messages),
 		cmocka_unit_test(two_to_sixteen_of_messages),
 		cmocka_unit_test(young_nodes),
+		cmocka_unit_test(many_senders_of_messages),
 		cmocka_unit_test(delay_bounds_the_queue_of_messages),
 		cmocka_unit_test(one_sender_loses_nothing),
 		cmocka_unit_test(same_by_seed),
