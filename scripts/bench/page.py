@@ -19,13 +19,14 @@ FAMILIES = {
     "limit": ("#222222",),
     "memcpy": ("#888888",),
     "testpmd": ("#d4ac0d",),
-    "DCQCN": ("#0b6e4f", "#74c476"),
-    "delay": ("#2471a3", "#85c1e9"),
-    "neither": ("#c0392b", "#d98880"),
+    "DCQCN": ("#0b6e4f",),
+    "delay": ("#2471a3",),
+    "neither": ("#c0392b",),
     "direct": ("#d4ac0d",),
     "pipelined": ("#2471a3",),
     "tagged": ("#0b6e4f",),
     "RC": ("#222222",),
+    "messages": ("#74c476", "#85c1e9", "#d98880"),
     "net_ring": ("#2ca25f", "#e08e79", "#8fd19e", "#7fb3d5", "#c39bd3"),
 }
 OTHERS = ("#999999",)
