@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that know nothing of sessions, while the dataplanes under their virtual devices are killed (FO-9 to FO-19).
 
-usage: session_kill.py URNICD URNIC_RUN URNICCTL URNIC_SWITCH SESSION_STREAM [TEST...]"""
+usage: session_kill.py URNICD URNIC_RUN URNICCTL URNIC_SWITCH SESSION_STREAM SESSION_CORNERS [TEST...]"""
 
 import os
 import re
@@ -188,6 +188,52 @@ class Kill(Pairs):
             self.assertEqual(code, 0, out)
 
 
+class Corners(Pairs):
+    """Two queue pairs of one program on node a, connected to each other."""
+    CORNERS = None  # set by the script
+
+    def corner(self, case):
+        return self.on("a", self.CORNERS, case, stdin=True)
+
+    def right(self, p):
+        code, out = self.ends(p)
+        self.assertEqual(code, 0, out)
+        self.assertIn("right\n", out)
+
+    def loses(self, case):
+        """The program loses the primary adapter when it is ready."""
+        p = self.corner(case)
+        line = p.stdout.readline()
+        self.assertEqual(line, "ready\n", p.poll() is not None and p.stderr.read())
+        self.kill("ap")
+        p.stdin.write("\n")
+        p.stdin.flush()
+        self.right(p)
+
+    def test_key_gone(self):
+        # The backup serves another program, too: so a key of the primary adapter is that of another region there.
+        self.on("a", "ibv_rc_pingpong", "-g", "1", "-p", str(dropin_common.free_port()), plain=True, which="s")
+        self.assertTrue(self.until(lambda: dropin_common.Dropin.show(self.at("as"), "mr")))
+        self.loses("key_gone")
+
+    def test_key_new(self):
+        self.on("a", "ibv_rc_pingpong", "-g", "1", "-p", str(dropin_common.free_port()), plain=True, which="p")
+        self.assertTrue(self.until(lambda: dropin_common.Dropin.show(self.at("ap"), "mr")))
+        self.loses("key_new")
+
+    def test_domain(self):
+        self.loses("domain")
+
+    def test_immediate(self):
+        self.right(self.corner("immediate"))
+
+    def test_leave(self):
+        self.right(self.corner("leave"))
+
+    def test_signals(self):
+        self.right(self.corner("signals"))
+
+
 class Wires(Pairs):
     """Each adapter reaches one of the other node only."""
 
@@ -203,6 +249,6 @@ class Wires(Pairs):
 
 
 if __name__ == "__main__":
-    Pairs.NICD, Pairs.RUN, Pairs.CTL, Pairs.SWITCH, Pairs.STREAM = map(os.path.abspath, sys.argv[1:6])
+    Pairs.NICD, Pairs.RUN, Pairs.CTL, Pairs.SWITCH, Pairs.STREAM, Corners.CORNERS = map(os.path.abspath, sys.argv[1:7])
     dropin_common.ordinary_user(Pairs.RUN)
-    unittest.main(argv=[sys.argv[0]] + sys.argv[6:], verbosity=2)
+    unittest.main(argv=[sys.argv[0]] + sys.argv[7:], verbosity=2)

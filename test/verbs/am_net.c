@@ -98,6 +98,19 @@ net_until_quiet(struct net *n, const struct side *s)
 	}
 }
 
+uint8_t
+net_operate(struct net *n, struct side *s, bool write, struct urn_rma op)
+{
+	unsigned int done = s->done;
+
+	op.memory = &s->memory;
+	op.done = net_note_done;
+	op.arg = s;
+	assert_int_equal(write ? urn_rma_write(s->ep, &op) : urn_rma_read(s->ep, &op), 0);
+	net_until(n, &s->done, done + 1);
+	return s->code;
+}
+
 void
 net_note_done(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg)
 {

@@ -52,6 +52,8 @@ int net_teardown(void **state);
 void net_until(struct net *n, const unsigned int *number, unsigned int value);
 /* Let both programs run until a side's requests and operations have all ended. */
 void net_until_quiet(struct net *n, const struct side *s);
+/* Issue an operation of a side's memory, and wait. returns: its code */
+uint8_t net_operate(struct net *n, struct side *s, bool write, struct urn_rma op);
 /* Note the end of an operation in a side. */
 void net_note_done(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg);
 

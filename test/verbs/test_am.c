@@ -325,20 +325,6 @@ test_forged_reply(void **state)
 
 /* ---- memory */
 
-/* Issue an operation, and wait. returns: its code */
-static uint8_t
-operate(struct net *n, struct side *s, bool write, struct urn_rma op)
-{
-	unsigned int done = s->done;
-
-	op.memory = &s->memory;
-	op.done = net_note_done;
-	op.arg = s;
-	assert_int_equal(write ? urn_rma_write(s->ep, &op) : urn_rma_read(s->ep, &op), 0);
-	net_until(n, &s->done, done + 1);
-	return s->code;
-}
-
 /* AM-2, AM-3, AM-8, AM-11: bytes go there and back by each way, while the target's program does
  * nothing. */
 static void
@@ -363,7 +349,7 @@ test_memory(void **state)
 			op.way = i / 2 == URN_AM_DIRECT ? URN_AM_PIPELINED : i / 2;
 			op.every = i == 2 ? URN_AM_EVERY_TRANSFER : 0;
 			memset(i % 2 ? a->buf : b->buf + (MEM - len) / 2, 0, len);
-			assert_int_equal(operate(n, a, i % 2 == 0, op), URN_AM_DONE);
+			assert_int_equal(net_operate(n, a, i % 2 == 0, op), URN_AM_DONE);
 			assert_int_equal(a->bytes, len);
 			assert_memory_equal(b->buf + (MEM - len) / 2, a->buf, len);
 		}
@@ -374,7 +360,7 @@ test_memory(void **state)
 	op.way = URN_AM_DIRECT;
 	op.len = MEM;
 	op.remote = (uintptr_t)b->buf;
-	assert_int_equal(operate(n, a, true, op), URN_AM_BAD_COMMAND);
+	assert_int_equal(net_operate(n, a, true, op), URN_AM_BAD_COMMAND);
 }
 
 /* AM-9: key, range and rights; a region that was taken back. */
@@ -390,25 +376,25 @@ test_memory_errors(void **state)
 	memset(a->buf, 0x5a, MEM);
 	memset(b->buf, 0, MEM);
 	assert_int_equal(urn_am_region_create(b->ep, part, 2, URN_AM_ACCESS_READ, &op.key), 0);
-	assert_int_equal(operate(n, a, true, op), URN_AM_RIGHTS);
-	assert_int_equal(operate(n, a, false, op), URN_AM_DONE);
+	assert_int_equal(net_operate(n, a, true, op), URN_AM_RIGHTS);
+	assert_int_equal(net_operate(n, a, false, op), URN_AM_DONE);
 	op.len = 101;
-	assert_int_equal(operate(n, a, false, op), URN_AM_RANGE);
+	assert_int_equal(net_operate(n, a, false, op), URN_AM_RANGE);
 	op.len = 100;
 	op.remote += 200;
-	assert_int_equal(operate(n, a, false, op), URN_AM_DONE);
+	assert_int_equal(net_operate(n, a, false, op), URN_AM_DONE);
 	op.key++;
-	assert_int_equal(operate(n, a, false, op), URN_AM_BAD_KEY);
+	assert_int_equal(net_operate(n, a, false, op), URN_AM_BAD_KEY);
 	op.key--;
 	assert_int_equal(urn_am_region_destroy(b->ep, op.key), 0);
-	assert_int_equal(operate(n, a, false, op), URN_AM_BAD_KEY);
+	assert_int_equal(net_operate(n, a, false, op), URN_AM_BAD_KEY);
 	assert_int_equal(urn_am_region_destroy(b->ep, op.key), EINVAL);
 	op.key = 0;
-	assert_int_equal(operate(n, a, false, op), URN_AM_UNREGISTERED);
+	assert_int_equal(net_operate(n, a, false, op), URN_AM_UNREGISTERED);
 	assert_int_equal(urn_am_space_declare(b->ep, part, 1, URN_AM_ACCESS_ALL), EPERM);
 	assert_non_null(strstr(urn_attach_error(), "am_unregistered"));
 	op.local = a->buf + MEM;
-	assert_int_equal(operate(n, a, false, op), URN_AM_LOCAL);
+	assert_int_equal(net_operate(n, a, false, op), URN_AM_LOCAL);
 	for (unsigned int i = 0; i < 400; i++)
 		assert_int_equal(b->buf[i], 0);
 }

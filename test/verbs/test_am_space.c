@@ -14,18 +14,12 @@ operate(struct net *n, bool write, uint32_t at, unsigned int way)
 {
 	struct side *a = &n->side[0], *b = &n->side[1];
 	struct urn_rma op = {.to = &b->address,
-			     .memory = &a->memory,
 			     .local = a->buf,
 			     .remote = (uintptr_t)b->buf + at,
 			     .len = LEN,
-			     .way = (uint8_t)way,
-			     .done = net_note_done,
-			     .arg = a};
-	unsigned int done = a->done;
+			     .way = (uint8_t)way};
 
-	assert_int_equal(write ? urn_rma_write(a->ep, &op) : urn_rma_read(a->ep, &op), 0);
-	net_until(n, &a->done, done + 1);
-	return a->code;
+	return net_operate(n, a, write, op);
 }
 
 /* Each way reaches the declared ranges and nothing between them, with the declared rights. */

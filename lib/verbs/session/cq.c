@@ -16,16 +16,6 @@
 /* Entries beyond those that the program asked for. */
 enum { URN_SV_CQ_MORE = 64 };
 
-static uint32_t
-urn_sv_power(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p *= 2;
-	return p;
-}
-
 /* Grow the ring; the lock is held. returns: 0 or ENOMEM with its text */
 static int
 urn_sv_cq_grow(struct urn_sv_cq *cq, uint32_t entries)

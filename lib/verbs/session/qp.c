@@ -139,16 +139,6 @@ urn_sv_paths_end(struct urn_sv_qp *q)
 
 /* ---- memory of a queue pair that may have a session */
 
-static uint32_t
-urn_sv_power(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p *= 2;
-	return p;
-}
-
 /* Make the memory that the adapters read and write. returns: 0 or an errno value with its text */
 static int
 urn_sv_room(struct urn_sv_qp *q)

@@ -301,6 +301,17 @@ urn_sv_ctx(struct ibv_context *c)
 
 #define URN_SV_BELOW(type, obj, i) (((struct urn_sv_##type *)(obj))->below[i])
 
+/* The least power of two that is not below n, for n up to 2^31. */
+static inline uint32_t
+urn_sv_power(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
 /* Number of a path for the machine, from its place in urn_sv_qp.path; and back. */
 static inline uint32_t
 urn_sv_bit(const struct urn_sv_qp *q, uint32_t place)

@@ -6,6 +6,8 @@
 #ifndef DROPIN_RIG_H
 #define DROPIN_RIG_H
 
+#include "../check.h"
+
 #include <infiniband/verbs.h>
 
 #include <errno.h>
@@ -14,26 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* End the program unless a condition holds. */
-#define CHECK(cond)                                                                           \
-	do {                                                                                  \
-		if (!(cond)) {                                                                \
-			fprintf(stderr, "%s:%d: not %s (errno %d: %s)\n", __FILE__, __LINE__, \
-				#cond, errno, strerror(errno));                               \
-			exit(1);                                                              \
-		}                                                                             \
-	} while (0)
-/* End the program unless two numbers are equal. */
-#define EQUAL(got, want)                                                                          \
-	do {                                                                                      \
-		long long got_ = (long long)(got), want_ = (long long)(want);                     \
-		if (got_ != want_) {                                                              \
-			fprintf(stderr, "%s:%d: %s is %lld, not %s (%lld)\n", __FILE__, __LINE__, \
-				#got, got_, #want, want_);                                        \
-			exit(1);                                                                  \
-		}                                                                                 \
-	} while (0)
 
 struct end {
 	struct ibv_context *c;

@@ -13,6 +13,8 @@
  * atomics: each tenth message has a fetch-and-add, too. "got N" on the standard output: so many
  * messages were received. A line on the standard input: stop.
  */
+#include "../check.h"
+
 #include <infiniband/verbs.h>
 
 #include <arpa/inet.h>
@@ -27,24 +29,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#define CHECK(cond)                                                                           \
-	do {                                                                                  \
-		if (!(cond)) {                                                                \
-			fprintf(stderr, "%s:%d: not %s (errno %d: %s)\n", __FILE__, __LINE__, \
-				#cond, errno, strerror(errno));                               \
-			exit(1);                                                              \
-		}                                                                             \
-	} while (0)
-#define EQUAL(got, want)                                                                          \
-	do {                                                                                      \
-		long long got_ = (long long)(got), want_ = (long long)(want);                     \
-		if (got_ != want_) {                                                              \
-			fprintf(stderr, "%s:%d: %s is %lld, not %s (%lld)\n", __FILE__, __LINE__, \
-				#got, got_, #want, want_);                                        \
-			exit(1);                                                                  \
-		}                                                                                 \
-	} while (0)
 
 enum {
 	WINDOW = 8,	 /* messages of each direction in flight */

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Corners of sessions, one a run: two queue pairs of one program that are connected to each other,
+ * by the system's headers alone.
+ *
+ * usage: corners CASE
+ *
+ * Cases with a loss print "ready", and go on when a line comes: the primary adapter is gone then.
+ */
+#include "../check.h"
+
+#include <infiniband/verbs.h>
+
+#include <signal.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEPTH = 64, BYTES = 64, GID_INDEX = 1, PATIENCE = 60, MANY = 40, WORD = 8 };
+
+struct end {
+	struct ibv_cq *sends, *recvs;
+	struct ibv_qp *qp;
+};
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct ibv_mr *mr;
+static union ibv_gid gid;
+static struct {
+	char from[MANY][WORD], to[BYTES];
+} mem; /* one region */
+static struct end a, b;
+static const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+
+static void
+make(struct end *e)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+					.sq_sig_all = 1,
+					.cap = {.max_send_wr = DEPTH,
+						.max_recv_wr = DEPTH,
+						.max_send_sge = 1,
+						.max_recv_sge = 1}};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .port_num = 1,
+				   .qp_access_flags =
+					   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
+
+	e->sends = init.send_cq = ibv_create_cq(ctx, 4 * DEPTH, NULL, NULL, 0);
+	e->recvs = init.recv_cq = ibv_create_cq(ctx, 4 * DEPTH, NULL, NULL, 0);
+	CHECK(e->sends != NULL && e->recvs != NULL);
+	e->qp = ibv_create_qp(pd, &init);
+	CHECK(e->qp != NULL);
+	EQUAL(ibv_modify_qp(e->qp, &attr,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	      0);
+}
+
+static void
+connect_to(const struct end *e, uint32_t qpn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qpn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = {.is_global = 1,
+			    .port_num = 1,
+			    .grh = {.dgid = gid, .sgid_index = GID_INDEX, .hop_limit = 64}}};
+
+	EQUAL(ibv_modify_qp(e->qp, &attr,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER),
+	      0);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.timeout = 14;
+	attr.retry_cnt = attr.rnr_retry = 7;
+	attr.max_rd_atomic = 1;
+	EQUAL(ibv_modify_qp(e->qp, &attr,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	      0);
+}
+
+static void
+receive(const struct end *e)
+{
+	struct ibv_sge sge = {(uintptr_t)mem.to, BYTES, mr->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+	EQUAL(ibv_post_recv(e->qp, &wr, &bad), 0);
+}
+
+/* Post a request with a word of the memory. */
+static void
+post(const struct end *e, int word, enum ibv_wr_opcode op, void *addr, uint32_t rkey)
+{
+	struct ibv_sge sge = {(uintptr_t)mem.from[word], WORD, mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = op}, *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)addr;
+	wr.wr.rdma.rkey = rkey;
+	EQUAL(ibv_post_send(e->qp, &wr, &bad), 0);
+}
+
+/* Wait for a completion. returns: its status */
+static enum ibv_wc_status
+completion(struct ibv_cq *cq)
+{
+	const struct timespec pause = {.tv_nsec = 200000};
+	time_t end = time(NULL) + PATIENCE;
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(cq, 1, &wc) == 0) {
+		CHECK(time(NULL) < end);
+		nanosleep(&pause, NULL);
+	}
+	return wc.status;
+}
+
+/* A message from a to b. */
+static void
+message(void)
+{
+	receive(&b);
+	post(&a, 0, IBV_WR_SEND, NULL, 0);
+	EQUAL(completion(a.sends), IBV_WC_SUCCESS);
+	EQUAL(completion(b.recvs), IBV_WC_SUCCESS);
+}
+
+/* Let the test kill the primary adapter, and the connection move. */
+static void
+lose_primary(void)
+{
+	message();
+	puts("ready");
+	fflush(stdout);
+	CHECK(getchar() != EOF);
+	message();
+}
+
+static struct ibv_mr *
+region(char *at)
+{
+	struct ibv_mr *r = ibv_reg_mr(pd, at, BYTES, rights);
+
+	CHECK(r != NULL);
+	return r;
+}
+
+/* FO-2: the key of a region that is gone names no other one on the backup adapter. That serves one
+ * region more, so the key is there that of the region before. */
+static void
+key_of_a_region_that_is_gone(void)
+{
+	static char gone[BYTES], other[BYTES];
+	struct ibv_mr *before = region(other), *r = region(gone);
+	uint32_t key = r->rkey;
+
+	CHECK(key != before->rkey);
+	EQUAL(ibv_dereg_mr(r), 0);
+	lose_primary();
+	memset(mem.from[0], 'x', WORD);
+	post(&a, 0, IBV_WR_RDMA_WRITE, other, key);
+	EQUAL(completion(a.sends), IBV_WC_REM_ACCESS_ERR);
+	for (int i = 0; i < BYTES; i++)
+		EQUAL(other[i], 0);
+}
+
+/* FO-2: a region that is registered after the loss has a key that no region had before: the peer
+ * may still know what that key meant. */
+static void
+key_of_a_new_region(void)
+{
+	static char gone[BYTES], fresh[BYTES];
+	struct ibv_mr *r = region(gone);
+
+	lose_primary();
+	EQUAL(ibv_dereg_mr(r), 0);
+	r = region(fresh);
+	memset(mem.from[0], 'x', WORD);
+	post(&a, 0, IBV_WR_RDMA_WRITE, fresh, r->rkey);
+	EQUAL(completion(a.sends), IBV_WC_SUCCESS);
+	EQUAL(memcmp(fresh, mem.from[0], WORD), 0);
+}
+
+/* A refused call changes nothing: the domain's connections move on all the same. */
+static void
+domain_in_use(void)
+{
+	EQUAL(ibv_dealloc_pd(pd), EBUSY);
+	lose_primary();
+	EQUAL(ibv_dealloc_pd(pd), EBUSY);
+}
+
+/* The one completion of a write with immediate data, which goes as two requests, has the reason. */
+static void
+write_with_immediate(void)
+{
+	receive(&b);
+	post(&a, 0, IBV_WR_RDMA_WRITE_WITH_IMM, mem.to, 0xdeadbe00);
+	EQUAL(completion(a.sends), IBV_WC_REM_ACCESS_ERR);
+}
+
+/* All messages that came before a queue pair was destroyed are complete, polled or not. A
+ * message the other way, after the last one's bytes are there, shows that the dataplane has told of
+ * all of them. */
+static void
+messages_before_the_end(void)
+{
+	const volatile char *last = mem.to;
+	time_t end = time(NULL) + PATIENCE;
+
+	for (int i = 0; i < MANY; i++) {
+		mem.from[i][0] = (char)(i + 1);
+		receive(&b);
+	}
+	for (int i = 0; i < MANY; i++)
+		post(&a, i, IBV_WR_SEND, NULL, 0);
+	while (*last != MANY)
+		CHECK(time(NULL) < end);
+	receive(&a);
+	post(&b, 0, IBV_WR_SEND, NULL, 0);
+	EQUAL(completion(b.sends), IBV_WC_SUCCESS);
+	EQUAL(ibv_destroy_qp(b.qp), 0);
+	for (int i = 0; i < MANY; i++)
+		EQUAL(completion(a.sends), IBV_WC_SUCCESS);
+}
+
+static volatile sig_atomic_t handled;
+
+static void
+on_signal(int number)
+{
+	(void)number;
+	handled = 1;
+}
+
+/* Signals are for the program's threads alone: one that all of them block stays pending. */
+static void
+signals(void)
+{
+	sigset_t all, waiting;
+
+	signal(SIGUSR1, on_signal);
+	sigfillset(&all);
+	EQUAL(sigprocmask(SIG_BLOCK, &all, NULL), 0);
+	EQUAL(kill(getpid(), SIGUSR1), 0);
+	message();
+	EQUAL(handled, 0);
+	EQUAL(sigpending(&waiting), 0);
+	CHECK(sigismember(&waiting, SIGUSR1));
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{"key_gone", key_of_a_region_that_is_gone},
+	{"key_new", key_of_a_new_region},
+	{"domain", domain_in_use},
+	{"immediate", write_with_immediate},
+	{"leave", messages_before_the_end},
+	{"signals", signals},
+};
+
+static void
+open_all(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	CHECK(list != NULL && list[0] != NULL);
+	ctx = ibv_open_device(list[0]);
+	CHECK(ctx != NULL);
+	ibv_free_device_list(list);
+	pd = ibv_alloc_pd(ctx);
+	CHECK(pd != NULL);
+	mr = ibv_reg_mr(pd, &mem, sizeof(mem), rights);
+	CHECK(mr != NULL);
+	EQUAL(ibv_query_gid(ctx, 1, GID_INDEX, &gid), 0);
+	make(&a);
+	make(&b);
+	connect_to(&a, b.qp->qp_num);
+	connect_to(&b, a.qp->qp_num);
+}
+
+int
+main(int argc, char **argv)
+{
+	EQUAL(argc, 2);
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (strcmp(cases[i].name, argv[1]) == 0) {
+			open_all();
+			cases[i].run();
+			puts("right");
+			return 0;
+		}
+	fprintf(stderr, "there is no case %s\n", argv[1]);
+	return 2;
+}
