@@ -71,9 +71,9 @@ check_counters(const struct node *n)
 		URN_C_DROP_OPCODE,   URN_C_DROP_PAD,	    URN_C_DROP_NOT_ROCE,
 	};
 	static const enum urn_counter find_qp[] = {
-		URN_C_DROP_ADDRESS,  URN_C_DROP_ICRC,	  URN_C_DROP_PKEY,    URN_C_CNP_RX,
-		URN_C_DROP_NO_QP,    URN_C_DROP_QP_STATE, URN_C_DROP_QP_TYPE, URN_C_DROP_PEER,
-		URN_C_DROP_HANDOVER, URN_C_DROP_MEMORY,
+		URN_C_DROP_ADDRESS,  URN_C_DROP_ICRC,	  URN_C_DROP_PKEY,	   URN_C_CNP_RX,
+		URN_C_DROP_NO_QP,    URN_C_DROP_QP_STATE, URN_C_DROP_QP_TYPE,	   URN_C_DROP_PEER,
+		URN_C_DROP_HANDOVER, URN_C_DROP_MEMORY,	  URN_C_FLOW_DROP_NO_USER,
 	};
 	const uint64_t *v = n->tp->c.v;
 	uint64_t bad = sum(n, parse, sizeof(parse) / sizeof(parse[0]));

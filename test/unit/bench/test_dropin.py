@@ -39,10 +39,10 @@ open(os.environ["LOG"], "a").write(" ".join(sys.argv).rsplit("/", 1)[1] + " tls:
 port = int(sys.argv[sys.argv.index("-p") + 1])
 if sys.argv[-1] != "127.0.0.1":
     s = socket.create_server(("127.0.0.1", port))
-    s.accept()[0].recv(1)
-    print("{server}", file=sys.stderr)
+    peer = s.accept()[0]
+    print("{server}", file=sys.stderr, flush=True)
     sys.exit({code})
-socket.create_connection(("127.0.0.1", port)).close()
+socket.create_connection(("127.0.0.1", port)).recv(1) # the server has said its words, and ends
 print(open({data!r}).read())
 print("{client}", file=sys.stderr)
 sys.exit({code})
