@@ -98,18 +98,32 @@ timed_out(struct urn_tp *tp, struct urn_flow *f)
 	urn_flow_arm(tp, f);
 }
 
-/* Nothing came for longer than a round trip takes: repeat the newest packet, whose acknowledgement
- * shows every hole before it, then all. */
+/*
+ * The packet that is repeated as a probe: the newest, whose acknowledgement shows every hole before
+ * it. If that has come already, the oldest: its repeat was lost. NULL: neither is on its way
+ */
+static struct urn_work *
+probe_of(const struct urn_flow *f)
+{
+	if (f->tx.tail->flow.state == URN_FLOW_OUT)
+		return f->tx.tail;
+	return f->tx.head->flow.state == URN_FLOW_OUT ? f->tx.head : NULL;
+}
+
+/* Nothing came for longer than a round trip takes: repeat one packet, then all. */
 static void
 repeat_early(struct urn_tp *tp, struct urn_flow *f)
 {
+	struct urn_work *w;
+
 	if (urn_psn_early(&f->tx)) {
 		URN_COUNT(tp, EARLY_TIMEOUTS);
 		urn_flow_lose_all(tp, f);
 	} else {
 		URN_COUNT(tp, PROBES);
-		if (f->tx.tail->flow.state == URN_FLOW_OUT)
-			urn_flow_lose(f, f->tx.tail);
+		w = probe_of(f);
+		if (w)
+			urn_flow_lose(f, w);
 		urn_flow_wake(tp, f);
 	}
 	look_later(tp, f);
