@@ -7,7 +7,8 @@
 /* Events. */
 #define URN_COUNTERS_ENGINE(X) \
 	X(EVENT_LATE, "event_late", "events whose pipe was full; told later") \
-	X(EVENT_LOST, "event_lost", "events nobody could be told")
+	X(EVENT_LOST, "event_lost", "events nobody could be told") \
+	X(LEFT_QPS, "left_qps", "queue pairs ended in silence, because their client had given this process up")
 
 /* Priority-based flow control. */
 #define URN_COUNTERS_ENGINE_PFC(X) \

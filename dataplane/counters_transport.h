@@ -29,11 +29,14 @@
 	X(NO_REPAIR, "no_repair", "times the pool of repairs was empty") \
 	X(CONTRADICTS, "packet_contradicts", "packets that differ from one with the same PSN that was kept") \
 	X(NO_TRACE, "no_trace", "QPs that lost their fingerprints of kept packets to another QP") \
+	X(ALIGNED, "aligned_writes", "writes that were put on the cache lines of their peer") \
+	X(ALIGNED_ONE, "aligned_one", "... of these, as one message whose last packet has an address of its own") \
+	X(ALIGN_NO_WORK, "aligned_no_work", "writes that were to be put on lines, and went as posted: no work in the pool") \
 	X(DUPLICATES, "duplicates", "requests received again") \
 	X(OUT_OF_ORDER, "out_of_order", "request packets received ahead of their turn") \
 	X(OOO_KEPT, "ooo_kept", "packets ahead of their turn that were kept") \
 	X(UC_HELD, "uc_held", "UC packets that waited for their program's foreign memory") \
-	X(UC_WAITS, "uc_waits", "times a UC sender waited for the memory of its peer") \
+	X(UC_WAITS, "uc_waits", "times a UC sender waited for the memory of its peer, or for room in its peer's window") \
 	X(LOOPBACK, "loopback", "frames to the adapter's own address") \
 	X(MCAST_COPIES, "mcast_copies", "copies of multicast datagrams made") \
 	X(MCAST_LOOKS, "mcast_looks", "looks at clients, and other engines, in a group that a multicast datagram came to") \

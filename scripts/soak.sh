@@ -4,8 +4,8 @@
 #
 # Usage: scripts/soak.sh [OPTION...]
 #
-# Builds urnic-sim, and urnic-msg-sim, urnic-am-sim and urnic-session-sim, whose scenarios are called
-# msg:NAME, am:NAME and session:NAME here, then runs every scenario over one share of the seeds after the other, and prints a line for each scenario and share. A seed that fails is
+# Builds urnic-sim, and urnic-msg-sim, urnic-am-sim, urnic-session-sim and urnic-stream-sim, whose scenarios are called
+# msg:NAME, am:NAME, session:NAME and stream:NAME here, then runs every scenario over one share of the seeds after the other, and prints a line for each scenario and share. A seed that fails is
 # printed with the command that runs the seed again. Ctrl-C ends the script. The
 # last line is always the sum. The long run of active messages and remote memory at 30 % loss, with restarts and
 # revocation, is --scenario am:storm --seeds 1..100000; 100,000 and more faults of sessions are --scenario session:storm --seeds 1..60000.
@@ -63,12 +63,14 @@ fi
 [[ $share =~ ^[1-9][0-9]{0,8}$ ]] || usage_error "--share wants a number from 1 on, not '$share'"
 
 configure "$build" --buildtype=release
-compile "$build" test/sim/urnic-sim test/sim/msg/urnic-msg-sim test/sim/am/urnic-am-sim test/sim/session/urnic-session-sim ||
+compile "$build" test/sim/urnic-sim test/sim/msg/urnic-msg-sim test/sim/am/urnic-am-sim test/sim/session/urnic-session-sim \
+	test/sim/stream/urnic-stream-sim ||
 	die "the simulations do not build; what the compiler said is above"
 sim=$build/test/sim/urnic-sim
 msg_sim=$build/test/sim/msg/urnic-msg-sim
 am_sim=$build/test/sim/am/urnic-am-sim
 session_sim=$build/test/sim/session/urnic-session-sim
+stream_sim=$build/test/sim/stream/urnic-stream-sim
 
 # A wrong option ends the script here, with the message of urnic-sim.
 "$sim" --jobs "$jobs" "${options[@]}" --list >/dev/null || exit 2
@@ -77,6 +79,7 @@ mapfile -t all < <(
 	"$msg_sim" --list | sed -n '/^scenarios:/,/^sabotages:/s/^  \([a-z0-9]*\).*/msg:\1/p'
 	"$am_sim" --list | sed -n '/^scenarios:/,/^sabotages:/s/^  \([a-z0-9]*\).*/am:\1/p'
 	"$session_sim" --list | sed -n '/^scenarios:/,/^sabotages:/s/^  \([a-z0-9]*\).*/session:\1/p'
+	"$stream_sim" --list | sed -n '/^scenarios:/,/^sabotages:/s/^  \([a-z0-9]*\).*/stream:\1/p'
 )
 if [ -n "$scenarios" ]; then
 	IFS=, read -r -a all <<<"$scenarios"
@@ -85,6 +88,7 @@ if [ -n "$scenarios" ]; then
 		msg:*) "$msg_sim" --scenario "${s#msg:}" --list >/dev/null || exit 2 ;;
 		am:*) "$am_sim" --scenario "${s#am:}" --list >/dev/null || exit 2 ;;
 		session:*) "$session_sim" --scenario "${s#session:}" --list >/dev/null || exit 2 ;;
+		stream:*) "$stream_sim" --scenario "${s#stream:}" --list >/dev/null || exit 2 ;;
 		*) "$sim" --scenario "$s" --list >/dev/null || exit 2 ;;
 		esac
 	done
@@ -103,6 +107,7 @@ one() {
 	[[ $1 != msg:* ]] || run=("$msg_sim" --scenario "${1#msg:}")
 	[[ $1 != am:* ]] || run=("$am_sim" --scenario "${1#am:}")
 	[[ $1 != session:* ]] || run=("$session_sim" --scenario "${1#session:}")
+	[[ $1 != stream:* ]] || run=("$stream_sim" --scenario "${1#stream:}")
 	# setsid keeps Ctrl-C of the terminal from the simulation: only this script receives Ctrl-C, and passes it on once.
 	setsid "${run[@]}" --seeds "$2" --jobs "$jobs" --keep-going >"$result" &
 	pid=$!

@@ -49,12 +49,21 @@ perf_am_defaults(struct perf_opts *o, const struct perf_am_given *g)
 	if (perf_op_is_am(o->op) && !perf_op_is_lat(o->op) && !g->depth)
 		o->depth = default_requests(o->size);
 	o->qps = 1;
+	if (o->prepare) /* a lane holds any bytes at first */
+		o->fill = true;
 	/* A vectored operation does not say how often its writes are replied to. */
 	if (perf_op_is_am(o->op) || o->every)
 		o->chain = 1;
 }
 
-/* Refuse options of remote memory access that make no sense with another operation. */
+/* True when each message of an operation may be written whole by the sender. */
+static bool
+may_fill(enum perf_op op)
+{
+	return op == PERF_AM_RATE || op == PERF_AM_PAYLOAD || op == PERF_WRITE_SEND_BW;
+}
+
+/* Refuse options of these operations that make no sense with another one. */
 static int
 check_other(const struct perf_opts *o, const struct perf_am_given *g, struct urn_err *err)
 {
@@ -65,6 +74,12 @@ check_other(const struct perf_opts *o, const struct perf_am_given *g, struct urn
 	else if (g->every && (!perf_op_is_rma(o->op) || perf_op_is_read(o->op)))
 		urn_err_set(err,
 			    "--reply-every goes with rma_write_bw and rma_write_lat, not with %s",
+			    name);
+	else if (g->prepare && (!may_fill(o->op) || !perf_op_is_am(o->op)))
+		urn_err_set(err, "--prepare goes with am_rate and am_payload, not with %s", name);
+	else if (g->fill && !may_fill(o->op))
+		urn_err_set(err,
+			    "--fill goes with am_rate, am_payload and write_send_bw, not with %s",
 			    name);
 	else
 		return 0;

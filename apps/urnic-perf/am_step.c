@@ -177,15 +177,47 @@ am_handlers(struct am_end *e)
 
 /* ---- messages that leave */
 
-/* Send the next request, of the payload at an offset of the source. returns: like urn_am_request()
- */
+/* Write the payload of the next request. */
+static void
+write_payload(const struct am_end *e, uint8_t *data)
+{
+	const struct side *s = &e->side;
+	uint64_t seq = e->seq->seq + 1;
+
+	if (s->o->fill)
+		pattern_fill(s->p, data, s->l->size, pattern_start(0, slot_of(s, seq)));
+	pattern_put_stamp(data, s->l->size, pattern_stamp(0, seq));
+}
+
+/* Send the next request, whose payload is written in place. returns: like urn_am_request() */
 static int
-send_request(struct am_end *e, uint64_t src_off)
+send_prepared(struct am_end *e)
+{
+	uint32_t size = (uint32_t)e->side.l->size;
+	struct urn_am_prepared p;
+	int rc;
+
+	URN_STAGE(LIBRARY);
+	rc = urn_am_request_prepare(e->ep, &e->peer->address, size, &p);
+	URN_STAGE(PROGRAM);
+	if (rc != 0)
+		return rc;
+	write_payload(e, p.data);
+	URN_STAGE(LIBRARY);
+	return urn_am_request_commit(e->ep, &p, AM_SERVE, NULL, 0, size, NULL);
+}
+
+/* Send the next request. returns: like urn_am_request() */
+static int
+send_request(struct am_end *e)
 {
 	struct side *s = &e->side;
-	uint8_t *data = s->mem.src + src_off;
+	uint8_t *data;
 
-	pattern_put_stamp(data, s->l->size, pattern_stamp(0, e->seq->seq + 1));
+	if (s->o->prepare)
+		return send_prepared(e);
+	data = s->mem.src + layout_src_off(s->l, 0, slot_of(s, e->seq->seq + 1));
+	write_payload(e, data);
 	URN_STAGE(LIBRARY);
 	return urn_am_request(e->ep, &e->peer->address, AM_SERVE, NULL, 0, data,
 			      (uint32_t)s->l->size, NULL);
@@ -270,9 +302,7 @@ issue(struct am_end *e, uint32_t n)
 
 	slot->at = rte_rdtsc();
 	slot->count = n;
-	rc = perf_op_is_am(s->o->op)
-		     ? send_request(e, layout_src_off(s->l, 0, slot_of(s, q->seq + 1)))
-		     : issue_operations(e, slot, n);
+	rc = perf_op_is_am(s->o->op) ? send_request(e) : issue_operations(e, slot, n);
 	URN_STAGE(PROGRAM);
 	if (rc == EAGAIN)
 		return false;

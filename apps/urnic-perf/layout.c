@@ -73,8 +73,12 @@ layout_make(struct layout *l, const struct perf_opts *o)
 	l->size = o->size;
 	l->grh = o->ud ? PERF_GRH : 0;
 	l->stride = (o->size + l->grh + PERF_SLOT_ALIGN - 1) & ~(uint64_t)(PERF_SLOT_ALIGN - 1);
+	if (o->offset || o->align || o->count_stores)
+		l->stride =
+			(o->size + o->offset + PERF_LINE_MAX - 1) & ~(uint64_t)(PERF_LINE_MAX - 1);
 	if (l->stride == 0)
 		l->stride = PERF_SLOT_ALIGN;
+	l->offset = o->offset;
 	l->qps = o->qps;
 	l->src_slots = pow2_ceil(o->depth);
 	if (perf_op_is_pingpong(o->op) && o->size <= 65536 && o->qps <= 1024)

@@ -43,6 +43,8 @@ measure(struct rig *rig, const struct perf_opts *o, struct results *r, struct ur
 		return two_run(rig, o, &r->own, err);
 	if (o->op == PERF_CONNECT)
 		return conn_run(rig, o, err);
+	if (o->op == PERF_ALIGNED_TABLE)
+		return aligned_run(rig, o, err);
 	if (o->op == PERF_LIMIT)
 		return limit_run(rig, o, &r->own, err);
 	if (o->op == PERF_MEMCPY)
@@ -69,7 +71,8 @@ tell(const struct perf_opts *o, const struct results *r, uint64_t capture_lost)
 {
 	struct urn_err err = {{0}};
 
-	if (o->op != PERF_CONNECT && o->role != PERF_LISTENS) /* these have printed their results */
+	/* Operations that print their results themselves are left out. */
+	if (o->op != PERF_CONNECT && o->op != PERF_ALIGNED_TABLE && o->role != PERF_LISTENS)
 		report(o, &r->own, o->with_limit ? &r->limit : NULL, capture_lost);
 	if (ferror(stdout)) {
 		urn_err_set(&err, "the results could not be written");

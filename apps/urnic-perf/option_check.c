@@ -149,10 +149,34 @@ check_ud(const struct perf_opts *o, struct urn_err *err)
 	return -1;
 }
 
+/* Refuse options of cache lines where there are no plain writes, or no lines. */
+static int
+check_lines(const struct perf_opts *o, const struct perf_given *g, struct urn_err *err)
+{
+	const char *name = perf_op_name(o->op);
+	bool table = o->op == PERF_ALIGNED_TABLE;
+
+	if ((g->offset || g->align) && o->op != PERF_WRITE_BW && !table)
+		urn_err_set(err, "--offset and --align go with write_bw, not with %s", name);
+	else if (table && g->align)
+		urn_err_set(err, "aligned_table measures both; leave --align out");
+	else if (table && (o->attach != NULL || o->role != PERF_BOTH))
+		urn_err_set(err, "aligned_table needs a dataplane of its own, which counts stores; "
+				 "leave --attach out");
+	else if (table && (o->with_limit || o->hist || o->stages || o->show_mem || o->idle_qps))
+		urn_err_set(err, "aligned_table prints stores and rates only");
+	else if (table && o->size == 0)
+		urn_err_set(err, "aligned_table needs at least 1 byte a message; give --size 1 or "
+				 "more");
+	else
+		return 0;
+	return -1;
+}
+
 int
 perf_options_check(const struct perf_opts *o, const struct perf_given *g, struct urn_err *err)
 {
-	if (perf_wire_check(&o->wire, err) || check_op(o, g, err) ||
+	if (perf_wire_check(&o->wire, err) || check_op(o, g, err) || check_lines(o, g, err) ||
 	    perf_msg_check(o, &g->msg, err) || perf_am_check(o, &g->am, err) || check_ud(o, err) ||
 	    check_link(o, err) || check_together(o, g, err) || check_attached(o, err))
 		return -1;

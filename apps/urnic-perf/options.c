@@ -14,6 +14,7 @@
 #define MAX_IDLE_QPS 131072u
 #define MAX_CONNS 16000u   /* a client has 16384 ids, one of which listens */
 #define CONNS 1000u
+#define ALIGNED_CELL_NS 100000000ull /* time for each row of aligned_table */
 #define MAX_CHAIN 16u
 #define MAX_SETS 4096u
 #define MAX_ITERS (1ull << 40)
@@ -47,6 +48,7 @@ static const char *const op_names[PERF_OPS] = {
 	[PERF_AM_LAT] = "am_lat",
 	[PERF_AM_RATE] = "am_rate",
 	[PERF_AM_PAYLOAD] = "am_payload",
+	[PERF_ALIGNED_TABLE] = "aligned_table",
 };
 
 static const char *const link_names[PERF_LINKS + 1] = {
@@ -79,6 +81,8 @@ static const char help[] =
 	"request\n"
 	"                                          and reply\n"
 	"  am_rate am_payload                      ... requests with a short reply, a second\n"
+	"  aligned_table                           writes on and off the cache lines of B: lines\n"
+	"                                          stored to whole and in part, and the rate\n"
 	"or, with options of its own (below), as the first word\n"
 	"  idle                                    clients that do nothing, of a dataplane\n"
 	"  crc                                     the kernels that compute ICRCs\n"
@@ -118,6 +122,7 @@ static const char *const yes_no[] = {"no", "yes", NULL};
 static const char *const families[] = {"4", "6", NULL};
 static const char *const recoveries[] = {"selective", "gbn", NULL};
 static const char *const ways[] = {"oob", "cm", NULL};
+static const char *const off_on[] = {"off", "on", NULL};
 
 #define O(field) offsetof(struct perf_opts, field)
 static const struct urn_option rows[] = {
@@ -139,6 +144,12 @@ static const struct urn_option rows[] = {
 	 perf_cores_take},
 	{"link", "L", "ring, memif or null; null is for limit (ring)", urn_take_word, O(link),
 	 .words = link_names},
+	{"offset", "N",
+	 "write_bw, aligned_table: bytes from a line of 256 to each target,\n"
+	 "0..4095 (0; aligned_table: several)",
+	 urn_take_u32, O(offset), .max = PERF_MAX_OFFSET},
+	{"align", "off|on", "write_bw: write on the cache lines of B (off)", urn_take_choice,
+	 O(align), .words = off_on},
 	URN_OPTION_IDLE(struct perf_opts, idle, "spin"),
 	{"recovery", "R", "packets repeated after loss: selective, or gbn: go-back-N (selective)",
 	 urn_take_choice, O(go_back_n), .words = recoveries},
@@ -183,6 +194,14 @@ static const struct urn_option rows[] = {
 	 "rma_write_...: one reply for N packets, 1..254, a packet, or the\n"
 	 "whole transfer (packet)",
 	 perf_every_take},
+	{"prepare", NULL,
+	 "am_rate, am_payload: write payloads where they are sent from, by\n"
+	 "urn_am_request_prepare(); each is written whole, as by --fill",
+	 urn_take_flag, O(prepare)},
+	{"fill", NULL,
+	 "am_rate, am_payload, write_send_bw: write each message whole before\n"
+	 "it is sent, not its stamps alone",
+	 urn_take_flag, O(fill)},
 	{"srq", "yes|no", "receives from one shared queue (yes above 32 QPs)", urn_take_choice,
 	 O(use_srq), .words = yes_no},
 	{"ip", "4|6", "address family (4)", urn_take_choice, O(ipv6), .words = families},
@@ -229,6 +248,8 @@ given_of(uint64_t bits)
 		.lcores = urn_options_given(&table, bits, "lcores"),
 		.no_check = urn_options_given(&table, bits, "no-check"),
 		.full_check = urn_options_given(&table, bits, "full-check"),
+		.offset = urn_options_given(&table, bits, "offset"),
+		.align = urn_options_given(&table, bits, "align"),
 		.mtu = urn_options_given(&table, bits, "mtu"),
 		.role = {.nodes = urn_options_given(&table, bits, "nodes"),
 			 .node = urn_options_given(&table, bits, "node"),
@@ -238,7 +259,9 @@ given_of(uint64_t bits)
 			.entries = urn_options_given(&table, bits, "entries"),
 			.retries = urn_options_given(&table, bits, "retries")},
 		.am = {.way = urn_options_given(&table, bits, "rma"),
-		       .every = urn_options_given(&table, bits, "reply-every")},
+		       .every = urn_options_given(&table, bits, "reply-every"),
+		       .prepare = urn_options_given(&table, bits, "prepare"),
+		       .fill = urn_options_given(&table, bits, "fill")},
 	};
 
 	g.role.measured = g.size || g.depth || g.iters || g.duration ||
@@ -292,6 +315,8 @@ default_size(const struct perf_opts *o, bool lat)
 		return 4096;
 	if (lat || perf_op_is_atomic(o->op))
 		return 8;
+	if (o->op == PERF_ALIGNED_TABLE)
+		return 32768;
 	return o->ud ? o->mtu : 65536;
 }
 
@@ -315,6 +340,8 @@ fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *e
 	/* Requests of thousands of QPs wait for each other far longer than for the wire. */
 	if (!g->timeout)
 		o->timeout = o->qps > 1000 ? 18 : 14;
+	if (o->op == PERF_ALIGNED_TABLE && !g->duration)
+		o->duration_ns = ALIGNED_CELL_NS;
 	if (o->op == PERF_CONNECT) {
 		o->qps = o->conns ? o->conns : CONNS;
 		o->depth = 1;
@@ -410,6 +437,7 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 	g = given_of(bits);
 	o->mtu_given = g.mtu;
 	o->size_given = g.size;
+	o->offset_given = g.offset;
 	if (fill_defaults(o, &g, err) || perf_options_check(o, &g, err))
 		return PERF_EXIT_USAGE;
 	return PERF_RUN;

@@ -20,6 +20,7 @@
 #define PERF_NODES_MAX 16u	    /* nodes of msg_incast: two ports each */
 #define PERF_MSG_MIN 8u		    /* bytes of a message: its stamp */
 #define PERF_AM_MAX (1u << 20)	    /* bytes of the payload of an active message, at most */
+#define PERF_MAX_OFFSET 4095u	    /* bytes from a line to a target */
 #define PERF_MSG_MAX (1u << 20)	    /* bytes of a message, at most */
 
 enum perf_op {
@@ -45,6 +46,7 @@ enum perf_op {
 	PERF_AM_LAT,
 	PERF_AM_RATE,
 	PERF_AM_PAYLOAD,
+	PERF_ALIGNED_TABLE,
 	PERF_OPS,
 };
 
@@ -78,6 +80,13 @@ struct perf_opts {
 	uint32_t chain;         /* requests posted at once; the last one is signalled */
 	uint32_t mtu;           /* path MTU, bytes */
 	bool mtu_given, size_given; /* --mtu, --size: the ports' MTU does not change them */
+	uint32_t offset;   /* write_bw: bytes from the start of a line of 256 to each target */
+	bool align;	   /* write_bw: writes go on the lines of B */
+	uint32_t line;	   /* ... of this many bytes: 64, 128 or 256; 0: as B's dataplane tells */
+	bool two;	   /* ... as two messages, also to a urnic */
+	bool count_stores; /* count the lines that B's dataplane stores to; not of an attached one
+			    */
+	bool offset_given; /* --offset */
 	uint32_t inline_bytes;  /* messages up to this long are posted inline */
 	uint8_t timeout;        /* ACK timeout: 4.096 us * 2^timeout; 0: none */
 	uint32_t rd_atomic;     /* READs and atomics in flight a QP */
@@ -91,6 +100,8 @@ struct perf_opts {
 			     perf_way_name() */
 	uint8_t every;	  /* remote memory: packets of a write that one reply answers: 0: one,
 			     1..254, 255: all of the transfer */
+	bool prepare;	  /* active messages: payloads are written in place; fill is set, too */
+	bool fill;	  /* am_..., write_send_bw: the sender writes each message whole */
 	uint32_t retries; /* messages: further tries after queue-full or busy; 65535: without end */
 	bool use_srq;           /* receives from one shared queue */
 	bool ud;		/* unreliable datagrams instead of connections */
@@ -147,9 +158,9 @@ void perf_msg_defaults(struct perf_opts *o, const struct perf_msg_given *g);
  */
 int perf_msg_check(const struct perf_opts *o, const struct perf_msg_given *g, struct urn_err *err);
 
-/* --rma, --reply-every (am_opts.c). */
+/* --rma, --reply-every, --prepare, --fill (am_opts.c). */
 struct perf_am_given {
-	bool way, every, depth;
+	bool way, every, depth, prepare, fill;
 	bool verbs; /* an option of queue pairs, but --depth */
 };
 /* --reply-every: a number, `packet` or `transfer`. to: struct perf_opts. returns: 0, or -1 with

@@ -9,6 +9,7 @@
 struct perf_given {
 	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores, mtu;
 	bool no_check, full_check;
+	bool offset, align;
 	struct perf_role_given role;
 	struct perf_msg_given msg;
 	struct perf_am_given am;

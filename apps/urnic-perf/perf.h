@@ -23,10 +23,13 @@
 
 #include <stdatomic.h>
 
+#include <urnic/align.h>
+
 #define PERF_BATCH 32u             /* completions polled, receives posted, frames moved at once */
 #define PERF_STALL_SECONDS 10u     /* give up after so long without progress, threads running */
 #define PERF_STARVED_SECONDS 60u   /* ... where the other side's thread is hardly run */
 #define PERF_SLOT_ALIGN 64u
+#define PERF_LINE_MAX 256u    /* bytes of the longest cache line that writes go on */
 #define PERF_GRH 40u	      /* bytes in front of a datagram that was received */
 #define PERF_QKEY 0x75726e63u /* Q_Key of datagrams */
 
@@ -62,6 +65,7 @@ struct layout {
 	uint64_t size;       /* bytes of a message */
 	uint32_t grh;	     /* bytes in front of each received one; 0: connections */
 	uint64_t stride;     /* bytes from slot to slot, a multiple of PERF_SLOT_ALIGN */
+	uint32_t offset;     /* bytes from the start of a slot of the target to the message */
 	uint32_t qps;
 	uint32_t src_slots;  /* slots of each QP, a power of two, at least the depth */
 	uint32_t dst_slots;  /* slots of each QP; another number than src_slots (pattern.h) */
@@ -101,7 +105,7 @@ layout_src_off(const struct layout *l, uint32_t qp, uint32_t slot)
 static inline uint64_t
 layout_dst_off(const struct layout *l, uint32_t qp, uint32_t slot)
 {
-	return ((uint64_t)qp * l->dst_slots + slot) * l->stride;
+	return ((uint64_t)qp * l->dst_slots + slot) * l->stride + l->offset;
 }
 
 /* ---- the two threads */
@@ -379,6 +383,8 @@ struct result {
 	bool have_counters;
 	struct urn_counters counters;  /* counters of both adapters, over the whole run */
 	uint64_t qp_bytes;             /* dataplane memory of one idle QP */
+	struct urn_stores stores;      /* lines that B's dataplane stored to, with --count_stores */
+	uint64_t stored;	       /* messages that made these stores */
 	bool interrupted;
 	struct perf_wire_result wire;  /* the switch's counts of the whole run */
 	uint64_t packets;              /* data packets of all messages, warm-up included */
@@ -425,6 +431,10 @@ extern const uint8_t perf_node_ipv4[2][4], perf_node_ipv6[2][16];
  * results itself, and leaves *res alone. returns: 0, or -1 with *err
  */
 int two_run(const struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
+
+/* Measure writes on and off the lines of B (aligned.c); prints the table itself. returns: 0, or -1
+ * with *err */
+int aligned_run(struct rig *rig, const struct perf_opts *o, struct urn_err *err);
 
 /* Measure connections per second; prints the result itself. returns: 0, or -1 with *err (conn.c) */
 int conn_run(struct rig *rig, const struct perf_opts *o, struct urn_err *err);

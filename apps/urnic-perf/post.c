@@ -46,13 +46,15 @@ post_prepare(struct side *s)
 	}
 }
 
-/* Source slot of the message that q posts next. */
+/* Source slot of the message that q posts next, written as the options say. */
 static uint8_t *
 stamp_source(struct side *s, const struct perf_qp *q, uint32_t qp)
 {
 	uint32_t slot = (uint32_t)q->seq & (s->l->src_slots - 1);
 	uint8_t *data = s->mem.src + layout_src_off(s->l, qp, slot);
 
+	if (s->o->fill)
+		pattern_fill(s->p, data, s->l->size, pattern_start(qp, slot));
 	if (s->o->check != PERF_CHECK_NONE || perf_op_is_pingpong(s->o->op))
 		pattern_put_stamp(data, s->l->size, pattern_stamp(qp, q->seq + 1));
 	return data;

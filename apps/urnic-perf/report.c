@@ -158,6 +158,7 @@ json_am(struct urn_json *j, const struct perf_opts *o, const struct result *res)
 
 	if (perf_op_is_am(o->op)) {
 		urn_json_u64(j, "handled", res->handled);
+		urn_json_bool(j, "prepare", o->prepare);
 		return;
 	}
 	urn_json_str(j, "rma", perf_way_names[o->way]);
@@ -180,6 +181,10 @@ json_settings(struct urn_json *j, const struct perf_opts *o)
 		urn_json_u64(j, NULL, (uint64_t)o->core[i]);
 	urn_json_end(j);
 	urn_json_u64(j, "chain", o->chain);
+	if (o->op == PERF_WRITE_BW) {
+		urn_json_u64(j, "offset", o->offset);
+		urn_json_bool(j, "align", o->align);
+	}
 }
 
 static void
@@ -214,6 +219,8 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	urn_json_num(&j, "msg_rate", res->rate, 0);
 	urn_json_latency(&j, "lat_us", &res->hist);
 	urn_json_u64(&j, "retransmits", res->retransmits);
+	if (perf_op_is_am(o->op) || o->op == PERF_WRITE_SEND_BW)
+		urn_json_bool(&j, "fill", o->fill);
 	if (o->ud) {
 		urn_json_u64(&j, "sent", res->sent);
 		urn_json_u64(&j, "lost", res->lost);
@@ -278,9 +285,13 @@ print_head(const struct perf_opts *o)
 	char size[32];
 
 	urn_text_size(size, sizeof(size), o->size);
-	printf("urnic-perf %s%s%s%s%s: %s, ", perf_op_name(o->op), o->ud ? " --ud" : "",
+	printf("urnic-perf %s%s%s%s%s%s: %s, ", perf_op_name(o->op), o->ud ? " --ud" : "",
 	       o->lat ? " --lat" : "", o->no_sender_copy ? " --no-sender-copy" : "",
-	       o->foreign ? " --foreign" : "", size);
+	       o->foreign ? " --foreign" : "",
+	       o->prepare ? " --prepare"
+	       : o->fill  ? " --fill"
+			  : "",
+	       size);
 	if (perf_op_is_msg(o->op))
 		printf("%u node%s with %u register set%s, a queue of %u entries, ", o->senders,
 		       o->senders == 1 ? "" : "s", o->sets, o->sets == 1 ? "" : "s", o->entries);

@@ -172,6 +172,18 @@ make_qps(struct side *s, struct urn_err *err)
 	return s->map != NULL ? 0 : verbs_failed(s, "get memory for the map of QPs", err);
 }
 
+/* Let the writes of A go on the lines of B, if options say so. */
+static int
+align_qps(struct side *s, struct urn_err *err)
+{
+	uint32_t line = s->o->line ? s->o->line : URN_LINE_PEER;
+
+	for (uint32_t i = 0; s->index == 0 && s->o->align && i < s->l->qps; i++)
+		if (urn_qp_align(s->qp[i].qp, line) != 0)
+			return verbs_failed(s, "align the writes of a queue pair", err);
+	return 0;
+}
+
 void
 side_needs(enum perf_op op, unsigned int index, bool *src, bool *dst)
 {
@@ -203,8 +215,8 @@ side_open_more(struct side *s, struct urn_err *err)
 	side_needs(s->o->op, s->index, &src, &dst);
 	if (buffers_make(&s->mem, s->l, s->p, src, dst, shared, err) ||
 	    register_one(s, s->mem.src, s->mem.src_bytes, &s->mr_src, err) ||
-	    register_one(s, s->mem.dst, s->mem.dst_bytes, &s->mr_dst, err) ||
-	    make_queues(s, err) || make_qps(s, err))
+	    register_one(s, s->mem.dst, s->mem.dst_bytes, &s->mr_dst, err) || make_queues(s, err) ||
+	    make_qps(s, err) || align_qps(s, err))
 		return -1;
 	post_prepare(s);
 	if (perf_op_is_pingpong(s->o->op) || s->index == 1)

@@ -56,7 +56,9 @@ node_config(const struct bench *b, unsigned int index)
 	uint32_t qps = b->l.qps + b->o.idle_qps;
 
 	a->mem_foreign = b->o.foreign;
-	a->features_off = b->o.go_back_n ? URN_LINK_F_SACK : 0;
+	a->features_off =
+		(b->o.go_back_n ? URN_LINK_F_SACK : 0u) | (b->o.two ? URN_LINK_F_WRITE_TWO : 0u);
+	a->count_stores = b->o.count_stores;
 	a->area_size = area_bytes(b);
 	a->max_qp = qps > PERF_MAX_QPS ? qps : 0;
 	a->work_in_flight = work > WORK_DEFAULT ? (uint32_t)work : 0;
@@ -253,6 +255,18 @@ bench_result(struct bench *b, struct result *res)
 	res->qp_bytes = b->dp != NULL ? urn_dp_qp_bytes(b->dp, 0, b->o.rd_atomic) : 0;
 }
 
+/* The lines that B's dataplane stored to, for all messages. */
+static int
+bench_stores(struct bench *b, struct result *res, struct urn_err *err)
+{
+	for (uint32_t i = 0; i < b->l.qps; i++)
+		res->stored += b->side[0].qp[i].done;
+	if (urn_mr_stores(b->side[1].mr_dst, &res->stores) == 0)
+		return 0;
+	urn_err_set(err, "node B: %s", urn_attach_error());
+	return -1;
+}
+
 static void
 bench_down(struct bench *b)
 {
@@ -291,6 +305,8 @@ verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct
 			bench_failure(b, err);
 		else
 			bench_result(b, res);
+		if (rc == 0 && o->count_stores)
+			rc = bench_stores(b, res, err);
 	}
 	bench_down(b);
 	return rc;

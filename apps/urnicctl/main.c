@@ -98,11 +98,22 @@ beside(char *path, size_t size, const char *socket)
 	return n > 0 && (size_t)n < size;
 }
 
+/* The folder for runtime files of the caller; one of another user is ignored, as programs do. NULL:
+ * none */
+static const char *
+runtime_dir(void)
+{
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+
+	return dir && stat(dir, &st) == 0 && st.st_uid == geteuid() ? dir : NULL;
+}
+
 /* Find the control socket the way programs find their dataplane (doc/reference/urnicd.md). returns: true when the path fits */
 static bool
 find(const struct options *o, char *path, size_t size)
 {
-	const char *told = getenv("URNIC_SOCKET"), *dir = getenv("XDG_RUNTIME_DIR");
+	const char *told = getenv("URNIC_SOCKET"), *dir = runtime_dir();
 	char own[256];
 
 	if (o->socket && strcmp(o->socket, "auto") != 0)

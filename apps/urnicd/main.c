@@ -310,6 +310,20 @@ put_socket(struct urn_config *cfg, const char *socket)
 	return true;
 }
 
+/* Say that a file has no mistakes, and what in it may be a surprise. */
+static int
+say_right(const char *file, struct urn_config *cfg)
+{
+	char note[8][URN_CONFIG_NOTE];
+	unsigned int n = urn_config_notes(cfg, note, RTE_DIM(note));
+
+	for (unsigned int i = 0; i < n; i++)
+		fprintf(stderr, "%s: note: %s\n", file, note[i]);
+	printf("%s: %u adapters, %u ports, %u switches: no mistakes\n", file, cfg->adapters,
+	       cfg->ports, cfg->switches);
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -334,9 +348,7 @@ main(int argc, char **argv)
 	if (!put_socket(cfg, o.socket)) {
 		rc = EXIT_USAGE;
 	} else if (o.check) {
-		printf("%s: %u adapters, %u ports, %u switches: no mistakes\n", o.file,
-		       cfg->adapters, cfg->ports, cfg->switches);
-		rc = fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
+		rc = say_right(o.file, cfg);
 	} else if (urn_stop_install() != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR) {
 		fputs("urnicd: cannot catch signals\n", stderr);
 		rc = EXIT_FAILED;

@@ -126,8 +126,9 @@ struct urn_source *urn_am_ep_source(struct urn_am_ep *ep);
  * there; false: no room */
 typedef bool urn_am_tell_fn(void *ctx, int fd, const struct urn_abi_event *ev);
 
-/* True when some endpoint is to be looked at: to be asked each turn, costs two loads. */
-bool urn_am_untold(const struct urn_am *am);
+/* returns: where the number of endpoints stands that are to be looked at, for a look each turn;
+ * valid as long as am */
+const uint32_t *urn_am_untold_at(const struct urn_am *am);
 /*
  * Look at endpoints whose operations ended since the last call, and try again those whose event
  * found no room at least 1 ms ago, a few of them. now: ns, of the turn

@@ -241,14 +241,14 @@ urn_am_ep_look(const struct urn_am *am, const struct urn_am_ep *ep, struct urn_a
 
 /* ---- the endpoint as a source */
 
-void
+URN_FAST void
 urn_am_sched(struct urn_tp *tp, struct urn_am_ep *ep)
 {
 	urn_sched_add(&tp->sched, &ep->user.source);
 }
 
 /* The client rang: the endpoint is looked at in its client's turn. */
-static void
+static URN_FAST void
 rung(struct urn_tp *tp, struct urn_source *src)
 {
 	urn_sched_add(&tp->sched, src);

@@ -58,7 +58,7 @@ room(const struct urn_am_ep *ep)
 
 /* ---- operations */
 
-static void
+static URN_FAST void
 end_operation(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 {
 	struct urn_am_oper *op = &ep->oper[i];
@@ -78,7 +78,7 @@ end_operation(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 	urn_am_sched(tp, ep); /* a command may wait for the place */
 }
 
-void
+URN_FAST void
 urn_am_oper_check(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 {
 	const struct urn_am_oper *op = &ep->oper[i];
@@ -106,7 +106,7 @@ urn_am_oper_fail(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i, uint8_t co
  * A packet of an operation is finished: its reply came, or never will. The packet is free once no
  * flow has it. code: enum urn_am_code; after the first error no further packets are made
  */
-static void
+static URN_FAST void
 finish(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 {
 	struct urn_am_ep *ep = o->ep;
@@ -146,7 +146,7 @@ chunk_of(uint32_t message, uint32_t more)
 	return RTE_MIN(most, (uint32_t)URN_AM_CHUNK_MAX) & ~7u;
 }
 
-uint32_t
+URN_FAST uint32_t
 urn_am_chunk(const struct urn_tp *tp)
 {
 	return chunk_of(tp->cfg.flow_mtu - (uint32_t)sizeof(struct urn_flow_seg), 0);
@@ -412,7 +412,7 @@ share_of(const struct urn_abi_am_cmd *c)
 	return c->op == URN_AM_WRITE && c->len <= URN_AM_SHORT ? 1 : URN_AM_SHORTS;
 }
 
-bool
+URN_FAST bool
 urn_am_serve(struct urn_tp *tp, struct urn_source *src)
 {
 	struct urn_am_ep *ep = urn_am_ep_of(src);
@@ -445,7 +445,7 @@ urn_am_serve(struct urn_tp *tp, struct urn_source *src)
 
 /* ---- answers */
 
-void
+URN_FAST void
 urn_am_out_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 {
 	struct urn_am_ep *ep = o->ep;
@@ -508,7 +508,7 @@ place(const struct urn_tp *tp, const struct urn_am_out *o, const struct urn_am_m
 	return URN_AM_DONE;
 }
 
-uint8_t
+URN_FAST uint8_t
 urn_am_take_reply(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
 		  const struct urn_am_msg *m)
 {

@@ -21,7 +21,7 @@ static const struct urn_am_bound replies = {URN_AM_REPLIES, URN_AM_NODE_REPLIES,
 					    URN_AM_KEEP_REPLIES};
 
 /* Take a free packet. NULL: no memory; there is room for all that the callers' bounds allow */
-static struct urn_am_out *
+static URN_FAST struct urn_am_out *
 get(struct urn_am *am)
 {
 	struct urn_am_out *o = am->out_free;
@@ -48,7 +48,7 @@ get(struct urn_am *am)
 	return o;
 }
 
-struct urn_am_out *
+URN_FAST struct urn_am_out *
 urn_am_out_get(struct urn_am *am, struct urn_am_ep *ep)
 {
 	struct urn_tp_share *share = ep->user.source.share;
@@ -101,7 +101,7 @@ urn_am_reply_get(struct urn_am *am, const uint8_t node[16])
 	return o;
 }
 
-void
+URN_FAST void
 urn_am_out_put(struct urn_am *am, struct urn_am_out *o)
 {
 	if (o->ep) {
@@ -121,7 +121,7 @@ urn_am_out_put(struct urn_am *am, struct urn_am_out *o)
 	am->out_free = o;
 }
 
-struct urn_am_out *
+URN_FAST struct urn_am_out *
 urn_am_out_find(const struct urn_am *am, uint64_t tag)
 {
 	uint32_t slot = (uint32_t)tag & TAG_SLOT;
@@ -130,7 +130,7 @@ urn_am_out_find(const struct urn_am *am, uint64_t tag)
 	return o && tag && o->tag == tag ? o : NULL;
 }
 
-void
+URN_FAST void
 urn_am_out_from(struct urn_am_out *o, enum urn_am_source from, uint64_t addr, uint64_t key)
 {
 	o->from = (uint8_t)from;
@@ -155,7 +155,7 @@ gather_region(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am
 	return true;
 }
 
-bool
+URN_FAST bool
 urn_am_out_gather(struct urn_tp *tp, const struct urn_am_out *o, uint32_t off, uint32_t bytes,
 		  struct urn_flow_slice *to)
 {
@@ -176,7 +176,7 @@ urn_am_out_gather(struct urn_tp *tp, const struct urn_am_out *o, uint32_t off, u
 	return at;
 }
 
-uint8_t
+URN_FAST uint8_t
 urn_am_out_send(struct urn_tp *tp, struct urn_am_out *o)
 {
 	uint8_t code;

@@ -44,6 +44,7 @@ struct urn_am_piece {
 /* A range of a region: the dataplane's copy. */
 struct urn_am_range {
 	uint64_t addr, len; /* first byte and bytes, in the addresses of lkey; len is not 0 */
+	uint64_t last;	    /* last byte of this range and of those behind that touch each other */
 	uint32_t lkey;	    /* key of the memory region; checked again with each packet */
 };
 
@@ -207,6 +208,7 @@ struct urn_am {
 	struct urn_am_out
 		*open; /* reply to a write that was made last; NULL: none, or it is free */
 	struct urn_am_eps touched, untold; /* endpoints to look at, and those whose event is late */
+	uint32_t untold_n;		   /* number of endpoints in these two lists */
 	uint64_t untold_due; /* ns: when late events are tried again; valid with some */
 };
 

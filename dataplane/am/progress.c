@@ -54,7 +54,7 @@ urn_am_progress_remove(struct urn_am_tagged *tg, struct urn_am_transfer *t)
 
 /* ---- writes */
 
-void
+URN_FAST void
 urn_am_progress_place(struct urn_tp *tp, struct urn_am_transfer *t, uint32_t off, uint32_t len,
 		      const uint8_t *data)
 {
@@ -256,7 +256,7 @@ step(struct urn_tp *tp, struct urn_am_transfer *t)
 	return t->kind == URN_AM_K_TAG_READ ? send_back(tp, t) : STEP_REST;
 }
 
-static bool
+static URN_FAST bool
 serve(struct urn_tp *tp, struct urn_source *src)
 {
 	struct urn_am_tagged *tg = (struct urn_am_tagged *)src;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-bool
+URN_FAST bool
 urn_am_reply_joins(const struct urn_am *am, const struct urn_am_ep *ep,
 		   const struct urn_flow_from *from, const struct urn_am_msg *m)
 {
@@ -19,7 +19,7 @@ urn_am_reply_joins(const struct urn_am *am, const struct urn_am_ep *ep,
 	       memcmp(o->node, from->node, 16) == 0 && urn_flow_may_grow(&o->msg, sizeof(m->tag));
 }
 
-void
+URN_FAST void
 urn_am_reply_join(struct urn_am *am, uint64_t tag)
 {
 	struct urn_am_out *o = am->open;
@@ -29,7 +29,7 @@ urn_am_reply_join(struct urn_am *am, uint64_t tag)
 	o->msg.len += (uint32_t)sizeof(tag);
 }
 
-uint8_t
+URN_FAST uint8_t
 urn_am_take_replies(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
 		    const uint8_t *data, uint32_t len)
 {

@@ -22,7 +22,7 @@ target_of(struct urn_tp *tp, uint64_t qid)
 	return ep;
 }
 
-static uint8_t
+static URN_FAST uint8_t
 deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, const uint8_t *data,
 	uint32_t len)
 {
@@ -59,7 +59,7 @@ admit(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, uint32_
 	return len <= URN_AM_MSG_MAX ? URN_MSG_DONE : URN_MSG_TOO_LONG;
 }
 
-static void
+static URN_FAST void
 answered(struct urn_tp *tp, struct urn_flow_msg *msg, uint8_t code)
 {
 	struct urn_am_out *o;

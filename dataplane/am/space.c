@@ -2,7 +2,8 @@
 /*
  * Regions of endpoints, and the check of each packet against them (AM-9). A region is a sorted list
  * of disjoint ranges of the client's memory regions; one contiguous range is a list of one. The
- * check searches the list by halves. Each packet is checked against the memory region below as
+ * check searches the list by halves, and no range is looked at behind: each knows how far those go
+ * that touch it, however many they are. Each packet is checked against the memory region below as
  * well: memory that was deregistered meanwhile is not reached, and nobody has to tell the endpoint.
  */
 #include "am/priv.h"
@@ -29,7 +30,7 @@ look_up(const struct urn_tp *tp, uint32_t pd, uint32_t lkey, uint64_t addr, uint
 	return MAPPED_OK;
 }
 
-uint8_t *
+URN_FAST uint8_t *
 urn_am_mapped(const struct urn_tp *tp, uint32_t pd, uint32_t lkey, uint64_t addr, uint64_t len,
 	      uint32_t access)
 {
@@ -75,7 +76,7 @@ find_range(const struct urn_am_region *r, uint64_t addr)
 	return low;
 }
 
-uint8_t
+URN_FAST uint8_t
 urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, uint64_t addr,
 	     uint32_t len, uint32_t access, struct urn_am_piece piece[URN_AM_PIECES],
 	     unsigned int *n)
@@ -107,6 +108,13 @@ urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, 
 	return URN_AM_DONE;
 }
 
+/* True when all bytes lie in a range and those behind that touch each other. len: not 0 */
+static bool
+holds(const struct urn_am_range *g, uint64_t addr, uint32_t len)
+{
+	return urn_range_in(g->addr, g->len, addr, 1) && len - 1 <= g->last - addr;
+}
+
 uint8_t
 urn_am_covers(const struct urn_am_ep *ep, uint64_t key, uint64_t addr, uint32_t len,
 	      uint32_t access)
@@ -117,16 +125,8 @@ urn_am_covers(const struct urn_am_ep *ep, uint64_t key, uint64_t addr, uint32_t 
 		return key ? URN_AM_BAD_KEY : URN_AM_UNREGISTERED;
 	if (access & ~r->access)
 		return URN_AM_RIGHTS;
-	for (uint32_t i = find_range(r, addr); len; i++) {
-		uint64_t here;
-
-		if (i == r->n || !urn_range_in(r->range[i].addr, r->range[i].len, addr, 1))
-			return URN_AM_RANGE;
-		here = RTE_MIN(r->range[i].len - (addr - r->range[i].addr), (uint64_t)len);
-		addr += here;
-		len -= (uint32_t)here;
-	}
-	return URN_AM_DONE;
+	return !len || holds(&r->range[find_range(r, addr)], addr, len) ? URN_AM_DONE
+									: URN_AM_RANGE;
 }
 
 /* ---- regions come and go */
@@ -164,7 +164,14 @@ fill(struct urn_am_region *r, const struct urn_abi_am_range *l, uint32_t n)
 			last->len += l[i].len;
 			continue;
 		}
-		r->range[r->n++] = (struct urn_am_range){l[i].addr, l[i].len, l[i].lkey};
+		r->range[r->n++] = (struct urn_am_range){
+			.addr = l[i].addr, .len = l[i].len, .lkey = l[i].lkey};
+	}
+	for (uint32_t i = r->n; i-- > 0;) {
+		struct urn_am_range *g = &r->range[i];
+		bool touch = i + 1 < r->n && g->addr + g->len == r->range[i + 1].addr;
+
+		g->last = touch ? r->range[i + 1].last : g->addr + (g->len - 1);
 	}
 }
 

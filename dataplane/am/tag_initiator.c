@@ -40,7 +40,7 @@ head_of(const struct urn_am_oper *op)
 						      : 0;
 }
 
-void
+URN_FAST void
 urn_am_way_choose(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 {
 	struct urn_am_oper *op = &ep->oper[i];
@@ -59,7 +59,7 @@ urn_am_way_choose(struct urn_tp *tp, struct urn_am_ep *ep, uint16_t i)
 
 /* ---- packets */
 
-uint32_t
+URN_FAST uint32_t
 urn_am_next_len(struct urn_am_oper *op)
 {
 	uint32_t len;

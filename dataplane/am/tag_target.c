@@ -216,7 +216,7 @@ cancel(struct urn_tp *tp, const struct urn_flow_from *from, const struct urn_am_
 	return URN_MSG_DONE;
 }
 
-uint8_t
+URN_FAST uint8_t
 urn_am_take_tagged(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
 		   const struct urn_am_msg *m)
 {

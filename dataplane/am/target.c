@@ -104,7 +104,7 @@ urn_am_reply_send(struct urn_tp *tp, struct urn_am_out *o)
 	lose(tp, o, URN_MSG_UNREACHABLE);
 }
 
-uint8_t
+URN_FAST uint8_t
 urn_am_take_request(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_flow_from *from,
 		    const struct urn_am_msg *m)
 {

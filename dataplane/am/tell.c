@@ -24,6 +24,7 @@ append(struct urn_am *am, struct urn_am_ep *ep, uint8_t told)
 {
 	ep->told = told;
 	TAILQ_INSERT_TAIL(list_of(am, told), ep, tell);
+	am->untold_n++;
 }
 
 void
@@ -36,15 +37,17 @@ urn_am_touch(struct urn_am *am, struct urn_am_ep *ep)
 void
 urn_am_untouch(struct urn_am *am, struct urn_am_ep *ep)
 {
-	if (ep->told != URN_AM_TOLD_NO)
-		TAILQ_REMOVE(list_of(am, ep->told), ep, tell);
+	if (ep->told == URN_AM_TOLD_NO)
+		return;
+	TAILQ_REMOVE(list_of(am, ep->told), ep, tell);
 	ep->told = URN_AM_TOLD_NO;
+	am->untold_n--;
 }
 
-bool
-urn_am_untold(const struct urn_am *am)
+const uint32_t *
+urn_am_untold_at(const struct urn_am *am)
 {
-	return !TAILQ_EMPTY(&am->touched) || !TAILQ_EMPTY(&am->untold);
+	return &am->untold_n;
 }
 
 /* Fire if the endpoint is armed. returns: true when there was no room for the event */

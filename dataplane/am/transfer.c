@@ -97,7 +97,7 @@ is(const struct urn_am_transfer *t, const struct urn_am_ep *ep, const struct urn
 	       memcmp(t->node, from->node, 16) == 0;
 }
 
-struct urn_am_transfer *
+URN_FAST struct urn_am_transfer *
 urn_am_transfer_find(struct urn_am_tagged *tg, const struct urn_am_ep *ep,
 		     const struct urn_flow_from *from, uint64_t tag)
 {

@@ -6,7 +6,7 @@ void
 urn_cm_owner_init(struct urn_cm_owner *o, uint32_t max_ids, void *ctx)
 {
 	TAILQ_INIT(&o->conns);
-	o->ids = 0;
+	o->ids = o->half = 0;
 	o->max_ids = max_ids;
 	o->user_ids = NULL;
 	o->going = false;
@@ -155,6 +155,14 @@ urn_cm_resolve(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_c
 	return 0;
 }
 
+/* True when an answer is for the queue pair that its service names, or its service names none. */
+static bool
+names_its_qp(uint64_t service, const struct urn_abi_cm_accept *p)
+{
+	return p->status != URN_CM_SIDR_VALID || !urn_cm_is_session_service(service) ||
+	       service == urn_cm_session_service(p->qpn);
+}
+
 /* Send an answer, which is repeated for a while whenever the request comes again. */
 static int
 answer_sidr(struct urn_cm *cm, struct cm_conn *e, const struct urn_abi_cm_accept *p, uint64_t now)
@@ -162,7 +170,8 @@ answer_sidr(struct urn_cm *cm, struct cm_conn *e, const struct urn_abi_cm_accept
 	struct urn_cm_msg m;
 
 	if (p->status >= URN_CM_SIDR_STATUSES || p->data_len > URN_CM_SIDR_REP_DATA ||
-	    p->qpn > URN_QPN_MASK || (p->status == URN_CM_SIDR_VALID && p->qpn <= URN_QPN_GSI))
+	    p->qpn > URN_QPN_MASK || (p->status == URN_CM_SIDR_VALID && p->qpn <= URN_QPN_GSI) ||
+	    !names_its_qp(e->service_id, p))
 		return EINVAL;
 	cm_head(e, &m, URN_CM_SIDR_REP);
 	m.local_id = e->remote_id; /* the request's id, by which the peer knows it */
@@ -277,6 +286,7 @@ urn_cm_establish(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
 		return ENOTCONN;
 	}
 	e->state = URN_CM_ESTABLISHED;
+	cm_begun(cm, e);
 	cm_stands(cm, e);
 	return 0;
 }

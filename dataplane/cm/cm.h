@@ -66,6 +66,7 @@ TAILQ_HEAD(cm_conns, cm_conn);
 struct urn_cm_owner {
 	struct cm_conns conns;  /* all its ids */
 	uint32_t ids;           /* number of its ids */
+	uint32_t half;		/* its ids for requests of peers that are no connections yet */
 	uint32_t max_ids;       /* most ids; 0: no more than the table has */
 	_Atomic uint64_t *user_ids; /* ids of all owners of its user, on all adapters; NULL: not counted */
 	uint64_t max_user_ids;
@@ -84,7 +85,9 @@ struct urn_cm_config {
 	uint32_t max_ids;       /* places of the table; 0: 32768 */
 	uint8_t max_mtu;        /* code 1..5 of the largest path MTU that our port carries; 0: 5 */
 	uint64_t ca_guid;       /* GUID of this adapter */
-	uint64_t seed;          /* ids, transaction ids and hashes are drawn from it */
+	/* Ids, transaction ids and hashes are drawn by it (base/draw.h). 0: nobody can guess them
+	 */
+	uint64_t seed;
 	/*
 	 * Send a MAD of URN_MAD_BYTES from one of our addresses. id: the id that sends; 0:
 	 * none. wait: while the MAC address of the peer is not known, keep the MAD, in place
@@ -124,7 +127,8 @@ bool urn_cm_owner_goes(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now);
  * True when a peer may believe in a connection of this queue pair, or packets of one may still
  * be on their way: from the first message to the peer until the end of timewait. Meanwhile
  * no other queue pair gets the number (IBTA 12.9.8.4): otherwise a repeat by the number's former
- * holder would count as the new one's, and end its connection as stale. O(1)
+ * holder would count as the new one's, and end its connection as stale. Also true while a session
+ * layer listens at the number's service: its program could answer for the new holder. O(1)
  */
 bool urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn);
 
@@ -166,7 +170,10 @@ int urn_cm_connect(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_a
 /* Ask for the queue pair that serves datagrams of a service. */
 int urn_cm_resolve(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_cm_connect *p,
 		   const uint8_t own[16], uint64_t now, uint32_t *id);
-/* REQ_RCVD: reply. SIDR_REQ_RCVD: answer. */
+/*
+ * REQ_RCVD: reply. SIDR_REQ_RCVD: answer; EINVAL if a session layer names another queue pair than
+ * the service does.
+ */
 int urn_cm_accept(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
 		  const struct urn_abi_cm_accept *p, uint64_t now);
 /* REQ_RCVD, REP_RCVD, REP_SENT: refuse. */

@@ -28,7 +28,7 @@ struct urn_cm_agent_config {
 	uint8_t mac[6];
 	bool icrc;                /* send an ICRC */
 	uint64_t ca_guid;
-	uint64_t seed;
+	uint64_t seed;		  /* struct urn_cm_config's */
 	uint32_t max_ids;         /* 0: default of cm.h */
 	uint8_t max_mtu;          /* code of the largest path MTU that the port carries; 0: 5 */
 	/*

@@ -75,6 +75,7 @@ take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, c
 		return ENOMEM;
 	}
 	e->waits = true;
+	cm_begins(cm, e);
 	l->pending++;
 	cm_hash(cm, e, CM_BY_PEER);
 	if (!e->sidr)
@@ -96,6 +97,10 @@ new_request(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16]
 	}
 	if (l->pending >= l->backlog)
 		return URN_C_DROP_CM_BACKLOG;
+	if (!cm_may_begin(cm, l->owner, peer)) {
+		decline(cm, m, own, peer, URN_CM_REJ_NO_RESOURCES, URN_CM_SIDR_REJECT);
+		return URN_C_CM_CROWD;
+	}
 	rc = take_request(cm, l, m, own, peer);
 	if (rc == ENOMEM)
 		return URN_C_DROP_CM_EVENT;

@@ -3,6 +3,7 @@
 #ifndef URN_CM_CM_INTERNAL_H
 #define URN_CM_CM_INTERNAL_H
 
+#include "base/draw.h"
 #include "base/hash.h"
 #include "base/pool.h"
 #include "cm/cm.h"
@@ -10,6 +11,9 @@
 #include <errno.h>
 
 #define CM_NIL URN_HASH_NIL
+
+/* Peers' addresses are told apart by so many numbers, to limit what one peer may begin. */
+enum { CM_SOURCES = 256 };
 
 /* Keys by which an id is looked up besides its number; each has a chain of the hash. */
 enum cm_hash {
@@ -23,7 +27,7 @@ struct cm_conn {
 	TAILQ_ENTRY(cm_conn) link; /* in the owner's list, the orphans, or the free places */
 	struct urn_cm_owner *owner; /* NULL: an orphan, or free */
 	uint32_t id;               /* 0: free */
-	uint32_t uses;             /* how often this place was used; part of the id */
+	uint32_t uses; /* drawn for each use of this place; its low bits are part of the id */
 	uint32_t chain[CM_HASHES]; /* next in the bucket */
 	bool hashed[CM_HASHES];
 	uint8_t state;             /* enum urn_cm_state */
@@ -32,6 +36,8 @@ struct cm_conn {
 	bool knows_peer;           /* remote_id is valid */
 	bool was_up;               /* TIMEWAIT: after a connection; false: after a refusal, which is in mad */
 	bool waits;                /* counts in its listener's backlog */
+	bool half; /* made for a peer's request, which is not answered: counts in urn_cm.half, and
+		      its owner's */
 	bool excused;              /* this side asked the peer for patience (MRA): the peer does not ask again soon */
 	bool insists;              /* TIMEWAIT: the refusal in mad is still repeated without being asked */
 	uint8_t tries;             /* messages sent of max_tries + 1 */
@@ -64,10 +70,12 @@ struct cm_use {
 
 struct urn_cm {
 	struct urn_cm_config cfg;
-	uint64_t rng;
+	struct urn_draw draw;	   /* numbers that peers see */
 	uint32_t bits;             /* low bits of an id that are its index */
 	uint32_t fresh;            /* index of the first place never used */
 	uint32_t used;             /* ids in use */
+	uint32_t half;		   /* ids with `half` */
+	uint32_t half_of[CM_SOURCES]; /* the same, by the peers' addresses (cm_source()) */
 	struct cm_conns free;      /* places used before; longest free first */
 	struct cm_conns orphans;   /* oldest first */
 	struct urn_hash hash[CM_HASHES]; /* by enum cm_hash, for entries of conn */
@@ -81,6 +89,16 @@ struct urn_cm {
 };
 
 /* ---- cm_table.c */
+
+/*
+ * True when a request of this peer to this owner's listener may have an id: one peer and one owner
+ * get an eighth of them each, all together half. The rest stays for requests of our own.
+ */
+bool cm_may_begin(const struct urn_cm *cm, const struct urn_cm_owner *o, const uint8_t peer[16]);
+/* An id was made for a request of a peer. */
+void cm_begins(struct urn_cm *cm, struct cm_conn *e);
+/* The id has its connection, ends, or loses its owner. */
+void cm_begun(struct urn_cm *cm, struct cm_conn *e);
 
 /* Numbers that a peer cannot guess from the outside. */
 uint64_t cm_draw(struct urn_cm *cm);

@@ -70,6 +70,7 @@ cm_timewait(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 		    e->state == URN_CM_DREQ_RCVD;
 	e->tries = 0;
 	cm_no_longer_waits(cm, e);
+	cm_begun(cm, e);
 	cm_unhash(cm, e, CM_BY_QPN);
 	e->state = URN_CM_TIMEWAIT;
 	e->insists = e->excused && !e->was_up && kept(e) == URN_CM_REJ;
@@ -87,6 +88,7 @@ cm_idle(struct urn_cm *cm, struct cm_conn *e)
 		return;
 	}
 	cm_no_longer_waits(cm, e);
+	cm_begun(cm, e);
 	cm_timer_stop(cm, e);
 	for (unsigned int h = 0; h < CM_HASHES; h++)
 		cm_unhash(cm, e, (enum cm_hash)h);
@@ -198,6 +200,7 @@ established(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
 		return URN_C_DROP_CM_EVENT;
 	cm_timer_stop(cm, e);
 	e->state = URN_CM_ESTABLISHED;
+	cm_begun(cm, e);
 	cm_stands(cm, e);
 	return URN_C_CM_RX;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ids of connection management: places, hashes, owners. */
 #include "cm/cm_internal.h"
-#include "base/rnd.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 uint64_t
 cm_draw(struct urn_cm *cm)
 {
-	return urn_rnd_next(&cm->rng);
+	return urn_draw(&cm->draw);
 }
 
 static uint32_t
@@ -34,7 +33,10 @@ urn_cm_create(const struct urn_cm_config *cfg)
 	cm->cfg = *cfg;
 	cm->cfg.max_ids = cfg->max_ids ? cfg->max_ids : 32768;
 	cm->cfg.max_mtu = cfg->max_mtu ? cfg->max_mtu : 5;
-	cm->rng = cfg->seed;
+	if (urn_draw_init(&cm->draw, cfg->seed) != 0) {
+		free(cm);
+		return NULL;
+	}
 	seed = (uint32_t)cm_draw(cm);
 	TAILQ_INIT(&cm->free);
 	TAILQ_INIT(&cm->orphans);
@@ -196,7 +198,7 @@ urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn)
 
 	while (i != CM_NIL && cm->conn[i].qpn != qpn)
 		i = cm->conn[i].chain[CM_BY_OWN_QPN];
-	return i != CM_NIL;
+	return i != CM_NIL || cm_by_service(cm, urn_cm_session_service(qpn)) != NULL;
 }
 
 struct cm_conn *
@@ -278,7 +280,9 @@ cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, int32_t channel, struct cm_c
 		user_gives(o);
 		return ENOSPC;
 	}
-	uses = e->uses + 1;
+	do /* an id tells nothing of the next one of its place */
+		uses = (uint32_t)cm_draw(cm);
+	while (uses << cm->bits == e->uses << cm->bits);
 	memset(e, 0, sizeof(*e));
 	e->at = CM_NIL;
 	e->uses = uses;
@@ -296,6 +300,7 @@ cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, int32_t channel, struct cm_c
 void
 cm_orphan(struct urn_cm *cm, struct cm_conn *e)
 {
+	cm_begun(cm, e); /* an orphan makes room for whoever needs it */
 	TAILQ_REMOVE(&e->owner->conns, e, link);
 	e->owner->ids--;
 	user_gives(e->owner);
@@ -319,6 +324,46 @@ cm_free(struct urn_cm *cm, struct cm_conn *e)
 	e->state = URN_CM_IDLE;
 	TAILQ_INSERT_TAIL(&cm->free, e, link);
 	cm->used--;
+}
+
+/* ---- requests of peers that are no connections yet */
+
+/* Number of a peer's address. Peers can't choose addresses that share one: the hash has a seed. */
+static unsigned int
+cm_source(const struct urn_cm *cm, const uint8_t peer[16])
+{
+	uint32_t words[4];
+
+	memcpy(words, peer, sizeof(words));
+	return rte_jhash_32b(words, 4, cm->use_hash.seed) % CM_SOURCES;
+}
+
+bool
+cm_may_begin(const struct urn_cm *cm, const struct urn_cm_owner *o, const uint8_t peer[16])
+{
+	uint32_t all = RTE_MAX(cm->cfg.max_ids / 2, 16u), one = RTE_MAX(cm->cfg.max_ids / 8, 16u);
+
+	return cm->half < all && o->half < one && cm->half_of[cm_source(cm, peer)] < one;
+}
+
+void
+cm_begins(struct urn_cm *cm, struct cm_conn *e)
+{
+	e->half = true;
+	e->owner->half++;
+	cm->half++;
+	cm->half_of[cm_source(cm, e->peer)]++;
+}
+
+void
+cm_begun(struct urn_cm *cm, struct cm_conn *e)
+{
+	if (!e->half)
+		return;
+	e->half = false;
+	e->owner->half--;
+	cm->half--;
+	cm->half_of[cm_source(cm, e->peer)]--;
 }
 
 /* ---- looking in */

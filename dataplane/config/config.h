@@ -190,6 +190,16 @@ struct urn_config *urn_config_read(const char *file, struct urn_config_errors *e
 /* Read and check a text in memory. name: the text's name in sentences */
 struct urn_config *urn_config_parse(const char *text, size_t len, const char *name,
 				    struct urn_config_errors *errors);
+/* True when users other than root and the process's own may attach. */
+bool urn_config_shared(const struct urn_config *cfg);
+/* Bytes of a note, with the 0 at its end; a longer one is cut. */
+enum { URN_CONFIG_NOTE = 192 };
+/*
+ * Find limits by which one user can leave too little to the others, which are no mistakes.
+ * note: gets a sentence for each, max of them at most. returns: their number
+ */
+unsigned int urn_config_notes(struct urn_config *cfg, char note[][URN_CONFIG_NOTE],
+			      unsigned int max);
 /* NULL is allowed. */
 void urn_config_free(struct urn_config *cfg);
 

@@ -282,58 +282,6 @@ check_node(struct urn_config_ctx *ctx)
 		       near.best ? near.best : d->node, near.best ? "?" : "");
 }
 
-/* ---- limits */
-
-static void
-check_limits(struct urn_config_ctx *ctx)
-{
-	static const char *const pairs[][2] = {
-		{"clients_per_uid", "clients"},	 {"qp_per_client", "qp_per_uid"},
-		{"cq_per_client", "cq_per_uid"}, {"srq_per_client", "srq_per_uid"},
-		{"pd_per_client", "pd_per_uid"}, {"ah_per_client", "ah_per_uid"},
-		{"mr_per_client", "mr_per_uid"}, {"pinned_per_client", "pinned_per_uid"},
-		{"cm_per_client", "cm_per_uid"},
-		{"channels_per_client", "channels_per_uid"},
-		{"shares_per_client", "shares_per_uid"},
-		{"shared_per_client", "shared_per_uid"},
-		{"area_per_client", "area_per_uid"},
-		{"msg_sets_per_client", "msg_sets_per_uid"},
-	};
-	const struct urn_config_limits *l = &ctx->cfg->limits;
-	const struct urn_config_quota *c = &l->per_client, *u = &l->per_uid;
-	const uint64_t values[][2] = {
-		{l->clients_per_uid, l->clients},
-		{c->qp, u->qp},
-		{c->cq, u->cq},
-		{c->srq, u->srq},
-		{c->pd, u->pd},
-		{c->ah, u->ah},
-		{c->mr, u->mr},
-		{c->pinned, u->pinned},
-		{c->cm, u->cm},
-		{c->channel, u->channel},
-		{c->share, u->share},
-		{c->shared, u->shared},
-		{c->area, u->area},
-		{c->msg, u->msg},
-	};
-	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
-
-	/* A limit that is not given is not checked: the smaller one rules. */
-	for (unsigned int i = 0; s && i < RTE_DIM(pairs); i++) {
-		const struct urn_ini_entry *small = urn_ini_find(s, pairs[i][0]);
-		const struct urn_ini_entry *large = urn_ini_find(s, pairs[i][1]);
-
-		if (small && large && values[i][0] > values[i][1])
-			urn_config_say(
-				ctx, small->key.line,
-				"%s = %.32s is more than %s = %.32s (line %u), so nobody could "
-				"reach it; lower the one or raise the other",
-				pairs[i][0], small->value.s, pairs[i][1], large->value.s,
-				large->key.line);
-	}
-}
-
 /* ---- paths of the process */
 
 /* Check that no two files or sockets of the process have the same path. */
@@ -374,30 +322,6 @@ check_paths(struct urn_config_ctx *ctx)
 				urn_config_say(ctx, urn_config_line(s, list[i].key),
 					       "%s is the path of %s as well as of %s; give each its own",
 					       list[i].path, list[k].what, list[i].what);
-}
-
-/* Check that a program may have an area of its adapter's size: otherwise none could attach. */
-static void
-check_areas(struct urn_config_ctx *ctx)
-{
-	const struct urn_config_limits *l = &ctx->cfg->limits;
-	bool client = l->per_client.area <= l->per_uid.area;
-	const char *key = client ? "area_per_client" : "area_per_uid";
-	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
-	const struct urn_ini_entry *limit = s ? urn_ini_find(s, key) : NULL;
-
-	for (unsigned int i = 0; limit && i < ctx->cfg->adapters; i++) {
-		const struct urn_config_adapter *a = &ctx->cfg->adapter[i];
-		char size[32];
-
-		if (a->adapter.area_size > (client ? l->per_client.area : l->per_uid.area))
-			urn_config_say(
-				ctx, limit->key.line,
-				"%s = %.32s is less than area_size = %s of adapter %s, so no program could "
-				"attach; raise the one or lower the other",
-				key, limit->value.s, urn_config_number_text(a->adapter.area_size, size),
-				a->adapter.name);
-	}
 }
 
 /* ---- congestion */
@@ -443,8 +367,7 @@ urn_config_check(struct urn_config_ctx *ctx)
 		make_rings(ctx->cfg, &ctx->cfg->adapter[i]);
 	make_nodes(ctx);
 	check_node(ctx);
-	check_limits(ctx);
+	urn_config_limits(ctx);
 	check_paths(ctx);
-	check_areas(ctx);
 	check_congestion(ctx);
 }

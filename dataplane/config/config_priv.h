@@ -169,6 +169,11 @@ struct urn_config_near {
 void urn_config_near_begin(struct urn_config_near *near, const char *word);
 void urn_config_near_try(struct urn_config_near *near, const char *candidate);
 
+/* ---- config_limits.c */
+
+/* Check [limits], and fill in limits that are not given. */
+void urn_config_limits(struct urn_config_ctx *ctx);
+
 /* ---- config_check.c, config_refer.c, config_switch.c */
 
 /* Check everything that depends on more than one line. */

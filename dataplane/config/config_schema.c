@@ -26,6 +26,7 @@ static const char *const huge_words[] = {
 	[URN_CONFIG_HUGE_NEVER] = "never", [URN_CONFIG_HUGE_AUTO] = "auto", NULL};
 static const char *const level_words[] = {"error", "warning", "notice", "info", "debug", NULL};
 static const char *const mtu_words[] = {"256", "512", "1024", "2048", "4096", NULL};
+static const char *const line_words[] = {"64", "128", "256", NULL};
 #define FEATURE_WORD(id, bit, word, text) " " word
 
 /* offset and size of a field */
@@ -296,6 +297,12 @@ static const struct urn_config_key adapter_keys[] = {
 		 FEATURE_WORD)},
 	{"link", .type = URN_CT_BOOL, A(no_learn), .invert = true, .preset = "yes",
 	 .help = "look whether a peer is urnic, and answer when asked; no: plain RoCEv2"},
+	{"cache_line", .type = URN_CT_NUMBER, A(cache_line), .words = line_words,
+	 .preset = "(this machine's)",
+	 .help = "bytes of the cache lines that other urnic adapters are told of, for their "
+		 "aligned writes"},
+	{"count_stores", .type = URN_CT_BOOL, A(count_stores), .preset = "no",
+	 .help = "count the cache lines that packets store to whole and in part, by region"},
 	{"am_unregistered", .type = URN_CT_BOOL, A(am_unregistered), .preset = "no",
 	 .help = "endpoints may offer memory that peers reach without an access key"},
 	{"am_pipelined_from", .type = URN_CT_SIZE, A(am_pipelined_from), .min = 1, .max = 2 * G,

@@ -57,6 +57,12 @@ tp_learn(void *ctx, const uint8_t gid_peer[16])
 	return urn_learn_features(ctx, gid_peer);
 }
 
+static uint32_t
+tp_learn_line(void *ctx, const uint8_t gid_peer[16])
+{
+	return urn_learn_line(ctx, gid_peer);
+}
+
 /*
  * The receivers of UC on an engine of the adapter that has this address; none when two have it, as
  * adapters on networks that are not joined may. Adapters come and go with the dataplane only.
@@ -132,13 +138,14 @@ start_number(void)
 	return now;
 }
 
-/* A number that nobody can guess. */
+/* A number that nobody can guess, for this process alone; in tests with a seed, the next of
+ * rte_srand(). */
 static uint64_t
-secret_number(void)
+secret_number(const struct urn_adapter *a)
 {
 	uint64_t n;
 
-	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+	if (a->cfg.seed || getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
 		n = rte_rand();
 	return n;
 }
@@ -159,7 +166,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.work = a->cfg.work_in_flight,
 		.repairs = RTE_MIN(a->cfg.max_qp, (uint32_t)URN_REPAIRS),
 		.window = a->cfg.window,
-		.hash_seed = (uint32_t)rte_rand(),
+		.hash_seed = (uint32_t)secret_number(a),
 		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4 /
 			(unsigned int)__builtin_popcount(a->cfg.engines),
 		.near = tp_near,
@@ -175,10 +182,11 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.flow_ctx = s->msg,
 		.am = s->am,
 		.flow_epoch = start_number(),
-		.flow_secret = secret_number(),
+		.flow_secret = secret_number(a),
 		.first_engine = first_engine(a, s),
 		.features = a->cfg.no_learn ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off,
 		.learn = a->learn ? tp_learn : NULL,
+		.learn_line = a->learn ? tp_learn_line : NULL,
 		.learn_ctx = a->learn,
 		.gsi = a->learn || a->cm,
 		.clock = urn_engine_clock,
@@ -189,6 +197,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.cq_broken = urn_shard_cq_broken,
 		.take_events = urn_shard_tell_events,
 		.ring_again = urn_shard_ring_again,
+		.has_left = urn_shard_has_left,
 		.give_ctx = s,
 	};
 
@@ -224,6 +233,8 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 		.foreign = a->cfg.port->pool->size / 2 /
 			   (unsigned int)__builtin_popcount(a->cfg.engines),
 		.max_pds = URN_ADAPTER_MAX_PD,
+		.engine = e->index,
+		.count_stores = a->cfg.count_stores,
 	};
 	struct urn_shard *s = calloc(1, sizeof(*s));
 
@@ -243,9 +254,12 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	s->memx = urn_memx_create(&mx);
 	if (s->memx)
 		urn_mem_join(a->mem, e->index, s->memx);
-	s->msg = urn_msg_regs_create(e->index, first_engine(a, s), rte_rand());
-	s->am = urn_am_create(e->index, rte_rand(), a->cfg.am_unregistered);
+	s->msg = urn_msg_regs_create(e->index, first_engine(a, s), secret_number(a));
+	if (s->msg)
+		s->msg_untold = urn_msg_untold_at(s->msg);
+	s->am = urn_am_create(e->index, secret_number(a), a->cfg.am_unregistered);
 	if (s->am) {
+		s->am_untold = urn_am_untold_at(s->am);
 		urn_am_pipelined_from(s->am, a->cfg.am_pipelined_from);
 		urn_am_tagged_from(s->am, a->cfg.am_tagged_from);
 	}
@@ -361,9 +375,10 @@ make_learn(const struct urn_adapter *a)
 	struct urn_learn_config cfg = {
 		.neigh = a->neigh,
 		.offer = URN_LINK_F_ALL & ~a->cfg.features_off,
-		.arw = (uint8_t)urn_link_arw_code(cache_line()),
+		.arw = (uint8_t)urn_link_arw_code(a->cfg.cache_line ? (long)a->cfg.cache_line
+								    : cache_line()),
 		.icrc = !a->cfg.no_icrc,
-		.seed = rte_rand(),
+		.seed = a->cfg.seed ? rte_rand() : 0,
 	};
 
 	memcpy(cfg.mac, a->mac, 6);
@@ -383,7 +398,7 @@ make_cm(struct urn_adapter *a)
 		.neigh = a->neigh,
 		.icrc = !a->cfg.no_icrc,
 		.ca_guid = urn_adapter_guid(a),
-		.seed = rte_rand(),
+		.seed = a->cfg.seed ? rte_rand() : 0,
 		.max_ids = a->cfg.max_cm,
 		.max_mtu = urn_adapter_mtu_code(a),
 		.stands = cm_stands,
@@ -400,6 +415,8 @@ make_tables(struct urn_adapter *a)
 	uint32_t keys = a->cfg.max_mr + 1;
 
 	a->mem = urn_mem_create(a->cfg.max_mr, URN_ADAPTER_MAX_PD);
+	if (a->mem && a->cfg.count_stores)
+		urn_mem_count_stores(a->mem);
 	a->neigh = urn_neigh_create(a->mac, (const uint8_t (*)[16])a->gid, URN_GIDS);
 	a->learn = a->neigh && !a->cfg.no_learn ? make_learn(a) : NULL;
 	a->cm = a->neigh && !a->cfg.no_cm ? make_cm(a) : NULL;

@@ -66,6 +66,9 @@ urn_area_init(struct urn_area *a, uint64_t size, bool shared)
 		a->dev = st.st_dev;
 		a->ino = st.st_ino;
 	}
+	/* A program's requests are not for core dumps of this process: a hint as well. */
+	if (shared)
+		(void)madvise(p, size, MADV_DONTDUMP);
 	/* Queues of thousands of QPs want few pages; only a hint, so its failure is ignored. */
 	(void)madvise(p, size, MADV_HUGEPAGE);
 	a->base = p;

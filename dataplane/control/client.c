@@ -113,6 +113,8 @@ add_shard(struct urn_client *c, uint32_t vector)
 	}
 	cs->scan.db = (void *)(c->area.base + c->db_off[vector]);
 	cs->scan.top = UINT32_MAX;
+	if (vector == 0 && c->space)
+		urn_space_leave_by(c->space, &cs->scan.db->left);
 	cs->client = &c->engine;
 	cs->share.sibling = c->engine.share;
 	cs->shard = l.shard;

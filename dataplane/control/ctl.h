@@ -87,6 +87,9 @@ uint32_t urn_ctl_channel_use(struct urn_client *c, int32_t wanted);
 /* The object goes. channel: by urn_ctl_channel_use() */
 void urn_ctl_channel_leave(struct urn_client *c, uint32_t channel);
 
+/* True when the client has a region with this lkey. (ctl_mem.c) */
+bool urn_ctl_has_region(const struct urn_client *c, uint32_t lkey);
+
 /* An object of a client that goes was taken back: now and then let other clients' calls in. (client.c) */
 void urn_ctl_took_back(struct urn_client *c);
 /* Take back all keys of a client that goes: windows before the regions that they are bound to. (ctl_mem.c) */

@@ -5,6 +5,7 @@
 #include "control/lock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 /* The engine's time. Not under the connection manager's lock, which the engine that is asked may wait for. */
 static uint64_t
@@ -112,6 +113,27 @@ find_channel(const struct urn_client *c, struct urn_abi_rep *rep, int32_t *chann
 	return 0;
 }
 
+static void
+count_not_owner(void *arg)
+{
+	URN_COUNT((struct urn_tp *)arg, CM_NOT_OWNER);
+}
+
+/* Check that nobody listens for questions about another program's queue pair. */
+static int
+check_service(struct urn_client *c, uint64_t service, struct urn_abi_rep *rep)
+{
+	struct urn_shard *s = urn_adapter_shard(c->adapter, 0);
+	uint32_t qpn = (uint32_t)service;
+
+	if (!urn_cm_is_session_service(service) || urn_client_owns_qp(c, qpn))
+		return 0;
+	urn_engine_call(s->engine, count_not_owner, s->tp);
+	return urn_ctl_fail(rep, EACCES,
+			    "%s: service 0x%" PRIx64 " is for the program that owns QP 0x%x",
+			    c->adapter->cfg.name, service, qpn);
+}
+
 int
 urn_ctl_cm_listen(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -119,6 +141,8 @@ urn_ctl_cm_listen(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	struct urn_adapter *a = c->adapter;
 	int rc = check(c, 0, false, rep);
 
+	if (rc == 0)
+		rc = check_service(c, p.service_id, rep);
 	if (rc == 0)
 		rc = find_channel(c, rep, &p.channel_fd);
 	if (rc != 0)

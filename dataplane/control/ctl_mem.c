@@ -102,6 +102,12 @@ owns_key(const struct urn_client *c, uint32_t key, uint8_t kind)
 	       (kind == KEY_WINDOW || a->key[index] == key);
 }
 
+bool
+urn_ctl_has_region(const struct urn_client *c, uint32_t lkey)
+{
+	return owns_key(c, lkey, KEY_REGION);
+}
+
 static void
 disown_key(struct urn_client *c, uint32_t key)
 {

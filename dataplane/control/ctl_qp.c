@@ -282,8 +282,8 @@ look(const struct urn_client *c, struct urn_qp *qp, struct view *v)
 	v->cap.max_inline = room < URN_ABI_MAX_INLINE ? room : URN_ABI_MAX_INLINE;
 	v->rq_off = (uint64_t)((uint8_t *)qp->rq.hdr - c->area.base);
 	v->rq_bytes = TAKEN_BYTES;
-	if (qp->rec && *URN_QP_LOG(qp)) {
-		v->log_off = (uint64_t)((uint8_t *)*URN_QP_LOG(qp) - c->area.base);
+	if (qp->rec && URN_QP_LOG(qp)->entry) {
+		v->log_off = (uint64_t)((uint8_t *)URN_QP_LOG(qp)->entry - c->area.base);
 		v->log_bytes = log_bytes(qp->rec_mask + 1u);
 	}
 	if (qp->srq)

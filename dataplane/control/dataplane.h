@@ -36,6 +36,9 @@ struct urn_adapter_config {
 	 * packet does not hold), and go under a tag (0: 256 KiB), unless their program says how
 	 * (AM-8). */
 	uint64_t am_pipelined_from, am_tagged_from;
+	uint32_t cache_line;	/* bytes of the lines that peers are told of: 64, 128 or 256 (AW-1);
+				 * 0: those of this machine */
+	bool count_stores;	/* count the stores of packets into regions (urnic/align.h) */
 	bool no_learn;		/* neither send nor answer link requests: a plain RoCEv2 adapter */
 	bool no_cm;             /* no connection management: programs exchange queue pairs by hand */
 	bool no_icrc;           /* neither send nor check the ICRC; both sides, benchmarks only */
@@ -52,6 +55,7 @@ struct urn_adapter_config {
 	struct urn_obey_config obey; /* flow control of the port's peer */
 	uint32_t rto_floor_us;  /* least timeout by the measured round trip, microseconds; 0: 4000 */
 	uint32_t work_in_flight; /* requests in flight an engine; 0: 65536 */
+	uint64_t seed; /* not 0 in tests: random numbers are a sequence, after rte_srand() */
 	/* Test knobs of the memory executor (memory/mem.h); 0: off. */
 	uint64_t mem_delay_seed;
 	uint32_t mem_delay_percent, mem_delay_polls, mem_fail_per_million;

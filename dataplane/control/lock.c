@@ -55,12 +55,23 @@ urn_ctl_relock(struct urn_client *c)
 	urn_ctl_lock(c->adapter, c->remote);
 }
 
+/* Tell the client that its call waits, and is not forgotten. */
+static void
+tell_waiting(const struct urn_client *c)
+{
+	const struct urn_client_shard *cs = c->adapter->vectors ? urn_client_shard(c, 0) : NULL;
+
+	if (cs)
+		atomic_fetch_add_explicit(&cs->scan.db->waits, 1, memory_order_relaxed);
+}
+
 void
 urn_ctl_wait(struct urn_client *c)
 {
 	unsigned int us = c->waits < WAIT_TURNS ? 0 : (c->waits - WAIT_TURNS) * WAIT_STEP_US;
 
 	c->waits += us < WAIT_MOST_US;
+	tell_waiting(c);
 	urn_ctl_unlock(c);
 	/* Memory may take for ever: a wait for it must cost other clients nothing. */
 	if (c->remote && us)

@@ -125,6 +125,9 @@ map_make(int fd, const struct stat *st, uint64_t length, struct mapping **out, c
 		free(m);
 		return rc;
 	}
+	/* Programs' data is not for core dumps of this process: a hint, so its failure is ignored.
+	 */
+	(void)madvise(base, length, MADV_DONTDUMP);
 	*m = (struct mapping){.users = 1, .dev = st->st_dev, .ino = st->st_ino, .base = base, .length = length};
 	pthread_mutex_lock(&maps_lock);
 	LIST_INSERT_HEAD(&maps, m, link);

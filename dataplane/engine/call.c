@@ -59,7 +59,7 @@ urn_engine_wait_turn(void)
 	sched_yield();
 }
 
-void
+URN_FAST void
 urn_engine_mail(struct urn_engine *e)
 {
 	STAILQ_HEAD(, urn_mail) mails = STAILQ_HEAD_INITIALIZER(mails);

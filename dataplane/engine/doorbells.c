@@ -18,6 +18,9 @@ enum {
 	RUNG = 1024, /* doorbells that a turn takes of all clients, or one of each */
 };
 
+/* A shard without register sets or endpoints has no event of theirs. */
+static const uint32_t nothing_untold;
+
 static void
 heat(struct urn_shard *s, struct urn_client_shard *c)
 {
@@ -35,7 +38,9 @@ urn_shard_init_lists(struct urn_shard *s)
 	LIST_INIT(&s->hot);
 	TAILQ_INIT(&s->late_cqes);
 	TAILQ_INIT(&s->walk);
+	TAILQ_INIT(&s->leaving);
 	TAILQ_INIT(&s->untold);
+	s->msg_untold = s->am_untold = &nothing_untold;
 	TAILQ_INIT(&s->late_events);
 }
 
@@ -62,6 +67,7 @@ urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 	urn_shard_forget_events(s, c);
 	urn_shard_forget_late(s, c);
 	urn_shard_forget_broken(s, c);
+	urn_shard_forget_left(s, c);
 	if (c->hot)
 		unlink_hot(s, c);
 	else
@@ -84,6 +90,9 @@ take(struct urn_shard *s, struct urn_client_shard *c, unsigned int most)
 	uint32_t id[URN_TP_BURST];
 	unsigned int n = urn_db_take(&c->scan, id, most);
 
+	/* A client that leaves rings, so that an engine which runs on finds out. */
+	if (unlikely(urn_client_shard_says_left(c)))
+		urn_client_shard_left(c);
 	for (unsigned int i = 0; i < n; i++)
 		if (id[i] < c->used && c->source[id[i]])
 			urn_source_prefetch(c->source[id[i]]);
@@ -139,7 +148,7 @@ urn_client_shard_heard(struct urn_client_shard *c)
 	heat(c->shard, c);
 }
 
-unsigned int
+URN_FAST unsigned int
 urn_shard_doorbells(struct urn_shard *s)
 {
 	unsigned int total = 0, most = most_of(s->hot_n);

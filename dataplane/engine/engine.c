@@ -213,42 +213,75 @@ stuck(struct urn_shard *s, uint64_t now)
 	}
 }
 
-void
-urn_shard_flush(struct urn_shard *s)
+/* The port took n frames only: keep the others. returns: bytes of the others */
+static __attribute__((noinline)) uint64_t
+keep_rest(struct urn_shard *s, unsigned int n)
 {
 	struct urn_tp *tp = s->tp;
-	unsigned int n, left, may;
 	uint64_t bytes = 0;
+
+	for (unsigned int i = n; i < tp->tx_n; i++)
+		bytes += tp->tx[i]->pkt_len;
+	tp->tx_n -= n;
+	memmove(tp->tx, tp->tx + n, tp->tx_n * sizeof(tp->tx[0]));
+	if (n == 0)
+		stuck(s, tp->now);
+	return bytes;
+}
+
+/* Give the frames to the engine that has a queue of the port; that engine counts them. */
+static __attribute__((noinline)) void
+flush_by_other(struct urn_shard *s)
+{
+	struct urn_tp *tp = s->tp;
+	unsigned int n = send_by_other(s);
+
+	if (n)
+		s->stuck_since = 0;
+	if (n < tp->tx_n)
+		keep_rest(s, n);
+	else
+		tp->tx_n = 0;
+	tp->tx_old = tp->tx_n;
+}
+
+static inline __attribute__((always_inline)) void
+flush(struct urn_shard *s)
+{
+	struct urn_tp *tp = s->tp;
+	uint64_t bytes = 0;
+	unsigned int n;
 
 	urn_flow_emit_last(tp); /* the frame may be among these */
 	if (unlikely(s->obey != NULL))
 		urn_shard_hold(s);
-	may = tp->tx_n;
-	if (may == 0) { /* the frames that the last turn left may have been put aside */
+	if (tp->tx_n == 0) { /* the frames that the last turn left may have been put aside */
 		tp->tx_old = 0;
 		s->stuck_since = 0;
 		return;
 	}
-	for (unsigned int i = 0; i < may; i++)
+	if (unlikely(s->queue < 0)) {
+		flush_by_other(s);
+		return;
+	}
+	for (unsigned int i = 0; i < tp->tx_n; i++)
 		bytes += tp->tx[i]->pkt_len;
-	n = likely(s->queue >= 0) ? urn_port_tx(s->port, (uint16_t)s->queue, tp->tx, (uint16_t)may)
-				  : send_by_other(s);
-	left = tp->tx_n - n;
-	if (unlikely(left)) {
-		for (unsigned int i = n; i < may; i++)
-			bytes -= tp->tx[i]->pkt_len;
-		memmove(tp->tx, tp->tx + n, left * sizeof(tp->tx[0]));
-	}
-	tp->tx_n = left;
-	if (likely(s->queue >= 0)) { /* otherwise the engine that has the queue counts */
-		URN_COUNT_N(tp, TX_PACKETS, n);
-		URN_COUNT_N(tp, TX_BYTES, bytes);
-	}
-	if (unlikely(n == 0))
-		stuck(s, tp->now);
-	else
+	n = urn_port_tx(s->port, (uint16_t)s->queue, tp->tx, (uint16_t)tp->tx_n);
+	if (likely(n))
 		s->stuck_since = 0;
+	if (unlikely(n < tp->tx_n))
+		bytes -= keep_rest(s, n);
+	else
+		tp->tx_n = 0;
+	URN_COUNT_N(tp, TX_PACKETS, n);
+	URN_COUNT_N(tp, TX_BYTES, bytes);
 	tp->tx_old = tp->tx_n;
+}
+
+void
+urn_shard_flush(struct urn_shard *s)
+{
+	flush(s);
 }
 
 /* ---- receive */
@@ -378,8 +411,10 @@ tell_peers(struct urn_shard *s)
 	struct urn_learn_news news[URN_TP_BURST];
 	unsigned int n = urn_learn_news(s->learn, &s->learn_seen, news, URN_TP_BURST);
 
-	for (unsigned int i = 0; i < n; i++)
+	for (unsigned int i = 0; i < n; i++) {
 		urn_tp_peer_learned(s->tp, news[i].gid, news[i].features);
+		urn_tp_peer_line(s->tp, news[i].gid, news[i].line);
+	}
 }
 
 static void
@@ -431,6 +466,35 @@ tend_tables(struct urn_shard *s)
 		poll_peers(s);
 }
 
+/* True when there are completions, events or clients to look at: one branch for all, in each turn.
+ */
+static inline bool
+has_rare(const struct urn_shard *s)
+{
+	const struct urn_tp *tp = s->tp;
+
+	return ((uintptr_t)tp->touched | tp->event_n | *s->msg_untold | *s->am_untold |
+		(uintptr_t)TAILQ_FIRST(&s->untold) | (uintptr_t)TAILQ_FIRST(&s->late_events) |
+		(uintptr_t)TAILQ_FIRST(&s->late_cqes) | (uintptr_t)TAILQ_FIRST(&s->walk) |
+		(uintptr_t)TAILQ_FIRST(&s->leaving) |
+		(uintptr_t)__atomic_load_n(&s->broken, __ATOMIC_RELAXED)) != 0;
+}
+
+static __attribute__((noinline)) unsigned int
+tend_rare(struct urn_shard *s)
+{
+	unsigned int n = 0;
+
+	if (!TAILQ_EMPTY(&s->late_cqes))
+		urn_shard_give_late(s);
+	if (__atomic_load_n(&s->broken, __ATOMIC_RELAXED) || !TAILQ_EMPTY(&s->walk))
+		n = urn_shard_walk_broken(s);
+	if (!TAILQ_EMPTY(&s->leaving))
+		urn_shard_tell_left(s);
+	urn_shard_notify(s);
+	return n;
+}
+
 static unsigned int
 turn(struct urn_shard *s, uint64_t now)
 {
@@ -448,20 +512,14 @@ turn(struct urn_shard *s, uint64_t now)
 	if (tp->sched.head)
 		n += urn_tp_tx(tp);
 	URN_STAGE(PORT_TX);
-	urn_shard_flush(s);
+	flush(s);
 	URN_STAGE(PORT_RX);
 	s->came = receive(s);
 	URN_STAGE(ENGINE);
 	after_receive(s);
 	tend_tables(s);
-	if (unlikely(!TAILQ_EMPTY(&s->late_cqes)))
-		urn_shard_give_late(s);
-	if (unlikely(__atomic_load_n(&s->broken, __ATOMIC_RELAXED) || !TAILQ_EMPTY(&s->walk)))
-		n += urn_shard_walk_broken(s);
-	if (unlikely(tp->touched || tp->event_n || !TAILQ_EMPTY(&s->untold) ||
-		     !TAILQ_EMPTY(&s->late_events) || (s->msg && urn_msg_untold(s->msg)) ||
-		     (s->am && urn_am_untold(s->am))))
-		urn_shard_notify(s);
+	if (unlikely(has_rare(s)))
+		n += tend_rare(s);
 	n += rung + s->came;
 	return n;
 }
@@ -487,9 +545,11 @@ stood(struct urn_engine *e, uint64_t now)
 {
 	for (unsigned int i = 0; i < e->shards_n; i++)
 		urn_tp_stood(e->shard[i]->tp, now);
+	for (unsigned int i = 0; i < e->shards_n; i++)
+		urn_shard_stood(e->shard[i], now - e->turned);
 }
 
-unsigned int
+URN_FAST unsigned int
 urn_engine_turn(struct urn_engine *e, uint64_t now)
 {
 	unsigned int n = 0;
@@ -527,7 +587,7 @@ urn_engine_usage(const struct urn_engine *e, struct urn_engine_usage *out)
 					    : time_at(e, tsc);
 }
 
-unsigned int
+URN_FAST unsigned int
 urn_engine_poll(struct urn_engine *e)
 {
 	return urn_engine_turn(e, time_of_turn(e));

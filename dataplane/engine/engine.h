@@ -97,6 +97,10 @@ struct urn_client_shard {
 	LIST_ENTRY(urn_client_shard) hot_link; /* in the list of clients that each turn looks at; valid while hot */
 	uint32_t quiet;                /* turns since the last doorbell, while hot */
 	bool hot;                      /* each turn looks at it */
+	bool left;    /* the client gave this process up, and its QPs here were ended (left.c) */
+	bool leaving; /* something of these QPs may wait for memory still */
+	uint32_t leave_at; /* doorbell id of the first QP that may; valid while leaving */
+	TAILQ_ENTRY(urn_client_shard) leave_link; /* in the shard's list; valid while leaving */
 	struct urn_tp_share share;     /* entries that its QPs hold; objects point at it */
 	struct urn_late late;
 	TAILQ_ENTRY(urn_client_shard) late_events; /* in the shard's list; valid while there are late events */
@@ -153,6 +157,7 @@ struct urn_shard {
 	struct urn_memx *memx;
 	struct urn_msg_regs *msg; /* register sets of messages; owner: the adapter; NULL: none */
 	struct urn_am *am;	  /* endpoints of remote memory access; owner: the adapter */
+	const uint32_t *msg_untold, *am_untold; /* number of these whose event is to be looked at */
 	struct urn_port *port;         /* owner: the program */
 	int queue;                     /* queue of the port; -1: another engine sends for us */
 	struct urn_shard *sender;      /* the shard that sends for us, when queue < 0 */
@@ -167,13 +172,16 @@ struct urn_shard {
 	uint32_t learn_seen;           /* generation of `learn` seen last */
 	uint64_t link_due;             /* ns: when the first engine looks at the link next */
 	uint64_t neigh_due;            /* ns: when the first engine polls the neighbour table next */
-	unsigned int came;             /* frames received in the last turn */
+	unsigned int came;	       /* frames received in the last turn */
 	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it takes frames */
 	LIST_HEAD(urn_shard_clients, urn_client_shard) clients;
 	LIST_HEAD(urn_hot_clients, urn_client_shard) hot; /* those of them that each turn looks at */
 	uint32_t hot_n, cold_n;	       /* number of hot clients, and of the others */
 	TAILQ_HEAD(urn_late_cqe_clients, urn_client_shard) late_cqes; /* clients with late completions; next turn first */
 	struct urn_client_shard *broken; /* clients whose CQ broke, pushed by any engine, atomically; NULL: none */
+	TAILQ_HEAD(urn_leaving_clients, urn_client_shard)
+	leaving; /* clients that left, and have not been told yet that nothing of theirs is written
+		    (left.c) */
 	TAILQ_HEAD(urn_walked_clients, urn_client_shard) walk; /* clients whose QPs are being searched; next step first */
 	TAILQ_HEAD(urn_cq_list, urn_cq) untold; /* queues whose event found the pipe full, oldest first (notify.c) */
 	uint64_t untold_due;           /* ns: when these events are tried again */
@@ -299,6 +307,25 @@ unsigned int urn_shard_walk_broken(struct urn_shard *s);
 /* A client goes away; all of its queues are gone. */
 void urn_shard_forget_broken(struct urn_shard *s, struct urn_client_shard *c);
 
+/*
+ * The client gave this process up (urn_abi_db.left): end its QPs here, before anything else is
+ * received. The cost is proportional to the QPs that the client has here, once. (left.c)
+ */
+void urn_client_shard_left(struct urn_client_shard *c);
+/* True when the client has said so: one load. */
+static inline bool
+urn_client_shard_says_left(const struct urn_client_shard *c)
+{
+	return atomic_load_explicit(&c->scan.db->left, memory_order_relaxed) != 0;
+}
+/* The engine stood still for so many ns before this turn: look for clients that gave it up. */
+void urn_shard_stood(struct urn_shard *s, uint64_t ns);
+/* Tell clients that left once nothing of theirs is written any more: some looks a turn. */
+void urn_shard_tell_left(struct urn_shard *s);
+/* A client goes away. */
+void urn_shard_forget_left(struct urn_shard *s, struct urn_client_shard *c);
+/* True when the client with this share has left; struct urn_tp_config.has_left. */
+bool urn_shard_has_left(void *ctx, const struct urn_tp_share *share);
 /* Make the lists of a shard, before anything else is done with it; its other fields are zero. (doorbells.c) */
 void urn_shard_init_lists(struct urn_shard *s);
 /* Give events of this turn: of armed completion queues, and asynchronous ones. */

@@ -229,7 +229,7 @@ send_for(struct urn_shard *s, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-unsigned int
+URN_FAST unsigned int
 urn_engine_take(struct urn_engine *e)
 {
 	struct urn_xmsg x[URN_TP_BURST];

@@ -254,16 +254,16 @@ tell_msg(void *ctx, int fd, const struct urn_abi_event *ev)
 	return tell(s->tp, fd, ev) != NO_ROOM;
 }
 
-void
+URN_FAST void
 urn_shard_notify(struct urn_shard *s)
 {
 	if (unlikely(!TAILQ_EMPTY(&s->untold) && s->tp->now >= s->untold_due))
 		look_at_untold(s);
 	if (s->tp->touched)
 		look_at_touched(s);
-	if (s->msg && urn_msg_untold(s->msg))
+	if (*s->msg_untold)
 		urn_msg_tell(s->msg, s->tp->now, tell_msg, s);
-	if (s->am && urn_am_untold(s->am))
+	if (*s->am_untold)
 		urn_am_tell(s->am, s->tp->now, tell_msg, s);
 	urn_shard_tell_events(s);
 	if (unlikely(!TAILQ_EMPTY(&s->late_events) && s->tp->now >= s->late_due))

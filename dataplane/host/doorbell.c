@@ -39,7 +39,7 @@ next_word(struct urn_db_scan *s, unsigned int *words)
 	}
 }
 
-unsigned int
+URN_FAST unsigned int
 urn_db_take(struct urn_db_scan *s, uint32_t *ids, unsigned int max)
 {
 	unsigned int n = 0, words = WORDS_A_CALL;

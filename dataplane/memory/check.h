@@ -48,6 +48,8 @@ struct urn_region_cold {
 			 * that QP's engine */
 	uint32_t prev;  /* type 2 window, bound: the one before in that list, 0: first; the QP's engine */
 	uint32_t tag;   /* low 8 bits of the last key of this index; control */
+	struct urn_stores_of *stores; /* regions, by engine: URN_ABI_MAX_ENGINES of them (stores.h);
+				       * owner: the region; NULL: not counted */
 };
 
 struct urn_mem_chunk {
@@ -80,6 +82,7 @@ struct urn_mem {
 	uint32_t pd_fresh;                  /* lowest handle never given out */
 	uint32_t pd_first, pd_last;         /* queue of freed handles; 0: empty */
 	uint32_t max_pds;
+	bool count_stores; /* regions get counts of stores; constant once there are regions */
 	struct urn_mem_turns turns[URN_ABI_MAX_ENGINES];
 	uint32_t asked URN_ABI_ALIGNED(64); /* questions so far (urn_mem_ask_turn()); read each turn */
 };

@@ -78,6 +78,9 @@ struct urn_space {
 	bool started;			  /* the worker exists */
 	pthread_t worker;
 	uint8_t scratch[64]; /* worker: target of bytes that nobody wants */
+	/* The client's word that nothing is to be written any more (urn_space_leave_by()); NULL: it
+	 * has none. Constant once there are regions. */
+	const _Atomic uint32_t *left;
 	/* Reading by process number (direct.c). */
 	_Atomic(uint64_t *) mark; /* 16 bytes shared with the client, as mapped here; NULL: none */
 	uint64_t mark_at;	  /* address of these bytes in the client, as it says; valid with mark, constant */

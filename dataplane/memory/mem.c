@@ -32,13 +32,20 @@ urn_mem_create(uint32_t max_keys, uint32_t max_pds)
 	return mem;
 }
 
-/* Release the spaces of regions that nobody took away. */
+void
+urn_mem_count_stores(struct urn_mem *mem)
+{
+	mem->count_stores = true;
+}
+
+/* Release the spaces, and the counts, of regions that nobody took away. */
 static void
-mem_drop_foreign(struct urn_mem_chunk *chunk)
+mem_drop_regions(struct urn_mem_chunk *chunk)
 {
 	for (uint32_t i = 0; i < URN_MEM_CHUNK; i++) {
 		struct urn_foreign *f = (void *)chunk->hot[i].base;
 
+		free(chunk->cold[i].stores);
 		if (!chunk->hot[i].foreign)
 			continue;
 		urn_space_release(f->space);
@@ -53,7 +60,7 @@ urn_mem_destroy(struct urn_mem *mem)
 		return;
 	for (uint32_t i = 0; i < mem->chunks; i++) {
 		if (mem->chunk[i])
-			mem_drop_foreign(mem->chunk[i]);
+			mem_drop_regions(mem->chunk[i]);
 		free(mem->chunk[i]);
 	}
 	free(mem->chunk);
@@ -64,7 +71,7 @@ urn_mem_destroy(struct urn_mem *mem)
 	free(mem);
 }
 
-enum urn_mem_error
+URN_FAST enum urn_mem_error
 urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t addr,
 	      uint64_t len, uint32_t access, int remote, struct urn_region **region)
 {

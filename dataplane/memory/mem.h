@@ -44,10 +44,16 @@ enum urn_mem_error {
 
 /*
  * max_keys: regions and windows together, at most 2^24 - 1. Tables grow with
- * use, about 80 bytes a key. NULL: no memory, or max_keys is too large.
+ * use, about 88 bytes a key. NULL: no memory, or max_keys is too large.
  */
 struct urn_mem *urn_mem_create(uint32_t max_keys, uint32_t max_pds);
 void urn_mem_destroy(struct urn_mem *mem);
+
+/*
+ * Count the stores of placements into regions that are registered from here on (stores.h): before
+ * any region is. Regions take 1 KiB more each.
+ */
+void urn_mem_count_stores(struct urn_mem *mem);
 
 /* returns: 0, or ENOMEM: no memory or all max_pds in use; PD handles start at 1 */
 int urn_mem_alloc_pd(struct urn_mem *mem, uint32_t *pd);
@@ -236,6 +242,8 @@ struct urn_memx_config {
 	uint32_t delay_percent; /* percent of operations that are answered later */
 	uint32_t delay_polls;  /* polls until the answer, at most */
 	uint32_t fail_per_million; /* operations of a million that fail, for tests */
+	unsigned int engine;	   /* index of the engine; used with count_stores */
+	bool count_stores;	   /* count the stores of placements (urn_mem_count_stores()) */
 };
 
 /*

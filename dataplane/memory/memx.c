@@ -13,6 +13,7 @@
 #include "memory/copy.h"
 #include "memory/foreign.h"
 #include "memory/internal.h"
+#include "memory/stores.h"
 #include "wire/hdr.h"
 #include "wire/icrc.h"
 
@@ -39,6 +40,7 @@ struct memx_pending {
 struct urn_memx {
 	struct urn_memx_config cfg;
 	bool testing;		   /* operations may be deferred or fail */
+	bool apart; /* operations are looked at first: testing, or stores are counted */
 	uint64_t rng;		   /* state of the seeded generator */
 	uint64_t polls;		   /* polls so far */
 	struct memx_pending *list; /* cfg.pending entries, in the order they came */
@@ -250,6 +252,7 @@ urn_memx_create(const struct urn_memx_config *cfg)
 	if (!cfg->delay_seed || !cfg->delay_percent)
 		x->cfg.pending = 0;
 	x->testing = x->cfg.pending || cfg->fail_per_million;
+	x->apart = x->testing || cfg->count_stores;
 	x->rng = cfg->delay_seed;
 	if (urn_lanes_init(&x->lanes, x, cfg) != 0) {
 		free(x);
@@ -275,13 +278,30 @@ urn_memx_destroy(struct urn_memx *x)
 	free(x);
 }
 
-unsigned int
-urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
+/* Count the lines that placements store to. */
+static void
+memx_count(const struct urn_memx *x, const struct urn_memop *ops, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		const struct urn_memop *op = &ops[i];
+		struct urn_stores_of *s;
+
+		if (op->kind != URN_MEMOP_PLACE || !op->len)
+			continue;
+		s = urn_stores_at(op->region);
+		if (s)
+			urn_stores_count(&s[x->cfg.engine],
+					 op->region->foreign ? urn_foreign_target(op)
+							     : (uintptr_t)memx_target(op),
+					 op->len);
+	}
+}
+
+static URN_FAST unsigned int
+memx_execute_now(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 {
 	unsigned int not_done = 0;
 
-	if (unlikely(x->testing))
-		return memx_execute_testing(x, ops, n);
 	for (unsigned int i = 0; i < n; i++) {
 		if (i + MEMX_AHEAD < n && ops[i + MEMX_AHEAD].len)
 			rte_prefetch0(memx_target(&ops[i + MEMX_AHEAD]));
@@ -292,6 +312,16 @@ urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 	if (unlikely(not_done))
 		urn_lanes_flush(&x->lanes);
 	return not_done;
+}
+
+unsigned int
+urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
+{
+	if (likely(!x->apart))
+		return memx_execute_now(x, ops, n);
+	if (x->cfg.count_stores)
+		memx_count(x, ops, n);
+	return x->testing ? memx_execute_testing(x, ops, n) : memx_execute_now(x, ops, n);
 }
 
 /* Take answers of deferred operations. */
@@ -386,7 +416,7 @@ urn_memx_passed(const struct urn_memx *x, const struct urn_region *region,
 	       (!region->foreign || urn_lane_passed(f->space, x, mark->lane));
 }
 
-unsigned int
+URN_FAST unsigned int
 urn_memx_holds(const struct urn_memx *x, const struct urn_region *region)
 {
 	unsigned int n;

@@ -2,6 +2,7 @@
 /* Regions: registering memory and taking it away. Control only. */
 #include "memory/foreign.h"
 #include "memory/internal.h"
+#include "memory/stores.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,6 +35,17 @@ region_fits(uint64_t start, uint64_t length)
 	return !length || start <= UINT64_MAX - (length - 1);
 }
 
+/* Give the region with this key its counts, if stores are counted. returns: false: no memory */
+static bool
+region_counts(struct urn_mem *mem, uint32_t key)
+{
+	struct urn_region_cold *cold = urn_region_cold(mem, urn_region_at(mem, key >> 8));
+
+	if (mem->count_stores)
+		cold->stores = urn_stores_make();
+	return cold->stores || !mem->count_stores;
+}
+
 /* Make a region, on any kind of memory. base: see struct urn_region */
 static int
 region_make(struct urn_mem *mem, uint32_t pd, void *base, bool foreign, uint64_t length,
@@ -48,6 +60,11 @@ region_make(struct urn_mem *mem, uint32_t pd, void *base, bool foreign, uint64_t
 	if (rc)
 		return rc;
 	r = urn_region_at(mem, k >> 8);
+	if (!region_counts(mem, k)) {
+		urn_key_free(mem, r, k);
+		urn_mem_pd_release(mem, pd);
+		return ENOMEM;
+	}
 	/* No window was bound here since the last region of this index died. */
 	__atomic_store_n(&urn_region_cold(mem, r)->bound, 0, __ATOMIC_RELEASE);
 	urn_region_take(r, 1u << URN_REGION_FREE, &v);
@@ -205,6 +222,8 @@ region_end(struct urn_mem *mem, struct urn_region *region)
 
 	if (!urn_region_take(region, 1u << URN_REGION_DYING, &v))
 		return false;
+	free(urn_region_cold(mem, region)->stores);
+	urn_region_cold(mem, region)->stores = NULL;
 	URN_REGION_SET(region, kind, URN_REGION_FREE);
 	URN_REGION_SET(region, pd, 0);
 	URN_REGION_SET(region, base, NULL);

@@ -218,6 +218,12 @@ urn_space_mark(struct urn_space *space, uint64_t *here, uint64_t there)
 }
 
 void
+urn_space_leave_by(struct urn_space *space, const _Atomic uint32_t *left)
+{
+	space->left = left;
+}
+
+void
 urn_space_stats(const struct urn_space *space, struct urn_space_stats *out)
 {
 	out->direct = atomic_load_explicit(&space->direct_reads, memory_order_relaxed);

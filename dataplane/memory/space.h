@@ -26,6 +26,7 @@
 #define URN_MEMORY_SPACE_H
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -74,6 +75,13 @@ void urn_space_set_cpus(const cpu_set_t *cpus);
  * in that process as the process says, which is not trusted. Only the first call counts. Control
  */
 void urn_space_mark(struct urn_space *space, uint64_t *here, uint64_t there);
+
+/*
+ * Let the client take its memory away: once the word is not 0, nothing of the client's is written
+ * any more, and operations fail. left: in memory that the process of the space shares, mapped as
+ * long as there are regions. Control, before the first region
+ */
+void urn_space_leave_by(struct urn_space *space, const _Atomic uint32_t *left);
 
 struct urn_space_stats {
 	uint64_t direct;  /* calls that read by process number */

@@ -160,6 +160,15 @@ do_atomic(struct space_worker *w, const struct urn_memop *op)
 	return URN_MEMOP_DONE;
 }
 
+/* True when the client has given this process up: its memory is not ours to touch any more. */
+static bool
+is_left(const struct space_worker *w)
+{
+	const _Atomic uint32_t *left = w->space->left;
+
+	return unlikely(left && atomic_load_explicit(left, memory_order_relaxed));
+}
+
 static uint8_t
 do_one(struct space_worker *w, const struct urn_memop *op)
 {
@@ -236,8 +245,13 @@ do_some(struct space_worker *w, struct urn_lane *l, uint32_t at, uint32_t n)
 {
 	struct urn_memop *op = &l->slot[at % URN_LANE_SLOTS];
 	uint64_t bytes, moved;
-	uint32_t done = op->kind == URN_MEMOP_GATHER ? urn_direct_read(w->direct, l, at, n) : 0;
+	uint32_t done;
 
+	if (is_left(w) && op->kind != URN_MEMOP_FENCE) {
+		op->status = URN_MEMOP_FAILED;
+		return 1;
+	}
+	done = op->kind == URN_MEMOP_GATHER ? urn_direct_read(w->direct, l, at, n) : 0;
 	if (done)
 		return done;
 	n = run_of(l, at, n, &bytes);

@@ -121,8 +121,9 @@ struct urn_source *urn_msg_source(struct urn_msg_rset *set);
  * there; false: no room */
 typedef bool urn_msg_tell_fn(void *ctx, int fd, const struct urn_abi_event *ev);
 
-/* True when some queue is to be looked at: to be asked each turn, costs two loads. */
-bool urn_msg_untold(const struct urn_msg_regs *r);
+/* returns: where the number of queues stands that are to be looked at, for a look each turn; valid
+ * as long as r */
+const uint32_t *urn_msg_untold_at(const struct urn_msg_regs *r);
 /*
  * Look at queues that messages came for since the last call, and try again those whose event found
  * no room at least 1 ms ago, a few of them. now: ns, of the turn

@@ -91,6 +91,7 @@ struct urn_msg_regs {
 	uint32_t generation;	   /* start of the generations, from the seed */
 	uint16_t engine, first;	   /* index of this engine, and of the adapter's first */
 	struct urn_msg_list touched, late; /* sets to look at, and sets whose event is late */
+	uint32_t untold;		   /* number of sets in these two lists */
 	uint64_t late_due;     /* ns: when late events are tried again; valid with some */
 	struct urn_hash names; /* by name; the first engine's, made with the first name */
 };

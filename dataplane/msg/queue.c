@@ -75,7 +75,7 @@ configure(struct urn_tp *tp, struct urn_msg_rset *s, uint32_t seq)
 	atomic_store_explicit(&s->regs->rstat.conf_seq, seq, memory_order_release);
 }
 
-void
+URN_FAST void
 urn_msg_look_conf(struct urn_tp *tp, struct urn_msg_rset *s)
 {
 	/* The fields were written before seq: acquire. */
@@ -169,7 +169,7 @@ urn_msg_admit(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid,
 	return check(tp, from, qid, len, &s);
 }
 
-uint8_t
+URN_FAST uint8_t
 urn_msg_deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid,
 		const uint8_t *data, uint32_t len)
 {

@@ -78,7 +78,7 @@ tried(struct urn_tp *tp, struct urn_msg_rset *s, uint8_t code)
 	urn_wheel_start(&tp->wheel, &s->timer.timer, tp->now + s->retry_us * 1000ull);
 }
 
-void
+URN_FAST void
 urn_msg_answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 {
 	struct urn_msg_rset *s =
@@ -152,7 +152,7 @@ take(struct urn_tp *tp, struct urn_msg_rset *s, const struct urn_abi_msg_send *l
 	s->user.source.flags |= URN_MSGF_TRY;
 }
 
-void
+URN_FAST void
 urn_msg_look_send(struct urn_tp *tp, struct urn_msg_rset *s)
 {
 	/* The fields were written before seq: acquire. */
@@ -199,7 +199,7 @@ busy(struct urn_tp *tp, struct urn_msg_rset *s)
 	return false;
 }
 
-bool
+URN_FAST bool
 urn_msg_try(struct urn_tp *tp, struct urn_msg_rset *s)
 {
 	struct urn_source *src = &s->user.source;

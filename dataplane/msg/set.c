@@ -56,13 +56,13 @@ next_generation(const struct urn_msg_regs *r, const struct urn_msg_slot *slot)
 	return (slot->generation ? slot->generation : r->generation) % 0x7fffffff + 1;
 }
 
-uint64_t
+URN_FAST uint64_t
 urn_msg_number(const struct urn_msg_regs *r, uint32_t slot)
 {
 	return URN_MSG_QID(r->slot[slot].generation, r->engine, slot);
 }
 
-struct urn_msg_rset *
+URN_FAST struct urn_msg_rset *
 urn_msg_set_at(const struct urn_msg_regs *r, uint32_t slot)
 {
 	return slot < r->slots.made ? r->slot[slot].set : NULL;
@@ -80,7 +80,7 @@ urn_msg_count(const struct urn_msg_regs *r)
 	return atomic_load_explicit(&r->count, memory_order_relaxed);
 }
 
-struct urn_msg_rset *
+URN_FAST struct urn_msg_rset *
 urn_msg_find(const struct urn_msg_regs *r, uint64_t qid)
 {
 	struct urn_msg_rset *s;
@@ -164,13 +164,13 @@ urn_msg_source(struct urn_msg_rset *set)
 /* ---- the set as a source */
 
 /* The client rang: the set is looked at in its client's turn. */
-static void
+static URN_FAST void
 rung(struct urn_tp *tp, struct urn_source *src)
 {
 	urn_sched_add(&tp->sched, src);
 }
 
-static bool
+static URN_FAST bool
 serve(struct urn_tp *tp, struct urn_source *src)
 {
 	struct urn_msg_rset *s = urn_msg_set_of(src);

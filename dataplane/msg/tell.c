@@ -21,6 +21,7 @@ append(struct urn_msg_regs *r, struct urn_msg_list *l, struct urn_msg_rset *s)
 	else
 		r->slot[l->tail].set->next = s->slot;
 	l->tail = s->slot;
+	r->untold++;
 }
 
 static void
@@ -34,6 +35,7 @@ unlink_from(struct urn_msg_regs *r, struct urn_msg_list *l, struct urn_msg_rset 
 		l->tail = s->prev;
 	else
 		r->slot[s->next].set->prev = s->prev;
+	r->untold--;
 }
 
 void
@@ -57,10 +59,10 @@ urn_msg_forget(struct urn_msg_regs *r, struct urn_msg_rset *s)
 	s->user.source.flags = flags & ~(uint32_t)(URN_MSGF_TOUCHED | URN_MSGF_LATE);
 }
 
-bool
-urn_msg_untold(const struct urn_msg_regs *r)
+const uint32_t *
+urn_msg_untold_at(const struct urn_msg_regs *r)
 {
-	return (r->touched.head & r->late.head) != URN_MSG_NIL;
+	return &r->untold;
 }
 
 /* Count an interrupt where the client sees it; only this thread does. */

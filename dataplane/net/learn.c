@@ -22,7 +22,23 @@ urn_learn_state_name(unsigned int state)
 static uint32_t
 common(const struct urn_learn *lk, const struct urn_learn_entry *e)
 {
-	return e->state == URN_LEARN_KNOWN ? lk->cfg.offer & e->info.features : 0;
+	uint32_t all = e->info.features & (e->proved | ~URN_LINK_F_PROVED);
+
+	return e->state == URN_LEARN_KNOWN ? lk->cfg.offer & all : 0;
+}
+
+/* True when a known peer has named a feature, and a response is to prove that. */
+static bool
+lacks_proof(const struct urn_learn *lk, const struct urn_learn_entry *e)
+{
+	return (lk->cfg.offer & e->info.features & ~e->proved & URN_LINK_F_PROVED) != 0;
+}
+
+/* Bytes of the peer's cache lines; 0: not known. */
+static uint32_t
+line_of(const struct urn_learn_entry *e)
+{
+	return e->state == URN_LEARN_KNOWN ? urn_link_arw_bytes(e->info.arw) : 0;
 }
 
 /* Make news of an entry. An entry that no engine asked for makes none, so that a flood makes no work. */
@@ -57,30 +73,11 @@ urn_learn_start_asking(struct urn_learn *lk, struct urn_learn_entry *e)
 void
 urn_learn_set_plain(struct urn_learn *lk, struct urn_learn_entry *e)
 {
-	bool news = common(lk, e) != 0;
+	bool news = common(lk, e) != 0 || line_of(e) != 0;
 
 	e->state = URN_LEARN_PLAIN;
 	e->due = lk->now + URN_LEARN_AGAIN_NS;
 	urn_learn_move(lk, e, e->wanted ? URN_LEARN_ON_PLAIN : URN_LEARN_ON_LEARNT);
-	if (news)
-		tell(lk, e);
-}
-
-void
-urn_learn_set_known(struct urn_learn *lk, struct urn_learn_entry *e, const struct urn_link_info *info)
-{
-	bool news = e->state != URN_LEARN_KNOWN || e->info.epoch != info->epoch ||
-		    e->info.features != info->features;
-
-	if (info->major != URN_LINK_MAJOR) {
-		urn_learn_set_plain(lk, e);
-		return;
-	}
-	e->state = URN_LEARN_KNOWN;
-	e->info = *info;
-	e->confirmed = lk->now;
-	e->answered = true;
-	urn_learn_move(lk, e, e->wanted ? URN_LEARN_ON_WANTED : URN_LEARN_ON_LEARNT);
 	if (news)
 		tell(lk, e);
 }
@@ -91,6 +88,37 @@ under_way(const struct urn_learn_entry *e)
 	return e->t.list >= URN_LEARN_ON_FRESH && e->t.list <= URN_LEARN_ON_TRIED_LAST;
 }
 
+void
+urn_learn_set_known(struct urn_learn *lk, struct urn_learn_entry *e,
+		    const struct urn_link_info *info, bool response)
+{
+	bool news = e->state != URN_LEARN_KNOWN || e->info.epoch != info->epoch ||
+		    e->info.features != info->features || e->info.arw != info->arw ||
+		    (response && (info->features & ~e->proved));
+
+	if (info->major != URN_LINK_MAJOR) {
+		urn_learn_set_plain(lk, e);
+		return;
+	}
+	if (response)
+		e->proved = info->features;
+	else
+		e->proved = e->state == URN_LEARN_KNOWN ? e->proved & info->features : 0;
+	e->state = URN_LEARN_KNOWN;
+	e->info = *info;
+	e->confirmed = lk->now;
+	if (!lacks_proof(lk, e)) {
+		e->answered = true;
+		urn_learn_move(lk, e, e->wanted ? URN_LEARN_ON_WANTED : URN_LEARN_ON_LEARNT);
+	} else if (e->wanted && !under_way(e)) {
+		urn_learn_start_asking(lk, e);
+	} else if (!e->wanted) {
+		urn_learn_move(lk, e, URN_LEARN_ON_LEARNT);
+	}
+	if (news)
+		tell(lk, e);
+}
+
 /* An engine wants a peer's features. */
 static uint32_t
 want(struct urn_learn *lk, struct urn_learn_entry *e)
@@ -99,7 +127,7 @@ want(struct urn_learn *lk, struct urn_learn_entry *e)
 	if (under_way(e))
 		return common(lk, e);
 	if (e->state == URN_LEARN_KNOWN) {
-		if (lk->now - e->confirmed > URN_LEARN_AGAIN_NS)
+		if (lk->now - e->confirmed > URN_LEARN_AGAIN_NS || lacks_proof(lk, e))
 			urn_learn_start_asking(lk, e);
 		else
 			urn_learn_move(lk, e, URN_LEARN_ON_WANTED); /* to the end: used last */
@@ -136,6 +164,21 @@ urn_learn_features(struct urn_learn *lk, const uint8_t gid[16])
 }
 
 uint32_t
+urn_learn_line(struct urn_learn *lk, const uint8_t gid[16])
+{
+	const struct urn_learn_entry *e;
+	uint32_t line;
+
+	if (urn_neigh_is_own(lk->cfg.neigh, gid))
+		return urn_link_arw_bytes(lk->cfg.arw);
+	rte_spinlock_lock(&lk->lock);
+	e = urn_learn_find(lk, gid);
+	line = e ? line_of(e) : 0;
+	rte_spinlock_unlock(&lk->lock);
+	return line;
+}
+
+uint32_t
 urn_learn_generation(const struct urn_learn *lk)
 {
 	return atomic_load_explicit(&lk->gen, memory_order_relaxed);
@@ -156,6 +199,7 @@ urn_learn_news(struct urn_learn *lk, uint32_t *seen, struct urn_learn_news *out,
 		if ((int32_t)(e->changed - *seen) <= 0)
 			continue;
 		memcpy(out[n].gid, e->t.key, 16);
+		out[n].line = line_of(e);
 		out[n++].features = common(lk, e);
 		*seen = e->changed;
 	}

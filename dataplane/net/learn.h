@@ -60,7 +60,8 @@ struct urn_learn_config {
 	uint32_t offer;          /* URN_LINK_F_ bits that this adapter offers */
 	uint8_t arw;             /* enum urn_link_arw of this machine */
 	bool icrc;               /* send an ICRC */
-	uint64_t seed;           /* epoch and transaction ids are drawn from it */
+	uint64_t seed; /* epoch and transaction ids are drawn by it (base/draw.h); 0: nobody can
+			  guess them */
 };
 
 struct urn_learn;
@@ -77,13 +78,20 @@ void urn_learn_destroy(struct urn_learn *lk);
  */
 uint32_t urn_learn_features(struct urn_learn *lk, const uint8_t gid[16]);
 
+/*
+ * Bytes of a peer's cache lines, 64, 128 or 256; 0: not known, or not told (AW-2). An own address
+ * has the lines of this machine. Asks nobody: urn_learn_features() does.
+ */
+uint32_t urn_learn_line(struct urn_learn *lk, const uint8_t gid[16]);
+
 /* Counts news, so that an engine sees with one load that there is news. Needs no lock. */
 uint32_t urn_learn_generation(const struct urn_learn *lk);
 
-/* A peer whose features changed, and the features now. */
+/* A peer whose features or lines changed, and both now. */
 struct urn_learn_news {
 	uint8_t gid[16];
 	uint32_t features; /* see urn_learn_features() */
+	uint32_t line;	   /* see urn_learn_line() */
 };
 
 /*

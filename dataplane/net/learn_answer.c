@@ -19,7 +19,7 @@ take_request(struct urn_learn *lk, const uint8_t src[16], const struct urn_link_
 	if (!e)
 		return; /* no room; the request is answered all the same */
 	anew = e->state == URN_LEARN_KNOWN && e->info.epoch != info->epoch;
-	urn_learn_set_known(lk, e, info);
+	urn_learn_set_known(lk, e, info, false);
 	if (anew && e->wanted && e->state == URN_LEARN_KNOWN)
 		urn_learn_start_asking(lk, e);
 }
@@ -39,7 +39,7 @@ take_response(struct urn_learn *lk, const uint8_t src[16], const uint8_t dst[16]
 		urn_learn_set_plain(lk, e);
 		return URN_C_LINK_REFUSED;
 	}
-	urn_learn_set_known(lk, e, info);
+	urn_learn_set_known(lk, e, info, true);
 	return URN_C_LINK_RESP_RX;
 }
 

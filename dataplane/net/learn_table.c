@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of peers: a hash over their addresses, and the lists that entries wait on. */
 #include "net/learn_table.h"
-#include "base/rnd.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 uint64_t
 urn_learn_draw(struct urn_learn *lk)
 {
-	return urn_rnd_next(&lk->rng);
+	return urn_draw(&lk->draw);
 }
 
 struct urn_learn *
@@ -21,7 +20,10 @@ urn_learn_create(const struct urn_learn_config *cfg)
 	if (!lk)
 		return NULL;
 	lk->cfg = *cfg;
-	lk->rng = cfg->seed;
+	if (urn_draw_init(&lk->draw, cfg->seed) != 0) {
+		free(lk);
+		return NULL;
+	}
 	lk->epoch = urn_learn_draw(lk);
 	seed = (uint32_t)urn_learn_draw(lk);
 	lk->psn = (uint32_t)urn_learn_draw(lk);

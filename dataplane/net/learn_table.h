@@ -20,6 +20,7 @@
 #ifndef URN_NET_LEARN_TABLE_H
 #define URN_NET_LEARN_TABLE_H
 
+#include "base/draw.h"
 #include "base/table.h"
 #include "net/learn.h"
 
@@ -47,6 +48,8 @@ struct urn_learn_entry {
 	uint64_t confirmed;	   /* ns; KNOWN: when the peer last said so */
 	uint64_t tid;		   /* transaction id of the newest request */
 	struct urn_link_info info; /* valid when KNOWN */
+	uint32_t proved; /* features that responses named, and no request denied since; valid
+			    when KNOWN */
 	uint32_t changed;	   /* generation of its newest news; 0: none */
 	uint8_t own[16]; /* our address that sent the request; valid when tries is not 0 */
 	uint8_t state;	 /* enum urn_learn_state */
@@ -64,7 +67,7 @@ struct urn_learn {
 
 	rte_spinlock_t lock; /* protects all fields below; taken before the neighbour table's lock */
 	uint64_t now;	     /* ns; the newest time that was passed in */
-	uint64_t rng;
+	struct urn_draw draw; /* numbers that peers see */
 	uint32_t psn; /* PSN of the next frame */
 	struct urn_table table; /* URN_LEARN_ENTRIES struct urn_learn_entry */
 	struct urn_learn_entries news;
@@ -96,9 +99,9 @@ urn_learn_set_time(struct urn_learn *lk, uint64_t now)
 void urn_learn_start_asking(struct urn_learn *lk, struct urn_learn_entry *e);
 /* The peer gave no answer, or a refusal: it counts as plain. */
 void urn_learn_set_plain(struct urn_learn *lk, struct urn_learn_entry *e);
-/* The peer told its features. */
+/* The peer told its features: in a response to a request of ours, or in a request. */
 void urn_learn_set_known(struct urn_learn *lk, struct urn_learn_entry *e,
-			const struct urn_link_info *info);
+			 const struct urn_link_info *info, bool response);
 /*
  * Write a request or a response into m; the adapter's own features are filled in. own,
  * peer: addresses; mac: the peer's. returns: 0, or -1 when m has no room

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BACKLOG = 128, LOCK_TRIES = 100, GREETING_MS = 3000 };
@@ -132,6 +133,30 @@ bind_path(struct urn_listen *l, struct urn_err *err)
 	return -1;
 }
 
+/*
+ * Set mode and group of the socket at the path, through a descriptor: in a folder where others may
+ * write, a link that took the socket's place would lead to another file. returns: 0, or -1 with
+ * errno
+ */
+static int
+give_rights(const char *path, mode_t mode, gid_t gid)
+{
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = -1;
+	char name[32];
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	if (fstat(fd, &st) != 0 || !S_ISSOCK(st.st_mode))
+		errno = EEXIST;
+	else if (chmod(name, mode) == 0 &&
+		 (gid == (gid_t)-1 || fchownat(fd, "", (uid_t)-1, gid, AT_EMPTY_PATH) == 0))
+		rc = 0;
+	close(fd);
+	return rc;
+}
+
 int
 urn_listen_open(struct urn_listen *l, const char *path, mode_t mode, gid_t gid, struct urn_err *err)
 {
@@ -154,8 +179,7 @@ urn_listen_open(struct urn_listen *l, const char *path, mode_t mode, gid_t gid, 
 		return -1;
 	l->bound = lstat(path, &l->made) == 0;
 	/* Mode and group are set before listen(), so before anybody can connect. */
-	if (chmod(path, mode ? mode : 0600) != 0 ||
-	    (gid != (gid_t)-1 && chown(path, (uid_t)-1, gid) != 0) || listen(l->fd, BACKLOG) != 0) {
+	if (give_rights(path, mode ? mode : 0600, gid) != 0 || listen(l->fd, BACKLOG) != 0) {
 		urn_err_set(err, "%s: mode and group can't be set, or not listened at: %s", path,
 			    strerror(errno));
 		return -1;

@@ -356,6 +356,8 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 	pthread_cond_init(&s->gone, &attr);
 	pthread_condattr_destroy(&attr);
 	urn_quota_ledger_init(&s->ledger);
+	if (s->cfg.shared)
+		s->cfg.per_uid.max[URN_QUOTA_FD] = s->ledger.limits.max[URN_QUOTA_FD] / 2;
 	if (start(s, err) == 0)
 		return s;
 	(void)urn_server_close(s);

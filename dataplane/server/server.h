@@ -25,6 +25,8 @@ struct urn_server_config {
 	unsigned int clients_per_uid;         /* 0: as many as clients */
 	unsigned int look_ms; /* ms between checks that an idle program is still the one that attached; 0: 10000 */
 	struct urn_limits per_client, per_uid; /* a limit of 0: none */
+	bool shared; /* users other than the process's may attach: one gets half of the descriptors
+		      */
 };
 
 /* Counts, each since the start. */

@@ -16,7 +16,7 @@
 
 /* ---- frames to send */
 
-struct urn_txd *
+URN_FAST struct urn_txd *
 urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode, uint32_t payload,
 	     uint32_t dqpn, uint32_t psn, uint8_t bth_flags, bool ackreq, uint8_t **bth)
 {
@@ -111,7 +111,7 @@ is_void(const struct urn_tp *tp, const struct urn_txd *d)
 	       urn_psn_diff(d->psn, qp->tx.cur.work->first_psn) >= 0;
 }
 
-static void
+static URN_FAST void
 finish_tx(struct urn_tp *tp, const struct urn_txd *d)
 {
 	if (unlikely((d->qp->flags & URN_QPF_DYING) || is_void(tp, d))) {
@@ -264,7 +264,7 @@ finish_some(struct urn_tp *tp)
 	}
 }
 
-void
+URN_FAST void
 urn_tp_execute(struct urn_tp *tp)
 {
 	URN_STAGE_IN(MEMORY);
@@ -311,6 +311,14 @@ drain_waiting(struct urn_tp *tp, struct urn_qp *qp)
 	urn_tp_sched(tp, qp);
 }
 
+/* An operation failed. The client may have given this process up: then its QP ends in silence. */
+static __attribute__((cold, noinline)) void
+look_for_left(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (tp->cfg.has_left && tp->cfg.has_left(tp->cfg.give_ctx, qp->share))
+		urn_qp_left(tp, qp);
+}
+
 unsigned int
 urn_tp_poll_memory(struct urn_tp *tp)
 {
@@ -319,6 +327,8 @@ urn_tp_poll_memory(struct urn_tp *tp)
 
 	for (unsigned int i = 0; i < n; i++) {
 		answer(&ops[i]);
+		if (unlikely(ops[i].status != URN_MEMOP_DONE))
+			look_for_left(tp, urn_pkt(ops[i].m)->qp);
 		drain_waiting(tp, urn_pkt(ops[i].m)->qp);
 	}
 	return n;

@@ -122,7 +122,7 @@ lose(struct urn_tp *tp, struct urn_cq *cq, _Atomic uint32_t *mark, uint32_t afte
 	return false;
 }
 
-bool
+URN_FAST bool
 urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited,
 	   _Atomic uint32_t *mark, uint32_t after)
 {
@@ -141,7 +141,7 @@ urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, 
 	return true;
 }
 
-void
+URN_FAST void
 urn_tp_retire_quietly(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 {
 	const struct urn_abi_cqe none = {.status = URN_TP_NO_CQE};
@@ -187,7 +187,7 @@ check_limit(struct urn_tp *tp, struct urn_srq *srq)
 	urn_tp_event(tp, URN_EVENT_SRQ_LIMIT, srq->handle, srq->cookie, srq->owner);
 }
 
-struct urn_recv *
+URN_FAST struct urn_recv *
 urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_id)
 {
 	struct urn_rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;

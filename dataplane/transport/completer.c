@@ -101,7 +101,7 @@ lost(struct urn_tp *tp, struct urn_qp *qp)
  * Everything before PSN `to` is acknowledged. returns: false when a READ or atomic without its
  * response stands before `to`; the rest counts once that response has come
  */
-static bool
+static URN_FAST bool
 acked(struct urn_tp *tp, struct urn_qp *qp, uint32_t to)
 {
 	uint32_t n;
@@ -305,7 +305,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 	}
 }
 
-void
+URN_FAST void
 urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
@@ -350,7 +350,7 @@ refused(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 }
 
 /* Take credits from the AETH of PSN psn; an AETH that is older than our state gives none. */
-static void
+static URN_FAST void
 take_credits(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint32_t aeth)
 {
 	uint8_t code = (aeth >> 24) & URN_SYN_VALUE;
@@ -512,7 +512,7 @@ finish_fetch(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	acked(tp, qp, urn_psn_add(p->psn, 1));
 }
 
-void
+URN_FAST void
 urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);

@@ -7,6 +7,7 @@
 #include "transport/frame.h"
 #include "transport/pool.h"
 #include "transport/requester.h"
+#include "transport/reshape.h"
 #include "transport/service.h"
 
 #define WK(bits) (uint8_t)(URN_WK_KNOWN | (bits))
@@ -45,26 +46,13 @@ copy_head(struct urn_work *w, const struct urn_abi_swqe *slot)
 	w->kind = w->opcode < URN_WR_INFOS ? urn_wr_info[w->opcode].kind : 0;
 	w->next = NULL;
 	w->state = URN_WORK_QUEUED;
+	w->piece = URN_PIECE_WHOLE;
 	w->length = 0;
+	w->skip = 0;
 	w->accepted = 0;
 	w->placed = 0;
 	w->parts = 0;
 	w->ext = NULL;
-}
-
-static struct urn_work_ext *
-ext_get(struct urn_tp *tp, const struct urn_qp *qp)
-{
-	struct urn_work_ext *x = tp->ext_free;
-
-	if (!urn_fair_has(&tp->fair_others, tp->left.ext, qp->share->ext))
-		return NULL;
-	tp->ext_free = x->next;
-	if (unlikely(!tp->ext_free))
-		urn_ext_more(tp);
-	tp->left.ext--;
-	qp->share->ext++;
-	return x;
 }
 
 static void
@@ -91,7 +79,7 @@ copy_much(struct urn_tp *tp, const struct urn_qp *qp, struct urn_work *w, const 
 		return true;
 	}
 	if (bytes > URN_WORK_INLINE) {
-		w->ext = ext_get(tp, qp);
+		w->ext = urn_ext_get(tp, qp);
 		if (!w->ext)
 			return false;
 	}
@@ -162,11 +150,11 @@ give_psns(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	urn_psn_tx_append(&qp->tx, w, (uint32_t)n);
 }
 
-struct urn_work *
+URN_FAST struct urn_work *
 urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp)
 {
 	const struct urn_abi_swqe *slot;
-	struct urn_work *w;
+	struct urn_work *w, *head = NULL;
 
 	if (urn_sq_ready(&qp->sq) == 0)
 		return NULL;
@@ -174,12 +162,7 @@ urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp)
 		URN_COUNT(tp, NO_WORK);
 		return NULL;
 	}
-	w = tp->work_free;
-	tp->work_free = w->next;
-	if (unlikely(!tp->work_free))
-		urn_work_more(tp);
-	tp->left.work--;
-	qp->share->work++;
+	w = urn_work_take(tp, qp);
 	slot = urn_sq_slot(&qp->sq);
 	copy_head(w, slot);
 	if (qp->flags & URN_QPF_SIG_ALL)
@@ -190,7 +173,11 @@ urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp)
 		return NULL;
 	}
 	check(tp, qp, w);
+	if (unlikely(qp->align))
+		head = urn_reshape(tp, qp, w);
 	give_psns(tp, qp, w);
+	if (unlikely(head != NULL))
+		give_psns(tp, qp, head);
 	qp->sq.fetched++;
 	return w;
 }

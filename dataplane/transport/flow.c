@@ -60,7 +60,7 @@ is_key(const struct urn_flow *f, const uint8_t gid[16], uint8_t key)
 	return f->key == key && memcmp(f->gid, gid, 16) == 0;
 }
 
-struct urn_flow *
+URN_FAST struct urn_flow *
 urn_flow_find(struct urn_tp *tp, const uint8_t gid[16], uint8_t key)
 {
 	struct urn_flow *f = tp->flows->found; /* packets of one flow come in a row */
@@ -203,7 +203,7 @@ urn_flows_free(struct urn_tp *tp)
 
 /* ---- queues of messages */
 
-void
+URN_FAST void
 urn_flow_put(struct urn_flow_queue *q, struct urn_flow_msg *m, enum urn_flow_msg_state state)
 {
 	m->state = state;
@@ -213,7 +213,7 @@ urn_flow_put(struct urn_flow_queue *q, struct urn_flow_msg *m, enum urn_flow_msg
 	q->tail = &m->next;
 }
 
-void
+URN_FAST void
 urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m)
 {
 	*m->pprev = m->next;
@@ -358,7 +358,7 @@ gather(struct urn_tp *tp, struct urn_flow_strand *l)
 	urn_flow_gather(tp, l);
 }
 
-uint8_t
+URN_FAST uint8_t
 urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 {
 	uint8_t code = URN_MSG_BUSY;
@@ -384,7 +384,7 @@ urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
 	return URN_MSG_PENDING;
 }
 
-void
+URN_FAST void
 urn_flow_answer(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 {
 	struct urn_flow_strand *l = m->strand;
@@ -439,7 +439,7 @@ void_parts(struct urn_flow_strand *l, const struct urn_flow_msg *m)
 	}
 }
 
-bool
+URN_FAST bool
 urn_flow_may_grow(const struct urn_flow_msg *m, uint32_t bytes)
 {
 	return m->strand && m->state == URN_FLOW_MSG_QUEUED && !m->head &&
@@ -480,7 +480,7 @@ due(struct urn_tp *tp, struct urn_source *src)
 	urn_flow_wake(tp, urn_flow_of(src));
 }
 
-static bool
+static URN_FAST bool
 serve(struct urn_tp *tp, struct urn_source *src)
 {
 	due(tp, src);

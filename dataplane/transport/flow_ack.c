@@ -264,7 +264,7 @@ was_asked(struct urn_tp *tp, struct urn_flow *f)
 	}
 }
 
-void
+URN_FAST void
 urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own)
 {
 	struct urn_flow *f = answered_flow(tp, m, gid, own);

@@ -7,13 +7,11 @@
 
 enum { FETCH_FROM = 1024 }; /* bytes of payload from which the next frame is fetched */
 
-void
-urn_flow_emit_last(struct urn_tp *tp)
+URN_FAST void
+urn_flow_seal(struct urn_tp *tp)
 {
 	struct rte_mbuf *m = tp->flow_emit;
 
-	if (!m)
-		return;
 	tp->flow_emit = NULL;
 	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES,
 		       tp->flow_emit_ipv6, tp->cfg.icrc);
@@ -24,7 +22,7 @@ urn_flow_emit_last(struct urn_tp *tp)
  * that were just written to lines of another core's cache are on their way there, and the ICRC
  * would wait for them.
  */
-void
+URN_FAST void
 urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop)
 {
 	struct rte_mbuf *m = d->m;
@@ -85,7 +83,7 @@ slice_of(const struct urn_tp *tp, const struct urn_txd *d, uint8_t *at, uint32_t
 	};
 }
 
-void
+URN_FAST void
 urn_flow_slice_put(const struct urn_tp *tp, struct urn_flow_slice *s, const uint8_t *src,
 		   uint32_t len)
 {
@@ -285,7 +283,7 @@ answer_gone(struct urn_tp *tp, struct urn_flow_msg *gone)
 	}
 }
 
-bool
+URN_FAST bool
 urn_flow_send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool again)
 {
 	struct urn_flow_msg *gone = NULL;

@@ -214,7 +214,7 @@ hide(const struct urn_flow *f, struct urn_flow_said *s)
 			bit_set(s, r->of[i].psn);
 }
 
-void
+URN_FAST void
 urn_flow_say(struct urn_flow *f, struct urn_flow_said *s)
 {
 	memcpy(s->bitmap, f->bitmap, sizeof(s->bitmap));

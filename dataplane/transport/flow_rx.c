@@ -265,7 +265,7 @@ went_to(const uint8_t gid[16], const uint8_t *l3, bool ipv6)
 }
 
 /* Index of our own address that a packet went to, as bits of a key. */
-static uint8_t
+static URN_FAST uint8_t
 own_of(const struct urn_tp *tp, struct rte_mbuf *m)
 {
 	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, urn_pkt(m)->l3_off);
@@ -289,7 +289,7 @@ is_own(const struct urn_tp *tp, const uint8_t gid[16])
 }
 
 /* Read a packet of data. returns: true when its fields are sound */
-static bool
+static URN_FAST bool
 read_data(struct urn_tp *tp, struct rte_mbuf *m, struct data *d)
 {
 	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
@@ -357,7 +357,7 @@ drop:
 	urn_tp_done(tp, m);
 }
 
-void
+URN_FAST void
 urn_flow_accept(struct urn_tp *tp, struct rte_mbuf *m)
 {
 	bool looped = tp->flows && (m->ol_flags & tp->flows->looped);

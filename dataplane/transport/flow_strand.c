@@ -40,7 +40,7 @@ bucket_of(const struct urn_flows *fl, const struct urn_flow *f, const struct urn
 }
 _Static_assert(URN_FLOW_STRAND_BUCKETS == 16384, "fourteen bits of a hash");
 
-void
+URN_FAST void
 urn_flow_strand_leave(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_source *src = &l->user.source;
@@ -54,7 +54,7 @@ urn_flow_strand_leave(struct urn_tp *tp, struct urn_flow_strand *l)
 	src->flags &= ~(uint32_t)(URN_STRAND_GATHERS | URN_SOURCE_AWAY);
 }
 
-void
+URN_FAST void
 urn_flow_strand_ready(struct urn_flow_strand *l, bool first)
 {
 	struct urn_flow *f = l->flow;
@@ -144,7 +144,7 @@ make(struct urn_flows *fl, struct urn_flow *f, struct urn_tp_share *share)
 	return l;
 }
 
-struct urn_flow_strand *
+URN_FAST struct urn_flow_strand *
 urn_flow_strand_get(struct urn_tp *tp, struct urn_flow *f, struct urn_tp_share *owner)
 {
 	struct urn_tp_share *share = likely(owner != NULL) ? owner : &tp->nobodys;
@@ -262,7 +262,7 @@ end_failure(struct urn_tp *tp, struct urn_flow_strand *l)
 	urn_sched_add(&tp->sched, &l->user.source);
 }
 
-void
+URN_FAST void
 urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	uint32_t flags = l->user.source.flags;
@@ -287,7 +287,7 @@ urn_flow_strand_settle(struct urn_tp *tp, struct urn_flow_strand *l)
 	}
 }
 
-void
+URN_FAST void
 urn_flow_strand_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 {
 	struct urn_flow_strand *l = w->flow.strand;
@@ -316,7 +316,7 @@ is_long(const struct urn_flow_msg *m)
 	return urn_flow_seg_bytes(m) > m->strand->flow->mtu;
 }
 
-void
+URN_FAST void
 urn_flow_queue(struct urn_flow_msg *m)
 {
 	struct urn_flow_strand *l = m->strand;

@@ -34,7 +34,7 @@ age_now(const struct urn_tp *tp)
 	return rte_cpu_to_be_16((uint16_t)RTE_MIN(ms, (uint64_t)URN_FLOW_AGE_MAX));
 }
 
-static void
+static URN_FAST void
 put_ack(const struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_said *s, uint8_t *bth)
 {
 	struct urn_flow_hdr *h = put_hdr(tp, bth, rte_cpu_to_be_64(f->rx_epoch), f->key,
@@ -159,7 +159,7 @@ append(struct urn_tp *tp, struct urn_flow *f)
 	fl->acks_n++;
 }
 
-void
+URN_FAST void
 urn_flow_owe(struct urn_tp *tp, struct urn_flow *f)
 {
 	if (f->flags & URN_FLOWF_ACK)
@@ -190,7 +190,7 @@ tell_first(struct urn_tp *tp)
 	return true;
 }
 
-void
+URN_FAST void
 urn_flows_tell(struct urn_tp *tp)
 {
 	struct urn_flows *fl = tp->flows;

@@ -22,7 +22,7 @@ look_later(struct urn_tp *tp, struct urn_flow *f)
 	urn_psn_wake_at(&tp->wheel, &f->tx, urn_psn_due(&f->tx, c.first, c.step));
 }
 
-void
+URN_FAST void
 urn_flow_arm(struct urn_tp *tp, struct urn_flow *f)
 {
 	urn_psn_arm(&f->tx, tp->now);

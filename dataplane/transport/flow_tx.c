@@ -352,7 +352,7 @@ window_open(const struct urn_tp *tp, const struct urn_flow *f)
 
 /* Send data of a strand. returns: true when there is more to send, and nothing to wait for but room
  */
-static bool
+static URN_FAST bool
 send_data(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_flow *f = l->flow;
@@ -387,7 +387,7 @@ send_data(struct urn_tp *tp, struct urn_flow_strand *l)
 	return l->lost != 0;
 }
 
-void
+URN_FAST void
 urn_flow_gather(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_source *src = &l->user.source;
@@ -418,7 +418,7 @@ step_back(struct urn_flow_strand *l)
 }
 
 /* Use a share of the turn; the strand is ready. returns: true when there is more to do */
-static bool
+static URN_FAST bool
 serve(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	uint32_t sent_no = l->flow->sent_no;
@@ -461,7 +461,7 @@ urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 	return serve(tp, l);
 }
 
-void
+URN_FAST void
 urn_flows_send(struct urn_tp *tp)
 {
 	struct urn_source *src;

@@ -390,7 +390,7 @@ find_whole(const struct urn_flow *f, const struct urn_flow_seg *s)
 
 /* All bytes of a message came: its parts may still overlap, and then bytes of another message lie
  * between them. */
-static uint8_t
+static URN_FAST uint8_t
 deliver(struct urn_tp *tp, struct urn_flow_from *from, const struct urn_flow_whole *h)
 {
 	uint8_t code;

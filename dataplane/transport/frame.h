@@ -135,8 +135,15 @@ urn_tp_sge_op(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
 	return URN_MEM_OK;
 }
 
-/* Write the ICRC of the last frame of a flow, if that is missing. (flow_frame.c) */
-void urn_flow_emit_last(struct urn_tp *tp);
+/* Write the ICRC of the last frame of a flow, which is missing. (flow_frame.c) */
+void urn_flow_seal(struct urn_tp *tp);
+/* Write the ICRC of the last frame of a flow, if that is missing. */
+static inline void
+urn_flow_emit_last(struct urn_tp *tp)
+{
+	if (tp->flow_emit)
+		urn_flow_seal(tp);
+}
 /* Execute the operations in hand and finish the packets in hand, in order. */
 void urn_tp_execute(struct urn_tp *tp);
 /* Send those frames of a QP that waited for memory and are ready, as far as there is room. */

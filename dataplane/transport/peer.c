@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "abi/urn_abi.h"
 #include "transport/peer.h"
 
 #include <errno.h>
@@ -194,7 +195,7 @@ urn_peer_repeats(struct urn_peer *p, uint64_t floor_ns, uint64_t now)
 	p->backoff_until = now + urn_peer_pto(p, floor_ns);
 }
 
-void
+URN_FAST void
 urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now)
 {
 	if (ns == 0)
@@ -215,7 +216,7 @@ urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now)
 	}
 }
 
-void
+URN_FAST void
 urn_peer_delivered(struct urn_peer *p, uint64_t now, uint32_t most)
 {
 	uint64_t ns = now > p->timed_at ? now - p->timed_at : 1, n = p->delivered - p->timed_delivered;
@@ -300,7 +301,7 @@ urn_peer_rto(const struct urn_peer *p, uint64_t floor_ns)
 	return (rto > floor_ns ? rto : floor_ns) << p->backoff;
 }
 
-uint64_t
+URN_FAST uint64_t
 urn_peer_pto(const struct urn_peer *p, uint64_t floor_ns)
 {
 	uint64_t srtt = p->srtt ? p->srtt : RTT_FIRST_NS, pto = 2 * srtt + (p->srtt ? p->rttvar : 0);

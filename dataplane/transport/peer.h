@@ -33,6 +33,7 @@ struct urn_peer {
 	uint16_t index;		 /* the same for its life */
 	uint32_t refs;           /* QPs that lead there */
 	uint32_t features;       /* URN_LINK_F_*, of both sides; 0: plain RoCEv2, or not known yet */
+	uint16_t line;		 /* bytes of its cache lines, 64, 128 or 256; 0: not known (AW-2) */
 
 	/* ---- measured */
 	uint64_t srtt, rttvar;   /* ns (RFC 6298); srtt 0: not measured yet */

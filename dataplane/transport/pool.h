@@ -50,6 +50,36 @@ urn_work_room(const struct urn_tp *tp, const struct urn_qp *qp)
 	       urn_work_has(tp, share, 1);
 }
 
+/* Take an entry of work, for which there is room (urn_work_room()). */
+static inline struct urn_work *
+urn_work_take(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_work *w = tp->work_free;
+
+	tp->work_free = w->next;
+	if (unlikely(!tp->work_free))
+		urn_work_more(tp);
+	tp->left.work--;
+	qp->share->work++;
+	return w;
+}
+
+/* Get room for what does not fit into an entry of work. NULL: none */
+static inline struct urn_work_ext *
+urn_ext_get(struct urn_tp *tp, const struct urn_qp *qp)
+{
+	struct urn_work_ext *x = tp->ext_free;
+
+	if (!urn_fair_has(&tp->fair_others, tp->left.ext, qp->share->ext))
+		return NULL;
+	tp->ext_free = x->next;
+	if (unlikely(!tp->ext_free))
+		urn_ext_more(tp);
+	tp->left.ext--;
+	qp->share->ext++;
+	return x;
+}
+
 static inline void
 urn_work_put(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {

@@ -50,7 +50,7 @@ urn_psn_tx_newest(const struct urn_psn_tx *tx)
 	return last;
 }
 
-uint32_t
+URN_FAST uint32_t
 urn_psn_tx_settle(struct urn_psn_tx *tx, bool *whole)
 {
 	uint32_t una = tx->acked, n;

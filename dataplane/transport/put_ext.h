@@ -36,7 +36,8 @@ static inline void
 urn_put_extensions(uint8_t *bth, const struct urn_opcode *op, const struct urn_work *w)
 {
 	if (op->off[URN_EXT_RETH])
-		urn_put_reth(bth + op->off[URN_EXT_RETH], w, w->remote_addr, w->length);
+		urn_put_reth(bth + op->off[URN_EXT_RETH], w, w->remote_addr,
+			     w->length - (w->piece == URN_PIECE_TWO ? w->skip : 0));
 	if (op->off[URN_EXT_IMM])
 		memcpy(bth + op->off[URN_EXT_IMM], &w->imm, 4);
 	if (op->off[URN_EXT_IETH])

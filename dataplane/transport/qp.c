@@ -145,12 +145,10 @@ stop_service(struct urn_tp *tp, struct urn_qp *qp, bool gone)
 
 enum { UNBIND_STEP = 128 }; /* windows that one call unbinds: the engine has other QPs to serve */
 
-void
-urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
+/* Let go of all that the QP has of the transport; it sends nothing and takes nothing any more. */
+static void
+halt(struct urn_tp *tp, struct urn_qp *qp)
 {
-	urn_mem_unbind_some(tp->cfg.mem, &qp->windows, UNBIND_STEP);
-	if (qp->flags & URN_QPF_DYING)
-		return;
 	urn_sched_remove(&tp->sched, &qp->source);
 	if (qp->flags & URN_QPF_NEIGH)
 		urn_qp_leave_neigh(tp, qp);
@@ -169,6 +167,27 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 		urn_work_put(tp, qp, w);
 	}
 	qp->tx.tail = qp->tx.cur.work = qp->tx.fetch = NULL;
+}
+
+void
+urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
+{
+	urn_mem_unbind_some(tp->cfg.mem, &qp->windows, UNBIND_STEP);
+	if (!(qp->flags & URN_QPF_DYING))
+		halt(tp, qp);
+}
+
+void
+urn_qp_left(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->flags & URN_QPF_DYING)
+		return;
+	URN_COUNT(tp, LEFT_QPS);
+	/* The peer would take an answer for one of the client's. */
+	urn_ack_void(&qp->rx);
+	halt(tp, qp);
+	/* A call of the client that waits to be carried out must not bring the QP up. */
+	qp->state = URN_QPS_ERR;
 }
 
 void
@@ -347,8 +366,9 @@ urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (!(qp->flags & URN_QPF_DRAINING) || qp->tx_last)
 		return;
-	if (qp->tx.head && qp->tx.head->state != URN_WORK_QUEUED)
-		return;
+	if (qp->tx.head &&
+	    (qp->tx.head->state != URN_WORK_QUEUED || qp->tx.head->piece == URN_PIECE_HEAD))
+		return; /* a head's request was begun with its bulk */
 	qp->flags &= ~(uint32_t)URN_QPF_DRAINING;
 	if (qp->en_sqd_notify)
 		urn_qp_event(tp, qp, URN_EVENT_SQ_DRAINED);

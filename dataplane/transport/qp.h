@@ -71,8 +71,15 @@ struct urn_rec {
 };
 _Static_assert(sizeof(struct urn_rec) == 32, "record of a READ or atomic");
 
-/* Behind the ring of records: where the atomics of each record are logged, one entry a record; NULL: nowhere. */
-#define URN_QP_LOG(qp) ((struct urn_abi_atomic **)((qp)->rec + (qp)->rec_mask + 1))
+/* The log of atomics in the client's memory (lib/abi/queue.h). */
+struct urn_rec_log {
+	struct urn_abi_atomic *entry; /* NULL: atomics are logged nowhere */
+	uint64_t count;		      /* atomics accepted since the queue pair left RESET */
+	uint32_t mask;		      /* entries - 1; valid with entry */
+};
+
+/* The log lies behind the ring of records; valid with qp->rec. */
+#define URN_QP_LOG(qp) ((struct urn_rec_log *)((qp)->rec + (qp)->rec_mask + 1))
 
 enum urn_rec_kind { URN_REC_NONE, URN_REC_READ, URN_REC_ATOMIC };
 
@@ -97,7 +104,9 @@ struct urn_qp {
 	uint8_t mtu_shift;        /* log2 of the path MTU */
 	uint8_t access;           /* enum urn_abi_access: rights of the peer */
 	uint8_t msg;              /* responder: enum urn_resp_msg */
-	uint8_t en_sqd_notify;    /* the configured value: 0 or 1 */
+	uint8_t en_sqd_notify : 1; /* the configured value */
+	uint8_t align : 4; /* RC: log2 of the line that long writes go on; or URN_QP_ALIGN_OFF,
+			    * URN_QP_ALIGN_PEER (reshape.h) */
 	uint16_t pd;
 	union {
 		uint16_t congestion; /* RC: state of congestion, by index (congestion.h); 0: none */

@@ -57,7 +57,7 @@ drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	return true;
 }
 
-static void
+static URN_FAST void
 accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	const struct urn_opcode *op = urn_pkt(m)->op;
@@ -176,7 +176,7 @@ transmit_paced(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	return more;
 }
 
-static bool
+static URN_FAST bool
 transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	if (unlikely(!urn_qp_reachable(tp, qp)))

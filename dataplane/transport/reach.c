@@ -73,7 +73,7 @@ unreachable(struct urn_tp *tp, struct urn_qp *qp)
 		wait_for_mac(tp, qp, true);
 }
 
-bool
+URN_FAST bool
 urn_qp_reachable(struct urn_tp *tp, struct urn_qp *qp)
 {
 	uint8_t mac[6];

@@ -51,13 +51,13 @@ timer_due(const struct urn_tp *tp, const struct urn_qp *qp)
 	return urn_psn_due(&qp->tx, c.first, c.step);
 }
 
-void
+URN_FAST void
 urn_req_wake_at(struct urn_tp *tp, struct urn_qp *qp, uint64_t due)
 {
 	urn_psn_wake_at(&tp->wheel, &qp->tx, due);
 }
 
-void
+URN_FAST void
 urn_req_arm(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (unlikely(qp->tx.flags & URN_TXF_RNR_WAIT) || qp->tx.timeout == 0)

@@ -27,7 +27,7 @@ complete(struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint32_
 {
 	struct urn_abi_cqe cqe = {
 		.wr_id = w->wr_id,
-		.byte_len = w->length,
+		.byte_len = w->piece == URN_PIECE_HEAD ? w->whole : w->length,
 		.qp_num = qp->qpn,
 		.vendor_err = vendor_err,
 		.status = status,
@@ -44,7 +44,9 @@ urn_req_flush_one(struct urn_tp *tp, struct urn_qp *qp, uint8_t status)
 {
 	struct urn_work *w = urn_psn_tx_pop(&qp->tx);
 
-	if (status != URN_WC_SUCCESS || (w->flags & URN_WRF_SIGNALED))
+	if (w->piece == URN_PIECE_BULK)
+		; /* the head behind it stands for the request */
+	else if (status != URN_WC_SUCCESS || (w->flags & URN_WRF_SIGNALED))
 		complete(tp, qp, w, 1, status, 0);
 	else
 		urn_tp_retire_quietly(tp, qp, 1);
@@ -60,6 +62,10 @@ urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t s
 		urn_req_flush_one(tp, qp, URN_WC_WR_FLUSH_ERR);
 	if (qp->tx.head)
 		urn_psn_tx_pop(&qp->tx);
+	if (unlikely(w->piece == URN_PIECE_BULK && qp->tx.head)) {
+		urn_work_put(tp, qp, w);
+		w = urn_psn_tx_pop(&qp->tx); /* the head, which stands for the request */
+	}
 	complete(tp, qp, w, 1, status, vendor_err);
 	urn_work_put(tp, qp, w);
 	urn_qp_service(tp, qp)->fail(tp, qp);
@@ -75,7 +81,7 @@ is_done(const struct urn_qp *qp, const struct urn_work *w)
 	       urn_psn_diff(qp->tx.una, urn_psn_add(w->first_psn, w->npsn)) >= 0;
 }
 
-void
+URN_FAST void
 urn_req_retire(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct urn_work *w;
@@ -83,7 +89,7 @@ urn_req_retire(struct urn_tp *tp, struct urn_qp *qp)
 
 	while ((w = qp->tx.head) && is_done(qp, w)) {
 		urn_psn_tx_pop(&qp->tx);
-		n++;
+		n += w->piece != URN_PIECE_BULK;
 		if (w->flags & URN_WRF_SIGNALED) {
 			complete(tp, qp, w, n, URN_WC_SUCCESS, 0);
 			n = 0;
@@ -182,6 +188,67 @@ fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 	urn_req_retire(tp, qp);
 }
 
+/*
+ * Gather the last packet of a write with two addresses into the frame: the end of the bulk, which
+ * is at off, and the head. returns: URN_MEM_OK, or the reason why nothing was gathered
+ */
+static __attribute__((noinline)) enum urn_mem_error
+gather_two(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, struct urn_txd *d,
+	   uint8_t *data, uint32_t off)
+{
+	uint32_t bulk = w->length - off - w->skip, before = tp->ops_n;
+	enum urn_mem_error e;
+
+	if (w->flags & URN_WRF_INLINE) {
+		urn_copy(data, urn_work_inline(w) + w->skip + off, bulk);
+		urn_copy(data + bulk, urn_work_inline(w), w->skip);
+		return URN_MEM_OK;
+	}
+	e = urn_tp_sge_op(tp, d->m, d, urn_work_sge(w), w->num_sge, w->skip + off, data, bulk,
+			  qp->pd);
+	if (e == URN_MEM_OK)
+		e = urn_tp_sge_op(tp, d->m, d, urn_work_sge(w), w->num_sge, 0, data + bulk, w->skip,
+				  qp->pd);
+	if (e != URN_MEM_OK)
+		tp->ops_n = before;
+	return e;
+}
+
+/* The opcode of a packet of a SEND or WRITE. */
+static inline uint8_t
+opcode_of(const struct urn_work *w, bool first, bool last)
+{
+	if (unlikely(last && w->piece == URN_PIECE_TWO))
+		return w->kind & URN_WK_IMM ? URN_RC_WRITE_LAST_TWO_IMM : URN_RC_WRITE_LAST_TWO;
+	return urn_wr_info[w->opcode].wire[last << 1 | first];
+}
+
+/* Write the extension headers of a packet of a SEND or WRITE. */
+static inline void
+put_extensions(uint8_t *bth, const struct urn_opcode *op, const struct urn_work *w, bool last)
+{
+	urn_put_extensions(bth, op, w);
+	if (unlikely(last && w->piece == URN_PIECE_TWO))
+		urn_put_reth(bth + op->off[URN_EXT_RETH], w, w->remote_addr - w->skip, w->skip);
+}
+
+/* Put the bytes of a packet of a SEND or WRITE into its frame. returns: URN_MEM_OK, or the reason
+ * why not */
+static inline enum urn_mem_error
+put_payload(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, struct urn_txd *d,
+	    uint8_t *data, uint32_t off, uint32_t len, bool last)
+{
+	if (unlikely(last && w->piece == URN_PIECE_TWO))
+		return gather_two(tp, qp, w, d, data, off);
+	if (w->flags & URN_WRF_INLINE) {
+		urn_copy(data, urn_work_inline(w) + w->skip + off, len);
+		return URN_MEM_OK;
+	}
+	return len ? urn_tp_sge_op(tp, d->m, d, urn_work_sge(w), w->num_sge, w->skip + off, data,
+				   len, qp->pd)
+		   : URN_MEM_OK;
+}
+
 /* Send one packet of a SEND or WRITE. out: packets in flight. returns: false when there is no buffer */
 static inline bool
 send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_work *w,
@@ -191,8 +258,9 @@ send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 	uint32_t off = idx << qp->mtu_shift, left = w->length - off;
 	uint32_t len = left < qp->mtu ? left : qp->mtu;
 	bool first = idx == 0, last = idx + 1 == w->npsn;
-	uint8_t opcode = urn_wr_info[w->opcode].wire[last << 1 | first], *bth;
+	uint8_t opcode = opcode_of(w, first, last), *bth;
 	const struct urn_opcode *op = &urn_opcodes[opcode];
+	enum urn_mem_error e;
 	bool ackreq = wants_ack(tp, qp, cur, w, out, last);
 	uint8_t se = last && (w->flags & URN_WRF_SOLICITED) ? URN_BTH_SE : 0;
 	struct urn_txd *d = urn_tp_frame_inline(tp, &qp->tmpl, opcode, len, qp->dest_qpn,
@@ -201,21 +269,13 @@ send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 	if (unlikely(!d))
 		return false;
 
-	uint8_t *data = bth + op->hdr_len;
-
 	if (op->hdr_len > sizeof(struct urn_bth))
-		urn_put_extensions(bth, op, w);
-	if (w->flags & URN_WRF_INLINE) {
-		urn_copy(data, urn_work_inline(w) + off, len);
-	} else if (len) {
-		enum urn_mem_error e = urn_tp_sge_op(tp, d->m, d, urn_work_sge(w), w->num_sge, off,
-						     data, len, qp->pd);
-
-		if (unlikely(e != URN_MEM_OK)) {
-			urn_tp_unframe(tp, d);
-			fail_here(tp, qp, cur, w, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
-			return true;
-		}
+		put_extensions(bth, op, w, last);
+	e = put_payload(tp, qp, w, d, bth + op->hdr_len, off, len, last);
+	if (unlikely(e != URN_MEM_OK)) {
+		urn_tp_unframe(tp, d);
+		fail_here(tp, qp, cur, w, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
+		return true;
 	}
 	w->state = last || w->state == URN_WORK_SENT ? URN_WORK_SENT : URN_WORK_SENDING;
 	hand_on(tp, qp, cur, d, 1, ackreq);
@@ -347,6 +407,13 @@ urn_req_step_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	return qp->tx.cur.work != w;
 }
 
+/* True when the QP's state lets work begin. SQD ends requests that were begun (IBTA 10.3.1.5). */
+static inline bool
+may_send(const struct urn_qp *qp, const struct urn_work *w)
+{
+	return likely(qp->state == URN_QPS_RTS) || w->piece == URN_PIECE_HEAD;
+}
+
 /* Do one step of the work at the cursor. returns: false when nothing can be done now */
 static inline bool
 step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
@@ -355,8 +422,7 @@ step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 
 	if (unlikely(urn_psn_tx_held_back(&qp->tx)) && urn_psn_diff(qp->tx.cur.psn, qp->tx.cur.end) >= 0)
 		return false;
-	if (w->state == URN_WORK_QUEUED &&
-	    unlikely(qp->state != URN_QPS_RTS || !may_begin(tp, qp, w)))
+	if (w->state == URN_WORK_QUEUED && unlikely(!may_send(qp, w) || !may_begin(tp, qp, w)))
 		return false;
 	if (unlikely(w->npsn == 0))
 		return urn_req_step_local(tp, qp, w);
@@ -438,7 +504,7 @@ repair(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 	return qp->state != URN_QPS_ERR; /* work that can't be sent again ends the QP: flush */
 }
 
-bool
+URN_FAST bool
 urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	uint64_t no_mbuf = tp->c.v[URN_C_NO_MBUF];

@@ -110,6 +110,13 @@ urn_resp_place_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	return true;
 }
 
+/* True when the packet ends a WRITE with two addresses (doc/inside/aligned-writes.md). */
+static inline bool
+urn_resp_is_two(const struct urn_pkt *p)
+{
+	return p->op->off[URN_EXT_RETH] && !(p->op->flags & URN_OPF_FIRST);
+}
+
 /* The rkey that the peer wants to have invalidated. */
 static inline uint32_t
 urn_resp_key_to_invalidate(struct rte_mbuf *m)

@@ -15,7 +15,7 @@
 #include "transport/responder.h"
 #include "transport/sched.h"
 
-void
+URN_FAST void
 urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now)
 {
 	urn_ack_owe(&qp->rx, tp->turn, now);
@@ -307,7 +307,7 @@ finish_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	return true;
 }
 
-void
+URN_FAST void
 urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	if (unlikely(qp->state == URN_QPS_ERR)) {

@@ -72,12 +72,28 @@ urn_resp_accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	urn_resp_accepted(tp, qp, m, URN_ACT_READ, urn_rec_npsn(qp, rec));
 }
 
+/* Number the atomic that was accepted. returns: its entry in the log, or NULL: there is no log */
+static uint8_t *
+log_entry(struct urn_qp *qp)
+{
+	struct urn_rec_log *log = URN_QP_LOG(qp);
+	struct urn_abi_atomic *a;
+
+	if (!log->entry)
+		return NULL;
+	a = &log->entry[++log->count & log->mask];
+	/* The peer has the result of the atomic that the entry told of. */
+	atomic_store_explicit(&a->state, URN_ATOMIC_NONE, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	a->number = log->count;
+	return (uint8_t *)a;
+}
+
 void
 urn_resp_accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	bool cas = (p->op->flags & URN_OPF_COMPARE) != 0;
-	struct urn_abi_atomic *log;
 	struct urn_atomic_eth a;
 	struct urn_region *region;
 	struct urn_rec *rec;
@@ -105,9 +121,8 @@ urn_resp_accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	p->record.index = index;
 	p->record.operand[0] = cas ? rte_be_to_cpu_64(a.compare) : rte_be_to_cpu_64(a.swap_add);
 	p->record.operand[1] = rte_be_to_cpu_64(a.swap_add);
-	log = *URN_QP_LOG(qp);
-	urn_tp_op(tp, m, cas ? URN_MEMOP_CMP_SWAP : URN_MEMOP_FETCH_ADD, region, va,
-		  log ? (uint8_t *)&log[index] : NULL, 8);
+	urn_tp_op(tp, m, cas ? URN_MEMOP_CMP_SWAP : URN_MEMOP_FETCH_ADD, region, va, log_entry(qp),
+		  8);
 	urn_resp_accepted(tp, qp, m, URN_ACT_ATOMIC, 1);
 }
 

@@ -14,7 +14,7 @@
 #include "transport/ring.h"
 #include "transport/sched.h"
 
-bool
+URN_FAST bool
 urn_resp_owes(const struct urn_qp *qp)
 {
 	/* In error, only requests from before the refusal, or the error, are answered. */
@@ -78,7 +78,7 @@ urn_resp_cut(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrom
 	urn_tp_sched(tp, qp);
 }
 
-bool
+URN_FAST bool
 urn_resp_valid(const struct urn_txd *d)
 {
 	const struct urn_qp *qp = d->qp;
@@ -106,7 +106,7 @@ enum sent {
  * Send packet `cur` of a READ response. first, last: cur is that of the packets that go out now.
  * again: the packet was sent before.
  */
-static enum sent
+static URN_FAST enum sent
 send_packet(struct urn_tp *tp, struct urn_qp *qp, const struct urn_rec *rec, uint32_t cur,
 	    bool first, bool last, bool again)
 {
@@ -213,7 +213,7 @@ send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	return true;
 }
 
-static bool
+static URN_FAST bool
 send_aeth(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 {
 	uint8_t *bth;
@@ -319,7 +319,7 @@ send_ack(struct urn_tp *tp, struct urn_qp *qp)
 	return true;
 }
 
-bool
+URN_FAST bool
 urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	/* A peer that knows SACKs does not take responses that a SACK overtakes for lost. */

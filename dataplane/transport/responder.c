@@ -156,13 +156,55 @@ begin_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	return urn_resp_write_begins(tp, qp);
 }
 
+/* True when a packet has the end of the WRITE, and of the head as much as the packet's header says.
+ */
+static bool
+two_fit(const struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint32_t left = qp->msg_len - qp->msg_off, len = urn_pkt(m)->payload_len;
+	struct urn_reth r;
+
+	memcpy(&r, urn_pkt_ext(m, URN_EXT_RETH), sizeof(r));
+	return len > left && len - left == rte_be_to_cpu_32(r.length);
+}
+
 /* True when this packet's length fits the WRITE. */
 static bool
-write_fits(const struct urn_qp *qp, const struct urn_pkt *p)
+write_fits(const struct urn_tp *tp, const struct urn_qp *qp, struct rte_mbuf *m)
 {
+	const struct urn_pkt *p = urn_pkt(m);
 	uint32_t left = qp->msg_len - qp->msg_off;
 
+	if (unlikely(urn_resp_is_two(p)))
+		return (tp->cfg.features & URN_LINK_F_WRITE_TWO) && two_fit(qp, m);
 	return p->op->flags & URN_OPF_LAST ? p->payload_len == left : p->payload_len < left;
+}
+
+/*
+ * Place the last packet of a WRITE with two addresses: the end of the bulk, and the head where the
+ * packet says. returns: false when a key has died, or the head's key or range is not allowed;
+ * nothing is placed then
+ */
+static __attribute__((noinline)) bool
+place_two(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint32_t left = qp->msg_len - qp->msg_off, head = urn_pkt(m)->payload_len - left;
+	uint64_t at = qp->msg_va + qp->msg_off, va;
+	struct urn_region *bulk, *region;
+	struct urn_reth r;
+
+	memcpy(&r, urn_pkt_ext(m, URN_EXT_RETH), sizeof(r));
+	va = rte_be_to_cpu_64(r.va);
+	if (urn_mem_check(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, at, left,
+			  URN_ACCESS_REMOTE_WRITE, 1, &bulk) != URN_MEM_OK)
+		return false;
+	if (urn_mem_check(tp->cfg.mem, rte_be_to_cpu_32(r.rkey), qp->pd, qp->qpn, va, head,
+			  URN_ACCESS_REMOTE_WRITE, 1, &region) != URN_MEM_OK)
+		return false;
+	urn_tp_op(tp, m, URN_MEMOP_PLACE, bulk, at, urn_pkt_payload(m), left);
+	urn_tp_op(tp, m, URN_MEMOP_PLACE, region, va, urn_pkt_payload(m) + left, head);
+	qp->msg_off += left + head;
+	return true;
 }
 
 static void
@@ -176,7 +218,7 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	if (p->op->flags & URN_OPF_FIRST)
 		syndrome = begin_write(tp, qp, m);
-	if (!syndrome && !write_fits(qp, p))
+	if (!syndrome && !write_fits(tp, qp, m))
 		syndrome = URN_NAK_INV_REQ;
 	if (unlikely(syndrome)) {
 		urn_resp_refuse(tp, qp, m, syndrome);
@@ -198,7 +240,8 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 				     URN_VE_BAD_WQE);
 		return;
 	}
-	if (unlikely(!urn_resp_place_write(tp, qp, m))) {
+	if (unlikely(urn_resp_is_two(p) ? !place_two(tp, qp, m)
+					: !urn_resp_place_write(tp, qp, m))) {
 		if (recv)
 			urn_resp_refuse_recv(tp, qp, m, URN_NAK_ACCESS, wr_id,
 					     URN_WC_LOC_ACCESS_ERR, URN_VE_ACCESS);
@@ -353,7 +396,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 		urn_tp_sched(tp, qp);
 }
 
-void
+URN_FAST void
 urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	int32_t d = urn_psn_rx_ahead(&qp->rx, urn_pkt(m)->psn);

@@ -234,7 +234,7 @@ parse_burst(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked
 	return count;
 }
 
-void
+URN_FAST void
 urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked)
 {
 	struct rte_mbuf *roce[URN_TP_BURST];

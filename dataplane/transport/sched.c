@@ -28,7 +28,7 @@ unlink_client(struct urn_sched *s, struct urn_tp_share *share)
 		s->tail = s->head ? share->prev : NULL;
 }
 
-void
+URN_FAST void
 urn_sched_remove(struct urn_sched *s, struct urn_source *src)
 {
 	struct urn_tp_share *share = src->share;

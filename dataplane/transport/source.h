@@ -75,6 +75,8 @@ struct urn_tp_share {
 	struct urn_tp_share *const *sibling;
 	uint32_t work, ext, recv; /* entries held; engine's thread only */
 	uint32_t held; /* UC packets that wait for memory (uc_hold.h); engine's thread only */
+	uint32_t uc_n; /* UC QPs that take packets (uc_hold.h); engine's thread only */
+	uint32_t uc_window; /* packets that each of them may have on their way; valid with uc_n */
 	/* Packets in flight that the client left to nobody; some have come back if nobody has
 	 * fewer (flow_strand.c). Engine's thread only. */
 	uint32_t orphans;

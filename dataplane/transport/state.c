@@ -6,6 +6,7 @@
 #include "transport/mcast.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
+#include "transport/reshape.h"
 #include "transport/service.h"
 #include "transport/uc_hold.h"
 #include "wire/ecn.h"
@@ -194,7 +195,7 @@ check_values(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t mask,
 
 /*
  * Make the record of READs and atomics: a power of two, so that indices wrap. The newest entries of
- * the old record stay (SQD).
+ * the old record stay (SQD), and so does the log until urn_qp_log_atomics() moves it.
  */
 static int
 make_record(struct urn_qp *qp, uint8_t depth)
@@ -205,9 +206,11 @@ make_record(struct urn_qp *qp, uint8_t depth)
 	while (n < depth)
 		n *= 2;
 	if (n) {
-		rec = calloc(1, n * sizeof(*rec) + sizeof(struct urn_abi_atomic *)); /* URN_QP_LOG */
+		rec = calloc(1, n * sizeof(*rec) + sizeof(struct urn_rec_log)); /* URN_QP_LOG */
 		if (!rec)
 			return ENOMEM;
+		if (old)
+			memcpy(rec + n, URN_QP_LOG(qp), sizeof(struct urn_rec_log));
 	}
 	for (uint32_t i = 1; i <= n && i <= old; i++) {
 		rec[n - i] = qp->rec[(qp->rec_head - i) & qp->rec_mask];
@@ -221,10 +224,28 @@ make_record(struct urn_qp *qp, uint8_t depth)
 	return 0;
 }
 
-void
-urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *log, uint64_t off)
+/* Copy the newest entries of a log to another one, which is empty. */
+static void
+move_log(const struct urn_rec_log *from, struct urn_abi_atomic *to, uint32_t mask)
 {
-	*URN_QP_LOG(qp) = log;
+	uint64_t n = (from->mask < mask ? from->mask : mask) + 1ull;
+
+	for (uint64_t i = 0; i < n && i < from->count; i++) {
+		uint64_t number = from->count - i;
+
+		memcpy(&to[number & mask], &from->entry[number & from->mask], sizeof(*to));
+	}
+}
+
+void
+urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *entry, uint64_t off)
+{
+	struct urn_rec_log *log = URN_QP_LOG(qp);
+
+	if (log->entry)
+		move_log(log, entry, qp->rec_mask);
+	log->entry = entry;
+	log->mask = qp->rec_mask;
 	qp->rq.hdr->atomics_off = off;
 	atomic_store(&qp->rq.hdr->atomics, qp->rec_mask + 1u);
 }
@@ -277,6 +298,8 @@ find_peer(struct urn_tp *tp, struct urn_qp *qp, const uint8_t gid[16])
 		p->features = tp->cfg.features;
 	else if (tp->cfg.learn)
 		p->features = tp->cfg.learn(tp->cfg.learn_ctx, gid) & tp->cfg.features;
+	if (tp->cfg.learn_line)
+		p->line = urn_reshape_line(tp->cfg.learn_line(tp->cfg.learn_ctx, gid));
 }
 
 static int
@@ -323,7 +346,7 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 		if (qp->type == URN_QPT_RC)
 			find_peer(tp, qp, a->av.dgid);
 		else if (qp->type == URN_QPT_UC)
-			urn_uc_find_near(tp, qp);
+			urn_uc_connect(tp, qp);
 	}
 	return 0;
 }
@@ -346,6 +369,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->state = URN_QPS_RESET;
 	qp->pd = keep.pd;
 	qp->flags = keep.flags & (URN_QPF_SIG_ALL | URN_QPF_MCAST);
+	qp->align = keep.align & 15u;
 	qp->source.db = keep.source.db;
 	qp->cookie = keep.cookie;
 	qp->share = keep.share;
@@ -432,6 +456,17 @@ urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct 
 		return ENOMEM;
 	}
 	enter(tp, qp, to);
+	return 0;
+}
+
+int
+urn_qp_align_writes(struct urn_qp *qp, uint32_t line)
+{
+	bool bytes = urn_reshape_line(line) != 0;
+
+	if (qp->type != URN_QPT_RC || (line > URN_ALIGN_PEER && !bytes))
+		return EINVAL;
+	qp->align = (bytes ? (uint32_t)__builtin_ctz(line) : line) & 15u;
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "transport/pool.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
+#include "transport/reshape.h"
 #include "transport/responder.h"
 #include "transport/ring.h"
 #include "transport/sched.h"
@@ -217,7 +218,7 @@ is_plain(const struct rte_mbuf *m)
 	return m->nb_segs == 1 && rte_mbuf_refcnt_read(m) == 1 && RTE_MBUF_DIRECT(m);
 }
 
-void
+URN_FAST void
 urn_tp_give_back(struct urn_tp *tp)
 {
 	struct rte_mempool *pool = tp->done[0]->pool;
@@ -272,6 +273,15 @@ urn_tp_peer_learned(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t feat
 
 	if (p)
 		p->features = features & tp->cfg.features;
+}
+
+void
+urn_tp_peer_line(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t line)
+{
+	struct urn_peer *p = urn_peer_find(&tp->peers, gid_peer);
+
+	if (p)
+		p->line = urn_reshape_line(line);
 }
 
 /* The timer of a QP is due. In the error state, receives that were posted meanwhile are flushed. */
@@ -340,7 +350,7 @@ run_loop(struct urn_tp *tp)
 	return done;
 }
 
-unsigned int
+URN_FAST unsigned int
 urn_tp_turn(struct urn_tp *tp, uint64_t now)
 {
 	unsigned int n = 0;
@@ -368,7 +378,7 @@ urn_tp_turn(struct urn_tp *tp, uint64_t now)
 	return n;
 }
 
-void
+URN_FAST void
 urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (likely(qp->state >= URN_QPS_RTR)) /* the QP may have something to answer in these states */
@@ -414,34 +424,75 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		       : svc->flush(tp, qp, SHARE);
 }
 
-unsigned int
+/* Serve a user of flows. returns: true when the source has more to send */
+static bool
+serve_ops(struct urn_tp *tp, struct urn_source *src)
+{
+	if (!tp->gathers) {
+		tp->gathers = true;
+		tp->fails = 0;
+	}
+	return urn_source_ops(src)->serve(tp, src);
+}
+
+/* Send what flows have got, and acknowledge what they have taken. */
+static __attribute__((noinline)) void
+finish_flows(struct urn_tp *tp)
+{
+	tp->gathers = false;
+	if (tp->gathered)
+		urn_flows_send(tp);
+	if (tp->acks)
+		urn_flows_tell(tp);
+}
+
+/*
+ * Fetch what the next turns read: the lines of a queue pair, and of the client's queue, which only
+ * the queue pair's lines tell: with many queue pairs no line of theirs is in the core's caches.
+ */
+static inline void
+prefetch_turns(const struct urn_sched *sched)
+{
+	struct urn_source *next = sched->head ? sched->head->head : NULL;
+	const struct urn_sq *sq;
+
+	if (!next)
+		return;
+	if (next->next)
+		rte_prefetch0(&urn_source_qp(next->next)->sq);
+	if (unlikely(next->kind != URN_SOURCE_QP))
+		return;
+	sq = &urn_source_qp(next)->sq;
+	rte_prefetch0(&sq->hdr->prod);
+	rte_prefetch0(urn_sq_slot(sq));
+}
+
+URN_FAST unsigned int
 urn_tp_tx(struct urn_tp *tp)
 {
 	unsigned int before = tp->tx_n + tp->loop_n, n = 0;
 	struct urn_source *src;
+	bool more;
 
-	tp->gathers = true;
-	tp->fails = 0;
 	/* The shares are as many as sources were in the schedule; a client with few may get several for each. */
 	for (uint32_t turns = RTE_MIN(tp->sched.n, (uint32_t)URN_TP_SHARES);
-	     turns && tp->sched.head && tp->fails < URN_TP_FAILS; turns--) {
+	     turns && tp->sched.head; turns--) {
 		if (!urn_tp_tx_room(tp)) {
 			urn_tp_execute(tp);
 			if (!urn_tp_tx_room(tp))
 				break;
 		}
 		src = urn_sched_take(&tp->sched);
-		if (tp->sched.head)
-			rte_prefetch0(&urn_source_qp(tp->sched.head->head)->sq);
-		if (likely(src->kind == URN_SOURCE_QP) ? serve(tp, urn_source_qp(src))
-						       : urn_source_ops(src)->serve(tp, src))
+		prefetch_turns(&tp->sched);
+		more = likely(src->kind == URN_SOURCE_QP) ? serve(tp, urn_source_qp(src))
+							  : serve_ops(tp, src);
+		if (more)
 			urn_sched_add(&tp->sched, src);
+		if (unlikely(tp->gathers) && tp->fails >= URN_TP_FAILS)
+			break;
 	}
-	tp->gathers = false;
-	if (tp->gathered)
-		urn_flows_send(tp);
-	if (tp->acks)
-		urn_flows_tell(tp);
+	if (unlikely((uintptr_t)tp->gathered | (uintptr_t)tp->acks | tp->gathers))
+		finish_flows(tp);
 	urn_tp_execute(tp);
 	n = tp->tx_n + tp->loop_n;
 	return n > before ? n - before : 0;

@@ -75,13 +75,14 @@ struct urn_mcast;
 struct urn_service;
 
 /*
- * The receivers of UC on one transport, as senders on others see them: a byte for each queue pair,
- * 1 while packets wait for its program's memory (uc_hold.h). Written by the transport's engine,
- * read by any; valid as long as the transport.
+ * The receivers of UC on one transport, as senders on others see them (uc_hold.h). Written by the
+ * transport's engine, read by any; valid as long as the transport.
  */
 struct urn_tp_near {
-	const _Atomic uint8_t *full; /* by slot of the queue pair's number; NULL: none */
-	uint32_t slots;		     /* number of bytes */
+	const _Atomic uint8_t *full; /* by slot of the queue pair's number: 1 while packets wait for
+				      * its program's memory; NULL: no such transport */
+	const _Atomic uint64_t *dealt; /* by slot: the word of urn_uc_dealt_word(); NULL: none */
+	uint32_t slots;		       /* entries of each table */
 };
 
 /* A shared receive queue. */
@@ -214,7 +215,12 @@ struct urn_tp_config {
 	 * ctx: learn_ctx.
 	 */
 	uint32_t (*learn)(void *ctx, const uint8_t gid_peer[16]);
-	void *learn_ctx;
+	/*
+	 * Bytes of a peer's cache lines, 64, 128 or 256; 0: not known. Called after learn, with
+	 * learn_ctx; urn_tp_peer_line() tells of changes. NULL: nobody knows
+	 */
+	uint32_t (*learn_line)(void *ctx, const uint8_t gid_peer[16]);
+	void *learn_ctx; /* for both */
 	/*
 	 * The receivers of UC on an engine of the adapter with this address. returns: false when no
 	 * adapter of this dataplane has it, or several have. NULL: nobody knows. ctx: near_ctx
@@ -240,7 +246,12 @@ struct urn_tp_config {
 	 * its client, however many there are. NULL: the source stays in the schedule, each turn.
 	 */
 	void (*ring_again)(void *ctx, const struct urn_source *src);
-	void *give_ctx;                /* ctx of all four */
+	/*
+	 * True when the client with this share has given this process up: operations on its memory
+	 * fail for that, which says nothing about the peer's requests. NULL: clients never do.
+	 */
+	bool (*has_left)(void *ctx, const struct urn_tp_share *share);
+	void *give_ctx; /* ctx of all five */
 };
 
 struct urn_tp {
@@ -312,6 +323,7 @@ struct urn_tp {
 	void *work_mem, *ext_mem, *recv_mem; /* owner of the entries in the lists */
 	uint32_t kept;			     /* packets that count against cfg.kept now */
 	_Atomic uint8_t *uc_full;      /* the bytes of struct urn_tp_near; owner */
+	_Atomic uint64_t *uc_dealt;    /* the words of struct urn_tp_near; owner */
 	struct urn_tp_near near[URN_TP_NEAR]; /* by urn_qp.near - 1; those in use come first */
 
 	/* Packet buffers taken from the pool in bulk, raw, and those to be given back. */
@@ -417,6 +429,8 @@ void urn_tp_neigh_changed(struct urn_tp *tp);
  * hold for its QPs from now on; perhaps the same as before. In the engine's thread.
  */
 void urn_tp_peer_learned(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
+/* The cache lines of a peer have become known, or are not known any more (0). line: bytes */
+void urn_tp_peer_line(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t line);
 /* A completion queue has lost a completion: give one event, and let the queue's QPs fail. (complete.c) */
 void urn_tp_cq_break(struct urn_tp *tp, struct urn_cq *cq);
 /* Write a completion to a queue of this engine; another engine handed it over, with its slot claimed. */
@@ -461,17 +475,28 @@ int urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn
 int urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask,
 		  const struct urn_abi_qp_attr *attr, char *why, size_t len);
 /*
- * Log the atomics that this QP's peer asks for: one entry for each record (max_dest_rd_atomic,
- * rounded up to 2^n), at offset off of the client's area. The log is valid until the records are
- * made anew.
+ * Log the atomics that this QP's peer asks for: as many entries as there are records
+ * (max_dest_rd_atomic, rounded up to 2^n), at offset off of the client's area. Entries of the log
+ * before are copied. The log is valid until the records are made anew.
  */
-void urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *log, uint64_t off);
+void urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *entry, uint64_t off);
+/*
+ * Let long writes of an RC QP go on the peer's cache lines from now on (reshape.h). line: enum
+ * urn_abi_align, or bytes. In the engine's thread. returns: 0, or EINVAL: no such line, or not RC
+ */
+int urn_qp_align_writes(struct urn_qp *qp, uint32_t line);
 void urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *attr);
 /*
  * The QP may not go on: its connection belongs to another QP, or a response was forged. Give an
  * event, and put the QP into the error state, where no answer is owed.
  */
 void urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp);
+/*
+ * The client of the QP has given this process up, and its memory is the client's again: end the QP
+ * at once, without a completion, an event, or a word to the peer. Packets that wait for memory are
+ * dropped when memory answers (urn_qp_quiet()). In the engine's thread, not while the QP is served.
+ */
+void urn_qp_left(struct urn_tp *tp, struct urn_qp *qp);
 /* Stop everything of a QP without completions, and unbind its type 2 windows: to be called until urn_qp_stopped(). */
 void urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp);
 /* True when, after urn_qp_stop(), the QP is quiet, and no window is bound to it any more. */

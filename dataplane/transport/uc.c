@@ -203,8 +203,10 @@ send_frames(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	bool more = true;
 
-	/* Looked at again and again until the gate opens, the QP's own or that of its peer. */
-	if (unlikely(urn_tp_gated(tp, qp)) || (qp->near && urn_uc_must_wait(tp, qp)))
+	if (qp->near)
+		budget = urn_uc_room(tp, qp, budget);
+	/* Looked at again and again until the gate opens, the QP's own, or the peer has room. */
+	if (unlikely(urn_tp_gated(tp, qp)) || !budget)
 		return (qp->tx.cur.work || urn_sq_ready(&qp->sq)) && urn_tp_again(tp, qp);
 	if (unlikely(qp->flags & URN_QPF_HOLD))
 		return false;
@@ -251,7 +253,7 @@ static void
 stop(struct urn_tp *tp, struct urn_qp *qp, bool gone)
 {
 	(void)gone;
-	urn_uc_drop_held(tp, qp);
+	urn_uc_stop(tp, qp);
 }
 
 const struct urn_service urn_uc = {

@@ -8,6 +8,11 @@
 
 #include <stdlib.h>
 
+enum {
+	WORD_QPN = 24,	  /* bits of a word before the sender's number */
+	WORD_WINDOW = 48, /* ... and before the window */
+};
+
 /* Queue pairs that an engine's table has room for. */
 static uint32_t
 slots(const struct urn_tp *tp)
@@ -21,23 +26,70 @@ urn_uc_held_init(struct urn_tp *tp)
 	tp->left.held = tp->cfg.kept;
 	urn_fair_init(&tp->fair_held, tp->cfg.kept);
 	tp->uc_full = calloc(slots(tp), sizeof(*tp->uc_full));
-	return tp->uc_full ? 0 : -1;
+	tp->uc_dealt = calloc(slots(tp), sizeof(*tp->uc_dealt));
+	return tp->uc_full && tp->uc_dealt ? 0 : -1;
 }
 
 void
 urn_uc_held_free(struct urn_tp *tp)
 {
 	free(tp->uc_full);
+	free(tp->uc_dealt);
 }
 
 void
 urn_tp_near(const struct urn_tp *tp, struct urn_tp_near *near)
 {
 	near->full = tp->uc_full;
+	near->dealt = tp->uc_dealt;
 	near->slots = slots(tp);
 }
 
 /* ---- the receiver's side */
+
+uint64_t
+urn_uc_dealt_word(uint32_t psn, uint32_t sender, uint32_t window)
+{
+	return psn | (uint64_t)sender << WORD_QPN | (uint64_t)window << WORD_WINDOW;
+}
+
+void
+urn_uc_dealt(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn)
+{
+	/* A hint, as the byte is: a sender that sees it late makes frames later. */
+	atomic_store_explicit(&tp->uc_dealt[urn_qpn_slot(qp->qpn)],
+			      urn_uc_dealt_word(psn, qp->dest_qpn, qp->share->uc_window),
+			      memory_order_relaxed);
+}
+
+/* Count a queue pair in or out: those of a client share half of what may be kept. */
+static void
+count_in(const struct urn_tp *tp, struct urn_tp_share *share, int32_t more)
+{
+	uint32_t each;
+
+	share->uc_n += (uint32_t)more;
+	each = share->uc_n ? tp->cfg.kept / 2 / share->uc_n : URN_UC_WINDOW;
+	share->uc_window =
+		RTE_MAX(RTE_MIN(each, (uint32_t)URN_UC_WINDOW), (uint32_t)URN_UC_WINDOW_LEAST);
+}
+
+/* The queue pair takes packets from now on. */
+static void
+open_window(struct urn_tp *tp, const struct urn_qp *qp)
+{
+	if (!atomic_load_explicit(&tp->uc_dealt[urn_qpn_slot(qp->qpn)], memory_order_relaxed))
+		count_in(tp, qp->share, 1);
+	urn_uc_dealt(tp, qp, qp->rx.epsn);
+}
+
+/* The queue pair takes no packets any more: no sender is to wait for it. */
+static void
+close_window(struct urn_tp *tp, const struct urn_qp *qp)
+{
+	if (atomic_exchange_explicit(&tp->uc_dealt[urn_qpn_slot(qp->qpn)], 0, memory_order_relaxed))
+		count_in(tp, qp->share, -1);
+}
 
 static void
 tell(struct urn_tp *tp, const struct urn_qp *qp, uint8_t full)
@@ -102,8 +154,9 @@ urn_uc_take_held(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 }
 
 void
-urn_uc_drop_held(struct urn_tp *tp, struct urn_qp *qp)
+urn_uc_stop(struct urn_tp *tp, struct urn_qp *qp)
 {
+	close_window(tp, qp);
 	while (qp->rx.ooo)
 		urn_tp_drop(tp, pop(tp, qp), URN_C_DROP_FLUSHED);
 }
@@ -124,10 +177,11 @@ number_of(struct urn_tp *tp, const struct urn_tp_near *near)
 }
 
 void
-urn_uc_find_near(struct urn_tp *tp, struct urn_qp *qp)
+urn_uc_connect(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct urn_tp_near near;
 
+	open_window(tp, qp);
 	qp->near = 0;
 	if (tp->cfg.near &&
 	    tp->cfg.near(tp->cfg.near_ctx, qp->av.dgid, urn_qpn_engine(qp->dest_qpn), &near) &&
@@ -135,18 +189,40 @@ urn_uc_find_near(struct urn_tp *tp, struct urn_qp *qp)
 		qp->near = number_of(tp, &near);
 }
 
-bool
-urn_uc_must_wait(struct urn_tp *tp, struct urn_qp *qp)
+/* Frames that the QP may make, at most `budget`, until as many are on their way as its peer lets.
+ */
+static unsigned int
+window_left(const struct urn_qp *qp, const struct urn_tp_near *near, unsigned int budget)
 {
-	const _Atomic uint8_t *full = &tp->near[qp->near - 1].full[urn_qpn_slot(qp->dest_qpn)];
+	uint32_t slot = urn_qpn_slot(qp->dest_qpn), window, flight;
+	uint64_t word =
+		near->dealt ? atomic_load_explicit(&near->dealt[slot], memory_order_relaxed) : 0;
 
-	if (likely(!atomic_load_explicit(full, memory_order_relaxed))) {
+	if ((word >> WORD_QPN & URN_PSN_MASK) != qp->qpn)
+		return budget; /* the peer's QP is not connected to this one, or not yet */
+	window = (uint32_t)(word >> WORD_WINDOW);
+	flight = (qp->tx.cur.psn - (uint32_t)word) & URN_PSN_MASK;
+	if (flight >= URN_UC_LATE)
+		return budget; /* the peer expects quite other PSNs: it learns them from a frame */
+	return flight < window ? RTE_MIN(budget, window - flight) : 0;
+}
+
+unsigned int
+urn_uc_room(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	const struct urn_tp_near *near = &tp->near[qp->near - 1];
+	const _Atomic uint8_t *full = &near->full[urn_qpn_slot(qp->dest_qpn)];
+	unsigned int room = 0;
+
+	if (likely(!atomic_load_explicit(full, memory_order_relaxed)))
+		room = window_left(qp, near, budget);
+	if (likely(room)) {
 		qp->tx.deadline = 0;
-		return false;
+		return room;
 	}
 	if (!qp->tx.deadline) {
 		qp->tx.deadline = tp->now + URN_UC_WAIT_NS;
 		URN_COUNT(tp, UC_WAITS);
 	}
-	return tp->now < qp->tx.deadline;
+	return tp->now < qp->tx.deadline ? 0 : budget;
 }

@@ -6,20 +6,30 @@
  *
  *   sender's QP ── frames ─► receiver's QP ─► gate closed: the packet waits in urn_qp.rx.ooo,
  *        ▲                        │           in the order of arrival, others behind it
- *        └─ urn_tp.uc_full[slot] ─┘           1 while a packet waits
+ *        ├─ urn_tp.uc_full[slot] ─┤           1 while a packet waits
+ *        └─ urn_tp.uc_dealt[slot] ┘           PSN behind the last packet taken or dropped, window
  *
  * The receiver's queue is bounded, for each queue pair and for each client by a fair share of what
  * an engine may keep, packets ahead of their turn included; beyond that packets are dropped
  * (drop_memory). A sender on an adapter of the
- * same dataplane looks at the receiver's byte, and makes no more frames while it is 1: so the queue
- * has to hold only what was on its way. A sender elsewhere is not told, and may lose messages.
+ * same dataplane looks at the receiver's byte, and makes no more frames while it is 1. The sender
+ * also makes no frame while as many as the receiver's window are on their way or wait, which the
+ * PSN in the receiver's word tells. Windows become smaller with the number of a client's UC queue
+ * pairs, so that all of them together fill half of what an engine may keep: a single client may
+ * have that much (base/fair.h), and the queues have room for all that comes. The bound holds for as
+ * many queue pairs as half of what may be kept has windows of URN_UC_WINDOW_LEAST. A sender
+ * elsewhere is not told, and may lose messages.
  *
  * A receiver whose memory stands still must not keep a sender from completing its requests, which
  * nobody acknowledges: a sender waits at most URN_UC_WAIT_NS at a stretch.
  *
- * The receiver's engine writes the byte, and those of senders read the byte, as a hint that orders
- * nothing. The byte lies in a table, and not in the queue pair, because the table lives as long as
- * its adapter.
+ * A packet that is lost on the wire counts as under way until a later one comes: a message's next
+ * packets, although they are dropped, tell. When a whole window is lost, the sender waits as long.
+ * A receiver that takes no packets has the word 0, and nobody waits for it.
+ *
+ * The receiver's engine writes byte and word, and those of senders read them, as hints that order
+ * nothing. Both lie in tables, and not in the queue pair, because the tables live as long as their
+ * adapter. The word has the sender's number, because a slot may get another queue pair.
  */
 #ifndef URN_TRANSPORT_UC_HOLD_H
 #define URN_TRANSPORT_UC_HOLD_H
@@ -27,7 +37,10 @@
 #include "transport/sched.h"
 
 enum {
-	URN_UC_HELD = 1024, /* packets that wait for the memory of one queue pair, at most */
+	URN_UC_HELD = 1024,  /* packets that wait for the memory of one queue pair, at most */
+	URN_UC_WINDOW = 128, /* packets on their way to one queue pair of the dataplane, at most:
+				enough for the turns of two engines, of 16 frames a queue pair */
+	URN_UC_WINDOW_LEAST = 8, /* ... however many queue pairs there are */
 };
 
 #define URN_UC_WAIT_NS \
@@ -50,11 +63,21 @@ void urn_uc_hold(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
  * accepts packets. returns: true when the QP stays in the schedule for the rest
  */
 bool urn_uc_take_held(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
-/* Drop the packets that wait: the QP ends, or is in error. */
-void urn_uc_drop_held(struct urn_tp *tp, struct urn_qp *qp);
-/* Find out whether the peer of a QP is on an adapter of this dataplane; its address was set. */
-void urn_uc_find_near(struct urn_tp *tp, struct urn_qp *qp);
-/* True when the QP must make no frame now, because packets wait for its peer's memory. */
-bool urn_uc_must_wait(struct urn_tp *tp, struct urn_qp *qp);
+/* Drop the packets that wait, and let nobody wait for the QP: the QP ends, or is in error. */
+void urn_uc_stop(struct urn_tp *tp, struct urn_qp *qp);
+/*
+ * Find out whether the peer of a QP is on an adapter of this dataplane, and tell senders which PSN
+ * is due. The QP's addresses, numbers and rx.epsn were set.
+ */
+void urn_uc_connect(struct urn_tp *tp, struct urn_qp *qp);
+/* The word of a receiver. psn: due next; sender: number of the peer's QP; window: packets */
+uint64_t urn_uc_dealt_word(uint32_t psn, uint32_t sender, uint32_t window);
+/* Packets before this PSN were taken or dropped: tell the sender. */
+void urn_uc_dealt(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn);
+/*
+ * Frames that the QP, whose peer is near, may make now, at most `budget`. returns: 0 while packets
+ * wait for the peer's memory, or as many are on their way as the peer lets
+ */
+unsigned int urn_uc_room(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 
 #endif

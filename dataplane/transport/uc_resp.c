@@ -149,6 +149,7 @@ urn_uc_take(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_UC_LATE);
 		return;
 	}
+	urn_uc_dealt(tp, qp, urn_psn_add(p->psn, 1));
 	/* A message that begins ends the one under way; others go on with the one under way only.
 	 */
 	if (!(f & URN_OPF_FIRST) &&

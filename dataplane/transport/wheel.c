@@ -5,6 +5,7 @@
  * again and so come down. `now` only moves to ticks at which a slot has timers, so an empty wheel,
  * or a long sleep, costs a few bit scans and no walk over the ticks between.
  */
+#include "abi/urn_abi.h"
 #include "transport/wheel.h"
 
 #include <string.h>
@@ -114,7 +115,7 @@ cascade(struct urn_wheel *w)
 	}
 }
 
-struct urn_timer *
+URN_FAST struct urn_timer *
 urn_wheel_expire(struct urn_wheel *w, uint64_t now_ns)
 {
 	uint64_t target = now_ns >> URN_WHEEL_TICK_SHIFT;

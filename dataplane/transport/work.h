@@ -37,6 +37,17 @@ struct urn_fence {
 	bool marked;
 };
 
+/*
+ * The part of a request that work is. A write that is put on the peer's cache lines goes as two
+ * messages (reshape.h): two works in a row, of which the second stands for the request.
+ */
+enum urn_work_piece {
+	URN_PIECE_WHOLE, /* the request */
+	URN_PIECE_BULK,	 /* from the first line on; the next work is its URN_PIECE_HEAD */
+	URN_PIECE_TWO,	 /* both parts in one message, whose last packet carries the head, too */
+	URN_PIECE_HEAD,	 /* the part that the bulk skipped: completes the request */
+};
+
 enum { URN_WORK_SGE = 2, URN_WORK_INLINE = URN_WORK_SGE * 16 };
 
 /* Kinds of work; bits of struct urn_work.kind. */
@@ -85,7 +96,8 @@ struct urn_work {
 	struct urn_work *next;   /* in the QP's queue, oldest first, or in the pool */
 	uint32_t first_psn;      /* first PSN of the message; local work: the PSN after its predecessor */
 	uint32_t npsn : 24;      /* number of its PSNs; 0: local work */
-	uint32_t state : 8;      /* enum urn_work_state */
+	uint32_t state : 6;	 /* enum urn_work_state */
+	uint32_t piece : 2;	 /* enum urn_work_piece; requests of queue pairs only */
 	union {
 		struct urn_abi_swqe wqe; /* the request in one copy, as posted; checked before it is used */
 		struct {
@@ -107,10 +119,14 @@ struct urn_work {
 	uint32_t length;         /* bytes of the message */
 	uint32_t ssn;            /* send sequence number, for credits */
 	uint32_t accepted;       /* READ: packets of the response accepted */
-	uint32_t placed;         /* READ, atomic: packets of the response placed */
+	union {
+		uint32_t placed; /* READ, atomic: packets of the response placed */
+		uint32_t whole;	 /* URN_PIECE_HEAD: bytes of the request */
+	};
 	uint8_t status;          /* enum urn_abi_wc_status, valid when FAILED */
 	uint8_t vendor_err;      /* enum urn_abi_vendor_err, valid when FAILED */
 	uint8_t parts;           /* READ: some parts were asked for that end before the READ does */
+	uint8_t skip;		 /* bytes of the request's data before those of this work */
 	struct urn_work_ext *ext; /* further elements or inline data; NULL: none */
 	union {
 		struct urn_abi_sge sge[URN_WORK_SGE]; /* valid when ext is NULL */

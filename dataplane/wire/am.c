@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "abi/urn_abi.h"
 #include "wire/am.h"
 
 #include "abi/am_codes.h"
@@ -18,7 +19,7 @@ static const struct kind {
 #undef X
 };
 
-bool
+URN_FAST bool
 urn_am_kind_is_reply(uint8_t kind)
 {
 	return kind < URN_AM_KINDS && kinds[kind].reply;
@@ -117,7 +118,7 @@ data_bytes(uint8_t kind, uint32_t len)
 	return kinds[kind].data == LEN_BYTES ? more(kind) + len : kinds[kind].data;
 }
 
-bool
+URN_FAST bool
 urn_am_parse(const uint8_t *data, uint32_t len, struct urn_am_msg *m)
 {
 	struct urn_am_hdr h;

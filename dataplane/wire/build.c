@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "abi/urn_abi.h"
 #include "wire/build.h"
 
 #include <netinet/in.h>
@@ -65,7 +66,7 @@ init_v6(struct urn_tmpl *t, const struct urn_path *path)
 	memcpy(ip->dst, path->dgid, 16);
 }
 
-void
+URN_FAST void
 urn_tmpl_init(struct urn_tmpl *t, const struct urn_path *path)
 {
 	struct urn_eth *eth = (struct urn_eth *)t->bytes;

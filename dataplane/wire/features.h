@@ -11,7 +11,11 @@
 #include <stdint.h>
 
 /* X(ID, bit, "word", "text"), by bit. The page doc/inside/link.md lists the same. */
-#define URN_LINK_FEATURES(X) X(SACK, 0, "sack", "selective acknowledgements and selective repeat")
+/* clang-format off */
+#define URN_LINK_FEATURES(X) \
+	X(SACK, 0, "sack", "selective acknowledgements and selective repeat") \
+	X(WRITE_TWO, 1, "write_two", "writes whose last packet has an address of its own")
+/* clang-format on */
 
 /*
  * URN_LINK_F_ID: the feature as a bit of a mask. A pair uses the features that both
@@ -24,6 +28,9 @@ enum {
 };
 #define URN_LINK_FEATURE_OR(id, bit, word, text) | 1u << (bit)
 #define URN_LINK_F_ALL (0u URN_LINK_FEATURES(URN_LINK_FEATURE_OR))
+/* Features whose packets end a queue pair of a peer that does not know them: a response must have
+ * named them, with the transaction id that its request had drawn. A request is easily forged. */
+#define URN_LINK_F_PROVED ((uint32_t)URN_LINK_F_WRITE_TWO)
 
 #define X(id, bit, word, text) \
 	_Static_assert((bit) >= 0 && (bit) <= 30, #id ": bits of a positive int");

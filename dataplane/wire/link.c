@@ -126,3 +126,9 @@ urn_link_read(const uint8_t *mad, uint32_t sqpn, struct urn_link_msg *msg)
 		return (enum urn_counter)bad;
 	return msg->response ? URN_C_LINK_RESP_RX : URN_C_LINK_REQ_RX;
 }
+
+uint32_t
+urn_link_arw_bytes(uint8_t code)
+{
+	return code >= URN_LINK_ARW_64 && code <= URN_LINK_ARW_256 ? 32u << code : 0;
+}

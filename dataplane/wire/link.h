@@ -77,5 +77,7 @@ enum urn_counter urn_link_read(const uint8_t *mad, uint32_t sqpn, struct urn_lin
 
 /* The code of a cache line of this many bytes. */
 enum urn_link_arw urn_link_arw_code(long line_bytes);
+/* Bytes of the cache line of a code; 0: NONE, or an unknown code (AW-2). */
+uint32_t urn_link_arw_bytes(uint8_t code);
 
 #endif

@@ -114,6 +114,10 @@ const struct urn_opcode urn_opcodes[256] = {
 	[URN_FLOW_ACK] =
 		OP1("flow ack", OF_FLOW | URN_OPF_RESPONSE | URN_OPF_ACK | URN_OPF_PAYLOAD, FLOW),
 	[URN_FLOW_RESET] = OP1("flow reset", OF_FLOW | URN_OPF_RESPONSE, FLOW),
+	/* The address is that of the head, which comes behind the end of the bulk. */
+	[URN_RC_WRITE_LAST_TWO] = OP1("RC WRITE last, two addresses", REQ | WRITE | LAST, RETH),
+	[URN_RC_WRITE_LAST_TWO_IMM] = OP2("RC WRITE last, two addresses, with immediate",
+					  REQ | WRITE | LAST | RECV, RETH, IMM),
 	[URN_CNP] = {.name = "CNP",
 		     .flags = (uint16_t)(URN_OPF_VALID | URN_OPF_CNP),
 		     .hdr_len = BTH + CNP_RSVD},

@@ -44,6 +44,9 @@ enum urn_op {
 	URN_FLOW_DATA = 0xc1,
 	URN_FLOW_ACK = 0xc2,
 	URN_FLOW_RESET = 0xc3,
+	URN_RC_WRITE_LAST_TWO =
+		0xc4, /* end of the bulk, and the head (doc/inside/aligned-writes.md) */
+	URN_RC_WRITE_LAST_TWO_IMM = 0xc5,
 };
 
 /* Properties of a packet; bits of struct urn_opcode.flags. */

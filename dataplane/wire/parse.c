@@ -8,6 +8,7 @@
  * frame are believed only after a comparison with those around them: IP within the frame, UDP equal
  * to IP, BTH, extension headers and pad within UDP.
  */
+#include "abi/urn_abi.h"
 #include "wire/pkt.h"
 #include "counters.h"
 #include "wire/icrc.h"
@@ -203,7 +204,7 @@ parse_v6(struct rte_mbuf *m, struct urn_pkt *p, const uint8_t *f, uint32_t len)
 	return reject(p, URN_FRAME_OTHER, URN_C_DROP_NOT_ROCE);
 }
 
-enum urn_frame_kind
+URN_FAST enum urn_frame_kind
 urn_wire_parse(struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
@@ -224,7 +225,7 @@ urn_wire_parse(struct rte_mbuf *m)
 	return reject(p, URN_FRAME_OTHER, URN_C_DROP_NOT_ROCE);
 }
 
-int
+URN_FAST int
 urn_wire_icrc_ok(struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);

@@ -36,7 +36,10 @@
 	X(MCAST,      6, "mcast",      "multicast") \
 	X(REPLACE_MR, 7, "replace-mr", "changing a region that keeps its keys") \
 	X(IMPORT,     8, "import",     "importing devices, protection domains and regions") \
-	X(BESIDE,     9, "beside",     "short messages beside their completions")
+	X(BESIDE,     9, "beside",     "short messages beside their completions") \
+	X(ALIGN,     10, "align",      "writes on the peer's cache lines") \
+	X(LEAVE,     11, "leave",      "taking leave of a dataplane that does not answer") \
+	X(ATOMICS,   12, "atomics",    "numbered logs of atomics")
 /* clang-format on */
 
 enum urn_abi_feature {

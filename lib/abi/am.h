@@ -190,4 +190,10 @@ urn_am_ranges(struct urn_abi_am_ep *ep, uint32_t entries)
 	return (struct urn_abi_am_range *)(urn_am_operands(ep, entries) + entries);
 }
 
+/* Bits of am_reg.flags. */
+enum urn_am_reg_flag {
+	URN_AM_REG_SPACE =
+		1 << 0, /* the memory that peers reach without a key, if the node allows that */
+};
+
 #endif

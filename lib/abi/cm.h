@@ -198,6 +198,25 @@ urn_cm_service(uint16_t space, uint16_t port)
 	return (uint64_t)space << 16 | port;
 }
 
+/*
+ * Services of session layers (doc/inside/failover.md): "URNS", then the number of a queue pair.
+ * Only the program that owns the queue pair may listen.
+ */
+#define URN_CM_SESSION_SERVICE 0x55524e5300000000ull
+
+static inline uint64_t
+urn_cm_session_service(uint32_t qpn)
+{
+	return URN_CM_SESSION_SERVICE | qpn;
+}
+
+/* True when a service is of a session layer; its low 32 bits are the number of the queue pair. */
+static inline int
+urn_cm_is_session_service(uint64_t service)
+{
+	return (service & ~0xffffffffull) == URN_CM_SESSION_SERVICE;
+}
+
 /* Bytes in front of the program's private data in a REQ or SIDR_REQ. */
 enum { URN_CM_IP_BYTES = 36 };
 

@@ -9,6 +9,7 @@
 #define URN_ABI_CONTROL_H
 
 #include "abi/agree.h"
+#include "abi/align.h"
 #include "abi/am.h"
 #include "abi/cm.h"
 #include "abi/msg.h"
@@ -99,7 +100,10 @@
 	X(IMPORT_MR,       import_mr,       handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) /* handle = lkey -> region */ \
 	/* The same as DEALLOC_PD and DEREG_MR, on an object that any of the joined clients made; its maker's quotas are given back */ \
 	X(END_PD,          end_pd,          handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) \
-	X(END_MR,          end_mr,          handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) /* handle = lkey */
+	X(END_MR,          end_mr,          handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) /* handle = lkey */ \
+	X(ALIGN_QP,        align_qp,        align_qp,   ANY,    0, 0, URN_ABI_FEATURE_ALIGN, NO_QUOTA) /* handle = qpn, of RC */ \
+	/* handle = lkey -> stores. EOPNOTSUPP: the adapter does not count them */ \
+	X(QUERY_STORES,    query_stores,    handle,     ANY,    0, 0, URN_ABI_FEATURE_ALIGN, NO_QUOTA)
 
 enum urn_ctl_op {
 	URN_CTL_NONE, /* no operation has the number 0 */
@@ -113,7 +117,8 @@ enum urn_ctl_op {
 _Static_assert(URN_CTL_HELLO == 1 && URN_CTL_CREATE_QP == 17 && URN_CTL_CONNECT_QP == 37 &&
 		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40 &&
 		       URN_CTL_AM_DEREG == 44 && URN_CTL_DETACH_MCAST == 46 &&
-		       URN_CTL_REPLACE_MR == 47 && URN_CTL_END_MR == 52,
+		       URN_CTL_REPLACE_MR == 47 && URN_CTL_END_MR == 52 &&
+		       URN_CTL_QUERY_STORES == 54,
 	       "numbers");
 
 /* Descriptors that a request of another process may bring: 0 or 1. op: any number */
@@ -254,22 +259,6 @@ struct urn_abi_qp_attr {
 	struct urn_abi_qp_cap cap;
 };
 
-/* Bits of msg_open.flags. */
-enum urn_msg_open_flag {
-	URN_MSG_OPEN_NAMED = 1 << 0, /* the set may be bound to a name */
-};
-
-/* Bits of msg_bind.flags. */
-enum urn_msg_bind_flag {
-	URN_MSG_BIND_ANY = 1 << 0, /* any free name of a range, picked by the dataplane */
-};
-
-/* Bits of am_reg.flags. */
-enum urn_am_reg_flag {
-	URN_AM_REG_SPACE =
-		1 << 0, /* the memory that peers reach without a key, if the node allows that */
-};
-
 struct urn_abi_req {
 	uint32_t op;           /* enum urn_ctl_op */
 	uint32_t handle;       /* the object, where one is named */
@@ -364,8 +353,7 @@ struct urn_abi_req {
 			uint32_t comp_vector; /* picks the engine */
 			uint32_t entries;     /* slots of a ring, a power of two up to
 						 URN_AM_ENTRIES_MAX */
-			uint32_t ranges; /* room for ranges of all regions, up to URN_AM_RANGES_MAX
-					  */
+			uint32_t ranges;      /* room for ranges, at most URN_AM_RANGES_MAX */
 			uint32_t pd; /* protection domain of the memory that the endpoint moves, and
 					offers */
 			int32_t channel_fd; /* like that of create_cq: URN_EVENT_AM is written
@@ -379,13 +367,15 @@ struct urn_abi_req {
 		struct {
 			uint32_t access; /* enum urn_am_access, at least one */
 			uint32_t flags;	 /* enum urn_am_reg_flag */
-			uint32_t ranges; /* number of ranges, from the start of the endpoint's list
-					  */
+			uint32_t ranges; /* number of ranges at the start of the endpoint's list */
 		} am_reg;
 		struct {
 			uint32_t rsvd;
 			uint64_t key; /* 0: the memory that is reached without a key */
 		} am_dereg;
+		struct {
+			uint32_t line; /* enum urn_abi_align, or bytes: 64, 128 or 256 */
+		} align_qp;
 		int32_t fd; /* an operation with fds_in: its descriptor, first in its part */
 	};
 };
@@ -445,6 +435,7 @@ struct urn_abi_rep {
 		} qp;
 		struct { uint32_t max_wr, max_sge, limit; } srq_attr;
 		struct urn_abi_qp_attr qp_attr;
+		struct urn_abi_stores stores;
 		struct urn_abi_cm_event cm_event;
 		struct {
 			uint64_t off;       /* bytes from the start of the client's area to the register set */
@@ -494,6 +485,7 @@ _Static_assert(offsetof(struct urn_abi_req, am_open.pd) == 20, "request");
 _Static_assert(offsetof(struct urn_abi_req, am_open.cookie) == 32, "request");
 _Static_assert(offsetof(struct urn_abi_req, am_open.tagged_from) == 44, "request");
 _Static_assert(offsetof(struct urn_abi_req, am_dereg.key) == 16, "request");
+_Static_assert(offsetof(struct urn_abi_req, align_qp.line) == 8, "request");
 _Static_assert(sizeof(struct urn_abi_device) == 344, "device");
 _Static_assert(offsetof(struct urn_abi_device, max_qp) == 24, "device");
 _Static_assert(offsetof(struct urn_abi_device, features) == 76, "device");
@@ -582,10 +574,8 @@ struct urn_abi_channel {
 	 * this copy and tell the dataplane nothing; close() is to follow. With watch.
 	 */
 	void (*forked)(void *ctx);
-	/*
-	 * The dataplane in the other process is gone, as the caller has found: memory that it had
-	 * counts as shared no more. Waits for nothing. NULL: the dataplane is in this process.
-	 */
+	/* The dataplane in the other process is gone, as the caller has found: its memory counts as
+	 * shared no more. Waits for nothing. NULL: the dataplane is in this process. */
 	void (*gone)(void *ctx);
 	/*
 	 * Say to the dataplane in the other process that this client is at its end: the dataplane
@@ -595,6 +585,15 @@ struct urn_abi_channel {
 	void (*hang_up)(void *ctx);
 	/* The channel's descriptor that names this client (URN_CTL_JOIN). NULL: none */
 	int (*proof)(void *ctx);
+	/* True when the dataplane in the other process was given up, and may live all the same.
+	 * NULL: the dataplane is in this process. */
+	int (*given_up)(void *ctx);
+	/*
+	 * After died(): from here on the area stays as it is, even if the dataplane was given up
+	 * alive. NULL: the dataplane is in this process. returns: 0, or an errno value: the area
+	 * is shared still
+	 */
+	int (*still)(void *ctx);
 };
 
 #endif

@@ -27,10 +27,27 @@
 struct urn_abi_db {
 	_Atomic uint32_t asleep;      /* dataplane: 1 while the engine needs an eventfd write to wake */
 	_Atomic uint32_t tops;        /* dataplane: summary words in use; informative */
-	uint8_t pad[56];
+	/*
+	 * Client: 1: the client has given up a dataplane that does not answer, and its memory is
+	 * for others: nothing is to be written there any more. Once 1 it stays so.
+	 */
+	_Atomic uint32_t left;
+	/*
+	 * Dataplane: 1: the engine has found `left`, and has ended the client's queue pairs: it
+	 * writes nothing any more, neither in the client's memory nor in queues of its own. With
+	 * URN_ABI_FEATURE_LEAVE.
+	 */
+	_Atomic uint32_t ended;
+	/*
+	 * Dataplane, on the first engine's page: grows while a control call waits for the client's
+	 * own memory, or for engines: the dataplane lives, and answers once that is over.
+	 */
+	_Atomic uint32_t waits;
+	uint8_t pad[44];
 	_Atomic uint64_t top[URN_ABI_DB_TOPS]; /* bit i: leaf word 64 * t + i may be set */
 	_Atomic uint64_t leaf[URN_ABI_DB_WORDS]; /* bit i: source 64 * w + i has work */
 };
+_Static_assert(offsetof(struct urn_abi_db, left) == 8, "doorbell lines");
 _Static_assert(offsetof(struct urn_abi_db, top) == 64, "doorbell lines");
 _Static_assert(offsetof(struct urn_abi_db, leaf) == 576, "doorbell lines");
 _Static_assert(sizeof(struct urn_abi_db) == 33344, "doorbell lines");

@@ -187,4 +187,14 @@ urn_msg_answer_code(uint64_t answer)
 	return (uint8_t)answer;
 }
 
+/* Bits of msg_open.flags. */
+enum urn_msg_open_flag {
+	URN_MSG_OPEN_NAMED = 1 << 0, /* the set may be bound to a name */
+};
+
+/* Bits of msg_bind.flags. */
+enum urn_msg_bind_flag {
+	URN_MSG_BIND_ANY = 1 << 0, /* any free name of a range, picked by the dataplane */
+};
+
 #endif

@@ -144,7 +144,9 @@ _Static_assert(sizeof(struct urn_abi_rwqe) == 16, "receive wqe");
  * The log of atomics that peers had this QP carry out, in the client's memory, one
  * entry for each atomic whose response may be repeated to the peer. The dataplane writes the
  * entry, then the memory, then marks the entry done: if the dataplane was killed, the entry
- * tells the atomic that was meant, and the memory tells whether it happened.
+ * tells the atomic that was meant, and the memory tells whether it happened. Atomic number n of the
+ * queue pair is in entry n modulo the number of entries. The layout is that of
+ * URN_ABI_FEATURE_ATOMICS: dataplanes without it have another one.
  */
 enum urn_abi_atomic_state {
 	URN_ATOMIC_NONE = 0,   /* nothing, or being written */
@@ -156,11 +158,12 @@ struct urn_abi_atomic {
 	uint64_t addr;    /* address of the 8 bytes, as used with a key */
 	uint64_t old;     /* value found there */
 	uint64_t new;     /* value to be there */
+	uint64_t number;  /* number of the atomic on this queue pair, from 1 on; 0: never used */
 	uint32_t psn;     /* PSN of the request, the message that asked for the atomic */
 	_Atomic uint32_t state; /* enum urn_abi_atomic_state; stored after the fields or the memory it tells of */
 };
-_Static_assert(sizeof(struct urn_abi_atomic) == 32, "log of atomics");
-_Static_assert(offsetof(struct urn_abi_atomic, state) == 28, "log of atomics");
+_Static_assert(sizeof(struct urn_abi_atomic) == 40, "log of atomics");
+_Static_assert(offsetof(struct urn_abi_atomic, state) == 36, "log of atomics");
 
 /* Bytes of a send slot that holds max_sge elements or max_inline bytes. */
 static inline uint32_t
@@ -337,6 +340,8 @@ enum urn_abi_vendor_err {
 	URN_VE_WINDOW = 14,    /* memory window may not be bound or invalidated in this way */
 	URN_VE_GONE = 15,      /* the dataplane died first (made up by the library) */
 	URN_VE_FAULT = 16,     /* a fault on demand (made up by the library) */
+	URN_VE_UNKNOWN =
+		17, /* an atomic that was carried out or not: nobody knows (made up by sessions) */
 };
 
 #endif

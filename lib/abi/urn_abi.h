@@ -38,4 +38,11 @@ enum {
 
 #define URN_ABI_ALIGNED(n) __attribute__((aligned(n)))
 
+/*
+ * A function of the fast path. The linker puts these next to each other: scattered over a megabyte
+ * of code, they take lines of the instruction cache from one another, and half a round trip of
+ * 8 bytes is a tenth longer.
+ */
+#define URN_FAST __attribute__((hot))
+
 #endif

@@ -5,9 +5,14 @@
  *
  *   head  record, answer, padding  record, answer, padding ...
  *
- * One that stays alone leaves without head and record. An honest requester has room for its
- * answers, so the peers of this outbox are nodes, and a node that refuses answers has its requests
- * dropped when its parked answers fill its part of the room: the queue of requests is one for all.
+ * One that stays alone leaves without head and record. The peers of this outbox are queues of
+ * answers, in shares of their nodes. An honest requester has room for its answers, so a queue that
+ * refuses them has its requests dropped when its parked answers fill its part of the room: the
+ * queue of requests is one for all.
+ *
+ * Each peer has an answer on a lane or parked, or the request that is looked at now, and is
+ * forgotten with the last of them. So a node that names ever other queues has no more peers than
+ * its lanes and its part of the parked answers, and one.
  */
 #include "am/endpoint.h"
 
@@ -24,22 +29,24 @@ enum {
 
 /* ---- room */
 
-enum urn_am_verdict
-urn_am_room(struct urn_am_endpoint *ep, const uint8_t node[16], struct urn_am_peer **peer)
+URN_FAST enum urn_am_verdict
+urn_am_room(struct urn_am_endpoint *ep, const uint8_t node[16], uint64_t reply_to,
+	    struct urn_am_peer **peer)
 {
 	struct urn_am_outbox *box = &ep->back;
-	struct urn_am_peer *p = urn_am_peer_get(box, node, 0);
+	struct urn_am_peer *p = urn_am_peer_get(box, node, reply_to), *above;
 
 	*peer = p;
 	if (p == NULL)
 		return URN_AM_WAIT;
+	above = p->above;
 	/* The answer may be long or short. */
 	if ((p->first == NULL && urn_am_has_lane(box, p, box->size) &&
 	     urn_am_has_lane(box, p, box->short_size)) ||
 	    urn_am_may_park(box, p, box->size))
 		return URN_AM_TAKE;
-	if (p->trouble == URN_MSG_QUEUE_FULL ||
-	    (p->lanes[0] + p->lanes[1] != 0 && urn_am_now(ep) > p->since + URN_AM_SILENT_NS))
+	if (p->trouble == URN_MSG_QUEUE_FULL || (above->lanes[0] + above->lanes[1] != 0 &&
+						 urn_am_now(ep) > above->since + URN_AM_SILENT_NS))
 		return URN_AM_DROP;
 	urn_am_peer_put(box, p);
 	return URN_AM_WAIT;
@@ -73,12 +80,12 @@ close_lane(struct urn_am_endpoint *ep, struct urn_am_peer *p)
 	struct urn_am_lane *l = p->open_lane;
 
 	p->open_lane = NULL;
-	p->since = urn_clock_coarse_ns();
+	p->above->since = urn_clock_coarse_ns();
 	urn_am_letter_close(&l->m, urn_msg_set_buffer(&l->set));
 	urn_am_lane_send(&ep->back, l);
 }
 
-void
+URN_FAST void
 urn_am_answers_go(struct urn_am_endpoint *ep)
 {
 	struct urn_am_outbox *box = &ep->back;
@@ -92,17 +99,8 @@ urn_am_answers_go(struct urn_am_endpoint *ep)
 	}
 }
 
-/* A place for an answer. */
-struct urn_am_place {
-	struct urn_am_letter *m;  /* NULL: there is none */
-	uint8_t *at;		  /* buffer of the message */
-	struct urn_am_lane *lane; /* NULL: parked */
-	struct urn_am_parked *parked;
-};
-
-/* Find a place for a message of answers. size: bytes */
-static struct urn_am_place
-find_place(struct urn_am_endpoint *ep, uint32_t size)
+URN_FAST struct urn_am_place
+urn_am_find_place(struct urn_am_endpoint *ep, uint32_t size)
 {
 	struct urn_am_outbox *box = &ep->back;
 	struct urn_am_peer *p = ep->asker_peer;
@@ -111,7 +109,7 @@ find_place(struct urn_am_endpoint *ep, uint32_t size)
 	struct urn_am_place place = {.m = NULL};
 
 	if (p->first == NULL && urn_am_has_lane(box, p, size)) {
-		p->since = now;
+		p->above->since = now;
 		place.lane = urn_am_lane_take(box, p, size);
 		place.m = &place.lane->m;
 		place.m->to = ep->asker;
@@ -141,8 +139,7 @@ find_open(struct urn_am_endpoint *ep, uint32_t size)
 		place.at = place.parked->data;
 	}
 	if (place.m == NULL ||
-	    (place.m->to.qid == ep->asker.qid && place.m->answers < URN_AM_SHARED &&
-	     place.m->len + size <= URN_AM_SHARED_BYTES))
+	    (place.m->answers < URN_AM_SHARED && place.m->len + size <= URN_AM_SHARED_BYTES))
 		return place;
 	if (place.lane != NULL) {
 		close_lane(ep, p);
@@ -158,7 +155,7 @@ find_open(struct urn_am_endpoint *ep, uint32_t size)
 static struct urn_am_place
 open_place(struct urn_am_endpoint *ep)
 {
-	struct urn_am_place place = find_place(ep, URN_AM_SHARED_BYTES);
+	struct urn_am_place place = urn_am_find_place(ep, URN_AM_SHARED_BYTES);
 
 	if (place.m == NULL)
 		return place;
@@ -199,7 +196,7 @@ send_alone(struct urn_am_endpoint *ep, const struct urn_am_head *head, const uin
 	   const void *data, uint32_t len)
 {
 	uint32_t size = urn_am_size(head->args, len);
-	struct urn_am_place place = find_place(ep, size);
+	struct urn_am_place place = urn_am_find_place(ep, size);
 
 	if (place.m == NULL)
 		return false;
@@ -211,7 +208,7 @@ send_alone(struct urn_am_endpoint *ep, const struct urn_am_head *head, const uin
 	return true;
 }
 
-int
+URN_FAST int
 urn_am_answer(struct urn_am_endpoint *ep, const struct urn_am_head *head, const uint64_t *args,
 	      const void *data, uint32_t len)
 {
@@ -239,22 +236,71 @@ send_again(struct urn_am_outbox *box, struct urn_am_lane *l, uint8_t code)
 	return true;
 }
 
+/*
+ * True when a node has parked answers of other queues, and its part is used up. Parked answers hold
+ * further ones to their own queue off the lanes, so one queue exceeds the part of its node by its
+ * lanes at most; a node with many queues would by all that are refused.
+ */
+static bool
+is_full(const struct urn_am_outbox *box, const struct urn_am_peer *p)
+{
+	return p->above->parked != p->parked && !urn_am_may_park(box, p->above, 0);
+}
+
+/* Answers may not be parked. An honest queue has room for its answers; a node that is BUSY has none
+ * for those of honest queues either, whose lane tries again. returns: false: they are given up */
+static bool
+stay(struct urn_am_outbox *box, struct urn_am_lane *l, uint8_t code)
+{
+	if (code == URN_MSG_QUEUE_FULL)
+		return false;
+	l->m.to.retries = URN_AM_TRIES;
+	urn_am_lane_send(box, l);
+	return true;
+}
+
 /* Park answers that were refused, for some time. returns: false: they are given up */
 static bool
 keep(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 {
 	struct urn_am_outbox *box = &ep->back;
+	struct urn_am_peer *p = &box->peer[l->m.peer];
 	uint64_t now = urn_am_now(ep);
 
 	if (!urn_am_is_refusal(code) || urn_am_gone(ep) || box->parked == box->parked_max ||
 	    box->bytes > box->room + box->room / 2)
 		return false;
-	urn_am_peer_pause(&box->peer[l->m.peer], now);
+	urn_am_peer_pause(p, now);
 	if (l->m.until == 0)
 		l->m.until = now + URN_AM_BACK_NS;
-	if (now >= l->m.until || urn_am_park_lane(box, l, code, now) == NULL)
+	if (now >= l->m.until)
+		return false;
+	if (is_full(box, p))
+		return stay(box, l, code);
+	if (urn_am_park_lane(box, l, code, now) == NULL)
 		return false;
 	ep->stats.parked++;
+	return true;
+}
+
+/* Send a note in the place of a reply that is longer than its requester's queue takes, so that the
+ * request need not wait for the end of its time. returns: true: the note is on its way */
+static bool
+tell_lost(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
+{
+	uint8_t *at = (uint8_t *)urn_msg_set_buffer(&l->set) + l->m.off;
+	struct urn_am_head h;
+
+	memcpy(&h, at, sizeof(h));
+	if ((code & ~URN_MSG_MAY_BE_THERE) != URN_MSG_TOO_LONG || h.kind != URN_AM_M_REPLY)
+		return false;
+	h.kind = URN_AM_M_LOST;
+	h.args = 0;
+	h.handler = 0;
+	memcpy(at, &h, sizeof(h));
+	l->m.len = sizeof(h);
+	ep->stats.lost_replies++;
+	urn_am_lane_send(&ep->back, l);
 	return true;
 }
 
@@ -265,12 +311,12 @@ back_ended(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 	struct urn_am_outbox *box = &ep->back;
 	struct urn_am_peer *p = &box->peer[l->m.peer];
 
-	p->since = urn_clock_coarse_ns();
+	p->above->since = urn_clock_coarse_ns();
 	if (code == URN_MSG_DONE) {
 		urn_am_peer_takes(box, p);
 	} else {
 		urn_am_peer_failed(p, code);
-		if (send_again(box, l, code) || keep(ep, l, code))
+		if (send_again(box, l, code) || keep(ep, l, code) || tell_lost(ep, l, code))
 			return;
 		ep->stats.lost_replies += l->m.answers;
 	}
@@ -292,7 +338,7 @@ late(void *ctx, uint32_t answers)
 	ep->stats.lost_replies += answers;
 }
 
-void
+URN_FAST void
 urn_am_look_back(struct urn_am_endpoint *ep)
 {
 	struct urn_am_outbox *box = &ep->back;

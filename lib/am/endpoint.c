@@ -68,6 +68,7 @@ urn_am_outboxes(struct urn_am_endpoint *ep)
 	a.lanes = URN_AM_BACK_LANES;
 	a.most = URN_AM_BACK_MOST;
 	a.parked = URN_AM_BACK_PARKED;
+	a.nodes = true;
 	return err != 0 ? err : urn_am_outbox_init(&ep->back, &a);
 }
 
@@ -144,9 +145,9 @@ urn_am_tables(struct urn_am_endpoint *ep)
 	for (i = 0; i < ep->attr.operations; i++)
 		ep->command[i].next = ep->completion[i].next = i + 1;
 	/* Numbers of an endpoint's life before are not those of this life. */
-	if (getrandom(&ep->serial, sizeof(ep->serial), GRND_NONBLOCK) != sizeof(ep->serial))
-		ep->serial = urn_clock_ns();
-	ep->serial >>= URN_AM_SLOT_BITS + 1;
+	if (urn_am_draw(ep) != 0)
+		return urn_fail(errno, "the system gives no random numbers");
+	ep->serial = ep->random[ep->drawn++];
 	return 0;
 }
 
@@ -251,11 +252,11 @@ urn_am_error(const struct urn_am_endpoint *ep)
 void
 urn_am_get_stats(const struct urn_am_endpoint *ep, struct urn_am_stats *stats)
 {
-	bool locked = urn_am_enter(ep) == 0;
-
+	memset(stats, 0, sizeof(*stats));
+	if (urn_am_enter(ep) != 0)
+		return;
 	*stats = ep->stats;
-	if (locked)
-		urn_am_leave(ep);
+	urn_am_leave(ep);
 }
 
 int

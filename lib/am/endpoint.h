@@ -8,6 +8,7 @@
  *   memory.c    memory and regions
  *   message.c   requests and replies that leave
  *   answer.c    answers, several in a message
+ *   prepare.c   requests and replies whose payload the program writes where it is sent from
  *   outbox.c    lanes and peers
  *   parked.c    messages that wait for their peer
  *   progress.c  messages that come; answers to those that left
@@ -31,7 +32,9 @@ enum {
 	URN_AM_BATCH = 64,   /* messages of a kind, and events, in one call of urn_am_progress() */
 	URN_AM_MAGIC = 0xa3, /* first byte of a message */
 	URN_AM_REQUESTS_MAX = 4096,
-	URN_AM_SLOT_BITS = 12, /* low bits of a request's number */
+	URN_AM_SLOT_BITS = 12,	 /* low bits of a request's number */
+	URN_AM_RANDOM_BITS = 32, /* bits above these that nobody can guess */
+	URN_AM_DRAWN = 256,	 /* numbers that one system call draws */
 	URN_AM_IDLE_CALLS =
 		64, /* calls with nothing under way, from one look at the clock to the next */
 	URN_AM_SHARED = 31,	    /* answers in a message, at most */
@@ -41,6 +44,8 @@ enum {
 		500000000,	 /* ns that requests of a silent node wait for room for answers */
 	URN_AM_LOOKS = 256,	 /* requests that are looked at in one call of urn_am_progress() */
 	URN_AM_HELD_NS = 100000, /* ns that answers wait for others, and a handler that is slow */
+	URN_AM_ROOM = 96,	 /* bytes before a prepared payload, for header and arguments; a
+				    multiple of 32 */
 };
 _Static_assert(1 << URN_AM_SLOT_BITS == URN_AM_REQUESTS_MAX, "number of a request");
 
@@ -51,6 +56,7 @@ enum urn_am_message_kind {
 	URN_AM_M_HANDLED = 3, /* the handler sent no reply */
 	URN_AM_M_UNKNOWN = 4, /* there is no such handler */
 	URN_AM_M_SHARED = 5,  /* several answers */
+	URN_AM_M_LOST = 6,    /* the handler's reply is longer than its requester takes */
 	URN_AM_M_KINDS,
 };
 
@@ -75,9 +81,9 @@ struct urn_am_record {
 };
 _Static_assert(sizeof(struct urn_am_record) == 8, "record");
 
-/* A request without an answer. */
+/* A request without an answer, or one that is prepared. */
 struct urn_am_asked {
-	uint64_t number;	      /* 0: the slot is free */
+	uint64_t number;	      /* 0: the slot is free, or its request is prepared */
 	uint64_t at;		      /* ns: when it was seen first; 0: not yet */
 	uint32_t peer;		      /* its target, in the outbox for requests */
 	uint32_t next;		      /* next free slot; valid when free */
@@ -149,6 +155,14 @@ struct urn_am_handler {
 		      none yet */
 };
 
+/* A place for an answer. */
+struct urn_am_place {
+	struct urn_am_letter *m;  /* NULL: there is none */
+	uint8_t *at;		  /* buffer of the message */
+	struct urn_am_lane *lane; /* NULL: parked */
+	struct urn_am_parked *parked;
+};
+
 /* The function of the program that runs now. */
 enum urn_am_inside {
 	URN_AM_OUTSIDE,
@@ -168,10 +182,16 @@ struct urn_am_endpoint {
 	struct urn_am_handler handler[URN_AM_HANDLERS];
 	urn_am_failure_fn *failure;
 	void *failure_arg;
+	char no_handler[64];	    /* text of the latest failure for want of a handler */
 	struct urn_am_asked *asked; /* attr.requests; owner */
 	uint32_t asked_free;	    /* a free slot; attr.requests: none */
 	uint32_t pending;	    /* slots in use */
-	uint64_t serial;	    /* serial number of the last request; starts anywhere */
+	uint32_t prepared;	    /* ... by requests that are prepared: nothing was sent */
+	uint64_t tickets;	    /* number of the last request that was prepared */
+	uint32_t serial;	    /* serial number of the last request; starts anywhere, wraps */
+	uint32_t drawn;		    /* numbers of `random` that are used */
+	uint32_t random[URN_AM_DRAWN]; /* numbers that nobody can guess: a program that knows those
+					  of requests to itself does not know those to others */
 	uint64_t look_at; /* ns: when requests that wait too long are looked for (coarse) */
 	uint32_t idle;		    /* calls of urn_am_progress() with nothing under way; wraps */
 	enum urn_am_inside inside;
@@ -180,6 +200,8 @@ struct urn_am_endpoint {
 	/* The request whose handler runs. */
 	uint64_t token;		  /* token of the last request that was handled */
 	bool replied;		  /* valid inside its handler */
+	struct urn_am_place reply; /* where its reply is prepared; no place outside its handler */
+	uint32_t reply_room;	   /* bytes of payload; valid with a place */
 	struct urn_msg_to asker;  /* where the reply goes; likewise */
 	uint64_t asker_number;	  /* the requester's number; likewise */
 	struct urn_am_peer *asker_peer; /* has room for the reply; likewise */
@@ -234,12 +256,29 @@ urn_am_size(uint32_t args, uint32_t len)
 {
 	return (uint32_t)(sizeof(struct urn_am_head) + args * sizeof(uint64_t)) + len;
 }
+/* Check what a message is to be made of. returns: 0; EINVAL, EMSGSIZE with their text */
+int urn_am_check(const struct urn_am_endpoint *ep, uint32_t handler, uint32_t n, uint32_t len);
 
 /* The time of this progress, ns. */
 uint64_t urn_am_now(struct urn_am_endpoint *ep);
 /* The same, read afresh: handlers may take long. */
 uint64_t urn_am_now_afresh(struct urn_am_endpoint *ep);
-/* A request has its answer, or failed: its slot is free. */
+/*
+ * Find room for a request whose message takes up to so many bytes: a slot, and with `lane` an idle
+ * lane that its peer may have, so that nothing is parked.
+ *
+ * returns: the slot; NULL, with *err EAGAIN, or EIO with its text
+ */
+struct urn_am_asked *urn_am_ask(struct urn_am_endpoint *ep, const struct urn_am_address *to,
+				uint32_t size, bool lane, int *err);
+/* Draw the random part of the next numbers. returns: 0, or -1 with errno: the system has none */
+int urn_am_draw(struct urn_am_endpoint *ep);
+/* Give the request of a slot its number: from now on its answer is taken. */
+void urn_am_give_number(struct urn_am_endpoint *ep, struct urn_am_asked *a);
+/* Address the request of a slot to its peer, and say what is done about errors. size: bytes */
+void urn_am_aim(struct urn_am_letter *m, const struct urn_am_peer *p, uint64_t number,
+		uint32_t size);
+/* A request has its answer, or failed, or is not sent: its slot is free. */
 void urn_am_unask(struct urn_am_endpoint *ep, struct urn_am_asked *a);
 /* The request with a number; NULL: none waits. */
 struct urn_am_asked *urn_am_find_asked(const struct urn_am_endpoint *ep, uint64_t number);
@@ -249,14 +288,21 @@ struct urn_am_asked *urn_am_find_asked(const struct urn_am_endpoint *ep, uint64_
 enum urn_am_verdict {
 	URN_AM_TAKE, /* there is room for its answer */
 	URN_AM_WAIT, /* there will be */
-	URN_AM_DROP, /* its node does not take its answers */
+	URN_AM_DROP, /* its queue, or its node, does not take its answers */
 };
-/* Look for room for the answer to a request of a node. p: valid with TAKE */
+/* Look for room for the answer to a request of a node. reply_to: queue of the answer; p: valid
+ * with TAKE and DROP */
 enum urn_am_verdict urn_am_room(struct urn_am_endpoint *ep, const uint8_t node[16],
-				struct urn_am_peer **p);
+				uint64_t reply_to, struct urn_am_peer **p);
 /* Answer the request that was taken, now or with the next answers. returns: 0; ENOMEM */
 int urn_am_answer(struct urn_am_endpoint *ep, const struct urn_am_head *head, const uint64_t *args,
 		  const void *data, uint32_t len);
+/* Find a place for a message of answers to the request that was taken. size: bytes */
+struct urn_am_place urn_am_find_place(struct urn_am_endpoint *ep, uint32_t size);
+/* Give up the reply that is prepared, if any. (prepare.c) */
+void urn_am_unprepare(struct urn_am_endpoint *ep);
+/* Check what a call to reply may do. returns: 0; EPERM, EALREADY with their text */
+int urn_am_may_reply(const struct urn_am_endpoint *ep, uint64_t token);
 /* Send all answers that wait for others. */
 void urn_am_answers_go(struct urn_am_endpoint *ep);
 /* Look at answers that are on their way, or parked. */

@@ -37,11 +37,18 @@ bool urn_am_is_inside(const struct urn_am_endpoint *ep);
 extern _Thread_local const struct urn_am_endpoint *urn_am_handling;
 
 /*
- * True when the calling thread is inside a handler of another endpoint, with the sentence of EPERM.
- * Requests are refused there as inside this one's (AM-1), and a handler that waited for the
- * lock of an endpoint whose handler waits for this one's would do so for ever.
+ * True when the calling thread is inside a handler of another endpoint, with the sentence of EPERM,
+ * and errno. Requests and operations are refused there as inside this one's (AM-1), and a handler
+ * that waited for the lock of an endpoint whose handler waits for this one's would do so for ever.
  */
 bool urn_am_is_elsewhere(const struct urn_am_endpoint *ep);
+
+/*
+ * A function of the program has returned. Ends this process with status 0 if it is a child that the
+ * function made by fork() in the endpoint's thread: that thread is the only one of the child, and
+ * would go on with the parent's endpoint, whose lock it does not have.
+ */
+void urn_am_returned(const struct urn_am_endpoint *ep);
 
 /* A call on the endpoint begins. returns: 0, and urn_am_leave() follows; else EPERM */
 static inline int

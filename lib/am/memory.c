@@ -63,10 +63,12 @@ urn_am_space_declare(struct urn_am_endpoint *ep, const struct urn_am_part *parts
 }
 
 /* A call that needs no lock of the endpoint. returns: 0; EPERM with its text: the endpoint is a
- * parent's */
+ * parent's, or the call is made inside a handler of another endpoint */
 static int
 urn_am_own(const struct urn_am_endpoint *ep)
 {
+	if (urn_am_is_elsewhere(ep))
+		return EPERM;
 	return urn_am_is_parents(ep)
 		       ? urn_fail(EPERM, "the endpoint belongs to the parent of this process")
 		       : 0;

@@ -3,9 +3,11 @@
 #include "am/lock.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
-void
+URN_FAST void
 urn_am_write(uint8_t *at, const struct urn_am_head *head, const uint64_t *args, const void *data,
 	     uint32_t len)
 {
@@ -27,8 +29,7 @@ urn_am_write(uint8_t *at, const struct urn_am_head *head, const uint64_t *args, 
 		memcpy(at, data, len);
 }
 
-/* Check what a message is to be made of. returns: 0, or an errno value with its text */
-static int
+int
 urn_am_check(const struct urn_am_endpoint *ep, uint32_t handler, uint32_t n, uint32_t len)
 {
 	if (handler >= URN_AM_HANDLERS)
@@ -56,7 +57,7 @@ urn_am_find_asked(const struct urn_am_endpoint *ep, uint64_t number)
 	return &ep->asked[slot];
 }
 
-void
+URN_FAST void
 urn_am_unask(struct urn_am_endpoint *ep, struct urn_am_asked *a)
 {
 	struct urn_am_peer *p = &ep->out.peer[a->peer];
@@ -74,13 +75,11 @@ urn_am_unask(struct urn_am_endpoint *ep, struct urn_am_asked *a)
 
 /* Take a slot, which is free, for a request to a peer. returns: the slot */
 static struct urn_am_asked *
-urn_am_ask(struct urn_am_endpoint *ep, struct urn_am_peer *p)
+urn_am_take_slot(struct urn_am_endpoint *ep, struct urn_am_peer *p)
 {
-	uint32_t slot = ep->asked_free;
-	struct urn_am_asked *a = &ep->asked[slot];
+	struct urn_am_asked *a = &ep->asked[ep->asked_free];
 
 	ep->asked_free = a->next;
-	a->number = ++ep->serial << URN_AM_SLOT_BITS | slot;
 	a->at = 0;
 	a->peer = urn_am_peer_index(&ep->out, p);
 	ep->pending++;
@@ -91,20 +90,66 @@ urn_am_ask(struct urn_am_endpoint *ep, struct urn_am_peer *p)
 
 /*
  * True when a peer may have another request, of so many bytes. A peer has fewer requests without an
- * answer than are free, and likewise with bytes and lanes: so it leaves something to others,
- * whether it answers or not.
+ * answer than are free, and likewise with bytes; its lanes have a share, too (am/outbox.h). So the
+ * peer leaves something to others, whether it answers or not. lane: the request may not be parked
  */
 static bool
-urn_am_may_ask(const struct urn_am_endpoint *ep, const struct urn_am_peer *p, uint32_t size)
+urn_am_may_ask(const struct urn_am_endpoint *ep, const struct urn_am_peer *p, uint32_t size,
+	       bool lane)
 {
 	const struct urn_am_outbox *box = &ep->out;
 
 	return p->open < ep->attr.requests - ep->pending && urn_am_has_room(box, p, size) &&
-	       (p->first != NULL || urn_am_has_lane(box, p, size));
+	       (p->first != NULL ? !lane : urn_am_has_lane(box, p, size));
 }
 
-/* Where a request goes, and what is done about errors. */
-static void
+URN_FAST struct urn_am_asked *
+urn_am_ask(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t size, bool lane,
+	   int *err)
+{
+	struct urn_am_peer *p;
+
+	*err = urn_am_gone(ep) ? urn_fail(EIO, "the dataplane is gone") : EAGAIN;
+	if (*err == EIO || ep->pending == ep->attr.requests)
+		return NULL;
+	p = urn_am_peer_get(&ep->out, to->node, to->requests);
+	if (p == NULL)
+		return NULL;
+	if (!urn_am_may_ask(ep, p, size, lane)) {
+		urn_am_peer_put(&ep->out, p);
+		return NULL;
+	}
+	*err = 0;
+	return urn_am_take_slot(ep, p);
+}
+
+int
+urn_am_draw(struct urn_am_endpoint *ep)
+{
+	uint8_t *at = (uint8_t *)ep->random, *end = at + sizeof(ep->random);
+	ssize_t n = 0;
+
+	while (at < end && (n >= 0 || errno == EINTR)) {
+		n = getrandom(at, (size_t)(end - at), 0);
+		at += n > 0 ? n : 0;
+	}
+	ep->drawn = 0;
+	return at == end ? 0 : -1;
+}
+
+URN_FAST void
+urn_am_give_number(struct urn_am_endpoint *ep, struct urn_am_asked *a)
+{
+	uint64_t number;
+
+	if (ep->drawn == URN_AM_DRAWN)
+		(void)urn_am_draw(ep); /* the system gave numbers before */
+	number = (uint64_t)++ep->serial << URN_AM_RANDOM_BITS | ep->random[ep->drawn++];
+	number = number << URN_AM_SLOT_BITS | (uint32_t)(a - ep->asked);
+	a->number = number != 0 ? number : UINT64_C(1) << 63 | (uint32_t)(a - ep->asked);
+}
+
+URN_FAST void
 urn_am_aim(struct urn_am_letter *m, const struct urn_am_peer *p, uint64_t number, uint32_t size)
 {
 	memcpy(m->to.node, p->node, sizeof(m->to.node));
@@ -119,9 +164,9 @@ urn_am_aim(struct urn_am_letter *m, const struct urn_am_peer *p, uint64_t number
 /* Let a request wait behind the parked ones of its peer. returns: where it is written; NULL: no
  * memory */
 static uint8_t *
-urn_am_park_request(struct urn_am_endpoint *ep, struct urn_am_peer *p, struct urn_am_asked *a,
-		    uint32_t size)
+urn_am_park_request(struct urn_am_endpoint *ep, struct urn_am_asked *a, uint32_t size)
 {
+	struct urn_am_peer *p = &ep->out.peer[a->peer];
 	struct urn_am_letter m = {.answers = 0};
 
 	urn_am_aim(&m, p, a->number, size);
@@ -134,9 +179,10 @@ urn_am_park_request(struct urn_am_endpoint *ep, struct urn_am_peer *p, struct ur
 
 /* Send a request on a lane, or behind the parked ones of its peer. returns: 0; ENOMEM */
 static int
-urn_am_post(struct urn_am_endpoint *ep, struct urn_am_peer *p, struct urn_am_asked *a,
-	    const struct urn_am_head *head, const uint64_t *args, const void *data, uint32_t len)
+urn_am_post(struct urn_am_endpoint *ep, struct urn_am_asked *a, const struct urn_am_head *head,
+	    const uint64_t *args, const void *data, uint32_t len)
 {
+	struct urn_am_peer *p = &ep->out.peer[a->peer];
 	uint32_t size = urn_am_size(head->args, len);
 	struct urn_am_lane *l = NULL;
 	uint8_t *at;
@@ -146,7 +192,7 @@ urn_am_post(struct urn_am_endpoint *ep, struct urn_am_peer *p, struct urn_am_ask
 		urn_am_aim(&l->m, p, a->number, size);
 		at = urn_msg_set_buffer(&l->set);
 	} else {
-		at = urn_am_park_request(ep, p, a, size);
+		at = urn_am_park_request(ep, a, size);
 		if (at == NULL)
 			return ENOMEM;
 	}
@@ -166,7 +212,6 @@ urn_am_do_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, u
 				   .handler = handler,
 				   .reply_to = ep->replies.qid};
 	struct urn_am_asked *a;
-	struct urn_am_peer *p;
 	int err;
 
 	if (ep->inside >= URN_AM_IN_REPLY)
@@ -174,19 +219,12 @@ urn_am_do_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, u
 	err = urn_am_check(ep, handler, n, len);
 	if (err != 0)
 		return err;
-	if (urn_am_gone(ep))
-		return urn_fail(EIO, "the dataplane is gone");
-	p = ep->pending < ep->attr.requests ? urn_am_peer_get(&ep->out, to->node, to->requests)
-					    : NULL;
-	if (p == NULL)
-		return EAGAIN;
-	if (!urn_am_may_ask(ep, p, urn_am_size(n, len))) {
-		urn_am_peer_put(&ep->out, p);
-		return EAGAIN;
-	}
-	a = urn_am_ask(ep, p);
+	a = urn_am_ask(ep, to, urn_am_size(n, len), false, &err);
+	if (a == NULL)
+		return err;
+	urn_am_give_number(ep, a);
 	head.number = a->number;
-	err = urn_am_post(ep, p, a, &head, args, data, len);
+	err = urn_am_post(ep, a, &head, args, data, len);
 	if (err != 0)
 		urn_am_unask(ep, a);
 	else if (number != NULL)
@@ -194,7 +232,7 @@ urn_am_do_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, u
 	return err != 0 ? urn_fail(err, "no memory for a request that has to wait") : 0;
 }
 
-int
+URN_FAST int
 urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, uint32_t handler,
 	       const uint64_t *args, uint32_t n, const void *data, uint32_t len, uint64_t *number)
 {
@@ -214,37 +252,45 @@ urn_am_pending(const struct urn_am_endpoint *ep)
 
 	if (urn_am_enter(ep) != 0)
 		return 0;
-	n = ep->pending;
+	n = ep->pending - ep->prepared;
 	urn_am_leave(ep);
 	return n;
 }
 
 /* ---- replies */
 
-static int
-urn_am_do_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
-		uint32_t n, const void *data, uint32_t len)
+int
+urn_am_may_reply(const struct urn_am_endpoint *ep, uint64_t token)
 {
-	struct urn_am_head head = {.kind = URN_AM_M_REPLY, .args = (uint8_t)n, .handler = handler};
-	int err;
-
 	if (ep->inside != URN_AM_IN_REQUEST)
 		return urn_fail(EPERM, "a reply may be sent inside the handler of a request only");
 	if (token != ep->token)
 		return urn_fail(EPERM, "the token is not that of the request whose handler runs");
 	if (ep->replied)
 		return urn_fail(EALREADY, "the request has been replied to");
-	err = urn_am_check(ep, handler, n, len);
+	return 0;
+}
+
+static int
+urn_am_do_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
+		uint32_t n, const void *data, uint32_t len)
+{
+	struct urn_am_head head = {.kind = URN_AM_M_REPLY, .args = (uint8_t)n, .handler = handler};
+	int err = urn_am_may_reply(ep, token);
+
+	if (err == 0)
+		err = urn_am_check(ep, handler, n, len);
 	if (err != 0)
 		return err;
 	if (urn_am_gone(ep))
 		return urn_fail(EIO, "the dataplane is gone");
+	urn_am_unprepare(ep); /* the room for one reply is this one's */
 	head.number = ep->asker_number;
 	ep->replied = true;
 	return urn_am_answer(ep, &head, args, data, len);
 }
 
-int
+URN_FAST int
 urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
 	     uint32_t n, const void *data, uint32_t len)
 {

@@ -48,13 +48,13 @@ make_lanes(struct urn_am_outbox *box, const struct urn_am_outbox_attr *attr)
 }
 
 /* Make the table of peers: each has a request, a lane or a parked message, but for one that is
- * made just now. returns: 0, or ENOMEM with its text */
+ * made just now; and each may have a node of its own. returns: 0, or ENOMEM with its text */
 static int
 make_peers(struct urn_am_outbox *box, const struct urn_am_outbox_attr *attr)
 {
 	uint32_t i, buckets = 64;
 
-	box->peers = attr->parked + attr->lanes + 1;
+	box->peers = (attr->parked + attr->lanes + 1) * (attr->nodes ? 2 : 1);
 	while (buckets < box->peers)
 		buckets *= 2;
 	box->mask = buckets - 1;
@@ -77,6 +77,7 @@ urn_am_outbox_init(struct urn_am_outbox *box, const struct urn_am_outbox_attr *a
 
 	box->seed = attr->seed;
 	box->parked_max = attr->parked;
+	box->nodes = attr->nodes;
 	box->last = box->waiting = box->waiting_end = URN_AM_NO_PEER;
 	err = make_peers(box, attr);
 	return err != 0 ? err : make_lanes(box, attr);
@@ -111,39 +112,42 @@ bucket_of(const struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
 }
 
 static bool
-is_peer(const struct urn_am_peer *p, const uint8_t node[16], uint64_t qid)
+is_peer(const struct urn_am_peer *p, const uint8_t node[16], uint64_t qid, bool whole)
 {
-	return p->qid == qid && memcmp(p->node, node, sizeof(p->node)) == 0;
+	return p->qid == qid && p->whole == whole && memcmp(p->node, node, sizeof(p->node)) == 0;
 }
 
-struct urn_am_peer *
-urn_am_peer_find(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
+/* The peer of a node and a queue; NULL: there is none. whole: the node itself; qid is 0 then */
+static struct urn_am_peer *
+find_peer(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid, bool whole)
 {
 	uint32_t i = box->last;
 
-	if (i != URN_AM_NO_PEER && is_peer(&box->peer[i], node, qid))
+	if (i != URN_AM_NO_PEER && is_peer(&box->peer[i], node, qid, whole))
 		return &box->peer[i];
 	for (i = *bucket_of(box, node, qid); i != URN_AM_NO_PEER; i = box->peer[i].next)
-		if (is_peer(&box->peer[i], node, qid)) {
+		if (is_peer(&box->peer[i], node, qid, whole)) {
 			box->last = i;
 			return &box->peer[i];
 		}
 	return NULL;
 }
 
-struct urn_am_peer *
-urn_am_peer_get(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
+/* Make a peer without users; NULL: no place. */
+static struct urn_am_peer *
+make_peer(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid, bool whole)
 {
-	struct urn_am_peer *p = urn_am_peer_find(box, node, qid);
 	uint32_t *bucket, i = box->free;
+	struct urn_am_peer *p;
 
-	if (p != NULL || i == URN_AM_NO_PEER)
-		return p;
+	if (i == URN_AM_NO_PEER)
+		return NULL;
 	p = &box->peer[i];
 	box->free = p->next;
 	memset(p, 0, sizeof(*p));
 	memcpy(p->node, node, sizeof(p->node));
 	p->qid = qid;
+	p->whole = whole;
 	p->burst = box->most;
 	bucket = bucket_of(box, node, qid);
 	p->next = *bucket;
@@ -151,13 +155,42 @@ urn_am_peer_get(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
 	return p;
 }
 
-void
-urn_am_peer_put(struct urn_am_outbox *box, struct urn_am_peer *p)
+/* Make the peer of a queue, with its node if there is none; NULL: no place. */
+static struct urn_am_peer *
+make_queue(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
+{
+	struct urn_am_peer *above = find_peer(box, node, 0, true), *p;
+
+	if (above == NULL)
+		above = make_peer(box, node, 0, true);
+	if (above == NULL)
+		return NULL;
+	p = make_peer(box, node, qid, false);
+	if (p == NULL) {
+		urn_am_peer_put(box, above);
+		return NULL;
+	}
+	p->above = above;
+	above->users++;
+	return p;
+}
+
+URN_FAST struct urn_am_peer *
+urn_am_peer_get(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
+{
+	struct urn_am_peer *p = find_peer(box, node, qid, false);
+
+	if (p != NULL)
+		return p;
+	return box->nodes ? make_queue(box, node, qid) : make_peer(box, node, qid, false);
+}
+
+/* Forget a peer. */
+static void
+forget(struct urn_am_outbox *box, struct urn_am_peer *p)
 {
 	uint32_t i = urn_am_peer_index(box, p), *at = bucket_of(box, p->node, p->qid);
 
-	if (p->users != 0)
-		return;
 	while (*at != i)
 		at = &box->peer[*at].next;
 	*at = p->next;
@@ -167,9 +200,21 @@ urn_am_peer_put(struct urn_am_outbox *box, struct urn_am_peer *p)
 		box->last = URN_AM_NO_PEER;
 }
 
+URN_FAST void
+urn_am_peer_put(struct urn_am_outbox *box, struct urn_am_peer *p)
+{
+	struct urn_am_peer *above = p->above;
+
+	if (p->users != 0)
+		return;
+	forget(box, p);
+	if (above != NULL && --above->users == 0)
+		forget(box, above);
+}
+
 /* ---- lanes */
 
-struct urn_am_lane *
+URN_FAST struct urn_am_lane *
 urn_am_lane_take(struct urn_am_outbox *box, struct urn_am_peer *p, uint32_t size)
 {
 	bool large = size > box->short_size;
@@ -179,9 +224,10 @@ urn_am_lane_take(struct urn_am_outbox *box, struct urn_am_peer *p, uint32_t size
 	box->idle &= ~(UINT64_C(1) << l->index);
 	box->idle_n[large]--;
 	p->lanes[large]++;
+	if (p->above != NULL)
+		p->above->lanes[large]++;
 	p->users++;
-	p->bytes += size;
-	box->bytes += size;
+	urn_am_peer_weighs(box, p, size);
 	l->m.number = l->m.until = 0;
 	l->m.off = 0;
 	l->m.answers = 0;
@@ -192,7 +238,7 @@ urn_am_lane_take(struct urn_am_outbox *box, struct urn_am_peer *p, uint32_t size
 	return l;
 }
 
-void
+URN_FAST void
 urn_am_lane_give(struct urn_am_outbox *box, struct urn_am_lane *l)
 {
 	struct urn_am_peer *p = &box->peer[l->m.peer];
@@ -200,19 +246,20 @@ urn_am_lane_give(struct urn_am_outbox *box, struct urn_am_lane *l)
 	box->idle |= UINT64_C(1) << l->index;
 	box->idle_n[l->large]++;
 	p->lanes[l->large]--;
-	p->bytes -= l->m.bytes;
-	box->bytes -= l->m.bytes;
+	if (p->above != NULL)
+		p->above->lanes[l->large]--;
+	urn_am_peer_lightens(box, p, l->m.bytes);
 	urn_am_peer_leave(box, p);
 }
 
-void
+URN_FAST void
 urn_am_lane_send(struct urn_am_outbox *box, struct urn_am_lane *l)
 {
 	l->seq = urn_msg_set_ring(&l->set, &l->m.to, l->m.off, l->m.len);
 	box->under_way[(box->head + box->busy++) % URN_AM_LANES_MAX] = l->index;
 }
 
-struct urn_am_lane *
+URN_FAST struct urn_am_lane *
 urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left, uint32_t *misses, uint8_t *code)
 {
 	/* Lanes are given back when they are needed. */

@@ -9,12 +9,22 @@
  *                ▼
  *              parked, in memory of the library ─► a lane again, after pauses of 1 to 64 ms
  *
- * A peer has fewer lanes than are idle, and the messages to it take fewer bytes than are free. So
- * peers that take nothing leave half of the lanes, and of the room, to the next one. A parked
- * message leaves its lane to others; the peer's other messages are parked behind it.
+ * A peer has at most three times as many lanes as are idle, fewer long lanes than are idle, and the
+ * messages to it take fewer bytes than are free. So a peer that takes nothing leaves a quarter of
+ * the lanes, and half of the long ones and of the room, to the next one. A parked message leaves
+ * its lane to others; the peer's other messages are parked behind it.
+ *
+ * In the outbox for answers a peer is a queue of a node. All queues of a node together have the
+ * part that one peer has in the outbox for requests, and each of them has a part of what is free to
+ * its node. So a program that takes no answers leaves something to the other programs of its node:
+ *
+ *   outbox ─┬─ node (a peer without messages of its own: `above` the others) ─┬─ queue of a program
+ *           │                                                                 └─ queue of a program
+ *           └─ node ── queue of a program
  *
  *   outbox.c  lanes and peers
  *   parked.c  messages that wait for a peer
+ *   prepare.c messages whose payload the program writes into the lane
  *   answer.c  answers: several to one peer share a message
  */
 #ifndef URN_AM_OUTBOX_H
@@ -23,12 +33,15 @@
 #include "msg/set.h"
 
 enum {
-	URN_AM_LANES_MAX = 64,	       /* lanes of an outbox: the bits of a bitmap */
-	URN_AM_OUT_LANES = 64,	       /* lanes for requests */
-	URN_AM_BACK_LANES = 12,	       /* lanes for answers */
-	URN_AM_BACK_MOST = 2,	       /* lanes for answers to one node */
-	URN_AM_ALIKE_BYTES = 8192,     /* longest messages for which all lanes are alike */
-	URN_AM_SHORT_BYTES = 4192,     /* bytes of a short lane, if there are short and long ones */
+	URN_AM_LANES_MAX = 64,	   /* lanes of an outbox: the bits of a bitmap */
+	URN_AM_OUT_LANES = 64,	   /* lanes for requests */
+	URN_AM_BACK_LANES = 24,	   /* lanes for answers */
+	URN_AM_BACK_MOST = 5,	   /* lanes for answers to one node, of which a queue leaves one:
+				      with two for a queue, both ends wait */
+	URN_AM_SHARE = 3,	   /* lanes that a peer may have for each idle one */
+	URN_AM_LONG_SHARE = 1,	   /* the same for long lanes, which are few */
+	URN_AM_ALIKE_BYTES = 8192, /* longest messages for which all lanes are alike */
+	URN_AM_SHORT_BYTES = 4192, /* bytes of a short lane, if there are short and long ones */
 	URN_AM_LONG_BYTES = 512 << 10, /* bytes of all long lanes, if these are more than ... */
 	URN_AM_LONG_MIN = 4,	       /* ... so many lanes */
 	URN_AM_MISSES = 4,	       /* lanes without an answer that a look finds, at most */
@@ -69,6 +82,8 @@ struct urn_am_letter {
 struct urn_am_lane {
 	struct urn_register_set set;
 	struct urn_am_letter m; /* valid while the lane is not idle */
+	uint64_t ticket;	/* ticket of the request that is prepared here; 0: none */
+	uint32_t asked;		/* the request's slot in the endpoint; valid with a ticket */
 	uint32_t seq;		/* number of the last doorbell write */
 	uint8_t index;
 	bool large; /* takes long messages */
@@ -79,24 +94,29 @@ struct urn_am_parked {
 	struct urn_am_parked *next, *prev; /* in the list of the peer */
 	struct urn_am_letter m;
 	uint32_t room; /* bytes of data */
-	uint8_t data[];
+	_Alignas(32) uint8_t data[]; /* aligned like a lane, for payloads that are made in place */
 };
 
-/* A target of messages. */
+/* A target of messages, or a node with several of them. */
 struct urn_am_peer {
 	uint8_t node[16];
-	uint64_t qid;	  /* queue of the target; 0: an outbox with a peer for each node */
+	uint64_t qid;		   /* queue of the target; valid unless `whole` */
+	struct urn_am_peer *above; /* the peer's node, in an outbox for answers; NULL: none */
+	bool whole; /* a node: lanes, parked, bytes and since are sums over its queues; the other
+		       counts, pauses and parked messages are theirs */
 	uint32_t next;	  /* in the bucket, or next free one */
 	uint32_t waiting; /* next in the list of peers with parked messages; valid with `waits` */
-	uint32_t users;	  /* reasons to keep the peer: requests, lanes, parked messages, the list */
+	uint32_t users;	  /* reasons to keep the peer: requests, lanes, parked messages, the list;
+			     queues of the node */
 	uint32_t open;	  /* requests without an answer */
 	uint32_t lanes[2];		    /* lanes that are not idle: short ones, long ones */
+	uint32_t prepared; /* ... of requests that are prepared: nothing was sent */
 	uint32_t parked;		    /* parked messages */
 	uint64_t bytes;			    /* bytes that count, of its messages */
 	struct urn_am_parked *first, *last; /* parked messages, in the order of their sending */
 	uint64_t next_at;		    /* ns: no try before; valid with pause_us */
-	uint64_t since; /* ns, up to 10 ms early: when a lane was taken, or answered, last;
-			   answers only */
+	uint64_t since; /* ns, up to 10 ms early: when a lane was taken, or answered, last; of nodes
+			   only */
 	uint32_t pause_us;
 	uint32_t burst;	 /* lanes that parked messages may have now */
 	uint8_t trouble; /* enum urn_msg_code of the message that ended last, if the peer refused
@@ -114,7 +134,8 @@ struct urn_am_outbox {
 	uint32_t size;	     /* bytes of the longest message */
 	uint64_t idle, large;
 	uint32_t idle_n[2]; /* idle lanes: short ones, long ones */
-	uint32_t most;	    /* lanes of a class that a peer may have */
+	uint32_t most;	    /* lanes of a class that a peer may have, or a node with `nodes` */
+	bool nodes;	    /* queues of a node share the node's part */
 	/* Lanes under way, in the order of sending but for those that were looked at in vain. */
 	uint8_t under_way[URN_AM_LANES_MAX];
 	uint32_t head, busy;
@@ -136,11 +157,12 @@ struct urn_am_outbox {
 /* Wishes for an outbox. */
 struct urn_am_outbox_attr {
 	struct urn_msg_dev *dev;
-	uint32_t lanes, most; /* lanes, and those of a class that one peer may have */
+	uint32_t lanes, most; /* lanes, and those of a class that one peer, or node, may have */
 	uint32_t size;	      /* bytes of the longest message */
 	uint32_t vector;      /* picks the engine */
 	uint32_t parked;      /* parked messages, at most */
 	uint64_t seed;	      /* random */
+	bool nodes;	      /* queues of a node share the node's part */
 };
 
 /* Make an outbox, which is all zero. returns: 0, or an errno value with its text; fini() follows in
@@ -150,10 +172,8 @@ void urn_am_outbox_fini(struct urn_am_outbox *box);
 
 /* ---- peers */
 
-/* The peer of a node and a queue; NULL: there is none. */
-struct urn_am_peer *urn_am_peer_find(struct urn_am_outbox *box, const uint8_t node[16],
-				     uint64_t qid);
-/* The same, made if there is none; NULL: no place. urn_am_peer_put() forgets one without users. */
+/* The peer of a node and a queue, made if there is none, with its node if the outbox has nodes;
+ * NULL: no place. urn_am_peer_put() forgets one without users, and a node without queues. */
 struct urn_am_peer *urn_am_peer_get(struct urn_am_outbox *box, const uint8_t node[16],
 				    uint64_t qid);
 void urn_am_peer_put(struct urn_am_outbox *box, struct urn_am_peer *p);
@@ -171,6 +191,26 @@ urn_am_peer_index(const struct urn_am_outbox *box, const struct urn_am_peer *p)
 	return (uint32_t)(p - box->peer);
 }
 
+/* A message to a peer counts for so many more bytes, also for its node. */
+static inline void
+urn_am_peer_weighs(struct urn_am_outbox *box, struct urn_am_peer *p, uint32_t bytes)
+{
+	box->bytes += bytes;
+	p->bytes += bytes;
+	if (p->above != NULL)
+		p->above->bytes += bytes;
+}
+
+/* A message to a peer counts for so many bytes less. */
+static inline void
+urn_am_peer_lightens(struct urn_am_outbox *box, struct urn_am_peer *p, uint32_t bytes)
+{
+	box->bytes -= bytes;
+	p->bytes -= bytes;
+	if (p->above != NULL)
+		p->above->bytes -= bytes;
+}
+
 /* ---- lanes */
 
 /* True when a peer may have a lane for a message of so many bytes. */
@@ -178,8 +218,14 @@ static inline bool
 urn_am_has_lane(const struct urn_am_outbox *box, const struct urn_am_peer *p, uint32_t size)
 {
 	bool large = size > box->short_size;
+	uint32_t share = large ? URN_AM_LONG_SHARE : URN_AM_SHARE, had = p->lanes[large];
+	uint32_t most = share * box->idle_n[large];
 
-	return p->lanes[large] < box->most && p->lanes[large] < box->idle_n[large];
+	most = most < box->most ? most : box->most;
+	if (p->above == NULL)
+		return had < most;
+	/* A queue has a share of those that are free to its node. */
+	return p->above->lanes[large] < most && had < share * (most - p->above->lanes[large]);
 }
 
 /* Take an idle lane, after urn_am_has_lane(); its letter has the peer and the bytes that
@@ -188,6 +234,13 @@ struct urn_am_lane *urn_am_lane_take(struct urn_am_outbox *box, struct urn_am_pe
 				     uint32_t size);
 /* The message of a lane has ended: the lane is idle. */
 void urn_am_lane_give(struct urn_am_outbox *box, struct urn_am_lane *l);
+/* A message takes fewer bytes than it counts for: from now on it counts for what it takes. */
+static inline void
+urn_am_lane_trim(struct urn_am_outbox *box, struct urn_am_lane *l, uint32_t size)
+{
+	urn_am_peer_lightens(box, &box->peer[l->m.peer], l->m.bytes - size);
+	l->m.bytes = size;
+}
 /* Send the message of a lane. */
 void urn_am_lane_send(struct urn_am_outbox *box, struct urn_am_lane *l);
 /*
@@ -199,13 +252,15 @@ struct urn_am_lane *urn_am_lane_ended(struct urn_am_outbox *box, uint32_t *left,
 
 /* ---- parked messages */
 
-/* True when a peer may have so many more bytes. Messages on lanes may count for more than the room.
- */
+/* True when a peer may have so many more bytes; a queue has fewer than are free to its node.
+ * Messages on lanes may count for more than the room. */
 static inline bool
 urn_am_has_room(const struct urn_am_outbox *box, const struct urn_am_peer *p, uint32_t size)
 {
 	uint64_t left = box->room > box->bytes ? box->room - box->bytes : 0;
 
+	if (p->above != NULL)
+		left = left > p->above->bytes ? left - p->above->bytes : 0;
 	return p->bytes + size <= left;
 }
 
@@ -214,7 +269,11 @@ urn_am_has_room(const struct urn_am_outbox *box, const struct urn_am_peer *p, ui
 static inline bool
 urn_am_may_park(const struct urn_am_outbox *box, const struct urn_am_peer *p, uint32_t size)
 {
-	return p->parked < box->parked_max - box->parked && urn_am_has_room(box, p, size);
+	uint32_t left = box->parked_max - box->parked;
+
+	if (p->above != NULL)
+		left = left > p->above->parked ? left - p->above->parked : 0;
+	return p->parked < left && urn_am_has_room(box, p, size);
 }
 
 /*

@@ -50,7 +50,9 @@ next_waiting(struct urn_am_outbox *box)
 static struct urn_am_parked *
 make(struct urn_am_outbox *box, struct urn_am_peer *p, const struct urn_am_letter *m, uint32_t room)
 {
-	struct urn_am_parked *k = malloc(sizeof(*k) + room);
+	size_t align = _Alignof(struct urn_am_parked);
+	struct urn_am_parked *k =
+		aligned_alloc(align, (sizeof(*k) + room + align - 1) & ~(align - 1));
 
 	if (k == NULL)
 		return NULL;
@@ -60,6 +62,8 @@ make(struct urn_am_outbox *box, struct urn_am_peer *p, const struct urn_am_lette
 	k->room = room;
 	box->parked++;
 	p->parked++;
+	if (p->above != NULL)
+		p->above->parked++;
 	p->users++;
 	wait_for(box, p);
 	return k;
@@ -109,8 +113,7 @@ urn_am_park(struct urn_am_outbox *box, struct urn_am_peer *p, const struct urn_a
 	if (k == NULL)
 		return NULL;
 	k->m.bytes = room;
-	p->bytes += room;
-	box->bytes += room;
+	urn_am_peer_weighs(box, p, room);
 	link_last(p, k);
 	return k;
 }
@@ -157,10 +160,11 @@ urn_am_unpark(struct urn_am_outbox *box, struct urn_am_parked *k)
 	take_out(p, k);
 	if (p->open_parked == k)
 		p->open_parked = NULL;
-	p->bytes -= k->m.bytes;
-	box->bytes -= k->m.bytes;
+	urn_am_peer_lightens(box, p, k->m.bytes);
 	box->parked--;
 	p->parked--;
+	if (p->above != NULL)
+		p->above->parked--;
 	free(k);
 	urn_am_peer_leave(box, p);
 }
@@ -187,8 +191,7 @@ send_parked(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
 	struct urn_am_parked *k = p->first;
 	struct urn_am_lane *l = urn_am_lane_take(box, p, k->m.len);
 
-	p->bytes -= l->m.bytes;
-	box->bytes -= l->m.bytes;
+	urn_am_peer_lightens(box, p, l->m.bytes);
 	l->m = k->m;
 	l->m.to.retries = p->pause_us != 0 ? 0 : URN_AM_TRIES;
 	if (l->m.code == 0 && l->m.answers == 0) /* the peer refused those before it */
@@ -197,13 +200,14 @@ send_parked(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
 	l->m.off = 0;
 	memcpy(urn_msg_set_buffer(&l->set), k->data + k->m.off, k->m.len);
 	urn_am_lane_send(box, l);
-	p->since = now;
+	if (p->above != NULL)
+		p->above->since = now;
 	sent(ctx, k);
 	urn_am_unpark(box, k);
 }
 
-/* True when a peer refuses messages, or is silent. One that was refused before the pause has its
- * next try first. */
+/* True when a peer refuses messages, or its node is silent. One that was refused before the pause
+ * has its next try first. */
 static bool
 takes_none(const struct urn_am_peer *p, uint64_t now)
 {
@@ -211,7 +215,8 @@ takes_none(const struct urn_am_peer *p, uint64_t now)
 		return true;
 	if (p->trouble != 0)
 		return now < p->next_at;
-	return p->lanes[0] + p->lanes[1] != 0 && now >= p->since + URN_AM_BACK_NS;
+	return p->above->lanes[0] + p->above->lanes[1] != 0 &&
+	       now >= p->above->since + URN_AM_BACK_NS;
 }
 
 /* Look at the parked messages of a peer. */
@@ -233,7 +238,8 @@ look(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
 		p->open_parked = NULL;
 	}
 	while ((k = p->first) != NULL && (p->pause_us == 0 || now >= p->next_at) &&
-	       p->lanes[0] + p->lanes[1] < p->burst && urn_am_has_lane(box, p, k->m.len))
+	       p->lanes[0] + p->lanes[1] - p->prepared < p->burst &&
+	       urn_am_has_lane(box, p, k->m.len))
 		send_parked(box, p, now, sent, ctx);
 }
 

@@ -11,6 +11,7 @@
 
 #include <endian.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { URN_AM_LOOK_MS = 100 }; /* between looks for requests that wait too long */
@@ -37,7 +38,7 @@ struct urn_am_parsed {
 };
 
 /* Read a message, which may have any bytes. returns: true: it is one of this library */
-static bool
+static URN_FAST bool
 urn_am_read(const struct urn_msg *msg, struct urn_am_parsed *p)
 {
 	const uint8_t *at = msg->data;
@@ -84,6 +85,7 @@ urn_am_call_handler(struct urn_am_endpoint *ep, const struct urn_am_handler *h,
 	urn_am_handling = ep;
 	atomic_store_explicit(&ep->running, (uint32_t)(h - ep->handler) + 1, memory_order_relaxed);
 	h->fn(ep, m, h->arg);
+	urn_am_returned(ep);
 	atomic_store_explicit(&ep->running, 0, memory_order_relaxed);
 	urn_am_handling = NULL;
 	ep->inside = URN_AM_OUTSIDE;
@@ -111,6 +113,7 @@ urn_am_fail_request(struct urn_am_endpoint *ep, struct urn_am_asked *a, int err,
 		return;
 	ep->inside = URN_AM_IN_CALLBACK;
 	ep->failure(ep, &f, ep->failure_arg);
+	urn_am_returned(ep);
 	ep->inside = URN_AM_OUTSIDE;
 }
 
@@ -271,7 +274,8 @@ urn_am_fail_late(struct urn_am_endpoint *ep, uint64_t now)
 		else
 			urn_am_fail_request(
 				ep, a, ETIMEDOUT, 0,
-				"the target's program has not answered the request in time");
+				"no answer in time: the target's program did not look, or dropped "
+				"the request because its answers to this program find no room");
 		n++;
 	}
 	return n;
@@ -297,8 +301,17 @@ urn_am_look_late(struct urn_am_endpoint *ep)
 
 /* ---- messages that come */
 
+/* Let a request fail for a handler that is not there. format: of a sentence with its number */
+static void
+urn_am_fail_handler(struct urn_am_endpoint *ep, struct urn_am_asked *a, const char *format,
+		    uint32_t handler)
+{
+	snprintf(ep->no_handler, sizeof(ep->no_handler), format, handler);
+	urn_am_fail_request(ep, a, ENOSYS, 0, ep->no_handler);
+}
+
 /* An answer came. returns: 1: a function was called; 0 */
-static unsigned int
+static URN_FAST unsigned int
 urn_am_take_answer(struct urn_am_endpoint *ep, const struct urn_msg *msg,
 		   struct urn_am_parsed *parsed)
 {
@@ -311,14 +324,20 @@ urn_am_take_answer(struct urn_am_endpoint *ep, const struct urn_msg *msg,
 		return 0;
 	}
 	if (p->head.kind == URN_AM_M_UNKNOWN) {
-		urn_am_fail_request(ep, a, ENOSYS, 0, "the target has no handler with that number");
+		urn_am_fail_handler(ep, a, "the target has no handler %u", p->head.handler);
+		return 1;
+	}
+	if (p->head.kind == URN_AM_M_LOST) {
+		urn_am_fail_request(ep, a, EMSGSIZE, 0,
+				    "the handler's reply is longer than payloads of this endpoint");
 		return 1;
 	}
 	h = p->head.kind == URN_AM_M_REPLY ? urn_am_handler_of(ep, p->head.handler) : NULL;
 	if (p->head.kind == URN_AM_M_REPLY && h == NULL) {
 		ep->stats.unknown_handler++;
-		urn_am_fail_request(ep, a, ENOSYS, 0,
-				    "the reply names a handler that is not registered here");
+		urn_am_fail_handler(ep, a,
+				    "the reply names handler %u, which is not registered here",
+				    p->head.handler);
 		return 1;
 	}
 	urn_am_unask(ep, a);
@@ -361,7 +380,7 @@ urn_am_take_shared(struct urn_am_endpoint *ep, const struct urn_msg *msg, uint32
 }
 
 /* A message came to the queue of replies. returns: number of functions that were called */
-static unsigned int
+static URN_FAST unsigned int
 urn_am_take_reply(struct urn_am_endpoint *ep, const struct urn_msg *msg)
 {
 	struct urn_am_parsed p;
@@ -377,7 +396,7 @@ urn_am_take_reply(struct urn_am_endpoint *ep, const struct urn_msg *msg)
 }
 
 /* Take replies. returns: number of functions that were called */
-static unsigned int
+static URN_FAST unsigned int
 urn_am_take_replies(struct urn_am_endpoint *ep)
 {
 	uint32_t n = urn_msg_set_waiting(&ep->replies), head = urn_msg_set_head(&ep->replies);
@@ -413,34 +432,30 @@ urn_am_run_handler(struct urn_am_endpoint *ep, struct urn_am_handler *h, struct 
 	m->token = ++ep->token;
 	ep->replied = false;
 	urn_am_call_handler(ep, h, m, URN_AM_IN_REQUEST);
+	urn_am_unprepare(ep);
 	if (ep->timed)
 		h->slow = urn_am_now_afresh(ep) - start > URN_AM_HELD_NS;
 }
 
 /* Take a request, for whose answer there is room. returns: 1: a handler was called; 0 */
-static unsigned int
-urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg)
+static URN_FAST unsigned int
+urn_am_take_request(struct urn_am_endpoint *ep, struct urn_am_parsed *p)
 {
 	struct urn_am_handler *h;
-	struct urn_am_parsed p;
 
-	if (!urn_am_read(msg, &p) || p.head.kind != URN_AM_M_REQUEST) {
-		ep->stats.malformed++;
-		return 0;
-	}
-	ep->asker = (struct urn_msg_to){.qid = p.head.reply_to,
+	ep->asker = (struct urn_msg_to){.qid = p->head.reply_to,
 					.retry_us = URN_AM_TRY_US,
 					.retries = URN_AM_TRIES,
 					.retry_kinds = URN_AM_RETRY_KINDS};
-	memcpy(ep->asker.node, msg->node, sizeof(ep->asker.node));
-	ep->asker_number = p.head.number;
-	h = urn_am_handler_of(ep, p.head.handler);
+	memcpy(ep->asker.node, p->m.node, sizeof(ep->asker.node));
+	ep->asker_number = p->head.number;
+	h = urn_am_handler_of(ep, p->head.handler);
 	if (h == NULL) {
 		ep->stats.unknown_handler++;
-		urn_am_answer_for(ep, URN_AM_M_UNKNOWN, p.head.handler);
+		urn_am_answer_for(ep, URN_AM_M_UNKNOWN, p->head.handler);
 		return 0;
 	}
-	urn_am_run_handler(ep, h, &p.m);
+	urn_am_run_handler(ep, h, &p->m);
 	if (!ep->replied)
 		urn_am_answer_for(ep, URN_AM_M_HANDLED, 0);
 	return 1;
@@ -448,15 +463,21 @@ urn_am_take_request(struct urn_am_endpoint *ep, const struct urn_msg *msg)
 
 /* Look at a request that waits. calls: a handler that was called counts. returns: false: the
  * request still waits */
-static bool
+static URN_FAST bool
 urn_am_serve(struct urn_am_endpoint *ep, const struct urn_msg *msg, unsigned int *calls)
 {
-	enum urn_am_verdict verdict = urn_am_room(ep, msg->node, &ep->asker_peer);
+	enum urn_am_verdict verdict;
+	struct urn_am_parsed p;
 
+	if (!urn_am_read(msg, &p) || p.head.kind != URN_AM_M_REQUEST) {
+		ep->stats.malformed++;
+		return true;
+	}
+	verdict = urn_am_room(ep, msg->node, p.head.reply_to, &ep->asker_peer);
 	if (verdict == URN_AM_WAIT)
 		return false;
 	if (verdict == URN_AM_TAKE)
-		*calls += urn_am_take_request(ep, msg);
+		*calls += urn_am_take_request(ep, &p);
 	else
 		ep->stats.dropped_requests++;
 	urn_am_peer_put(&ep->back, ep->asker_peer);
@@ -503,7 +524,7 @@ urn_am_hold_no_longer(struct urn_am_endpoint *ep)
 	urn_am_look_back(ep);
 }
 
-/* Take requests; those of nodes that have no room for answers now stay where they are. returns:
+/* Take requests; those of queues that have no room for answers now stay where they are. returns:
  * number of handlers that were called */
 static unsigned int
 urn_am_take_requests(struct urn_am_endpoint *ep)
@@ -547,7 +568,7 @@ urn_am_do_progress(struct urn_am_endpoint *ep)
 	return calls + urn_am_look_late(ep);
 }
 
-unsigned int
+URN_FAST unsigned int
 urn_am_progress(struct urn_am_endpoint *ep)
 {
 	unsigned int calls;

@@ -44,6 +44,19 @@ urn_am_queue_own(const struct urn_am_queue *q)
 	return EPERM;
 }
 
+/* True when the calling thread is inside a handler, and another endpoint is in the queue, with the
+ * sentence of EPERM, and errno. */
+static bool
+urn_am_queue_is_others(const struct urn_am_queue *q)
+{
+	const struct urn_am_endpoint *ep = urn_am_handling != NULL ? q->members : NULL;
+
+	for (; ep != NULL; ep = ep->in_queue)
+		if (urn_am_is_elsewhere(ep))
+			return true;
+	return false;
+}
+
 static void
 urn_am_queue_free(struct urn_am_queue *q)
 {
@@ -276,7 +289,7 @@ urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, uint32_t 
 {
 	struct urn_am_endpoint *ep;
 
-	if (urn_am_queue_own(q) != 0)
+	if (urn_am_queue_own(q) != 0 || urn_am_queue_is_others(q))
 		return 0;
 	urn_am_queue_awake(q);
 	for (ep = q->members; ep != NULL; ep = ep->in_queue) {
@@ -317,7 +330,7 @@ urn_am_queue_arm(struct urn_am_queue *q)
 	struct urn_am_endpoint *ep;
 	bool waits;
 
-	if (urn_am_queue_own(q) != 0)
+	if (urn_am_queue_own(q) != 0 || urn_am_queue_is_others(q))
 		return -1;
 	pthread_mutex_lock(&q->lock);
 	q->armed = true;
@@ -330,17 +343,23 @@ urn_am_queue_arm(struct urn_am_queue *q)
 	return waits;
 }
 
-/* Refuse to wait inside a function that an endpoint of the queue called: that endpoint moves on
- * when the function has returned. returns: 0; EPERM with its text and errno set */
+/* Refuse to wait inside a handler, and inside a function that an endpoint of the queue called: that
+ * endpoint moves on when the function has returned. returns: 0; EPERM with its text and errno set
+ */
 static int
 urn_am_queue_outside(const struct urn_am_queue *q)
 {
 	const struct urn_am_endpoint *ep;
 
+	if (urn_am_handling != NULL) {
+		errno = urn_fail(EPERM,
+				 "a handler may not wait for events, not even of its own endpoint");
+		return EPERM;
+	}
 	for (ep = q->members; ep != NULL; ep = ep->in_queue)
 		if (urn_am_is_inside(ep)) {
-			errno = urn_fail(EPERM, "a handler may not wait for events of its own "
-						"endpoint");
+			errno = urn_fail(EPERM, "a function of an endpoint may not wait for "
+						"events of that endpoint");
 			return EPERM;
 		}
 	return 0;

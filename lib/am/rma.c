@@ -23,7 +23,7 @@ urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags)
 	return 0;
 }
 
-int
+URN_FAST int
 urn_rma_check(uint32_t len, uint8_t way)
 {
 	if (len == 0 || len > URN_AM_LEN_MAX || way >= URN_AM_WAYS)
@@ -32,7 +32,7 @@ urn_rma_check(uint32_t len, uint8_t way)
 	return 0;
 }
 
-int
+URN_FAST int
 urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *w,
 	      struct urn_am_batch *b)
 {
@@ -63,7 +63,7 @@ urn_rma_begin(struct urn_am_endpoint *ep, uint32_t n, const struct urn_am_wish *
 	return 0;
 }
 
-struct urn_abi_am_cmd *
+URN_FAST struct urn_abi_am_cmd *
 urn_rma_add(struct urn_am_batch *b, const struct urn_abi_am_operand *word, uint32_t len,
 	    uint64_t *old)
 {
@@ -190,6 +190,7 @@ urn_am_complete(struct urn_am_endpoint *ep, uint32_t i)
 		return 0;
 	ep->inside = URN_AM_IN_CALLBACK;
 	done(ep, code, bytes, arg);
+	urn_am_returned(ep);
 	ep->inside = URN_AM_OUTSIDE;
 	return 1;
 }
@@ -230,7 +231,7 @@ urn_am_end_all(struct urn_am_endpoint *ep)
 	return calls;
 }
 
-unsigned int
+URN_FAST unsigned int
 urn_am_take_events(struct urn_am_endpoint *ep)
 {
 	uint32_t read = atomic_load_explicit(&ep->regs->client.events, memory_order_relaxed),

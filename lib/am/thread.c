@@ -54,6 +54,13 @@ urn_am_is_elsewhere(const struct urn_am_endpoint *ep)
 	return true;
 }
 
+void
+urn_am_returned(const struct urn_am_endpoint *ep)
+{
+	if (urn_am_is_parents(ep) && pthread_equal(ep->thread->id, pthread_self()))
+		_exit(0); /* no stream of the parent's is written twice */
+}
+
 bool
 urn_am_is_parents(const struct urn_am_endpoint *ep)
 {
@@ -220,6 +227,8 @@ urn_am_thread_start(struct urn_am_endpoint *ep)
 {
 	int err;
 
+	if (urn_am_is_elsewhere(ep))
+		return EPERM;
 	if (ep->thread != NULL)
 		return urn_fail(EALREADY, "the endpoint has a thread");
 	if (urn_am_is_inside(ep))

@@ -24,7 +24,7 @@ urn_rma_check_pieces(const struct urn_am_endpoint *ep, const struct urn_rma_vect
 	return err;
 }
 
-static int
+static URN_FAST int
 urn_rma_do_issuev(struct urn_am_endpoint *ep, const struct urn_rma_vector *v, uint8_t kind)
 {
 	struct urn_am_wish w = {v->done, v->arg, v->counter, v->flags};

@@ -110,5 +110,5 @@ urn_am_doze(const struct urn_am_endpoint *ep)
 	/* The answer to a message that was sent wakes nobody, nor does the time of a parked one. */
 	if (ep->out.busy + ep->back.busy != 0 || ep->out.parked + ep->back.parked != 0)
 		return URN_AM_DOZE_LANE_MS;
-	return ep->pending != 0 ? URN_AM_DOZE_MS : -1;
+	return ep->pending != ep->prepared ? URN_AM_DOZE_MS : -1;
 }

@@ -12,7 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* extra: descriptors to hand over, count of them */
+/* extra: descriptors to hand over, count of them. returns: 0 or an errno value, ETIMEDOUT: patience
+ * is at an end */
 static int
 urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned int count)
 {
@@ -30,6 +31,8 @@ urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned
 	while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)q->head.bytes)
 		return 0;
+	if (n < 0 && errno == EAGAIN)
+		return ETIMEDOUT;
 	/* The dataplane hung up; an answer that says why may still be there to read. */
 	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
 }
@@ -43,6 +46,33 @@ urn_remote_whole(const struct urn_sock_answer *a, size_t got, struct urn_remote_
 	if (n > more->max_ev || got != sizeof(*a) + n * sizeof(more->ev[0]))
 		return false;
 	more->n_ev = n;
+	return true;
+}
+
+/* The wait for an answer. */
+struct urn_remote_wait {
+	uint64_t start; /* ms: when patience began */
+	uint32_t waits; /* the dataplane's word then; valid when it has one */
+	bool reset;	/* the connection was reset, and was read once more */
+};
+
+/*
+ * True when the wait goes on after recvmsg() failed: a signal came, the dataplane hung up before it
+ * had read all (its answer comes after, once), or it has been waiting for this program's memory.
+ */
+static bool
+urn_remote_goes_on(int fd, const struct urn_remote_more *more, struct urn_remote_wait *w)
+{
+	uint32_t waits = more->waits != NULL ? atomic_load(more->waits) : 0;
+
+	if (errno == ECONNRESET && !w->reset)
+		return w->reset = true;
+	if (errno == EINTR && !urn_patience_over(fd, w->start))
+		return true;
+	if ((errno != EINTR && errno != EAGAIN) || more->waits == NULL || waits == w->waits)
+		return false;
+	w->waits = waits;
+	w->start = urn_clock_ms();
 	return true;
 }
 
@@ -67,14 +97,14 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, struct urn_remote_more *mo
 		.msg_control = &control,
 		.msg_controllen = sizeof(control.buf),
 	};
-	uint64_t start = urn_clock_ms();
-	bool reset = false;
+	struct urn_remote_wait w = {
+		.start = urn_clock_ms(),
+		.waits = more->waits != NULL ? atomic_load(more->waits) : 0,
+	};
 
-	do {
+	do
 		*got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-		/* The dataplane hung up before it had read all; its answer comes after, once. */
-	} while (*got < 0 && ((errno == EINTR && !urn_patience_over(fd, start)) ||
-			      (errno == ECONNRESET && !reset && (reset = true))));
+	while (*got < 0 && urn_remote_goes_on(fd, more, &w));
 	if (*got < 0 && (errno == EAGAIN || errno == EINTR))
 		return ETIMEDOUT;
 	if (*got > 0)
@@ -101,6 +131,8 @@ urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, 
 	q->head.kind = kind;
 	q->head.bytes = urn_sock_ask_bytes(kind);
 	err = urn_remote_send(fd, q, extra, count);
+	if (err == ETIMEDOUT)
+		return urn_patience_lost(fd, NULL);
 	if (err != 0 && err != ENODEV)
 		return urn_fail(err, "the dataplane can't be asked: %s", strerror(err));
 	switch (urn_remote_receive(fd, a, more != NULL ? more : &none, &got)) {
@@ -121,4 +153,17 @@ urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, 
 	if (a->err != 0)
 		return urn_fail(a->err, "%s", a->why);
 	return 0;
+}
+
+const _Atomic uint32_t *
+urn_remote_waits(const void *area, uint64_t size, const struct urn_abi_device *d)
+{
+	const struct urn_abi_db *db;
+
+	if (!(d->features & URN_ABI_FEATURE_LEAVE) || d->engines == 0 ||
+	    d->db_off[0] % sizeof(uint64_t) != 0 || d->db_off[0] >= size ||
+	    size - d->db_off[0] < sizeof(*db))
+		return NULL;
+	db = (const void *)((const uint8_t *)area + d->db_off[0]);
+	return &db->waits;
 }

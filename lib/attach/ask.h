@@ -14,6 +14,9 @@ struct urn_remote_more {
 	unsigned int max_fds, n_fds; /* n_fds: how many came */
 	struct urn_abi_cm_event *ev;
 	uint32_t max_ev, n_ev;
+	/* The dataplane's word that grows while a call waits for this program (urn_abi_db.waits):
+	 * patience begins anew each time that the word has grown. NULL: none */
+	const _Atomic uint32_t *waits;
 };
 
 /*
@@ -27,5 +30,14 @@ struct urn_remote_more {
  */
 int urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, unsigned int count,
 	struct urn_sock_answer *a, struct urn_remote_more *more);
+
+/*
+ * The word urn_abi_db.waits of an open device.
+ *
+ * area, size: the client's area; d: the dataplane's answer to HELLO, which is checked here
+ * returns: NULL: the dataplane has no such word
+ */
+const _Atomic uint32_t *urn_remote_waits(const void *area, uint64_t size,
+					 const struct urn_abi_device *d);
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attach/dev.h"
 
+#include "abi/clock.h"
+
 #include <urnic/attach.h>
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static _Thread_local char urn_error_text[URN_ERROR_TEXT];
 
@@ -38,10 +41,53 @@ urn_dev_answer_gone(enum urn_dev_gone how, struct urn_abi_rep *rep)
 		: "the dataplane is gone: close the device, and open it anew");
 }
 
+/* True when no engine writes anything for this client any more. */
+static bool
+urn_dev_ended(const struct urn_dev *dev)
+{
+	for (uint32_t i = 0; i < dev->info.engines; i++) {
+		const struct urn_abi_db *db = dev->db[i];
+
+		/* An engine on which the client never had a queue pair does not answer. Acquire:
+		 * pairs with the release in dataplane/engine/left.c. */
+		if (db != NULL && atomic_load(&db->tops) != 0 &&
+		    atomic_load_explicit(&db->ended, memory_order_acquire) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Wait until a dataplane that was given up alive has ended this client's queue pairs. */
+static void
+urn_dev_await_end(struct urn_dev *dev)
+{
+	const struct timespec step = {.tv_nsec = 500000};
+	uint64_t start = urn_clock_ms();
+
+	while (!atomic_load(&dev->left) && !urn_dev_ended(dev) &&
+	       urn_clock_ms() - start < URN_LEAVE_MS)
+		(void)nanosleep(&step, NULL);
+	atomic_store(&dev->left, true);
+}
+
+void
+urn_dev_leave(struct urn_dev *dev)
+{
+	const struct urn_abi_channel *channel = dev->channel;
+
+	for (uint32_t i = 0; i < dev->info.engines; i++)
+		if (dev->db[i] != NULL && atomic_exchange(&dev->db[i]->left, 1) == 0)
+			urn_dev_ring(dev, i, 0); /* an engine that runs on looks now */
+	if (channel->given_up != NULL && channel->given_up(channel->ctx))
+		urn_dev_await_end(dev);
+}
+
 /* Set the error text of a call that failed. returns: the errno value */
 static int
-urn_dev_failed(const struct urn_dev *dev, struct urn_abi_rep *rep)
+urn_dev_failed(struct urn_dev *dev, struct urn_abi_rep *rep)
 {
+	if (rep->err == ENODEV && dev->channel->watch != NULL)
+		urn_dev_leave(dev);
 	/* A dataplane in another process died: for the program that is the same as a broken device. */
 	int err = rep->err == ENODEV && dev->channel->watch != NULL ? EIO : rep->err;
 
@@ -106,14 +152,13 @@ int
 urn_dev_share(struct urn_dev *dev, const void *addr, size_t length)
 {
 	struct urn_abi_rep rep = {0};
-	int err;
 
 	if (dev->channel->share == NULL || !urn_dev_has(dev, URN_ABI_FEATURE_SHARE))
 		return 0;
 	if (urn_dev_gone(dev) != URN_DEV_THERE)
 		return 0; /* the control call that follows fails and tells */
-	err = dev->channel->share(dev->channel->ctx, addr, length, &rep);
-	return err == 0 ? 0 : urn_fail(err, "%s", rep.why[0] ? rep.why : strerror(err));
+	rep.err = dev->channel->share(dev->channel->ctx, addr, length, &rep);
+	return rep.err == 0 ? 0 : urn_dev_failed(dev, &rep);
 }
 
 int
@@ -190,9 +235,8 @@ urn_dev_open(struct urn_dev *dev, struct urn_abi_channel *channel)
 void
 urn_dev_close(struct urn_dev *dev)
 {
-	struct urn_abi_channel *channel = dev->channel;
-
+	/* The thread that watches the dataplane uses the channel until this has ended it. */
+	if (dev->channel != NULL)
+		dev->channel->close(dev->channel->ctx);
 	dev->channel = NULL;
-	if (channel != NULL)
-		channel->close(channel->ctx);
 }

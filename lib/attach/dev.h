@@ -32,6 +32,7 @@ struct urn_dev {
 	struct urn_abi_db *db[URN_ABI_MAX_ENGINES]; /* in the area; [0, info.engines) */
 	struct urn_abi_device info; /* answer to URN_CTL_HELLO; .features: also when it told none */
 	_Atomic uint32_t gone;            /* enum urn_dev_gone; set once */
+	_Atomic bool left; /* urn_dev_leave() has returned once: nothing is waited for any more */
 };
 
 /*
@@ -68,6 +69,18 @@ int urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle
  * returns: 0, *n: how many, or an errno value like urn_dev_call()
  */
 int urn_dev_cm_events(struct urn_dev *dev, struct urn_abi_cm_event *ev, uint32_t max, uint32_t *n);
+
+/* Time, ms, that urn_dev_leave() waits for at most. An engine that has not answered then is in the
+ * middle of a turn, or stood still for so long that it looks itself (dataplane/engine/left.c). */
+enum { URN_LEAVE_MS = 50 };
+
+/*
+ * Tell a dataplane that is gone, and may live all the same, to write nothing more into the
+ * program's memory (urn_abi_db.left): before the program learns that the dataplane is gone. If the
+ * dataplane was given up alive, wait until its engines have answered that they write nothing, for
+ * URN_LEAVE_MS at most.
+ */
+void urn_dev_leave(struct urn_dev *dev);
 
 /*
  * Let a dataplane in another process reach this memory; one that can't share memory

@@ -9,15 +9,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define URN_DEFAULT_DIR "/run"
 #define URN_SOCKET_NAME "urnic/urnicd.sock"
 
+/* The folder for runtime files of the program's user. One of another user is ignored: su and sudo
+ * may leave the variable of whoever called them. NULL: none */
+static const char *
+urn_own_runtime_dir(void)
+{
+	const char *dir = secure_getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+
+	return dir != NULL && stat(dir, &st) == 0 && st.st_uid == geteuid() ? dir : NULL;
+}
+
 const char *
 urn_remote_path(char *buf, size_t size)
 {
-	const char *told = secure_getenv("URNIC_SOCKET"), *dir = secure_getenv("XDG_RUNTIME_DIR");
+	const char *told = secure_getenv("URNIC_SOCKET"), *dir = urn_own_runtime_dir();
 	int n;
 
 	if (told != NULL && told[0] != '\0') {

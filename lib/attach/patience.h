@@ -11,6 +11,11 @@
  * that the program was told is its own again. The wait ends when the dataplane dies
  * or goes on, and a program that waits can be killed.
  *
+ * Sessions (lib/verbs/session) have another adapter to go on with, and bound each call
+ * (urn_remote_bound()). A dataplane that does not answer in time is given up for good: the
+ * connection is shut down, the dataplane finds the mark `left` beside its doorbells
+ * (lib/abi/doorbell.h) before it writes more, and takes all back when it goes on.
+ *
  * The bound is kept with the connection itself, in its SO_RCVTIMEO and SO_SNDTIMEO.
  */
 #ifndef URN_ATTACH_PATIENCE_H
@@ -24,8 +29,8 @@
  * errno value with its text: EINVAL: the variable makes no sense
  */
 int urn_patience_begin(int fd);
-/* Let waits on the socket last for ever from now on. */
-void urn_patience_end(int fd);
+/* Bound each wait on a socket to so many ms from now on; 0: waits last for ever. */
+void urn_patience_set(int fd, uint32_t ms);
 /*
  * True when a wait that a signal interrupted has lasted for the socket's bound since `start`, a
  * time of urn_clock_ms(). Frequent signals at most double the wait.

@@ -11,15 +11,15 @@
 #include "abi/clock.h"
 #include "attach/dev.h"
 #include "attach/patience.h"
+#include "attach/still.h"
 #include "attach/thread.h"
+#include "attach/trust.h"
 
 #include <urnic/attach.h>
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <link.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -48,6 +48,11 @@ struct urn_remote {
 	bool watched;              /* there is a watcher */
 	pthread_t watcher;
 	int stop_fd;               /* eventfd: written to end the watcher; -1: none */
+	uint32_t bound_ms; /* ms: bound of each call once there is a watcher; 0: none; constant then
+			    */
+	_Atomic bool given_up; /* no answer came within that bound */
+	const _Atomic uint32_t *waits; /* urn_abi_db.waits, in the area; NULL: not known yet; under
+					  lock */
 	void (*died)(void *arg);
 	void *died_arg;
 };
@@ -95,7 +100,9 @@ urn_remote_connect(const char *path)
 
 	if (fd < 0)
 		return -1;
-	err = urn_remote_ask(fd, &q, URN_SOCK_HELLO, NULL, 0, &a, NULL);
+	err = urn_trust_listener(fd, path);
+	if (err == 0)
+		err = urn_remote_ask(fd, &q, URN_SOCK_HELLO, NULL, 0, &a, NULL);
 	if (err == 0)
 		err = urn_dev_agree(
 			&(struct urn_abi_offer){.oldest = a.hello.abi, .newest = a.hello.abi},
@@ -125,6 +132,60 @@ urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
 /* ---- the channel */
 
 /*
+ * Ask with the lock held. A dataplane that does not answer in time is given up: the watcher takes
+ * the end of the connection for its death, and an answer that comes later is not read.
+ * returns: 0 or an errno value with its text
+ */
+static int
+urn_remote_ask_open(struct urn_remote *r, struct urn_sock_ask *q, uint16_t kind, const int *extra,
+		    unsigned int count, struct urn_sock_answer *a, struct urn_remote_more *more)
+{
+	int err;
+
+	more->waits = r->waits;
+	err = urn_remote_ask(r->fd, q, kind, extra, count, a, more);
+	if (err != ETIMEDOUT || r->bound_ms == 0)
+		return err;
+	atomic_store(&r->given_up, true);
+	(void)shutdown(r->fd, SHUT_RDWR);
+	return urn_fail(
+		ENODEV,
+		"the dataplane has not answered for %u ms, and is given up: close the device",
+		r->bound_ms);
+}
+
+void
+urn_remote_bound(struct urn_abi_channel *channel, uint32_t ms)
+{
+	struct urn_remote *r = channel->ctx;
+
+	r->bound_ms = ms;
+}
+
+static int
+urn_remote_may_live(void *ctx)
+{
+	struct urn_remote *r = ctx;
+
+	return atomic_load(&r->given_up);
+}
+
+bool
+urn_remote_given_up(const struct urn_abi_channel *channel)
+{
+	return urn_remote_may_live(channel->ctx) != 0;
+}
+
+/* Only a dataplane that was given up alive can still write to the area. */
+static int
+urn_remote_still(void *ctx)
+{
+	struct urn_remote *r = ctx;
+
+	return urn_remote_may_live(r) ? urn_still(r->channel.area, r->area_size, r->area_fd) : 0;
+}
+
+/*
  * One control call; fd: room for the descriptors that come back. returns: 0 or an errno value; with
  * EMFILE rep->handle names the object that was made in vain
  */
@@ -139,8 +200,10 @@ urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct 
 
 	pthread_mutex_lock(&r->lock);
 	q.head.serial = ++r->serial;
-	err = urn_remote_ask(r->fd, &q, URN_SOCK_CALL, &req->fd, urn_ctl_fds_in(req->op), &a,
-			     &more);
+	err = urn_remote_ask_open(r, &q, URN_SOCK_CALL, &req->fd, urn_ctl_fds_in(req->op), &a,
+				  &more);
+	if (err == 0 && a.call.err == 0 && req->op == URN_CTL_HELLO)
+		r->waits = urn_remote_waits(r->channel.area, r->area_size, &a.call.device);
 	pthread_mutex_unlock(&r->lock);
 	if (err == 0) {
 		*rep = a.call;
@@ -170,7 +233,7 @@ urn_remote_cm_events(void *ctx, struct urn_abi_cm_event *ev, uint32_t max, uint3
 
 	pthread_mutex_lock(&r->lock);
 	q.head.serial = ++r->serial;
-	err = urn_remote_ask(r->fd, &q, URN_SOCK_EVENTS, NULL, 0, &a, &more);
+	err = urn_remote_ask_open(r, &q, URN_SOCK_EVENTS, NULL, 0, &a, &more);
 	pthread_mutex_unlock(&r->lock);
 	*n = err == 0 ? more.n_ev : 0;
 	if (err != 0)
@@ -277,38 +340,32 @@ urn_remote_gone(void *ctx)
 
 /* ---- watching */
 
-/*
- * Keep the shared object that holds this library loaded from now on. If the program unloaded
- * the object with a device open, the watcher's thread would be left without its code. (Handlers
- * of fork() go with their object by themselves.)
- */
+/* Ask the dataplane something: only whether an answer comes in time matters. */
 static void
-urn_remote_stay(void)
+urn_remote_look(struct urn_remote *r)
 {
-	static const char here;
-	struct link_map *object = NULL;
-	Dl_info info;
-	void *handle = NULL;
+	const struct urn_abi_req req = {.op = URN_CTL_QUERY_PORT};
+	struct urn_abi_rep rep;
 
-	if (dladdr1(&here, &info, (void **)&object, RTLD_DL_LINKMAP) != 0 && object != NULL && object->l_name[0] != '\0')
-		handle = dlopen(object->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-	if (handle != NULL)
-		dlclose(handle);
+	(void)urn_remote_ask_call(r, &req, &rep, NULL);
 }
 
 /*
- * The watcher reads no byte, so questions and answers go on undisturbed. The kernel shows
- * the end of the connection once no thread of the dataplane runs any more: the memory that
- * the dataplane shares with us does not change after that.
+ * The kernel shows the end of the connection once no thread of the dataplane runs any more: the
+ * memory that the dataplane shares with us does not change after that. Where calls are bounded the
+ * watcher asks each time that the bound has passed, so that a dataplane which is stopped is given
+ * up though the program calls nothing, and no other thread waits for that.
  */
 static void *
 urn_remote_watcher(void *arg)
 {
 	struct urn_remote *r = arg;
 	struct pollfd p[2] = {{.fd = r->fd, .events = POLLRDHUP}, {.fd = r->stop_fd, .events = POLLIN}};
+	int wait = r->bound_ms != 0 ? (int)r->bound_ms : -1, n;
 
-	while (poll(p, 2, -1) < 0 && errno == EINTR)
-		;
+	while ((n = poll(p, 2, wait)) == 0 || (n < 0 && errno == EINTR))
+		if (n == 0)
+			urn_remote_look(r);
 	if (p[1].revents == 0) {
 		urn_remote_unshare_all(r);
 		r->died(r->died_arg);
@@ -331,11 +388,12 @@ urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
 			strerror(errno));
 	r->died = died;
 	r->died_arg = arg;
-	urn_remote_stay();
+	urn_thread_stay();
 	err = urn_thread_start(&r->watcher, urn_remote_watcher, r);
 	if (err != 0)
 		return urn_fail(err, "no thread to watch the dataplane with: %s", strerror(err));
-	urn_patience_end(r->fd); /* from here on the program has memory that the dataplane may change */
+	/* From here on the program has memory that the dataplane may change. */
+	urn_patience_set(r->fd, r->bound_ms);
 	(void)pthread_setname_np(r->watcher, "urnic-watch");
 	r->watched = true;
 	return 0;
@@ -516,6 +574,8 @@ urn_remote_open(int fd, const char name[32])
 		.gone = urn_remote_gone,
 		.hang_up = urn_remote_hang_up,
 		.proof = urn_remote_proof,
+		.given_up = urn_remote_may_live,
+		.still = urn_remote_still,
 	};
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';

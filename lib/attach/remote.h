@@ -5,6 +5,8 @@
 
 #include "abi/socket.h"
 
+#include <stdbool.h>
+
 /*
  * Connect and agree on versions. Until urn_abi_channel.watch() the wait for an answer has the
  * bound of patience.h: ETIMEDOUT. returns: the connection, or -1 with errno and
@@ -26,5 +28,16 @@ const char *urn_remote_path(char *buf, size_t size);
  * returns: its channel; NULL with errno and text set
  */
 struct urn_abi_channel *urn_remote_attach(const char *path, const char *node);
+
+/*
+ * Bound each call of an open device, before the device is opened over the channel: a dataplane that
+ * does not answer so long is given up, and is gone for this device (EIO), though it may live
+ * (patience.h).
+ *
+ * channel: of urn_remote_open(); ms: milliseconds, 0: no bound
+ */
+void urn_remote_bound(struct urn_abi_channel *channel, uint32_t ms);
+/* True when the dataplane was given up: it may live, and go on. channel: of urn_remote_open() */
+bool urn_remote_given_up(const struct urn_abi_channel *channel);
 
 #endif

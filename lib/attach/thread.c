@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attach/thread.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include "attach/stop.h"
 
 #include <errno.h>
@@ -27,4 +29,19 @@ urn_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 		err = pthread_create(thread, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
+}
+
+void
+urn_thread_stay(void)
+{
+	static const char here;
+	struct link_map *object = NULL;
+	Dl_info info;
+	void *handle = NULL;
+
+	if (dladdr1(&here, &info, (void **)&object, RTLD_DL_LINKMAP) != 0 && object != NULL &&
+	    object->l_name[0] != '\0')
+		handle = dlopen(object->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+	if (handle != NULL)
+		dlclose(handle);
 }

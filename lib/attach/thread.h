@@ -12,4 +12,11 @@
  */
 int urn_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
+/*
+ * Keep the shared object that holds this library loaded from now on. If the program unloaded
+ * the object with a device open, a thread of the library would be left without its code. (Handlers
+ * of fork() go with their object by themselves.)
+ */
+void urn_thread_stay(void);
+
 #endif

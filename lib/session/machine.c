@@ -16,6 +16,12 @@ static const char *const counter_text[URN_SESS_COUNTER_COUNT] = {
 #undef X
 };
 
+static const char *const reason_text[URN_SESS_REASON_COUNT] = {
+#define X(name, text) text,
+	URN_SESS_REASONS(X)
+#undef X
+};
+
 const char *
 urn_sess_state_name(unsigned int state)
 {
@@ -26,6 +32,12 @@ const char *
 urn_sess_counter_text(unsigned int counter)
 {
 	return counter < URN_SESS_COUNTER_COUNT ? counter_text[counter] : "?";
+}
+
+const char *
+urn_sess_reason_text(unsigned int reason)
+{
+	return reason < URN_SESS_REASON_COUNT ? reason_text[reason] : "?";
 }
 
 static uint32_t
@@ -45,8 +57,11 @@ static void
 enter(struct urn_sess_conn *c, enum urn_sess_state s)
 {
 	bool was = moving(c->state), is = moving(s);
+	enum urn_sess_state from = c->state;
 
 	c->state = s;
+	if (c->cfg.step && s != from)
+		c->cfg.step(c->cfg.arg, from);
 	if (is && !was)
 		c->cfg.group->moving++;
 	else if (was && !is && --c->cfg.group->moving == 0)
@@ -66,6 +81,13 @@ urn_sess_init(struct urn_sess_conn *c, const struct urn_sess_config *cfg)
 	c->open = true;
 	c->next_id = 1;
 	return true;
+}
+
+void
+urn_sess_fini(struct urn_sess_conn *c)
+{
+	c->open = false;
+	enter(c, URN_SESS_DEAD);
 }
 
 /* ---- messages to the peer */

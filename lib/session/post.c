@@ -118,12 +118,17 @@ urn_sess_received(struct urn_sess_conn *c, uint32_t epoch, const struct urn_sess
 void
 urn_sess_failed(struct urn_sess_conn *c, uint32_t epoch, uint64_t seq)
 {
+	const struct urn_sess_wr *w = urn_sess_wr_at(c, seq);
+
 	if (!fresh(c, epoch))
 		return;
-	if (seq < c->head || seq >= c->tail)
+	if (seq < c->head || seq >= c->tail) {
 		urn_sess_count(c, URN_SESS_C_BAD_EVENT);
-	else
-		urn_sess_end(c, URN_SESS_NO_REQUEST, seq, URN_SESS_GENUINE);
+		return;
+	}
+	urn_sess_mark(c, urn_sess_is_message(w) ? w->id - 1 : w->id);
+	urn_sess_complete(c);
+	urn_sess_end(c, URN_SESS_NO_REQUEST, seq, URN_SESS_GENUINE);
 }
 
 void

@@ -90,14 +90,22 @@ enum urn_sess_status {
 	URN_SESS_GENUINE, /* the request failed for a reason of its own, and would on each path */
 };
 
-/* Reasons of death. */
+/* X(name, text): reasons of death (FO-11, FO-14, FO-15, FO-19) */
+/* clang-format off */
+#define URN_SESS_REASONS(X) \
+	X(ALIVE, "the connection is alive") \
+	X(NO_PATH, "no path is alive on both sides") \
+	X(NO_HEADER, "a Send was delivered, and its header is not in any receive") \
+	X(NO_OUTCOME, "the outcome of an atomic cannot be known") \
+	X(NO_REQUEST, "a request failed for a reason of its own, or this end goes") \
+	X(PEER_DEAD, "the peer says that its end is dead")
+/* clang-format on */
+
 enum urn_sess_reason {
-	URN_SESS_ALIVE,
-	URN_SESS_NO_PATH,   /* no path is alive on both sides (FO-19) */
-	URN_SESS_NO_HEADER, /* a Send was delivered, and its header is not in any receive (FO-14) */
-	URN_SESS_NO_OUTCOME, /* an atomic whose outcome cannot be known (FO-15) */
-	URN_SESS_NO_REQUEST, /* a request failed for a reason of its own (FO-11) */
-	URN_SESS_PEER_DEAD,  /* the peer says that its end is dead */
+#define X(name, text) URN_SESS_##name,
+	URN_SESS_REASONS(X)
+#undef X
+		URN_SESS_REASON_COUNT,
 };
 
 /* Flags of a REPORT. */
@@ -202,7 +210,9 @@ struct urn_sess_config {
 	uint32_t paths; /* bits by path: made and alive; path 0 is the one in use if alive, else the
 			   next */
 	void (*act)(void *arg, const struct urn_sess_action *a); /* takes actions */
-	void *arg;						 /* argument of act */
+	/* told of each change of the state, which is made already; NULL: nobody is */
+	void (*step)(void *arg, enum urn_sess_state from);
+	void *arg; /* argument of act and step */
 };
 
 /* One end of a connection. All is the machine's; the shell may read it. */
@@ -236,12 +246,20 @@ struct urn_sess_conn {
 	uint64_t counter[URN_SESS_COUNTER_COUNT];
 };
 
-/* Names of states and counters, for logs. returns: "?" for none */
+/* Names of states, texts of counters and reasons, for logs. returns: "?" for none */
 const char *urn_sess_state_name(unsigned int state);
 const char *urn_sess_counter_text(unsigned int counter);
+const char *urn_sess_reason_text(unsigned int reason);
 
 /* Begin a connection, CONNECTED. returns: false: the configuration makes no sense */
 bool urn_sess_init(struct urn_sess_conn *c, const struct urn_sess_config *cfg);
+
+/*
+ * The connection is taken away, in any state: no other one of its session waits for it any more.
+ * Requests stay as they are, no message goes out, and no call but urn_sess_init() may follow. The
+ * last one that moved wakes the program (WAKE).
+ */
+void urn_sess_fini(struct urn_sess_conn *c);
 
 /* ---- requests (post.c) */
 
@@ -269,8 +287,11 @@ void urn_sess_acked(struct urn_sess_conn *c, uint64_t id);
 bool urn_sess_received(struct urn_sess_conn *c, uint32_t epoch, const struct urn_sess_header *h);
 /* This end goes, or has failed beyond a request: all requests get FLUSHED, and nothing migrates. */
 void urn_sess_quit(struct urn_sess_conn *c);
-/* A request failed for a reason of its own: it gets GENUINE, all others FLUSHED, and nothing
- * migrates. */
+/*
+ * A request failed for a reason of its own, as the first of its queue pair: those before it were
+ * carried out, for a queue pair is served in order. The request gets GENUINE, all behind it
+ * FLUSHED, and nothing migrates.
+ */
 void urn_sess_failed(struct urn_sess_conn *c, uint32_t epoch, uint64_t seq);
 
 /* ---- paths and migration (machine.c) */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control messages, written and read (FO-13, FO-17). */
+/* Control messages, written and read (FO-13, FO-17, FO-19). */
 #include "session/wire.h"
 
 #include <endian.h>
@@ -28,6 +28,22 @@ _Static_assert(offsetof(struct urn_sess_control, flags) == URN_SESS_WIRE_HEAD, "
 _Static_assert(offsetof(struct urn_sess_control, sent) == 24, "REPORT");
 _Static_assert(offsetof(struct urn_sess_control, old) == 56, "REPORT");
 _Static_assert(offsetof(struct urn_sess_control, flags) + 24 == URN_SESS_WIRE_LEAVE_BYTES, "LEAVE");
+
+/* OFFER as it travels, in network byte order. */
+struct urn_sess_offered {
+	uint8_t head[URN_SESS_WIRE_HEAD]; /* the first fields of struct urn_sess_control */
+	uint32_t path;			  /* struct urn_sess_offer, as all below */
+	uint32_t flags;			  /* ... */
+	uint32_t round;			  /* ... */
+	uint32_t to;			  /* ... */
+	uint32_t qpn, psn;		  /* ... */
+	uint32_t ctl_qpn, ctl_psn;	  /* ... */
+	uint32_t key;			  /* ... */
+	uint32_t zero;			  /* 0 */
+	uint8_t gid[16];		  /* ... */
+};
+_Static_assert(sizeof(struct urn_sess_offered) == URN_SESS_WIRE_OFFER_BYTES, "OFFER");
+_Static_assert(offsetof(struct urn_sess_offered, key) == 48, "OFFER");
 
 static const char *const verdict_text[URN_SESS_V_COUNT] = {
 #define X(name, text) text,
@@ -95,6 +111,59 @@ urn_sess_wire_leave(void *to, uint32_t conn, uint32_t epoch, const struct urn_se
 	return URN_SESS_WIRE_LEAVE_BYTES;
 }
 
+uint32_t
+urn_sess_wire_offer(void *to, uint32_t conn, uint32_t epoch, const struct urn_sess_offer *o)
+{
+	struct urn_sess_offered f = {
+		.path = htobe32(o->path),
+		.flags = htobe32(o->flags),
+		.round = htobe32(o->round),
+		.to = htobe32(o->to),
+		.qpn = htobe32(o->qpn),
+		.psn = htobe32(o->psn),
+		.ctl_qpn = htobe32(o->ctl_qpn),
+		.ctl_psn = htobe32(o->ctl_psn),
+		.key = htobe32(o->key),
+	};
+	struct urn_sess_control w;
+
+	put_head(&w, URN_SESS_WIRE_OFFER, URN_SESS_WIRE_OFFER_BYTES, conn, epoch);
+	memcpy(f.head, &w, sizeof(f.head));
+	memcpy(f.gid, o->gid, sizeof(f.gid));
+	memcpy(to, &f, sizeof(f));
+	return sizeof(f);
+}
+
+/* Read an OFFER whose length and head are right. */
+static enum urn_sess_verdict
+get_offer(const struct urn_sess_control *w, struct urn_sess_offer *o)
+{
+	const uint32_t bits24 = 0xffffff;
+	struct urn_sess_offered f;
+
+	memcpy(&f, w, sizeof(f));
+	*o = (struct urn_sess_offer){
+		.path = be32toh(f.path),
+		.flags = be32toh(f.flags),
+		.round = be32toh(f.round),
+		.to = be32toh(f.to),
+		.qpn = be32toh(f.qpn),
+		.psn = be32toh(f.psn),
+		.ctl_qpn = be32toh(f.ctl_qpn),
+		.ctl_psn = be32toh(f.ctl_psn),
+		.key = be32toh(f.key),
+	};
+	memcpy(o->gid, f.gid, sizeof(o->gid));
+	if (o->path >= URN_SESS_PATHS)
+		return URN_SESS_V_PATHS;
+	if (o->flags & ~(uint32_t)(URN_SESS_O_TRUSTED | URN_SESS_O_KNOWN))
+		return URN_SESS_V_FLAGS;
+	if (o->round == 0 || o->qpn == 0 || o->ctl_qpn == 0 ||
+	    ((o->qpn | o->psn | o->ctl_qpn | o->ctl_psn) & ~bits24))
+		return URN_SESS_V_ENDS;
+	return URN_SESS_V_OK;
+}
+
 static void
 get_leave(const struct urn_sess_control *w, struct urn_sess_report *r)
 {
@@ -117,6 +186,8 @@ length_of(uint8_t kind)
 		return URN_SESS_WIRE_HEAD;
 	case URN_SESS_WIRE_LEAVE:
 		return URN_SESS_WIRE_LEAVE_BYTES;
+	case URN_SESS_WIRE_OFFER:
+		return URN_SESS_WIRE_OFFER_BYTES;
 	default:
 		return 0;
 	}
@@ -137,7 +208,9 @@ check_head(const struct urn_sess_control *w, uint32_t bytes, uint32_t conn)
 		return URN_SESS_V_LENGTH;
 	if (be32toh(w->conn) != conn)
 		return URN_SESS_V_CONN;
-	return w->epoch || w->kind == URN_SESS_WIRE_LEAVE ? URN_SESS_V_OK : URN_SESS_V_EPOCH;
+	return w->epoch || w->kind == URN_SESS_WIRE_LEAVE || w->kind == URN_SESS_WIRE_OFFER
+		       ? URN_SESS_V_OK
+		       : URN_SESS_V_EPOCH;
 }
 
 static enum urn_sess_verdict
@@ -172,6 +245,7 @@ urn_sess_wire_get(const void *from, uint32_t bytes, uint32_t conn, struct urn_se
 {
 	struct urn_sess_control w = {0};
 	struct urn_sess_report r = {0};
+	struct urn_sess_offer o = {0};
 	enum urn_sess_verdict v;
 
 	*m = (struct urn_sess_msg){0};
@@ -185,8 +259,13 @@ urn_sess_wire_get(const void *from, uint32_t bytes, uint32_t conn, struct urn_se
 	}
 	if (v == URN_SESS_V_OK && w.kind == URN_SESS_WIRE_LEAVE)
 		get_leave(&w, &r);
+	if (v == URN_SESS_V_OK && w.kind == URN_SESS_WIRE_OFFER)
+		v = get_offer(&w, &o);
 	if (v == URN_SESS_V_OK)
-		*m = (struct urn_sess_msg){
-			.kind = w.kind, .conn = conn, .epoch = be32toh(w.epoch), .told = r};
+		*m = (struct urn_sess_msg){.kind = w.kind,
+					   .conn = conn,
+					   .epoch = be32toh(w.epoch),
+					   .told = r,
+					   .offer = o};
 	return v;
 }

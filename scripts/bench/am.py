@@ -32,6 +32,9 @@ RUNS = {
     "request and reply 8 B": ("am_lat", "--size", "8"),
     "RMA 64 B": ("rma_write_bw", "--size", "64"),
     "message with payload 4 KiB": ("am_payload", "--size", "4096"),
+    "message written in place 4 KiB": ("am_payload", "--size", "4096", "--prepare"),
+    "message written and copied 4 KiB": ("am_payload", "--size", "4096", "--fill"),
+    "written, then WRITE and SEND 4 KiB": ("write_send_bw", "--size", "4096", "--fill"),
     f"a reply for {MERGED} packets": RMA + ("--rma", "pipelined", "--reply-every", str(MERGED)),
     "a reply for the transfer": RMA + ("--rma", "pipelined", "--reply-every", "transfer"),
 }
@@ -48,6 +51,11 @@ def of_packets(key, what, run):
     return Row(key, what, None, None, percent, True, (run, "pipelined 1 MiB"), share("gbps", run, "pipelined 1 MiB"))
 
 
+def of_write_send(key, what, run, beside, must=None, aim=None):
+    """A row: messages with a payload of 4 KiB, of WRITE then SEND that write their bytes alike."""
+    return Row(key, what, must, aim, times, True, (run, beside), share("msg_rate", run, beside))
+
+
 ROWS = [
     of_write("tagged", "1 MiB RMA write, tagged, of WRITE", "tagged", 0.9, 1.0),
     of_write("pipelined", "  the same, pipelined", "pipelined"),
@@ -60,9 +68,13 @@ ROWS = [
         share("us", "request and reply 8 B", "ping-pong of SENDs")),
     Row("small", "64 B RMA writes, of WRITE with one QP", 0.7, 1.0, percent, True,
         ("RMA 64 B", "WRITE 64 B"), share("msg_rate", "RMA 64 B", "WRITE 64 B")),
-    Row("payload", "4 KiB payload with a handler, of WRITE then SEND", 1.3, 2.0, times, True,
-        ("message with payload 4 KiB", "WRITE then SEND 4 KiB"),
-        share("msg_rate", "message with payload 4 KiB", "WRITE then SEND 4 KiB")),
+    # A program makes each payload: in the lane, or in the memory that WRITE reads.
+    of_write_send("payload", "4 KiB payload made in place, with a handler, of WRITE then SEND",
+                  "message written in place 4 KiB", "written, then WRITE and SEND 4 KiB", 1.3, 2.0),
+    of_write_send("payload_made", "  the same, made elsewhere and copied",
+                  "message written and copied 4 KiB", "written, then WRITE and SEND 4 KiB"),
+    of_write_send("payload_copied", "  copied from memory where it is already, of WRITE then SEND from there",
+                  "message with payload 4 KiB", "WRITE then SEND 4 KiB"),
     of_packets("merged", f"  pipelined, a reply for {MERGED} packets, of one each", f"a reply for {MERGED} packets"),
     of_packets("transfer", "  pipelined, a reply for the transfer, of one each", "a reply for the transfer"),
 ]

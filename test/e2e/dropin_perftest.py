@@ -83,6 +83,13 @@ class Perftest(dropin_common.Dropin):
         # With a receive for each message from the start, no message depends on how soon the receiver posts more.
         self.measure("ib_send_bw", "-c", "UC", "-r", "1000", iterations="1000")
 
+    def test_uc_queues(self):
+        """UC, and eight queue pairs with more on their way than may wait: each sends no more than its part, and nothing is
+        lost, with one engine and with an engine for each node."""
+        self.measure("ib_send_bw", "-c", "UC", "-q", "8", "-r", "200", iterations="200")
+        self.again(daemon="[engine 0]\n[engine 1]", a0="engines = 0", b0="engines = 1")
+        self.measure("ib_send_bw", "-c", "UC", "-q", "8", "-r", "200", iterations="200")
+
     def test_sizes_uc(self):
         for program in ("ib_send_bw", "ib_send_lat"):
             with self.subTest(program=program):

@@ -76,6 +76,7 @@ class Embedded(unittest.TestCase):
                 r = self.measure(op, "--rma", way, "--size", "4096", "--full-check")
                 self.assertEqual((r["rma"], r["reply_every"] if op == "rma_write_bw" else ""),
                                  (way, "packet" if op == "rma_write_bw" else ""))
+                self.assertNotIn("rx_am_tag_request", r["counters"])
         p = run("rma_write_bw", "--rma", "direct", "--size", "4097", "--idle", "pause")
         self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1))
         self.assertIn("of way direct ended with bad-command", p.stderr)
@@ -83,7 +84,9 @@ class Embedded(unittest.TestCase):
     def test_tagged(self):
         """A tagged operation moves all bytes to their places (AM-5, AM-6)."""
         for op in ("rma_write_bw", "rma_read_bw"):
-            self.assertEqual(self.measure(op, "--rma", "tagged", "--size", "100000", "--full-check")["rma"], "tagged")
+            r = self.measure(op, "--rma", "tagged", "--size", "100000", "--full-check")
+            self.assertEqual(r["rma"], "tagged")
+            self.assertGreaterEqual(r["counters"]["rx_am_tag_request"], 1000)
             self.measure(op, "--rma", "tagged", "--size", "100000", "--loss", "2", "--full-check", iters=200)
 
     def test_replies_are_merged(self):
@@ -119,6 +122,23 @@ class Embedded(unittest.TestCase):
                 r = self.measure("write_send_bw", "--full-check", *args, iters=800)
                 self.assertGreaterEqual(r["checked_bytes"], 800 * r["size"])
 
+    def test_written_in_place(self):
+        """Payloads that are written where they are sent from, and those written before, arrive (AM-1)."""
+        for args in (("am_payload", "--prepare"), ("am_rate", "--prepare"), ("am_payload", "--fill"), ("write_send_bw", "--fill"),
+                     ("am_payload", "--prepare", "--size", "20000", "--loss", "2"), ("am_payload", "--prepare", "--size", "1M"),
+                     ("am_payload", "--prepare", "--size", "8", "--ip", "6")):
+            with self.subTest(args):
+                r = self.measure(*args, "--full-check", iters=300)
+                self.assertTrue(r["fill"])
+                self.assertEqual(r.get("prepare", False), "--prepare" in args)
+                self.assertGreaterEqual(r["checked_bytes"], 300 * r["size"])
+        r = self.measure("am_payload")
+        self.assertFalse(r["fill"] or r["prepare"])
+        core = str(sorted(os.sched_getaffinity(0))[0])
+        p = run("am_payload", "--prepare", "--iters", "200", "--idle", "pause", "--lcores", core)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn("am_payload --prepare: 4 KiB", p.stdout)
+
     def test_one_core_and_text(self):
         core = str(sorted(os.sched_getaffinity(0))[0])
         for op in RMA + AM:
@@ -137,6 +157,7 @@ class Embedded(unittest.TestCase):
                      ("rma_write_bw", "--reply-every", "0"), ("rma_write_bw", "--rma", "fast"),
                      ("am_rate", "--rma", "direct"), ("am_rate", "--size", "7"), ("am_payload", "--size", "1048577"),
                      ("am_rate", "--depth", "4097"), ("am_payload", "--size", "1M", "--depth", "1000"),
+                     ("am_lat", "--prepare"), ("write_send_bw", "--prepare"), ("write_bw", "--fill"),
                      ("am_lat", "--sets", "2"), ("am_lat", "--ud"), ("am_lat", "--link", "null"),
                      ("rma_write_bw", "--attach", "auto", "--peer", "h"), ("write_bw", "--rma", "direct"),
                      ("write_send_bw", "--size", "0"), ("write_send_bw", "--srq", "yes"),

@@ -2,6 +2,7 @@
 """Two nodes with a virtual device each, above two adapters: four urnicd on one switch (FO-5)."""
 
 import os
+import signal
 import subprocess
 
 import dropin_common
@@ -13,6 +14,7 @@ ADAPTERS = ("ap", "as", "bp", "bs")
 
 class Session(urnicd_common.Nicd):
     RUN = CTL = SWITCH = None  # set by the script
+    SILENCE = 30000 # ms: adapters are not lost because the machine is busy
 
     def setUp(self):
         super().setUp()
@@ -30,12 +32,16 @@ class Session(urnicd_common.Nicd):
         for name in ADAPTERS:
             yield from ("--port", f"{name}=memif:{self.path(name, 'memif')}")
 
+    limits = {} # by adapter: lines of the section [limits]
+
     def config(self, name=None, **lines):
         path = self.path(name, "ini")
         with open(path, "w", encoding="utf-8") as f:
             f.write(f"[urnicd]\nsocket = {self.path(name, 'sock')}\nidle = pause\nempty_polls = 4\n"
                     f"[port p0]\ndevice = net_memif0,role=client,socket={self.path(name, 'memif')}\n"
                     f"[adapter {name}]\nnode = {name[0]}\nport = p0\nipv4 = 10.0.0.{ADAPTERS.index(name) + 1}\n")
+            if name in self.limits:
+                f.write(f"[limits]\n{self.limits[name]}\n")
         return path
 
     def begin(self, name):
@@ -60,6 +66,7 @@ class Session(urnicd_common.Nicd):
         for p in self.nicd.values():
             if p.poll() is None:
                 p.terminate()
+                p.send_signal(signal.SIGCONT) # a test that failed may have left it stopped
                 out, err = p.communicate(timeout=dropin_common.SECONDS)
                 self.assertEqual((p.returncode, err), (0, ""), out)
             self.running.remove(p)
@@ -77,6 +84,7 @@ class Session(urnicd_common.Nicd):
         env = dict(self.env, URNIC_SOCKET=self.path(node + which, "sock"))
         if not plain:
             env["URNIC_SESSION"] = self.device(node)
+            env["URNIC_SESSION_SILENCE"] = str(self.SILENCE)
         old, self.env = self.env, env
         try:
             return self.popen(self.RUN, "--node", node, *command, **({"stdin": subprocess.PIPE} if stdin else {}))

@@ -4,6 +4,7 @@
 
 usage: session_kill.py URNICD URNIC_RUN URNICCTL URNIC_SWITCH SESSION_STREAM SESSION_CORNERS [TEST...]"""
 
+import glob
 import os
 import re
 import signal
@@ -54,6 +55,21 @@ class Pairs(session_common.Session):
     def kill(self, name):
         self.nicd[name].send_signal(signal.SIGKILL)
         self.nicd[name].communicate()
+
+    def stop(self, name):
+        """Let a dataplane stand still."""
+        self.nicd[name].send_signal(signal.SIGSTOP)
+
+    def go_on(self, name):
+        self.nicd[name].send_signal(signal.SIGCONT)
+
+    def watched(self, r):
+        """Number of adapters that a program has not given up: each has a thread that watches."""
+        n = 0
+        for task in glob.glob(f"/proc/{r.program.pid}/task/*/comm"):
+            with open(task, encoding="utf-8") as f:
+                n += f.read() == "urnic-watch\n"
+        return n
 
     def finish(self, pair):
         """Tell both ends to stop. Each must have got all that the other sent."""
@@ -125,6 +141,37 @@ class Kill(Pairs):
             self.on(name[0], "ibv_rc_pingpong", "-g", "1", "-p", str(dropin_common.free_port()), plain=True, which="s")
             self.assertTrue(self.until(lambda name=name: dropin_common.Dropin.show(self.at(name), "mr")))
         self.lives("ap", "bp")
+
+    def outlasts(self, *names, how=()):
+        """Dataplanes stop, which nothing tells but their silence; later they go on, and change nothing."""
+        self.SILENCE = 4000
+        self.env["URNIC_SESSION_PROBE"] = "no" # an adapter that goes on is not to come back
+        pair = self.begin_pair(*how)
+        self.more(pair)
+        for name in names:
+            self.stop(name)
+            self.more(pair)
+            # Without traffic and without a call the silence is noticed, too.
+            self.assertTrue(self.until(lambda name=name: self.watched(pair[name[0] == "b"]) == 1))
+            self.go_on(name)
+            self.assertTrue(self.until(lambda name=name: not dropin_common.Dropin.show(self.at(name), "qp")))
+            self.more(pair)
+        self.finish(pair)
+
+    def test_stopped(self):
+        """A primary adapter is silent, then the other end's (FO-11, FO-16)."""
+        self.outlasts("ap", "bp")
+
+    def test_stopped_calls(self):
+        """Calls of the program do not wait for a dataplane that is stopped."""
+        self.outlasts("ap", how=["register"])
+
+    def test_stopped_events(self):
+        self.outlasts("bp", how=["events"])
+
+    def test_stopped_backup(self):
+        """The silence of an adapter without traffic."""
+        self.outlasts("as")
 
     def test_register(self):
         """Regions are registered and deregistered all the time, also when the primary adapter is gone."""
@@ -221,6 +268,9 @@ class Corners(Pairs):
         self.assertTrue(self.until(lambda: dropin_common.Dropin.show(self.at("ap"), "mr")))
         self.loses("key_new")
 
+    def test_key_left(self):
+        self.loses("key_left")
+
     def test_domain(self):
         self.loses("domain")
 
@@ -229,6 +279,18 @@ class Corners(Pairs):
 
     def test_leave(self):
         self.right(self.corner("leave"))
+
+    def test_failed_receives(self):
+        self.right(self.corner("failed_receives"))
+
+    def test_failed_sends(self):
+        self.right(self.corner("failed_sends"))
+
+    def test_events(self):
+        self.right(self.corner("events"))
+
+    def test_fork(self):
+        self.right(self.corner("fork"))
 
     def test_signals(self):
         self.right(self.corner("signals"))

@@ -196,6 +196,8 @@ open_tp(struct node *n)
 		.kept = n->cfg.kept,
 		.neigh = neigh,
 		.neigh_ctx = n,
+		.near = node_near,
+		.near_ctx = n,
 		.features = n->cfg.plain ? 0 : URN_LINK_F_SACK,
 		.gsi = true,
 		.learn = learnt_features,
@@ -280,13 +282,16 @@ open_qp(struct node *n, unsigned int i)
 {
 	struct node_qp *q = &n->q[i];
 	struct urn_qp_config c = {
-		.type = i == 2 ? URN_QPT_UD : URN_QPT_RC,
+		.type = i == 2		      ? URN_QPT_UD
+			: i == 1 && n->cfg.uc ? URN_QPT_UC
+					      : URN_QPT_RC,
 		.pd = n->pd,
 		.send_cq = &n->scq,
 		.recv_cq = &n->rcq,
-		.srq = n->cfg.srq && i > 0 ? &n->srq : NULL,
 	};
 
+	if (n->cfg.srq && i > 0 && c.type != URN_QPT_UC)
+		c.srq = &n->srq;
 	q->sq = bare_wq(NODE_SLOTS, urn_abi_sq_stride(SGES, INLINE));
 	fuzz_check(q->sq);
 	c.sq = bare_sq(q->sq, NODE_SLOTS, SGES, INLINE);

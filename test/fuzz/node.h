@@ -16,7 +16,8 @@
 #include "transport/tp.h"
 
 enum {
-	NODE_QPS = 3,	 /* QP 0: RC; 1: RC, with the SRQ when there is one; 2: UD, likewise */
+	NODE_QPS = 3,	 /* QP 0: RC; 1: RC, with the SRQ when there is one, or UC; 2: UD, with the
+			    SRQ, too */
 	NODE_SLOTS = 32, /* slots of each work queue */
 	NODE_CQES = 512, /* more than can be in flight */
 	NODE_GUARD = 4096,
@@ -24,9 +25,10 @@ enum {
 	NODE_SHUT = 8192, /* bytes of the shut region */
 	NODE_QKEY = 0x11223344,
 	NODE_KEYS = 6,
-	NODE_PACE = 32,	 /* operations of a worker in a turn, when it is not slow */
-	NODE_GATE = 16,	 /* operations in flight that close gates */
-	NODE_PEER_QPN = 0x7000, /* numbers of the peer's QPs, like ours; a looped QP's peer is itself */
+	NODE_PACE = 32, /* operations of a worker in a turn, when it is not slow */
+	NODE_GATE = 16, /* operations in flight that close gates */
+	NODE_PEER_QPN =
+		0x7000, /* numbers of the peer's QPs, like ours; a looped QP's peer is itself */
 };
 
 #define NODE_VA 0x7000001000ull      /* the region's address in keys */
@@ -41,6 +43,7 @@ struct node_config {
 	uint64_t rto_floor;   /* ns; 0: none */
 	bool plain;	      /* this side does not support them, whatever the peer does */
 	bool loop;	      /* QP 1 is connected to itself */
+	bool uc;	      /* QP 1 is of UC */
 	bool events;	      /* completion queues have channels, the SRQ a limit */
 	bool far;	      /* the receives' completion queue belongs to another engine */
 	bool unresolved;      /* the MAC of the address handle is not known at first */
@@ -107,6 +110,9 @@ node_is_loop(const struct node *n, const struct node_qp *q)
 	return n->cfg.loop && q == &n->q[1];
 }
 
+/* The receivers of UC on this dataplane (struct urn_tp_config): only a looped QP has its peer here.
+ */
+bool node_near(void *ctx, const uint8_t gid[16], unsigned int engine, struct urn_tp_near *near);
 /* Add a frame for the next turn, in two segments or one; run a turn when the burst is full. */
 void node_put(struct node *n, const uint8_t *bytes, uint32_t len, bool split);
 /* Let time pass, receive and send frames, and check everything. */

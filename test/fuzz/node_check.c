@@ -2,7 +2,9 @@
 #include "node_check.h"
 
 #include "transport/ack.h"
+#include "transport/ring.h"
 #include "transport/service.h"
+#include "transport/uc_hold.h"
 
 #include <inttypes.h>
 
@@ -25,11 +27,47 @@ count_datagram(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	current->delivered += tp->c.v[URN_C_DROP_MEMORY] == dropped;
 }
 
+/* The same of UC; a stranger's packet has its outcome as well. */
+static void
+count_uc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint64_t before = tp->c.v[URN_C_DROP_MEMORY] + tp->c.v[URN_C_DROP_PEER];
+
+	urn_uc.accept(tp, qp, m);
+	current->delivered += tp->c.v[URN_C_DROP_MEMORY] + tp->c.v[URN_C_DROP_PEER] == before;
+}
+
+/* A packet that waited, and finds its QP refused, was delivered and is dropped all the same. */
+static bool
+transmit_uc(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	uint64_t before = tp->c.v[URN_C_DROP_QP_STATE];
+	bool more = urn_uc.transmit(tp, qp, budget);
+
+	current->delivered -= tp->c.v[URN_C_DROP_QP_STATE] - before;
+	return more;
+}
+
+static bool
+flush_uc(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	uint64_t before = tp->c.v[URN_C_DROP_QP_STATE];
+	bool more = urn_uc.flush(tp, qp, budget);
+
+	current->delivered -= tp->c.v[URN_C_DROP_QP_STATE] - before;
+	return more;
+}
+
 void
 node_count_on(struct node *n)
 {
-	static struct urn_service counted;
+	static struct urn_service counted, counted_uc;
 
+	counted_uc = urn_uc;
+	counted_uc.accept = count_uc;
+	counted_uc.transmit = transmit_uc;
+	counted_uc.flush = flush_uc;
+	n->tp->service[URN_QPT_UC] = &counted_uc;
 	counted = urn_ud;
 	counted.accept = count_datagram;
 	n->tp->service[URN_QPT_UD] = &counted;
@@ -231,9 +269,29 @@ count_list(struct rte_mbuf *end, uint32_t last)
 	return n;
 }
 
+/* Packets of UC that wait for memory, in any order of PSNs; nobody waits for a QP in error. */
+static uint32_t
+held_of(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	bool told = tp->uc_dealt[urn_qpn_slot(qp->qpn)] != 0;
+	uint32_t n = 0;
+
+	for (struct rte_mbuf *m = urn_ring_first(qp->rx.ooo); m; m = urn_ring_next(qp->rx.ooo, m))
+		n++;
+	fuzz_check(n == qp->rx.ooo_count && n <= URN_UC_HELD);
+	fuzz_check(n + tp->left.held == tp->cfg.kept && n == tp->nobodys.held);
+	fuzz_check(tp->uc_full[urn_qpn_slot(qp->qpn)] == (n != 0));
+	fuzz_check(told == (qp->state >= URN_QPS_RTR && qp->state != URN_QPS_ERR));
+	fuzz_check(tp->nobodys.uc_n == told);
+	return n;
+}
+
 static uint32_t
 kept_of(const struct urn_tp *tp, const struct urn_qp *qp)
 {
+	if (qp->type == URN_QPT_UC)
+		return held_of(tp, qp);
+
 	const struct urn_repair *r = qp->tx.repair ? &tp->repair[qp->tx.repair] : NULL;
 	uint32_t n = count_list(qp->rx.ooo, qp->rx.epsn), parts = 0;
 
@@ -454,6 +512,19 @@ judge_response(const struct node *n, const struct urn_qp *qp, const struct frame
 }
 
 static const char *
+judge_uc(const struct urn_qp *qp, const struct frame *f)
+{
+	uint8_t op = f->op & ~UC;
+
+	if (f->op < UC || f->op > (UC | WRITE_ONLY_IMM))
+		return "opcode of a UC QP";
+	return f->len > qp->mtu || (is_full(op) && f->len != qp->mtu) ||
+			       (is_last(op) && f->len == 0)
+		       ? "payload of the wrong length"
+		       : NULL;
+}
+
+static const char *
 judge(const struct node *n, const struct frame *f)
 {
 	const struct node_qp *q = &n->q[f->dqpn - NODE_PEER_QPN];
@@ -464,6 +535,8 @@ judge(const struct node *n, const struct frame *f)
 		return "destination QP";
 	if (q->qp->type == URN_QPT_UD)
 		return f->op == UD_SEND || f->op == UD_SEND_IMM ? NULL : "opcode of a UD QP";
+	if (q->qp->type == URN_QPT_UC)
+		return judge_uc(q->qp, f);
 	if ((f->op > SEND_ONLY_INV || f->op == 0x15) && f->op != SACK)
 		return "opcode";
 	if (f->op == SACK && n->cfg.plain)

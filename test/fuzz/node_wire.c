@@ -100,6 +100,17 @@ node_deliver(struct node *n)
 	n->far_n = 0;
 }
 
+bool
+node_near(void *ctx, const uint8_t gid[16], unsigned int engine, struct urn_tp_near *near)
+{
+	const struct node *n = ctx;
+
+	if (memcmp(gid, n->self.gid, 16) != 0 || engine != 0)
+		return false;
+	urn_tp_near(n->tp, near);
+	return true;
+}
+
 void
 node_turn(struct node *n, uint64_t ns)
 {

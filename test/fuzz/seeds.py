@@ -67,10 +67,10 @@ DEREG, REREG, NO_MAC, LOST_MAC, MAC, SELECTIVE = 0xa0, 0xff, 0x60, 0x80, 0, 0x91
 
 
 def head(flags=0x80, mtu=0, window=7, kept=0, timeout=10, retries=7, rnr=7, atomics=4, more=1, begun=0,
-         foreign=0):
-    """How the node is made; flags: 0x80 selective, 2 SRQ, 4 late memory; more: 1 probes, 0x10 loop, ..."""
+         foreign=0, uc=0):
+    """How the node is made; flags: 0x80 selective, 2 SRQ, 4 late memory; more: 1 probes, 0x10 loop, ...; uc: QP 1 is of UC"""
     clock = timeout - 2 if timeout else 1
-    return bytes([flags, mtu | window << 2 | foreign << 6 | kept << 7, clock | retries << 4,
+    return bytes([flags, mtu | window << 2 | uc << 5 | foreign << 6 | kept << 7, clock | retries << 4 | uc << 7,
                   rnr | 3 << 3 | atomics << 5, 7, 0, more, begun])
 
 
@@ -254,6 +254,28 @@ def gates():
             turns(60, 12) + pace(9) + turns(30, 14)
 
 
+def unreliable():
+    """QP 1 of UC: messages, gaps, duplicates, memory that is shut, a peer that is itself."""
+    whole = frame("send_first", 0, 1, 1) + frame("send_middle", 1, 1, 1) + frame("send_last", 2, 1, 1, how=9)
+    writes = frame("write_first", 0, 1, 1, length=0x210) + frame("write_middle", 1, 1, 1) + frame("write_last_imm", 2, 1, 1)
+    flood = b"".join(frame("write_only", i, 1, 1, length=99) for i in range(8))
+    work = b"".join(receive(1) + ask(op, 5000, 1) for op in (SEND, WRITE, SEND, WRITE))
+    for flags in (0, 4, 0x98, 0xe0, 2):
+        def h(**more):
+            return head(flags, uc=1, **more)
+        name = f"{flags:02x}"
+        yield f"in-{name}", h() + receive(1) * 9 + whole + turns(2) + writes + turns(2) + bytes([AGAIN, 2, AGAIN, 5]) + turns(2) + whole
+        yield f"gap-{name}", h() + receive(1) * 9 + frame("send_middle", 1, TURN_BIT, 1) + frame("send_first", 5, TURN_BIT, 1) + \
+            frame("write_last", 0, TURN_BIT, 1) + frame("send_only", -1, TURN_BIT, 1) + frame("send_only", 90, TURN_BIT, 1) + turns(2)
+        yield f"out-{name}", h() + ask(SEND, 9999, 1) + ask(WRITE, 99, 1) + turns(9) + ask(READ, 99, 1) + turns(2) + state(RTS, 1) + ask(SEND, 9, 1) + turns(2)
+        yield f"shut-{name}", h(foreign=1) + receive(1) * 9 + pace(0) + (flood + turns(1)) * 5 + whole + turns(3) + pace(2) + turns(20) + whole + turns(3)
+        yield f"error-{name}", h(foreign=1) + pace(0) + (flood + turns(1)) * 5 + state(ERR, 1) + turns(3) + pace(9) + turns(3)
+        yield f"gone-{name}", h(foreign=1) + pace(0) + (flood + turns(1)) * 5 + world(DEREG) + pace(9) + turns(9)
+        yield f"loop-{name}", h(more=0x11) + work + turns(30, 12) + work + turns(30, 14)
+        yield f"loop-shut-{name}", h(more=0x11, foreign=1, mtu=1) + pace(1) + work * 3 + turns(40, 12) + pace(9) + turns(30, 14)
+        yield f"few-{name}", h(kept=1, foreign=1) + pace(0) + (flood + turns(1)) * 5 + pace(9) + turns(9) + flood + turns(2)
+
+
 # ---- what only a whole engine has (record.h from 0x80 on, target_engine.c)
 
 L3, LINK, CM, CALL, WIRE, TURNS, GUEST = 0x80, 0x83, 0x85, 0x89, 0x8c, 0x8e, 0x8f
@@ -355,7 +377,7 @@ def main():
         for target in ("transport", "engine"):
             write(f"{folder}/{target}", f"golden-{i:04d}", head + post(4) + post(2) + body)
     courses = [c for group in (selective, fetching, asked, others) for c in group()]
-    for target, more in (("transport", [("gate-" + name, data) for name, data in gates()]),
+    for target, more in (("transport", [(kind + name, data) for kind, group in (("gate-", gates), ("uc-", unreliable)) for name, data in group()]),
                          ("engine", list(around()))):
         for name, data in courses + more:
             write(f"{folder}/{target}", f"course-{name}", data)

@@ -206,7 +206,7 @@ turn(uint64_t ns)
 		if (urn_source_ops(src)->serve(w.tp, src))
 			urn_sched_add(&w.tp->sched, src);
 	}
-	if (urn_am_untold(w.am))
+	if (*urn_am_untold_at(w.am))
 		urn_am_tell(w.am, w.tp->now, tell, NULL);
 	fuzz_check(w.am->outs <= ENDS * URN_AM_EP_OUTS && w.am->replies <= URN_AM_REPLIES);
 }

@@ -252,7 +252,7 @@ turn(struct world *w, uint64_t ns)
 		rte_pktmbuf_free(tp->other[--tp->other_n]);
 	while (tp->handover_n)
 		rte_pktmbuf_free(tp->handover[--tp->handover_n]);
-	if (urn_msg_untold(w->regs))
+	if (*urn_msg_untold_at(w->regs))
 		urn_msg_tell(w->regs, w->now, tell, w);
 	fuzz_check(urn_flow_count(tp) <= STEPS + 8);
 	fuzz_check(tp->flows->wholes <= URN_FLOW_WHOLES);

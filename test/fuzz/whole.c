@@ -68,6 +68,7 @@ open_dataplane(struct whole *w)
 
 	for (int i = 0; i < 2; i++) {
 		ac[i].port = w->cables->port[i];
+		ac[i].seed = 1;
 		ac[i].max_cm = 16;
 		ac[i].area_size = 1 << 20;
 		ac[i].work_in_flight = c->poor ? 12 : 128;

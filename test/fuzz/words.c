@@ -76,7 +76,7 @@ due_len(const struct urn_qp *qp, const struct frame *f, uint32_t wish)
 	const struct urn_work *w = fetch_at(qp, f->psn);
 	uint32_t mtu = qp->mtu, left = qp->msg_len - qp->msg_off;
 
-	switch (f->op) {
+	switch (qp->type == URN_QPT_UC ? f->op & ~UC : f->op) {
 	case SEND_FIRST:
 	case SEND_MIDDLE:
 	case WRITE_FIRST:
@@ -216,11 +216,14 @@ fill_sack(const struct urn_qp *qp, struct frame *f, uint32_t bits, uint32_t how)
 	fill_ranges(qp, s, at + width, how, any);
 }
 
+/* Opcode of a frame to QP `qp`, whose type is given (enum urn_abi_qp_type). */
 static uint8_t
-op_of(uint8_t byte, unsigned int qp)
+op_of(uint8_t byte, unsigned int qp, uint8_t type)
 {
 	if (byte & 0x80)
 		return byte ^ 0x80 ? byte : CNP;
+	if (type == URN_QPT_UC) /* now and then one of RC */
+		return byte >= 0x74 ? byte & 0x1f : UC | byte % (WRITE_ONLY_IMM + 1);
 	if (qp != 2 && byte >= 0x74)
 		return SACK;
 	if (qp != 2 && byte >= 0x72)
@@ -234,7 +237,8 @@ length_of(const struct urn_qp *qp, uint8_t op, uint32_t length, bool any)
 {
 	if (any)
 		return length << 17 | length;
-	if (op == WRITE_ONLY || op == WRITE_ONLY_IMM)
+	if (op == WRITE_ONLY || op == WRITE_ONLY_IMM || op == (UC | WRITE_ONLY) ||
+	    op == (UC | WRITE_ONLY_IMM))
 		return (length & 0x1fff) % (qp->mtu + 1u);
 	return length & (op == READ_REQ ? 0x3fff : 0x1fff);
 }
@@ -271,7 +275,7 @@ words_frame(const struct fuzz_words *w, struct fuzz_in *in, uint8_t *bytes, stru
 {
 	uint8_t op = fuzz_u8(in), bits = fuzz_u8(in), psn = fuzz_u8(in), sel = fuzz_u8(in), spoil;
 	unsigned int i = (sel & SEL_QP) % NODE_QPS;
-	struct frame f = frame_of(op_of(op, sel & SEL_QP), 0);
+	struct frame f = frame_of(op_of(op, sel & SEL_QP, w->qp[i]->type), 0);
 	const struct frame_addr *from = is_odd(sel, SEL_SOURCE) ? &w->other : &w->peer;
 	struct frame_addr to = w->self;
 	uint32_t size;
@@ -433,11 +437,12 @@ words_begin(const struct fuzz_words *w, uint8_t how, unsigned int qp, unsigned i
 {
 	static const uint8_t ops[] = {URN_WR_RDMA_READ, URN_WR_SEND, URN_WR_FETCH_ADD,
 				      URN_WR_RDMA_WRITE};
+	unsigned int op = (k + (how >> 3)) % 4;
 
 	if (k >= (how & 7u))
 		return false;
 	*s = (struct node_send){
-		.op = qp == 2 ? URN_WR_SEND : ops[(k + (how >> 3)) % 4],
+		.op = qp == 2 ? URN_WR_SEND : ops[w->qp[qp]->type == URN_QPT_UC ? op | 1 : op],
 		.flags = URN_WRF_SIGNALED,
 		.num_sge = 1,
 		.len = 700 * k + 8,
@@ -496,6 +501,7 @@ words_head(struct fuzz_in *in)
 		.window = 2u << (b >> 2 & 7),
 		.kept = b & 128 ? 3 : 256,
 		.foreign = b & 64,
+		.uc = (b & 32) && (c & 128),
 		.timeout = c & 1 ? 0 : 2 + (c & 14), /* 16 us to 268 ms */
 		.retry_cnt = c >> 4 & 7,
 		.rnr_retry = d & 7,

@@ -293,8 +293,10 @@ def main():
                 while not os.path.exists(f"{folder}/nicd.sock") and nicd.poll() is None:
                     time.sleep(0.05)
                 print(f"the guest is up, {time.monotonic() - began:.1f} s: {the_guest.run('uname -r').strip()}", flush=True)
-                code = run_all(the_guest, options, folder)
-                nicd.terminate()
+                try:
+                    code = run_all(the_guest, options, folder)
+                finally: # also when the guest has lost its network: nobody waits for ever
+                    nicd.terminate()
                 code = code or nicd.wait(30)
             if code:
                 print("the guest's console:", the_guest.sh("log"))

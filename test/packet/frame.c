@@ -11,9 +11,13 @@ static unsigned int
 ext_of(uint8_t op)
 {
 	switch (op >= UC && op <= (UC | WRITE_ONLY_IMM) ? op & ~UC : op) {
-	case WRITE_FIRST: case WRITE_ONLY: case READ_REQ:
+	case WRITE_FIRST:
+	case WRITE_ONLY:
+	case READ_REQ:
+	case WRITE_TWO:
 		return RETH;
 	case WRITE_ONLY_IMM:
+	case WRITE_TWO_IMM:
 		return RETH | IMM;
 	case READ_FIRST: case READ_LAST: case READ_ONLY: case ACK: case SACK:
 		return AETH;

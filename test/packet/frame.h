@@ -39,6 +39,8 @@ enum {
 	UD_SEND = 0x64,
 	UD_SEND_IMM = 0x65,
 	CNP = 0x81,
+	WRITE_TWO = 0xc4, /* the last of a WRITE with two addresses */
+	WRITE_TWO_IMM = 0xc5,
 	SACK = 0xc0, /* SACK's own header, behind the AETH, is the payload here */
 };
 

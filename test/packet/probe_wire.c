@@ -137,6 +137,7 @@ judge(struct probe *p, const struct frame *f)
 		    f->op == WRITE_MIDDLE || f->op == READ_FIRST || f->op == READ_MIDDLE;
 	bool last = f->op == SEND_LAST || f->op == SEND_LAST_IMM || f->op == SEND_LAST_INV ||
 		    f->op == WRITE_LAST || f->op == WRITE_LAST_IMM || f->op == READ_LAST;
+	bool two = f->op == WRITE_TWO || f->op == WRITE_TWO_IMM;
 
 	if (f->pkey != 0xffff)
 		return "P_Key";
@@ -152,13 +153,13 @@ judge(struct probe *p, const struct frame *f)
 		       : f->op < UC || f->op > (UC | WRITE_ONLY_IMM) ? "opcode of a UC QP"
 		       : f->len > q->qp->mtu			     ? "payload of the wrong length"
 								     : NULL;
-	if ((f->op > SEND_ONLY_INV || f->op == 0x15) && f->op != SACK && f->op != CNP)
+	if ((f->op > SEND_ONLY_INV || f->op == 0x15) && f->op != SACK && f->op != CNP && !two)
 		return "opcode";
 	if (f->op == CNP && (f->psn || f->orig || f->len || f->ack))
 		return "a congestion notification that says more";
 	if ((full && f->len != q->qp->mtu) || (last && f->len == 0) || f->len > q->qp->mtu)
 		return "payload of the wrong length";
-	if (!full && !last && f->len && f->op != SEND_ONLY && f->op != SEND_ONLY_IMM &&
+	if (!full && !last && !two && f->len && f->op != SEND_ONLY && f->op != SEND_ONLY_IMM &&
 	    f->op != SEND_ONLY_INV && f->op != WRITE_ONLY && f->op != WRITE_ONLY_IMM &&
 	    f->op != READ_ONLY && f->op != SACK)
 		return "payload where none may be";

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * UC and foreign memory that is slow (transport/uc_hold.h): packets that find the gate closed wait
- * in their order, in a queue with bounds, and a sender whose peer is on this dataplane waits with
- * them.
+ * in their order, in a queue with bounds, and their senders are told (test_uc_near.c).
  */
 #include "probe.h"
 
@@ -313,123 +312,89 @@ shared(void **state)
 	probe_close(&p);
 }
 
-/* ---- the sender */
+/* ---- the word to senders */
 
-enum { SLOTS = 0x8000 };
-
-static _Atomic uint8_t full[SLOTS];
-
-/* Open a probe whose peer is on this dataplane. returns: the byte of the peer's queue pair */
-static _Atomic uint8_t *
-open_near(struct probe *p, uint32_t slots)
+/* The word that senders see. */
+static uint64_t
+dealt_with(const struct probe *p, const struct urn_qp *qp)
 {
-	open_uc(p, &(struct probe_config){.state = URN_QPS_INIT});
-	p->near = (struct urn_tp_near){full, slots};
-	p->cfg.state = URN_QPS_RTS;
-	probe_reconnect(p);
-	return &full[urn_qpn_slot(p->q[0].peer_qpn)];
+	struct urn_tp_near near;
+
+	urn_tp_near(p->tp, &near);
+	return near.dealt[urn_qpn_slot(qp->qpn)];
 }
 
-/* No frame goes while packets wait for the peer's memory, and all go afterwards without a doorbell.
+#define expect_dealt(p, psn, window)             \
+	assert_int_equal(dealt_with(p, (p)->qp), \
+			 urn_uc_dealt_word(psn, (p)->q[(p)->cur].peer_qpn, window))
+
+/* The word tells of packets that were taken or dropped in their turn, and not of those that wait.
  */
 static void
-sender(void **state)
+word(void **state)
 {
-	_Atomic uint8_t *peer;
 	struct probe p;
 
 	(void)state;
-	peer = open_near(&p, SLOTS);
-	probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, 1);
-	expect_frame(&p, UC | SEND_ONLY, SQ(0));
-	expect_sent(&p, 1, SUCCESS);
-	expect_count(&p, UC_WAITS, 0);
-	*peer = 1;
-	probe_post(&p, URN_WR_SEND, 0, 0, 2 * MTU, 0, 2);
-	for (int i = 0; i < 10; i++)
-		probe_turn(&p, 1000);
-	assert_int_equal(p.seen_n, p.looked);
-	assert_int_equal(p.scq.prod, 1);
-	assert_true(urn_tp_busy(p.tp));
-	*peer = 0;
-	expect_frame(&p, UC | SEND_FIRST, SQ(1));
-	expect_frame(&p, UC | SEND_LAST, SQ(2));
-	expect_sent(&p, 2, SUCCESS);
-	expect_count(&p, UC_WAITS, 1);
-	expect_silence(&p);
+	open_uc(&p, &(struct probe_config){.kept = 4 * URN_UC_WINDOW});
+	expect_dealt(&p, RQ(0), URN_UC_WINDOW);
+	probe_recv(&p, 0, 64, 1);
+	probe_send(&p, UC | SEND_ONLY, RQ(0), 64, 1);
+	some_turns(&p);
+	expect_dealt(&p, RQ(1), URN_UC_WINDOW);
+	probe_send(&p, UC | SEND_LAST, RQ(5), 64, 1); /* the first packet was lost */
+	some_turns(&p);
+	expect_count(&p, DROP_UC_GAP, 1);
+	expect_dealt(&p, RQ(6), URN_UC_WINDOW);
+	probe_send(&p, UC | SEND_ONLY, RQ(6), 64, 1);
+	some_turns(&p);
+	expect_count(&p, DROP_UC_NO_RECV, 1);
+	expect_dealt(&p, RQ(7), URN_UC_WINDOW);
+	probe_write(&p, UC | WRITE_ONLY, RQ(7), 0, 8, 8, 1);
+	probe_write(&p, UC | WRITE_ONLY, RQ(0), 0, 8, 8, 1);
+	some_turns(&p);
+	expect_count(&p, DROP_UC_LATE, 1);
+	expect_dealt(&p, RQ(8), URN_UC_WINDOW);
+	shut(&p, true);
+	probe_write(&p, UC | WRITE_ONLY, RQ(8), 0, 8, 8, 1);
+	some_turns(&p);
+	expect_dealt(&p, RQ(8), URN_UC_WINDOW);
+	shut(&p, false);
+	some_turns(&p);
+	expect_dealt(&p, RQ(9), URN_UC_WINDOW);
 	probe_close(&p);
 }
 
-/* A peer whose memory stands still does not keep a sender from completing; the next wait is as long
- * as the first. */
+/* All windows together are half of what may be kept, and none is less than the least; a queue pair
+ * that takes nothing has none. */
 static void
-patience(void **state)
+windows(void **state)
 {
-	_Atomic uint8_t *peer;
+	enum { QPS = 4, ALL = 2 * QPS * 12 };
 	struct probe p;
 
 	(void)state;
-	peer = open_near(&p, SLOTS);
-	for (uint32_t i = 0; i < 2; i++) {
-		*peer = 1;
-		probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, 2 * i);
-		probe_turn(&p, 0); /* the wait begins */
-		for (int k = 0; k < 16; k++)
-			probe_turn(&p, URN_UC_WAIT_NS / 16 - 100);
-		assert_int_equal(p.seen_n, p.looked);
-		probe_turn(&p, 2000);
-		expect_frame(&p, UC | SEND_ONLY, SQ(3 * i));
-		expect_sent(&p, 2 * i, SUCCESS);
-		probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, 2 * i + 1); /* still shut: no second wait */
-		expect_frame(&p, UC | SEND_ONLY, SQ(3 * i + 1));
-		expect_sent(&p, 2 * i + 1, SUCCESS);
-		*peer = 0;
-		probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, 9);
-		expect_frame(&p, UC | SEND_ONLY, SQ(3 * i + 2));
-		expect_sent(&p, 9, SUCCESS);
-		expect_count(&p, UC_WAITS, i + 1);
+	open_uc(&p, &(struct probe_config){.kept = ALL, .qps = QPS});
+	for (unsigned int i = 0; i < QPS; i++) {
+		assert_int_equal(p.qp->share->uc_n, QPS - i);
+		probe_use(&p, i);
+		probe_write(&p, UC | WRITE_ONLY, RQ(0), 0, 8, 8, 1);
+		some_turns(&p);
+		expect_dealt(&p, RQ(1), ALL / 2 / (QPS - i));
+		probe_state(&p, i & 1 ? URN_QPS_ERR : URN_QPS_RESET);
+		assert_int_equal(dealt_with(&p, p.qp), 0);
 	}
-	probe_close(&p);
-}
-
-/* A queue pair's number beyond the peer's table is none that can wait. */
-static void
-beyond(void **state)
-{
-	struct probe p;
-
-	(void)state;
-	*open_near(&p, urn_qpn_slot(0x7000)) = 1;
-	assert_int_equal(p.qp->near, 0);
-	probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, 1);
-	expect_frame(&p, UC | SEND_ONLY, SQ(0));
-	expect_sent(&p, 1, SUCCESS);
-	full[urn_qpn_slot(0x7000)] = 0;
-	probe_close(&p);
-}
-
-/* More tables than there is room for: queue pairs of those beyond do not wait; one that is known is
- * found again. */
-static void
-tables(void **state)
-{
-	static _Atomic uint8_t other[URN_TP_NEAR + 1];
-	struct probe p;
-
-	(void)state;
-	(void)open_near(&p, SLOTS);
-	assert_int_equal(p.qp->near, 1);
-	for (unsigned int i = 0; i <= URN_TP_NEAR; i++) {
-		p.near = (struct urn_tp_near){&other[i], SLOTS};
+	assert_int_equal(p.qp->share->uc_n, 0);
+	for (unsigned int i = 0; i < QPS; i++) {
+		probe_use(&p, i);
 		probe_reconnect(&p);
-		assert_int_equal(p.qp->near, i + 2 <= URN_TP_NEAR ? i + 2 : 0);
 	}
-	p.near = (struct urn_tp_near){full, SLOTS};
-	probe_reconnect(&p);
-	assert_int_equal(p.qp->near, 1);
-	p.near = (struct urn_tp_near){0};
-	probe_reconnect(&p);
-	assert_int_equal(p.qp->near, 0);
+	assert_int_equal(p.qp->share->uc_n, QPS);
+	probe_close(&p);
+
+	open_uc(&p, &(struct probe_config){.kept = QPS * URN_UC_WINDOW_LEAST, .qps = QPS});
+	probe_use(&p, QPS - 1);
+	expect_dealt(&p, RQ(0), URN_UC_WINDOW_LEAST);
 	probe_close(&p);
 }
 
@@ -437,13 +402,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waits),      cmocka_unit_test(order),
-		cmocka_unit_test(send_error), cmocka_unit_test(ends),
-		cmocka_unit_test(bad_memory), cmocka_unit_test(strangers),
-		cmocka_unit_test(bound),      cmocka_unit_test(fair),
-		cmocka_unit_test(shared),     cmocka_unit_test(sender),
-		cmocka_unit_test(patience),   cmocka_unit_test(beyond),
-		cmocka_unit_test(tables),
+		cmocka_unit_test(waits), cmocka_unit_test(order),      cmocka_unit_test(send_error),
+		cmocka_unit_test(ends),	 cmocka_unit_test(bad_memory), cmocka_unit_test(strangers),
+		cmocka_unit_test(bound), cmocka_unit_test(fair),       cmocka_unit_test(shared),
+		cmocka_unit_test(word),	 cmocka_unit_test(windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

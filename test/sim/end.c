@@ -81,6 +81,18 @@ bare_queues(struct sim_end *e)
 	n->by_db[n->dbs++] = e->qp;
 }
 
+/* Let the writes of some ends go on cache lines (AW-3); their bytes must not differ for it (AW-8).
+ */
+static void
+align(struct sim_end *e)
+{
+	static const uint32_t lines[] = {URN_ALIGN_OFF, 64, 128, 256};
+	struct sim_rng rng = sim_rng_of(e->node->s->seed, 7300 + e->id);
+
+	if (e->qp->type == URN_QPT_RC && e->node->s->sc->aligned)
+		(void)urn_qp_align_writes(e->qp, lines[sim_rnd(&rng, 4)]);
+}
+
 static void
 open_queues(struct sim_end *e)
 {
@@ -89,6 +101,7 @@ open_queues(struct sim_end *e)
 	e->client ? sim_client_qp(e) : bare_queues(e);
 	if (!e->qp)
 		return;
+	align(e);
 	sim_note(n->s, (int)n->id, "qp", (uint64_t)e->qp->qpn << 32 | e->slot_off,
 		 (uint64_t)e->win_off << 32 | e->word_off, e->rq.hdr ? e->rq.off : 0);
 	n->by_qpn[e->qp->qpn % URN_TP_QP_CHUNK] = e;

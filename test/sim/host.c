@@ -163,6 +163,7 @@ open_dataplane(struct sim_node *n)
 		a.mem_delay_polls = 20;
 		s->stats.fired[SIM_LATE]++;
 	}
+	a.seed = 1; /* random numbers are those of the sequence that begins here */
 	rte_srand(s->seed * SIM_NODES + n->id + 1);
 	h->dp = urn_dp_create(&c, &err);
 	if (!h->dp) {

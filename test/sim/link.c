@@ -15,7 +15,7 @@ sim_link_features(void *ctx, const uint8_t gid[16])
 	unsigned int to = gid[15] - 1u;
 
 	return to < n->s->plan.nodes && n->s->now >= n->link[to].from && n->s->now < n->link[to].to
-		       ? URN_LINK_F_SACK
+		       ? URN_LINK_F_ALL
 		       : 0;
 }
 
@@ -65,7 +65,7 @@ sim_link_turn(struct sim_node *n, uint64_t last)
 uint32_t
 sim_link_offer(const struct sim_node *n)
 {
-	return n->selective ? URN_LINK_F_SACK : 0;
+	return n->selective ? URN_LINK_F_ALL : 0;
 }
 
 uint64_t

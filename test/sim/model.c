@@ -89,7 +89,7 @@ model_reset(struct model *m)
 		n->size = 0;
 	}
 	m->keys = m->qps = m->srqs = m->dgrams = 0;
-	m->wire_fails = false;
+	m->wire_fails = m->aligned = false;
 	m->try_fails = 0;
 	m->requests = 0;
 	model_late_reset(m);
@@ -162,6 +162,12 @@ void
 model_wire_fails(struct model *m)
 {
 	m->wire_fails = true;
+}
+
+void
+model_aligned(struct model *m)
+{
+	m->aligned = true;
 }
 
 int

@@ -113,6 +113,8 @@ void model_counter(struct model *m, unsigned int node, uint32_t off);
 void model_memory_fails(struct model *m, unsigned int node);
 /* Frames may get lost for longer than retries last. */
 void model_wire_fails(struct model *m);
+/* WRITEs may go on the receiver's cache lines, as two messages (AW-3). */
+void model_aligned(struct model *m);
 /*
  * Frames get lost at random only: each with the probability `loss`, independently, and a
  * request is sent `tries` times. So the number of pairs that may fail is known (model_lost.c).

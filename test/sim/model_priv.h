@@ -102,6 +102,7 @@ struct model {
 	struct mlate late[MODEL_LATE];
 	unsigned int lates;
 	bool wire_fails;
+	bool aligned;	   /* WRITEs may go on cache lines */
 	double try_fails;  /* probability that a try gets no answer; 0: not known */
 	unsigned int tries; /* sendings of a request; valid with try_fails */
 	uint64_t requests;

@@ -526,6 +526,8 @@ sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, FILE *trace
 	if (s->sabotage == SIM_BREAK_ANSWER)
 		memset(s->answered, 0, sizeof(s->answered));
 	model_reset(s->model);
+	if (s->sc->aligned)
+		model_aligned(s->model);
 	sim_plan_make(&s->plan, sc, seed, s->without);
 	s->stall_ns = s->plan.cm ? STALL_CM_NS : STALL_NS;
 	open_cluster(s);

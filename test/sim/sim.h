@@ -71,6 +71,8 @@ struct sim_scenario {
 	uint32_t slots;                /* requests of a QP at a time, at most */
 	uint8_t weight[MODEL_OPS];     /* relative frequency of each operation */
 	struct sim_range datagrams;    /* datagrams of a node */
+	bool aligned;		       /* writes of some QPs go on cache lines; for scenarios whose
+					* requests don't fail: those leave other bytes than a first part */
 	uint32_t srq_percent;          /* percent of nodes with a shared receive queue */
 	double drop, dup, reorder, corrupt; /* probabilities of a path; 0: random by seed, up to 0.1 */
 	bool exact;                    /* the probabilities are exactly these in every seed */

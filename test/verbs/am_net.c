@@ -2,8 +2,11 @@
 #include "am_net.h"
 
 #include "abi/clock.h"
+#include "am/endpoint.h"
 
+#include <endian.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct urn_am_attr net_attr = {.payload = PAYLOAD, .queue = 8, .requests = 8, .answer_ms = 1000};
 bool net_unregistered;
@@ -120,4 +123,35 @@ net_note_done(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *ar
 	s->code = code;
 	s->bytes = bytes;
 	s->done++;
+}
+
+void
+net_ask_rudely(struct net_rude *r, const struct urn_am_address *to, uint64_t reply_to)
+{
+	struct urn_am_head h = {.magic = URN_AM_MAGIC, .kind = URN_AM_M_REQUEST, .args = 1};
+	struct urn_msg_to t = {.qid = to->requests};
+	uint64_t arg = htobe64(NET_RUDE_ARG);
+	uint8_t msg[sizeof(h) + sizeof(arg)];
+
+	if (urn_msg_set_status(r->set) == URN_MSG_PENDING)
+		return;
+	memcpy(t.node, to->node, sizeof(t.node));
+	h.handler = htobe32(7);
+	h.number = htobe64(++r->number);
+	h.reply_to = htobe64(reply_to);
+	memcpy(msg, &h, sizeof(h));
+	memcpy(msg + sizeof(h), &arg, sizeof(arg));
+	assert_int_equal(urn_msg_set_send(r->set, &t, msg, sizeof(msg)), 0);
+}
+
+struct urn_am_peer *
+net_node_of(struct urn_am_outbox *box, const uint8_t node[16])
+{
+	struct urn_am_peer *queue = urn_am_peer_get(box, node, 0), *p;
+
+	assert_non_null(queue);
+	p = queue->above;
+	p->users++;
+	urn_am_peer_put(box, queue);
+	return p;
 }

@@ -14,9 +14,11 @@
 
 #include "rig.h"
 
+#include "am/outbox.h"
+
 #include <urnic/am.h>
 
-enum { MEM = 1 << 20, PAYLOAD = 20000, WAIT_MS = 60000 };
+enum { MEM = 1 << 20, PAYLOAD = 20000, WAIT_MS = 60000, NET_RUDE_ARG = 1000 };
 
 /* A program on a node. */
 struct side {
@@ -56,5 +58,15 @@ void net_until_quiet(struct net *n, const struct side *s);
 uint8_t net_operate(struct net *n, struct side *s, bool write, struct urn_rma op);
 /* Note the end of an operation in a side. */
 void net_note_done(struct urn_am_endpoint *ep, uint8_t code, uint64_t bytes, void *arg);
+/* A program that asks by hand, and reads no answers. */
+struct net_rude {
+	struct urn_register_set *set; /* sends the requests */
+	uint64_t number;
+};
+/* Send a request with the argument NET_RUDE_ARG to handler 7, if the last one is on its way no
+ * more. reply_to: queue of the answer */
+void net_ask_rudely(struct net_rude *r, const struct urn_am_address *to, uint64_t reply_to);
+/* The record of a node in an outbox for answers, with one user more. */
+struct urn_am_peer *net_node_of(struct urn_am_outbox *box, const uint8_t node[16]);
 
 #endif

@@ -119,10 +119,14 @@ turn_all(void *arg)
 static void
 serve(struct rig *r)
 {
-	struct urn_server_config cfg = {.path = r->path, .gid = (gid_t)-1,
-					.per_client = r->cfg.per_client, .per_uid = r->cfg.per_uid,
+	struct urn_server_config cfg = {.path = r->path,
+					.gid = (gid_t)-1,
+					.per_client = r->cfg.per_client,
+					.per_uid = r->cfg.per_uid,
 					.clients_per_uid = r->cfg.clients_per_uid,
-					.node = r->cfg.node, .look_ms = r->cfg.look_ms};
+					.node = r->cfg.node,
+					.look_ms = r->cfg.look_ms,
+					.shared = r->cfg.shared};
 	struct urn_err err = {{0}};
 
 	snprintf(r->path, sizeof(r->path), "%s/dp.sock", urn_eal_dir());
@@ -157,6 +161,8 @@ open_dataplane(struct rig *r)
 		ac[i].max_mr = 1024;
 		ac[i].area_size = 64 << 20;
 		ac[i].mem_delay_seed = r->cfg.delay_seed;
+		ac[i].cache_line = r->cfg.cache_line;
+		ac[i].count_stores = r->cfg.count_stores;
 		ac[i].mem_foreign = r->cfg.foreign || getenv("URNIC_TEST_FOREIGN");
 		ac[i].mem_delay_percent = r->cfg.delay_seed ? 60 : 0;
 		ac[i].mem_delay_polls = 20;

@@ -31,6 +31,8 @@ struct rig_config {
 	bool loopback;             /* both ends on node 0 */
 	uint32_t work_in_flight;   /* 0: 4096 */
 	uint32_t max_qp;	   /* 0: 1024 */
+	uint32_t cache_line; /* bytes of a line that the nodes tell each other; 0: the machine's */
+	bool count_stores;   /* regions have counts of stores */
 	bool unregistered;	   /* endpoints may declare memory that is reached without a key */
 	uint32_t queues;           /* queues of a port; 0: one for each of its engines */
 	uint16_t mtu[RIG_NODES];   /* largest path MTU of a node's port; 0: 4096 */
@@ -51,6 +53,7 @@ struct rig_config {
 	unsigned int clients_per_uid;
 	const char *node;          /* remote: node of programs that name none; NULL: none */
 	unsigned int look_ms;      /* remote: look_ms of urn_server_config */
+	bool shared;		   /* remote: shared of urn_server_config */
 };
 
 enum { RIG_LATE = 64 };

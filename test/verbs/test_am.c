@@ -222,6 +222,7 @@ test_failures(void **state)
 	net_until(n, &a->failures, 1);
 	assert_int_equal(a->failure.err, ENOSYS);
 	assert_true(a->failure.number == number);
+	assert_string_equal(a->failure.text, "the target has no handler 9");
 	urn_am_get_stats(b->ep, &stats);
 	assert_int_equal(stats.unknown_handler, 1);
 	nobody.requests ^= 1ull << 40;
@@ -239,6 +240,40 @@ test_failures(void **state)
 		(void)urn_am_progress(a->ep);
 	assert_int_equal(a->failures, 3);
 	assert_int_equal(urn_am_pending(a->ep), 0);
+}
+
+/* Answer with a reply for a handler that the requester does not have. */
+static void
+answer_astray(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
+{
+	(void)arg;
+	assert_int_equal(urn_am_reply(ep, m->token, 200, NULL, 0, NULL, 0), 0);
+}
+
+/* A reply that names a handler which is not registered ends its request, and says so. */
+static void
+test_reply_astray(void **state)
+{
+	struct net *n = *state;
+	struct side *a = &n->side[0], *b = &n->side[1];
+	struct urn_am_stats stats;
+	uint64_t number;
+
+	urn_am_on_failure(a->ep, note_failure, a);
+	urn_am_handle(b->ep, 7, answer_astray, NULL);
+	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, NULL, 0, &number), 0);
+	net_until(n, &a->failures, 1);
+	assert_int_equal(a->failure.err, ENOSYS);
+	assert_true(a->failure.number == number);
+	assert_non_null(strstr(a->failure.text, "reply names handler 200"));
+	urn_am_get_stats(a->ep, &stats);
+	assert_int_equal(stats.unknown_handler, 1);
+	assert_int_equal(urn_am_pending(a->ep), 0);
+	/* The endpoint goes on. */
+	urn_am_handle(b->ep, 7, echo, b);
+	urn_am_handle(a->ep, 1, note, a);
+	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, NULL, 0, NULL), 0);
+	net_until(n, &a->replies, 1);
 }
 
 /* Messages of others than this library, and replies that nobody asked for, are counted and change
@@ -467,6 +502,7 @@ main(void)
 		BOTH(test_requests_without_reply),
 		BOTH(test_rules),
 		BOTH(test_failures),
+		BOTH(test_reply_astray),
 		BOTH(test_strange_messages),
 		BOTH(test_forged_reply),
 		BOTH(test_memory),

@@ -86,6 +86,97 @@ test_room(void **state)
 	urn_am_endpoint_destroy(b.ep);
 }
 
+/* ---- lanes */
+
+/* Take the lanes for messages of so many bytes that a peer may have. returns: their number */
+static unsigned int
+take_all(struct urn_am_outbox *box, const uint8_t node[16], uint32_t size)
+{
+	struct urn_am_peer *p = urn_am_peer_get(box, node, 0);
+	unsigned int n = 0;
+
+	assert_non_null(p);
+	for (; urn_am_has_lane(box, p, size); n++)
+		(void)urn_am_lane_take(box, p, size);
+	return n;
+}
+
+/* Take the lanes of a class that each of several peers may have, and give them back. lanes: as
+ * expected, 0 at the end */
+static void
+take_shares(struct urn_am_outbox *box, struct bench *b, uint32_t size, const unsigned int *lanes)
+{
+	bool large = size > box->short_size;
+
+	for (unsigned int i = 0; i == 0 || lanes[i - 1] != 0; i++) {
+		b->node[15] = (uint8_t)i;
+		assert_int_equal(take_all(box, b->node, size), lanes[i]);
+	}
+	for (unsigned int i = 0; i < box->lanes; i++)
+		if (box->lane[i].large == large)
+			urn_am_lane_give(box, &box->lane[i]);
+	assert_int_equal(box->bytes, 0);
+}
+
+/* Peers that take nothing leave a quarter of the lanes to the next one, each time, and half of the
+ * long ones. */
+static void
+test_shares(void **state)
+{
+	static const unsigned int out[] = {48, 12, 3, 1, 0}, back[] = {4, 4, 4, 4, 4, 3, 1, 0};
+	static const unsigned int longs[] = {2, 1, 1, 0}, shorts[] = {45, 12, 3, 0};
+	struct bench b;
+
+	bench_open(&b, *state, 64);
+	take_shares(&b.ep->out, &b, 64, out);
+	take_shares(b.box, &b, 64, back);
+	urn_am_endpoint_destroy(b.ep);
+	bench_open(&b, *state, LONG);
+	take_shares(&b.ep->out, &b, LONG, longs);
+	take_shares(&b.ep->out, &b, 64, shorts);
+	take_shares(b.box, &b, LONG, longs);
+	urn_am_endpoint_destroy(b.ep);
+}
+
+/* A queue leaves some of its node's part to the other queues of the node: lanes, messages that may
+ * be parked, and bytes; and its node some to other nodes. */
+static void
+test_queues(void **state)
+{
+	static const unsigned int lanes[] = {4, 1, 0}, parked[] = {86, 28, 10, 3, 1, 0, 0};
+	struct urn_am_peer *p[7];
+	struct bench b;
+
+	bench_open(&b, *state, 64);
+	for (unsigned int i = 0; i < 7; i++) {
+		p[i] = urn_am_peer_get(b.box, b.node, i);
+		p[i]->users++;
+		assert_ptr_equal(p[i]->above, p[0]->above);
+	}
+	for (unsigned int i = 0; i < 3; i++) {
+		unsigned int n = 0;
+
+		for (; urn_am_has_lane(b.box, p[i], 64); n++)
+			(void)urn_am_lane_take(b.box, p[i], 64);
+		assert_int_equal(n, lanes[i]);
+	}
+	for (unsigned int i = 0; i < 7; i++)
+		assert_int_equal(park_all(&b, p[i], 8), parked[i]);
+	assert_int_equal(p[0]->above->lanes[0], URN_AM_BACK_MOST);
+	assert_int_equal(p[0]->above->parked, URN_AM_BACK_PARKED / 2);
+	for (unsigned int i = 0; i < URN_AM_BACK_MOST; i++)
+		urn_am_lane_give(b.box, &b.box->lane[i]);
+	for (unsigned int i = 0; i < 7; i++)
+		while (p[i]->first != NULL)
+			urn_am_unpark(b.box, p[i]->first);
+	assert_true(park_all(&b, p[0], 1024) > park_all(&b, p[1], 1024));
+	assert_true(p[1]->parked > 0 && urn_am_may_park(b.box, p[2], 1024));
+	assert_int_equal(p[0]->above->bytes, p[0]->bytes + p[1]->bytes);
+	assert_int_equal(p[0]->above->bytes, b.box->bytes);
+	assert_true(urn_am_may_park(b.box, peer(&b, 1), b.box->room / 3));
+	urn_am_endpoint_destroy(b.ep);
+}
+
 /* ---- answers that are given up */
 
 static uint32_t given_up;
@@ -147,13 +238,13 @@ test_given_up(void **state)
 	for (unsigned int i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
 		if (p->first == NULL)
 			assert_non_null(urn_am_park(b.box, p, &m, 64));
-		p->since = now - c[i].since;
+		p->above->since = now - c[i].since;
 		p->next_at = now + c[i].next_at;
-		p->lanes[0] = c[i].lanes;
+		p->above->lanes[0] = c[i].lanes;
 		p->trouble = c[i].trouble;
 		assert_int_equal(gives_up(&b, p, now), c[i].late);
 	}
-	p->lanes[0] = 0;
+	p->above->lanes[0] = 0;
 	urn_am_peer_failed(p, URN_MSG_NO_QUEUE); /* one program of the node ended */
 	assert_int_equal(p->trouble, 0);
 	urn_am_peer_failed(p, URN_MSG_BUSY);
@@ -174,10 +265,10 @@ test_time_begins(void **state)
 
 	bench_open(&b, *state, 64);
 	p = b.ep->asker_peer = peer(&b, 0);
-	p->lanes[0] += URN_AM_BACK_MOST;
+	p->above->lanes[0] += URN_AM_BACK_MOST;
 	b.ep->now = 1; /* this progress began long ago */
 	assert_int_equal(urn_am_answer(b.ep, &head, NULL, NULL, 0), 0);
-	p->lanes[0] -= URN_AM_BACK_MOST;
+	p->above->lanes[0] -= URN_AM_BACK_MOST;
 	assert_non_null(p->first);
 	assert_true(p->first->m.until >= start + URN_AM_BACK_NS);
 	urn_am_endpoint_destroy(b.ep);
@@ -193,16 +284,16 @@ test_short_answer(void **state)
 	struct bench b;
 
 	bench_open(&b, *state, LONG);
-	for (unsigned int i = 0; i < NODES; i++)
+	for (unsigned int i = 0; b.box->parked < b.box->parked_max; i++)
 		(void)park_all(&b, peer(&b, i), 1024);
-	p = peer(&b, NODES);
-	assert_int_equal(urn_am_room(b.ep, p->node, &p), URN_AM_TAKE);
-	p->lanes[0] = URN_AM_BACK_MOST;
-	p->since = urn_clock_ns();
+	p = peer(&b, UINT8_MAX);
+	assert_int_equal(urn_am_room(b.ep, p->node, 0, &p), URN_AM_TAKE);
+	p->above->lanes[0] = URN_AM_BACK_MOST;
+	p->above->since = urn_clock_ns();
 	b.ep->now = 0;
 	assert_true(urn_am_has_lane(b.box, p, b.box->size));
-	assert_int_equal(urn_am_room(b.ep, p->node, &p), URN_AM_WAIT);
-	p->lanes[0] = 0;
+	assert_int_equal(urn_am_room(b.ep, p->node, 0, &p), URN_AM_WAIT);
+	p->above->lanes[0] = 0;
 	urn_am_endpoint_destroy(b.ep);
 }
 
@@ -219,22 +310,22 @@ test_no_drop(void **state)
 	p = b.ep->asker_peer = peer(&b, 0);
 	assert_int_equal(urn_am_answer(b.ep, &head, NULL, NULL, 0), 0);
 	assert_non_null(p->open_lane);
-	p->lanes[0]++;
+	p->above->lanes[0] += URN_AM_BACK_MOST - 1;
 	bytes = b.box->bytes;
 	b.box->bytes = b.box->room;
-	assert_int_equal(urn_am_room(b.ep, p->node, &p), URN_AM_WAIT);
-	p->since = urn_clock_ns();
+	assert_int_equal(urn_am_room(b.ep, p->node, 0, &p), URN_AM_WAIT);
+	p->above->since = urn_clock_ns();
 	urn_am_peer_failed(p, URN_MSG_BUSY);
-	urn_am_peer_pause(p, p->since);
-	assert_int_equal(urn_am_room(b.ep, p->node, &p), URN_AM_WAIT);
+	urn_am_peer_pause(p, p->above->since);
+	assert_int_equal(urn_am_room(b.ep, p->node, 0, &p), URN_AM_WAIT);
 	urn_am_peer_failed(p, URN_MSG_QUEUE_FULL);
-	assert_int_equal(urn_am_room(b.ep, p->node, &p), URN_AM_DROP);
+	assert_int_equal(urn_am_room(b.ep, p->node, 0, &p), URN_AM_DROP);
 	p->trouble = 0;
 	b.ep->now = 0;
-	p->since = urn_am_now(b.ep) - URN_AM_SILENT_NS - 1;
-	assert_int_equal(urn_am_room(b.ep, p->node, &p), URN_AM_DROP);
+	p->above->since = urn_am_now(b.ep) - URN_AM_SILENT_NS - 1;
+	assert_int_equal(urn_am_room(b.ep, p->node, 0, &p), URN_AM_DROP);
 	b.box->bytes = bytes;
-	p->lanes[0]--;
+	p->above->lanes[0] -= URN_AM_BACK_MOST - 1;
 	urn_am_endpoint_destroy(b.ep);
 }
 
@@ -434,6 +525,7 @@ main(void)
 		TEST(test_room),	 TEST(test_given_up),	TEST(test_time_begins),
 		TEST(test_short_answer), TEST(test_no_drop),	TEST(test_slow),
 		TEST(test_not_timed),	 TEST(test_never_left), TEST(test_sleep),
+		TEST(test_shares),	 TEST(test_queues),
 	};
 
 	return cmocka_run_group_tests_name("am_answers", tests, NULL, NULL);

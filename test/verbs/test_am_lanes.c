@@ -23,11 +23,11 @@
 #include <time.h>
 
 enum {
-	MANY = 300,	  /* far more than lanes, and than entries of a queue */
-	BRISK_MS = 5000,  /* a round trip that waits for nobody, on a busy machine */
-	HANG_MS = 300,	  /* longer than lanes try, and than the first pauses */
-	ANSWER_MS = 3000, /* after which requests fail in some tests */
-	FIRST = 1000,	  /* number of the first request in its argument */
+	MANY = 300,	      /* far more than lanes, and than entries of a queue */
+	BRISK_MS = 5000,      /* a round trip that waits for nobody, on a busy machine */
+	HANG_MS = 300,	      /* longer than lanes try, and than the first pauses */
+	ANSWER_MS = 3000,     /* after which requests fail in some tests */
+	FIRST = NET_RUDE_ARG, /* number of the first request in its argument */
 };
 
 /* An endpoint besides those of the two sides, on node b. */
@@ -143,8 +143,8 @@ run_until_quiet(struct urn_am_endpoint *a, struct urn_am_endpoint *b)
 	}
 }
 
-/* A target that hangs has at most half of everything, and requests to another one go on. When it
- * runs again, each request is delivered once. */
+/* A target that hangs has at most its part of everything, and requests to another one go on. When
+ * it runs again, each request is delivered once. */
 static void
 test_target_hangs(void **state)
 {
@@ -294,32 +294,6 @@ test_long_parked(void **state)
 
 /* ---- answers */
 
-/* A program on node a that asks by hand, and reads no answers. */
-struct rude {
-	struct urn_register_set *set;
-	uint64_t number;
-};
-
-/* Send a request by hand, if the last one is on its way no more. */
-static void
-ask_rudely(struct rude *r, const struct urn_am_address *to)
-{
-	struct urn_am_head h = {.magic = URN_AM_MAGIC, .kind = URN_AM_M_REQUEST, .args = 1};
-	struct urn_msg_to t = {.qid = to->requests};
-	uint64_t arg = htobe64(FIRST);
-	uint8_t msg[sizeof(h) + sizeof(arg)];
-
-	if (urn_msg_set_status(r->set) == URN_MSG_PENDING)
-		return;
-	memcpy(t.node, to->node, sizeof(t.node));
-	h.handler = htobe32(7);
-	h.number = htobe64(++r->number);
-	h.reply_to = htobe64(urn_msg_set_qid(r->set));
-	memcpy(msg, &h, sizeof(h));
-	memcpy(msg + sizeof(h), &arg, sizeof(arg));
-	assert_int_equal(urn_msg_set_send(r->set, &t, msg, sizeof(msg)), 0);
-}
-
 /* A handler that replies with as many bytes as fit. */
 static void
 reply_long(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *arg)
@@ -341,7 +315,7 @@ test_requester_hangs(void **state)
 	struct net *n = *state;
 	struct third server, honest;
 	struct urn_am_stats stats;
-	struct rude rude = {0};
+	struct net_rude rude = {0};
 	unsigned int replies = 0;
 	uint64_t most = 0, end;
 
@@ -359,7 +333,7 @@ test_requester_hangs(void **state)
 			urn_am_request(honest.ep, &server.address, 7, NULL, 0, NULL, 0, NULL), 0);
 		while (replies == i) {
 			assert_true(urn_clock_ms() - start < BRISK_MS);
-			ask_rudely(&rude, &server.address);
+			net_ask_rudely(&rude, &server.address, urn_msg_set_qid(rude.set));
 			(void)urn_am_progress(server.ep);
 			(void)urn_am_progress(honest.ep);
 			sched_yield();
@@ -369,7 +343,7 @@ test_requester_hangs(void **state)
 	assert_true(most <= server.ep->back.room);
 	end = urn_clock_ms() + WAIT_MS;
 	do {
-		ask_rudely(&rude, &server.address);
+		net_ask_rudely(&rude, &server.address, urn_msg_set_qid(rude.set));
 		(void)urn_am_progress(server.ep);
 		urn_am_get_stats(server.ep, &stats);
 		assert_true(urn_clock_ms() < end);
@@ -407,8 +381,7 @@ test_requests_wait(void **state)
 	third_open(n, &other, &attr);
 	urn_am_handle(server.ep, 7, count, &server);
 	box = &server.ep->back;
-	p = urn_am_peer_get(box, a->address.node, 0);
-	p->users++;
+	p = net_node_of(box, a->address.node);
 	for (unsigned int round = 0; round < 3; round++) {
 		unsigned int taken = server.requests;
 		uint64_t arg = FIRST + 200 + round;

@@ -69,6 +69,100 @@ test_once(void **state)
 	assert_int_equal(operate(n, true, 0, URN_AM_AUTO), URN_AM_DONE);
 }
 
+/* ---- keys */
+
+/* An endpoint with memory and a region, in the first place of its table like any other's. */
+struct owner {
+	struct urn_am_endpoint *ep;
+	struct urn_am_memory memory;
+	uint8_t *buf; /* LEN bytes */
+	uint64_t key;
+};
+
+static void
+owner_open(struct owner *o, struct urn_msg_dev *dev)
+{
+	struct urn_am_part part;
+
+	o->ep = urn_am_endpoint_create(dev, &net_attr);
+	assert_non_null(o->ep);
+	o->buf = urn_alloc(LEN);
+	assert_non_null(o->buf);
+	memset(o->buf, 7, LEN);
+	assert_int_equal(urn_am_memory_add(o->ep, o->buf, LEN, &o->memory), 0);
+	part = (struct urn_am_part){&o->memory, o->buf, LEN};
+	assert_int_equal(urn_am_region_create(o->ep, &part, 1, URN_AM_ACCESS_ALL, &o->key), 0);
+}
+
+static void
+owner_close(struct owner *o)
+{
+	urn_am_endpoint_destroy(o->ep);
+	urn_free(o->buf);
+}
+
+/* Try an operation of each kind and way on an endpoint by a key that is another one's. at: address
+ * of LEN bytes of 7, which stay as they are */
+static void
+try_key(struct net *n, const struct urn_am_address *to, uint64_t key, const uint8_t *at)
+{
+	struct side *a = &n->side[0];
+	struct urn_rma op = {
+		.to = to, .key = key, .local = a->buf, .remote = (uintptr_t)at, .len = LEN};
+	struct urn_rma_atomic word = {.to = to,
+				      .key = key,
+				      .remote = (uintptr_t)at,
+				      .op = URN_AM_SWAP,
+				      .size = 8,
+				      .done = net_note_done,
+				      .arg = a};
+	unsigned int done;
+
+	memset(a->buf, 1, LEN);
+	for (unsigned int way = URN_AM_DIRECT; way <= URN_AM_TAGGED; way++) {
+		op.way = (uint8_t)way;
+		for (unsigned int write = 0; write < 2; write++) {
+			assert_int_equal(net_operate(n, a, write, op), URN_AM_BAD_KEY);
+			assert_int_equal(a->bytes, 0);
+		}
+	}
+	done = a->done;
+	assert_int_equal(urn_rma_atomic(a->ep, &word), 0);
+	net_until(n, &a->done, done + 1);
+	assert_int_equal(a->code, URN_AM_BAD_KEY);
+	for (unsigned int i = 0; i < LEN; i++) {
+		assert_int_equal(a->buf[i], 1);
+		assert_int_equal(at[i], 7);
+	}
+}
+
+/* A key that another endpoint gave out, of this node or another one, opens neither endpoint's
+ * memory; nor does the key of a region that was taken back, when its place has another region. */
+static void
+test_keys_of_others(void **state)
+{
+	struct net *n = *state;
+	struct side *b = &n->side[1];
+	struct urn_am_part part = {&b->memory, b->buf, LEN};
+	struct owner here, there;
+	uint64_t old, key;
+
+	memset(b->buf, 7, LEN);
+	owner_open(&here, b->dev);
+	owner_open(&there, n->side[0].dev);
+	assert_int_equal(urn_am_region_create(b->ep, &part, 1, URN_AM_ACCESS_ALL, &old), 0);
+	assert_int_equal(urn_am_region_destroy(b->ep, old), 0);
+	assert_int_equal(urn_am_region_create(b->ep, &part, 1, URN_AM_ACCESS_ALL, &key), 0);
+	assert_int_equal(key % URN_AM_REGIONS_MAX, here.key % URN_AM_REGIONS_MAX);
+	try_key(n, &b->address, here.key, b->buf);
+	try_key(n, &b->address, here.key, here.buf);
+	try_key(n, &b->address, there.key, b->buf);
+	try_key(n, &b->address, there.key, there.buf);
+	try_key(n, &b->address, old, b->buf);
+	owner_close(&here);
+	owner_close(&there);
+}
+
 int
 main(void)
 {
@@ -77,7 +171,8 @@ main(void)
 #f " " #way, f, net_setup, net_teardown, way \
 	}
 #define BOTH(f) OVER(f, NULL), OVER(f, "socket")
-	const struct CMUnitTest tests[] = {BOTH(test_declared), BOTH(test_once)};
+	const struct CMUnitTest tests[] = {BOTH(test_declared), BOTH(test_once),
+					   BOTH(test_keys_of_others)};
 
 	net_unregistered = true;
 	return cmocka_run_group_tests_name("am_space", tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * Remote memory access over a wire that loses, repeats and delays packets (AM-4 to AM-8): each way
  * and each reply mode moves every byte to its place, in both directions at once, also between ports
- * of different MTUs. Data comes before its request here.
+ * of different MTUs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -111,6 +111,7 @@ move_all(const struct rig_config *cfg, uint8_t way, uint8_t every)
 	/* A side's second half has what it read, and what the other side wrote. */
 	check(&side[0], &side[1]);
 	check(&side[1], &side[0]);
+	assert_true(!cfg->lose || rig_counter(&rig, 0, URN_C_FLOW_RETRANSMITS) > 0);
 	for (unsigned int i = 0; i < 2; i++)
 		close_side(&side[i]);
 	rig_close(&rig);

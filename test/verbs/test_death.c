@@ -294,6 +294,7 @@ check_atomics(struct death_end *e)
 			continue;
 		assert_int_equal(log[i].addr, (uintptr_t)e->buf + 65528);
 		assert_int_equal(log[i].new, log[i].old + 1);
+		assert_int_equal(log[i].number % n, i);
 		if (how == URN_ATOMIC_DONE) {
 			assert_true(log[i].new <= word);
 			done = log[i].new > done ? log[i].new : done;

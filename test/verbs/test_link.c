@@ -76,6 +76,21 @@ settle(struct rig *r, int node)
 	return s;
 }
 
+/* Turn until node `node` knows all features of the other one: a request that came first proves
+ * not all of them. */
+static void
+until_proved(struct rig *r, int node)
+{
+	time_t start = time(NULL);
+	union ibv_gid gid;
+
+	rig_gid(r, !node, &gid);
+	while (urn_learn_features(link_of(r, node), gid.raw) != URN_LINK_F_ALL) {
+		assert_true(time(NULL) - start <= 60);
+		rig_turns(r, 16);
+	}
+}
+
 static void
 learn_each_other(const struct rig_config *cfg)
 {
@@ -84,14 +99,12 @@ learn_each_other(const struct rig_config *cfg)
 	open_rig(&r, cfg);
 	for (int i = 0; i < 2; i++) {
 		struct urn_link_info info;
-		union ibv_gid gid;
 
 		assert_int_equal(settle(&r, i), URN_LEARN_KNOWN);
 		assert_int_equal(look(&r, i, &info), URN_LEARN_KNOWN);
-		rig_gid(&r, !i, &gid);
 		assert_int_equal(info.features, URN_LINK_F_ALL);
 		assert_int_equal(info.major, URN_LINK_MAJOR);
-		assert_int_equal(urn_learn_features(link_of(&r, i), gid.raw), URN_LINK_F_ALL);
+		until_proved(&r, i);
 	}
 	rig_turns(&r, 100);
 	/* Each engine of the node was told, and no other. */
@@ -99,7 +112,7 @@ learn_each_other(const struct rig_config *cfg)
 		union ibv_gid gid;
 
 		rig_gid(&r, !(e & 1), &gid);
-		assert_int_equal(told[e].calls, r.engines == 1 ? 2 : 1);
+		assert_in_range(told[e].calls, r.engines == 1 ? 2 : 1, r.engines == 1 ? 4 : 2);
 		assert_int_equal(told[e].features, URN_LINK_F_ALL);
 		if (r.engines > 1)
 			assert_memory_equal(told[e].gid, gid.raw, 16);
@@ -303,7 +316,7 @@ test_restart(void **state)
 			ac = (struct urn_adapter_config){.node = "n", .port = port[i], .engines = 1,
 							 .max_qp = 16, .max_mr = 16, .work_in_flight = 64};
 			memcpy(ac.ipv4, (uint8_t[4]){10, 0, 0, (uint8_t)(1 + i)}, 4);
-			ac.features_off = up ? URN_LINK_F_SACK : 0;
+			ac.features_off = up ? URN_LINK_F_ALL : 0;
 			dp[i] = urn_dp_create(&dc, &err);
 			if (!dp[i])
 				fail_msg("%s", err.text);
@@ -327,7 +340,7 @@ test_restart(void **state)
 		assert_int_equal(
 			urn_learn_peek(dp[0]->adapter[0]->learn, gid[1], up ? &after : &before),
 			URN_LEARN_KNOWN);
-		assert_int_equal(told[0].features, up ? 0 : URN_LINK_F_SACK);
+		assert_int_equal(told[0].features, up ? 0 : URN_LINK_F_ALL);
 		urn_dp_destroy(dp[1]);
 	}
 	assert_int_not_equal(before.epoch, after.epoch);

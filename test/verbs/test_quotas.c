@@ -371,6 +371,40 @@ test_descriptors(void **state)
 	rig_open(r, &cfg, NULL);
 }
 
+/* Where users share a dataplane, one of them gets half of its descriptors. */
+static void
+test_half_descriptors(void **state)
+{
+	struct rig *r = *state;
+	struct rig_config cfg = r->cfg, shared = r->cfg;
+	struct rlimit was, few;
+	unsigned int n = 0, used = 0;
+	struct urn_abi_rep rep;
+	int fd;
+
+	rig_close(r);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	for (int i = 0; i < 4096; i++)
+		used += fcntl(i, F_GETFD) >= 0;
+	few = was;
+	few.rlim_cur = used + 240;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	shared.shared = true;
+	rig_open(r, &shared, NULL);
+	fd = opened(r, 0);
+	while ((rep = channel_by_hand(fd)).err == 0 && n < 1000)
+		n++;
+	assert_int_equal(rep.err, EDQUOT);
+	assert_non_null(strstr(rep.why, "a user may have at most"));
+	assert_non_null(strstr(rep.why, "descriptors"));
+	assert_in_range(n, 10, 119);
+	hostile_others_go_on(r);
+	close(fd);
+	rig_close(r);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	rig_open(r, &cfg, NULL);
+}
+
 /* ---- means that the process has used up */
 
 static _Atomic int no_threads; /* further threads that can't be made */
@@ -517,6 +551,7 @@ main(void)
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_channels),
 		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_half_descriptors),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_opens_in_vain),
 		cmocka_unit_test(test_areas),

@@ -14,13 +14,23 @@
  *
  * An active message names a handler of the target by a number. Handlers run in urn_am_progress() of
  * the program that registered them. Each request is handled once, and answered once: by the reply
- * that its handler sent, or by the library when the handler sent none. Inside a handler, calls on
- * other endpoints fail with EPERM, and urn_am_thread_stop() with EDEADLK. Operations on remote
+ * that its handler sent, or by the library when the handler sent none. Operations on remote
  * memory need no handler, and nothing of the target program: the target's dataplane carries them
  * out.
  *
+ * Inside a handler, of a request or of a reply:
+ *   its own endpoint    fails with EPERM: requests, operations on remote memory, flushes, waiting
+ *                       for events, starting a thread, urn_am_endpoint_destroy(). All else is
+ *                       allowed: memory and regions, handlers, queues, giving up prepared requests
+ *   another endpoint    fails with EPERM, also in errno, and changes nothing: every call, but
+ *                       urn_am_address(), urn_am_error() and urn_am_running(). Calls that return a
+ *                       number return 0, and urn_am_get_stats() gives zeros
+ *   both                urn_am_thread_stop() fails with EDEADLK
+ *
  * One thread at a time may use an endpoint, unless the endpoint has a thread of the library
- * (urn_am_thread_start()). A child of fork() leaves endpoints of its parent alone.
+ * (urn_am_thread_start()). A child of fork() leaves endpoints of its parent alone, and does not
+ * return from a function that the library called: it calls _exit() or exec. (In the thread of the
+ * library the return ends the child, with status 0.)
  */
 /* clang-format on */
 #ifndef URNIC_AM_H
@@ -83,13 +93,13 @@ struct urn_am_address {
 /* Counts of an endpoint; all since its making. */
 struct urn_am_stats {
 	uint64_t malformed;	  /* messages that came and were none of this library */
-	uint64_t unknown_handler; /* requests for a handler that is not registered; their senders
-				     were told */
+	uint64_t unknown_handler; /* requests for a handler that is not registered, whose senders
+				     were told; and replies for such a handler */
 	uint64_t stray_replies;	  /* replies that no request of this endpoint waited for */
 	uint64_t lost_replies;	  /* replies that could not be delivered */
 	uint64_t failed_requests; /* requests without an answer; the error function was told */
-	uint64_t dropped_requests; /* requests that were let go, because their node does not take
-				      the answers to earlier ones */
+	uint64_t dropped_requests; /* requests that were let go, because their queue of answers, or
+				      their node, does not take the answers to earlier ones */
 	uint64_t
 		parked; /* messages that waited in the library, because their target refused them */
 };
@@ -148,10 +158,11 @@ int urn_am_handle(struct urn_am_endpoint *ep, uint32_t number, urn_am_handler_fn
 struct urn_am_failure {
 	uint64_t number; /* number of the request */
 	int err;	 /* ENOSYS: no such handler; ETIMEDOUT: no answer in time; EHOSTUNREACH: not
-			    delivered; EIO: the dataplane is gone */
+			    delivered; EMSGSIZE: the handler's reply is longer than
+			    attr.payload; EIO: the dataplane is gone */
 	uint8_t code; /* enum urn_msg_code of the delivery, perhaps with URN_MSG_MAY_BE_THERE; 0: it
 			 was delivered, or the dataplane is gone */
-	const char *text; /* a sentence for people */
+	const char *text; /* a sentence for people; valid until the endpoint's next failure */
 };
 typedef void urn_am_failure_fn(struct urn_am_endpoint *ep, const struct urn_am_failure *f,
 			       void *arg);
@@ -168,7 +179,8 @@ void urn_am_on_failure(struct urn_am_endpoint *ep, urn_am_failure_fn *fn, void *
  * wanted
  *
  * returns: 0; EAGAIN: too many requests have no answer yet, or too many to this target: one target
- * has at most half of what others leave, of requests, lanes and bytes: call urn_am_progress();
+ * has at most half of the requests and bytes that others leave, and three quarters of the lanes:
+ * call urn_am_progress();
  * EMSGSIZE; EINVAL; EPERM: the call is made inside a handler (AM-1); ENOMEM: a request that has to
  * wait finds no memory; EIO: the dataplane is gone
  */
@@ -187,6 +199,86 @@ int urn_am_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, 
  */
 int urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, const uint64_t *args,
 		 uint32_t n, const void *data, uint32_t len);
+
+/* ---- messages whose payload is written in place (AM-1) */
+
+/* Room for the payload of a message that is prepared. */
+struct urn_am_prepared {
+	void *data;	 /* first byte of the payload, aligned to 32 bytes; the program's to write
+			    and read until commit or cancel; holds any bytes at first */
+	uint32_t most;	 /* bytes of room */
+	uint32_t rsvd;	 /* 0 */
+	uint64_t ticket; /* the library's; 0: nothing is prepared */
+};
+/*
+ * Prepare a request: get room for its payload in memory that the dataplane sends from, so that
+ * nobody copies the payload there. The program writes the payload, and then calls
+ * urn_am_request_commit() or urn_am_request_cancel(), once, of any thread that may use the
+ * endpoint. Several requests may be prepared at a time, and committed in any order.
+ *
+ * A prepared request takes one of the endpoint's 64 lanes (of those for long messages, if
+ * attr.payload is above 8 KiB and most above 4096), one of attr.requests, and the bytes of `most`,
+ * until its message has ended or it is cancelled: other requests of this endpoint find less room
+ * meanwhile, and those to the same target their part of it. Nothing else waits for it: not
+ * urn_am_pending(), no request that was sent before, no time, no other endpoint.
+ * urn_am_endpoint_destroy() and the end of the program take it back; `data` is no memory of the
+ * program's then.
+ *
+ * to: target
+ * most: bytes that the payload may take, at most attr.payload
+ * prepared: set; all zero on an error
+ *
+ * returns: 0; EAGAIN: as for urn_am_request(), also when requests to this target wait in the
+ * library because the target refused some (they go first): call urn_am_progress(), or
+ * urn_am_request(), which waits behind them; EMSGSIZE; EPERM: the call is made inside a handler
+ * (AM-1); EIO: the dataplane is gone
+ */
+int urn_am_request_prepare(struct urn_am_endpoint *ep, const struct urn_am_address *to,
+			   uint32_t most, struct urn_am_prepared *prepared);
+/*
+ * Send a request that was prepared. From success on the payload's room is not the program's.
+ *
+ * len: bytes of the payload, at most `most`; handler, args, n, number: as for urn_am_request()
+ *
+ * returns: 0; EINVAL: a bad handler or number of arguments, or the request is not prepared: it was
+ * committed or cancelled before, or is another endpoint's; EMSGSIZE; EPERM: the call is made inside
+ * a handler (AM-1); EIO: the dataplane is gone, and the request is given up. After EINVAL of
+ * handler and arguments, EMSGSIZE and EPERM the request is still prepared.
+ */
+int urn_am_request_commit(struct urn_am_endpoint *ep, const struct urn_am_prepared *prepared,
+			  uint32_t handler, const uint64_t *args, uint32_t n, uint32_t len,
+			  uint64_t *number);
+/* Give up a request that was prepared: its room is free for others. Allowed anywhere, also inside a
+ * handler. returns: 0; EINVAL: the request is not prepared, as for commit; EPERM: the call is made
+ * inside a handler of another endpoint */
+int urn_am_request_cancel(struct urn_am_endpoint *ep, const struct urn_am_prepared *prepared);
+/*
+ * Prepare the reply to the request whose handler runs. One reply is prepared at a time: a further
+ * call, urn_am_reply(), and the return of the handler give up what was prepared. The reply leaves
+ * as a message of its own: short ones are quicker by urn_am_reply(), which lets them share a
+ * message.
+ *
+ * token: of the request's struct urn_am_message; most, prepared: as for urn_am_request_prepare()
+ *
+ * returns: 0; EPERM: the token is not that of a request whose handler runs (AM-1); EALREADY: the
+ * request was replied to; EMSGSIZE; ENOMEM: a reply that has to wait finds no memory; EIO: the
+ * dataplane is gone. After EPERM, EMSGSIZE and EIO a reply that was prepared before still is; after
+ * ENOMEM it is given up.
+ */
+int urn_am_reply_prepare(struct urn_am_endpoint *ep, uint64_t token, uint32_t most,
+			 struct urn_am_prepared *prepared);
+/*
+ * Send a reply that was prepared in the handler that runs.
+ *
+ * len: bytes of the payload, at most `most`; handler, args, n: as for urn_am_reply()
+ *
+ * returns: 0; EPERM, EALREADY: as for urn_am_reply_prepare(); EINVAL: a bad handler or number of
+ * arguments, or no reply is prepared; EMSGSIZE; EIO: the dataplane is gone. After EINVAL of handler
+ * and arguments and EMSGSIZE the reply is still prepared.
+ */
+int urn_am_reply_commit(struct urn_am_endpoint *ep, const struct urn_am_prepared *prepared,
+			uint32_t handler, const uint64_t *args, uint32_t n, uint32_t len);
+
 /*
  * Run handlers of messages that came, and functions of operations that ended and of requests that
  * failed. Inside one of these, the call does nothing.
@@ -194,7 +286,7 @@ int urn_am_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, c
  * returns: number of functions that were called
  */
 unsigned int urn_am_progress(struct urn_am_endpoint *ep);
-/* Requests without an answer. */
+/* Requests without an answer; prepared ones do not count. */
 uint32_t urn_am_pending(const struct urn_am_endpoint *ep);
 
 /* ---- memory (AM-9) */
@@ -211,11 +303,13 @@ struct urn_am_memory {
  * and writes other memory of the program late, through a worker, and endpoints don't wait
  * (doc/inside/active-messages.md).
  *
- * returns: 0, or an errno value with its text; EOPNOTSUPP: not memory of urn_alloc()
+ * returns: 0, or an errno value with its text; EOPNOTSUPP: not memory of urn_alloc(); EPERM: the
+ * call is made inside a handler of another endpoint, or the endpoint's thread is a parent's
  */
 int urn_am_memory_add(struct urn_am_endpoint *ep, void *addr, size_t len,
 		      struct urn_am_memory *memory);
-/* Take memory back; operations that use it end in error. returns: 0, or an errno value */
+/* Take memory back; operations that use it end in error. returns: 0, or an errno value; EPERM: as
+ * for urn_am_memory_add() */
 int urn_am_memory_remove(struct urn_am_endpoint *ep, const struct urn_am_memory *memory);
 
 /* A range of a region. */
@@ -228,16 +322,16 @@ struct urn_am_part {
  * Make a region of ranges, sorted by address and disjoint, that peers reach by an access key.
  *
  * n: 1 and up; access: bits of enum urn_am_access; key: set on success
- * returns: 0, or an errno value with its text
+ * returns: 0, or an errno value with its text; EPERM: as for urn_am_memory_add()
  */
 int urn_am_region_create(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
 			 uint32_t access, uint64_t *key);
 /* Declare the ranges that peers reach without a key (key 0), once. returns: like
- * urn_am_region_create(); EPERM: the node's configuration does not allow that */
+ * urn_am_region_create(); EPERM: also when the node's configuration does not allow that */
 int urn_am_space_declare(struct urn_am_endpoint *ep, const struct urn_am_part *parts, uint32_t n,
 			 uint32_t access);
 /* Take a region back, or the declared space (key 0): no peer reaches it when the call returns.
- * returns: 0; EINVAL */
+ * returns: 0; EINVAL; EPERM: as for urn_am_memory_add(): peers still reach the region */
 int urn_am_region_destroy(struct urn_am_endpoint *ep, uint64_t key);
 
 /* ---- operations on remote memory (AM-2 to AM-8) */
@@ -428,7 +522,8 @@ int urn_am_queue_remove(struct urn_am_queue *q, struct urn_am_endpoint *ep);
 /*
  * Drive urn_am_progress() of all endpoints in the queue, and read events. events: room for n
  *
- * returns: number of events read; 0 with errno EPERM: the queue is a parent's
+ * returns: number of events read; 0 with errno EPERM: the queue is a parent's, or another endpoint
+ * than the one whose handler makes the call is in the queue
  */
 uint32_t urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n);
 /*
@@ -436,9 +531,9 @@ uint32_t urn_am_queue_poll(struct urn_am_queue *q, struct urn_am_event *events, 
  * program are called meanwhile.
  *
  * timeout_ms: milliseconds; negative: without bound
- * returns: number of events read; 0: the time is over, or, with errno EPERM, the queue is a
- * parent's, or there is no event, and the call is made inside a function that an endpoint in the
- * queue called
+ * returns: number of events read; 0: the time is over, or, with errno EPERM, as for
+ * urn_am_queue_poll(), or there is no event, and the call is made inside a handler, or a function
+ * that an endpoint in the queue called
  */
 uint32_t urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, uint32_t n,
 			   int timeout_ms);
@@ -451,8 +546,8 @@ uint32_t urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, 
  */
 int urn_am_queue_fd(const struct urn_am_queue *q);
 /* Let the descriptor become readable when something comes, or has to be looked at in time. returns:
- * 1: something is there already: call urn_am_queue_poll(), not poll(); 0; -1 with errno EPERM: the
- * queue is a parent's */
+ * 1: something is there already: call urn_am_queue_poll(), not poll(); 0; -1 with errno EPERM: as
+ * for urn_am_queue_poll() */
 int urn_am_queue_arm(struct urn_am_queue *q);
 
 /* ---- a thread of the library */
@@ -470,7 +565,7 @@ int urn_am_queue_arm(struct urn_am_queue *q);
  *
  * returns: 0, or an errno value with its text: EINVAL: the endpoint was made without attr.wakes;
  * EALREADY: the endpoint has a thread; EPERM: the call is made inside a function that the endpoint
- * called
+ * called, or inside a handler of another endpoint
  */
 int urn_am_thread_start(struct urn_am_endpoint *ep);
 /*

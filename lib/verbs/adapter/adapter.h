@@ -270,6 +270,8 @@ void urn_qp_drain(struct urn_adapter_qp *qp);
 void urn_datagrams_drain(struct urn_ctx *ctx);
 int urn_destroy_qp(struct ibv_qp *qp);
 int urn_qp_mcast(struct ibv_qp *qp, const union ibv_gid *gid, bool attach);
+int urn_align_qp(struct ibv_qp *qp, uint32_t line);
+int urn_query_stores(struct ibv_mr *mr, struct urn_stores *stores);
 int urn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int urn_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int urn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -280,6 +282,15 @@ int urn_req_notify_cq(struct ibv_cq *cq, int solicited_only);
  */
 void urn_cq_tell(struct urn_adapter_cq *cq);
 extern const struct urn_verbs_cm_ops urn_adapter_cm_ops;
+/*
+ * The log of atomics that a queue pair's peer had the dataplane carry out (lib/abi/queue.h), also
+ * when the dataplane is gone. (atomics.c)
+ *
+ * entries: set to its entries, a power of two
+ * returns: the log, valid until the queue pair leaves its state or is destroyed; NULL: there is
+ * none, the dataplane does not number atomics, or the queue's header makes no sense
+ */
+const struct urn_abi_atomic *urn_adapter_atomics(struct ibv_qp *qp, uint32_t *entries);
 
 /* Completion queues, for other files (poll.c, clean.c). */
 void urn_cq_init_poll(struct urn_adapter_cq *cq, uint64_t wc_flags);

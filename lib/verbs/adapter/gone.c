@@ -5,8 +5,9 @@
  * Memory that the dataplane shared with us stays as it is: the kernel shows the end of the
  * connection when no thread of the dataplane runs any more. So the channel's thread
  * seals all queues, marks the completion queues, and ends the pipes for events, in
- * this order. None of that costs posting and polling anything: a sealed
- * queue looks like one that takes no requests in its state, and a poll reads the
+ * this order. A dataplane that was given up alive (attach/patience.h) could change that memory, so
+ * a copy takes its place between the seals and the marks. None of that costs posting and polling
+ * anything: a sealed queue looks like one that takes no requests in its state, and a poll reads the
  * completion queue's mark only when the queue is empty.
  *
  * The first poll of a completion queue then makes a ring in memory of its own with the
@@ -19,7 +20,9 @@
 
 #include "attach/pipe.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* urn_gone_lock protects the list of contexts that watch; taken before the lock of a context's
  * objs. */
@@ -52,6 +55,20 @@ urn_gone_seal_rq(struct urn_adapter_rq *rq)
 	urn_lock_give(&rq->lock);
 }
 
+/* Freeze the area, as far as somebody could still write there. */
+static void
+urn_gone_still(struct urn_abi_channel *channel)
+{
+	int err = channel->still != NULL ? channel->still(channel->ctx) : 0;
+
+	/* The engines that have answered write nothing all the same (urn_dev_leave()). */
+	if (err != 0)
+		fprintf(stderr,
+			"urnic: the queues of a dataplane that does not answer can't be copied: "
+			"%s: a completion may be lost or repeated if it goes on\n",
+			strerror(err));
+}
+
 /* The dataplane died: seal, mark and end all, in the channel's thread. */
 static void
 urn_gone_died(void *arg)
@@ -63,6 +80,7 @@ urn_gone_died(void *arg)
 	struct urn_adapter_cq *cq;
 	uint32_t i;
 
+	urn_dev_leave(&ctx->dev);
 	/* A thread that changes a queue's state reads this under the queue's lock. */
 	atomic_store(&ctx->dev.gone, URN_DEV_DIED);
 	pthread_mutex_lock(&ctx->objs.lock);
@@ -74,6 +92,7 @@ urn_gone_died(void *arg)
 	}
 	for (i = 0; (srq = urn_gone_next(&ctx->objs, &i, URN_OBJ_SRQ)) != NULL;)
 		urn_gone_seal_rq(&srq->rq);
+	urn_gone_still(ctx->dev.channel);
 	/* Now the indices stand still. Release: pairs with the acquire in poll.c. */
 	for (i = 0; (cq = urn_gone_next(&ctx->objs, &i, URN_OBJ_CQ)) != NULL;)
 		atomic_store_explicit(&cq->gone, URN_CQ_ORPHAN, memory_order_release);

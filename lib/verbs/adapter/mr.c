@@ -5,6 +5,7 @@
 #include "verbs/adapter/copy.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct ibv_pd *
 urn_alloc_pd(struct ibv_context *context)
@@ -141,5 +142,19 @@ urn_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 	urn_beside_settle(urn_ctx(ibmr->context));
 	urn_mr_replaced(mr, now, pd);
 	free(now);
+	return 0;
+}
+
+int
+urn_query_stores(struct ibv_mr *mr, struct urn_stores *stores)
+{
+	struct urn_abi_req req = {.op = URN_CTL_QUERY_STORES, .handle = mr->handle};
+	struct urn_abi_rep rep;
+	int err = urn_dev_call(urn_ctx_dev(mr->context), &req, &rep);
+
+	if (err != 0)
+		return err;
+	memcpy(stores->full, rep.stores.full, sizeof(stores->full));
+	memcpy(stores->partial, rep.stores.partial, sizeof(stores->partial));
 	return 0;
 }

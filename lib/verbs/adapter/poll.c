@@ -127,13 +127,17 @@ urn_cq_read(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc, struct urn_poll
 	return got;
 }
 
-/* Poll a queue that was found empty, and whose dataplane is gone; like urn_poll_cq(). The queue's lock is held. */
+/*
+ * Poll a queue that was found empty, and whose dataplane is gone; its lock is held, and is given
+ * back. Like urn_poll_cq().
+ */
 static __attribute__((noinline)) int
 urn_poll_gone(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
 {
 	int got = 0;
 
 	if (urn_cq_gone(cq) == URN_CQ_FORKED) {
+		urn_cq_unlock(cq);
 		errno = EIO;
 		return -1;
 	}
@@ -142,6 +146,7 @@ urn_poll_gone(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
 		got += urn_cq_read(cq, n - got, wc + got, NULL);
 		urn_beside_unlock(cq);
 	}
+	urn_cq_unlock(cq);
 	return got;
 }
 
@@ -171,32 +176,41 @@ urn_cq_yield(struct urn_adapter_cq *cq)
 	atomic_store_explicit(&cq->patience, (uint8_t)looks, memory_order_relaxed);
 }
 
-int
+/* Poll a queue that has completions; its lock is held, and is given back. Like urn_poll_cq(). */
+static __attribute__((noinline)) int
+urn_poll_some(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct urn_polled_run run = {0};
+	int got;
+
+	urn_beside_lock(cq);
+	got = urn_cq_read(cq, n, wc, &run);
+	urn_cq_publish(cq);
+	urn_beside_unlock(cq);
+	urn_polled_end(&run);
+	cq->looks = 0;
+	__builtin_prefetch(&cq->cqe[cq->cons & cq->mask]);
+	urn_cq_unlock(cq);
+	return got;
+}
+
+/* Programs poll empty queues most of the time: so that way saves no registers. */
+URN_FAST int
 urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct urn_adapter_cq *cq = urn_cq(ibcq);
-	struct urn_polled_run run = {0};
-	bool yields = false;
-	int got = 0;
+	bool yields;
 
 	urn_cq_lock(cq);
-	if (urn_cq_at(cq, cq->cons) != NULL) {
-		urn_beside_lock(cq);
-		got = urn_cq_read(cq, n, wc, &run);
-		urn_cq_publish(cq);
-		urn_beside_unlock(cq);
-		urn_polled_end(&run);
-		cq->looks = 0;
-		__builtin_prefetch(&cq->cqe[cq->cons & cq->mask]);
-	} else if (URN_UNLIKELY(urn_cq_gone(cq) != URN_CQ_THERE)) {
-		got = urn_poll_gone(cq, n, wc);
-	} else {
-		yields = urn_cq_look(cq);
-	}
+	if (urn_cq_at(cq, cq->cons) != NULL)
+		return urn_poll_some(cq, n, wc);
+	if (URN_UNLIKELY(urn_cq_gone(cq) != URN_CQ_THERE))
+		return urn_poll_gone(cq, n, wc);
+	yields = urn_cq_look(cq);
 	urn_cq_unlock(cq);
 	if (URN_UNLIKELY(yields))
 		urn_cq_yield(cq);
-	return got;
+	return 0;
 }
 
 /* ---- extended polling: ibv_start_poll() and so on */

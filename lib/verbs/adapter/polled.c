@@ -2,9 +2,13 @@
 #include "verbs/adapter/polled.h"
 
 #include "verbs/adapter/adapter.h"
+#include "verbs/adapter/poll.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+/* Completions until one whose record is fetched early. */
+enum { URN_POLLED_AHEAD = 8 };
 
 /* ---- tables */
 
@@ -46,12 +50,12 @@ urn_polled_leaf_made(struct urn_polled_map *map, uint32_t qpn)
 void
 urn_polled_close(struct urn_polled_map *map)
 {
-	struct urn_polled *p, *earlier;
+	struct urn_polled *page, *earlier;
 	unsigned int i, j;
 
-	for (p = map->made; p != NULL; p = earlier) {
-		earlier = p->earlier;
-		free(p);
+	for (page = map->made; page != NULL; page = earlier) {
+		earlier = page->earlier;
+		free(page);
 	}
 	for (i = 0; i < URN_POLLED_MIDS; i++) {
 		struct urn_polled_mid *mid = map->mid[i];
@@ -62,14 +66,27 @@ urn_polled_close(struct urn_polled_map *map)
 	}
 }
 
-struct urn_polled *
-urn_polled_find(struct urn_adapter_cq *cq, uint32_t qpn)
+/* The record that a queue pair's number leads to. NULL: none */
+static inline struct urn_polled *
+urn_polled_at(const struct urn_adapter_cq *cq, uint32_t qpn)
 {
 	struct urn_polled_leaf *leaf = urn_polled_leaf(&urn_ctx(cq->ibv.context)->polled, qpn);
-	struct urn_polled *p = leaf != NULL ? atomic_load_explicit(&leaf->of[qpn % URN_POLLED_FAN],
-								   memory_order_acquire)
-					    : NULL;
 
+	return leaf != NULL
+		       ? atomic_load_explicit(&leaf->of[qpn % URN_POLLED_FAN], memory_order_acquire)
+		       : NULL;
+}
+
+struct urn_polled *
+urn_polled_find(struct urn_adapter_cq *cq, uint32_t cons, uint32_t qpn)
+{
+	const struct urn_abi_cqe *ahead = urn_cq_at(cq, cons + URN_POLLED_AHEAD);
+	struct urn_polled *p;
+
+	/* Completions of many queue pairs: no record of theirs is in this core's caches. */
+	if (ahead != NULL)
+		__builtin_prefetch(urn_polled_at(cq, ahead->qp_num), 1);
+	p = urn_polled_at(cq, qpn);
 	/* The record of a destroyed queue pair is another's, or nobody's. */
 	if (p == NULL || atomic_load_explicit(&p->qpn, memory_order_acquire) != qpn)
 		return NULL;
@@ -79,6 +96,25 @@ urn_polled_find(struct urn_adapter_cq *cq, uint32_t qpn)
 
 /* ---- records of queue pairs */
 
+/*
+ * Make spare records, if there is memory; the lock of objs is held. Many lie in one page: one that
+ * is alone among a queue pair's other objects costs the thread that polls a TLB miss each.
+ */
+static void
+urn_polled_make(struct urn_polled_map *map)
+{
+	struct urn_polled *page = urn_object_alloc(URN_POLLED_PAGE * sizeof(*page));
+
+	if (page == NULL)
+		return;
+	page->earlier = map->made;
+	map->made = page;
+	for (int i = URN_POLLED_PAGE - 1; i >= 0; i--) {
+		page[i].spare = map->spare;
+		map->spare = &page[i];
+	}
+}
+
 int
 urn_polled_get(struct urn_ctx *ctx, struct urn_adapter_qp *qp)
 {
@@ -86,16 +122,11 @@ urn_polled_get(struct urn_ctx *ctx, struct urn_adapter_qp *qp)
 	struct urn_polled *p;
 
 	pthread_mutex_lock(&ctx->objs.lock);
+	if (map->spare == NULL)
+		urn_polled_make(map);
 	p = map->spare;
-	if (p != NULL) {
+	if (p != NULL)
 		map->spare = p->spare;
-	} else {
-		p = urn_object_alloc(sizeof(*p));
-		if (p != NULL) {
-			p->earlier = map->made;
-			map->made = p;
-		}
-	}
 	pthread_mutex_unlock(&ctx->objs.lock);
 	qp->polled = p;
 	return p != NULL ? 0 : ENOMEM;

@@ -24,6 +24,9 @@ struct urn_adapter_qp;
 
 enum { URN_POLLED_BITS = 8, URN_POLLED_FAN = 1 << URN_POLLED_BITS, URN_POLLED_MIDS = 1 << 8 };
 
+/* Records that are made at once: a page of them. */
+enum { URN_POLLED_PAGE = 64 };
+
 /* Record of a queue pair, on a cache line of its own. */
 struct urn_polled {
 	_Atomic uint32_t qpn;	    /* 0: no queue pair's; stored last */
@@ -31,7 +34,7 @@ struct urn_polled {
 	_Atomic uint32_t recv;	    /* the same of receives: its own, or those taken from an SRQ */
 	_Atomic uint32_t *srq;	    /* receives of all queue pairs of its SRQ; NULL: has no SRQ */
 	struct urn_polled *spare;   /* next one without a queue pair; lock of objs */
-	struct urn_polled *earlier; /* made before this one; lock of objs */
+	struct urn_polled *earlier; /* a page's first record: the page made before; lock of objs */
 } URN_ABI_ALIGNED(URN_ABI_CACHE_LINE);
 
 /* Records by the low byte of a QPN, and tables of those by the byte above. */
@@ -47,7 +50,7 @@ struct urn_polled_mid {
 struct urn_polled_map {
 	_Atomic(struct urn_polled_mid *) mid[URN_POLLED_MIDS];
 	struct urn_polled *spare; /* records without a queue pair; lock of objs */
-	struct urn_polled *made;  /* all; lock of objs */
+	struct urn_polled *made;  /* pages of all records; lock of objs */
 };
 
 void urn_polled_close(struct urn_polled_map *map);
@@ -67,7 +70,10 @@ void urn_polled_restart(struct urn_adapter_qp *qp, uint32_t taken);
 /* The queue pair ends, or was not made: give its record back. */
 void urn_polled_put(struct urn_ctx *ctx, struct urn_adapter_qp *qp);
 
-/* Find the record of a queue pair, and note it in the queue. NULL: there is none */
-struct urn_polled *urn_polled_find(struct urn_adapter_cq *cq, uint32_t qpn);
+/*
+ * Find the record of a queue pair, and note it in the queue, whose lock is held.
+ * cons: index of its completion. returns: NULL: there is none
+ */
+struct urn_polled *urn_polled_find(struct urn_adapter_cq *cq, uint32_t cons, uint32_t qpn);
 
 #endif

@@ -61,7 +61,7 @@ urn_polled_turn(struct urn_adapter_cq *cq, uint32_t cons, struct urn_polled_run 
 		urn_polled_end(run);
 	}
 	if (p == NULL || atomic_load_explicit(&p->qpn, memory_order_acquire) != cqe->qp_num)
-		p = urn_polled_find(cq, cqe->qp_num);
+		p = urn_polled_find(cq, cons, cqe->qp_num);
 	run->queue = urn_polled_queue(cqe);
 	run->of = p;
 	run->recv = (cqe->opcode & URN_WCO_RECV) != 0;

@@ -312,6 +312,16 @@ urn_qp_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, bool attach)
 	return urn_dev_call(urn_ctx_dev(ibqp->context), &req, &rep);
 }
 
+int
+urn_align_qp(struct ibv_qp *ibqp, uint32_t line)
+{
+	struct urn_abi_req req = {.op = URN_CTL_ALIGN_QP, .handle = ibqp->handle};
+	struct urn_abi_rep rep;
+
+	req.align_qp.line = line;
+	return urn_dev_call(urn_ctx_dev(ibqp->context), &req, &rep);
+}
+
 /*
  * Receives that the queue pair has taken from its SRQ. before: their number before the queue pair
  * was destroyed, NULL: it is there. Another thread may have got the memory since: then the number

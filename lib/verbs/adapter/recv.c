@@ -70,7 +70,7 @@ urn_rq_put(struct urn_adapter_rq *rq, const struct ibv_recv_wr *wr)
 }
 
 /* Post a list. returns: 0, or an errno value with *bad the first that was not posted */
-static int
+static URN_FAST int
 urn_rq_post(struct urn_adapter_rq *rq, const struct urn_dev *dev, struct ibv_recv_wr *wr,
 	    struct ibv_recv_wr **bad)
 {

@@ -123,7 +123,7 @@ urn_sq_put(struct urn_adapter_sq *sq, const struct ibv_send_wr *wr)
 	return err;
 }
 
-int
+URN_FAST int
 urn_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct urn_adapter_qp *qp = urn_qp(ibqp);

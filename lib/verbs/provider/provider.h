@@ -25,6 +25,7 @@
 
 #include "attach/fail.h"
 
+#include <urnic/align.h>
 #include <urnic/verbs.h>
 
 #include <stdbool.h>
@@ -163,6 +164,10 @@ struct urn_verbs_ops {
 	int (*destroy_qp)(struct ibv_qp *qp);
 	/* Attach a UD queue pair to a multicast group, or detach it. */
 	int (*mcast)(struct ibv_qp *qp, const union ibv_gid *gid, bool attach);
+	/* urn_qp_align() of an RC queue pair, with a valid line. NULL: it can't */
+	int (*align_qp)(struct ibv_qp *qp, uint32_t line);
+	/* urn_mr_stores(). NULL: it can't */
+	int (*query_stores)(struct ibv_mr *mr, struct urn_stores *stores);
 
 	/* ---- the fast path, called by the inline functions of verbs.h: same meaning, no error text */
 

@@ -2,7 +2,7 @@
 /* Connection management of the virtual device is the primary adapter's: there queue pairs have the
  * numbers that the program knows. */
 #include "verbs/provider/cm.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/heal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,11 +23,17 @@ static struct urn_cm_end *
 urn_sv_end_open(struct ibv_context *c)
 {
 	struct urn_sv_end *e = urn_object_alloc(sizeof(*e));
-	int err;
+	struct urn_sv_ctx *ctx = urn_sv_ctx(c);
+	int err = EIO;
 
 	if (e == NULL)
 		return NULL;
-	err = urn_cm_end_open(&e->below, urn_sv_ctx(c)->below[0]);
+	urn_sv_enter(ctx);
+	if (ctx->below[0] != NULL)
+		err = urn_cm_end_open(&e->below, ctx->below[0]);
+	if (err == 0)
+		urn_sv_count_alone(ctx, 1);
+	urn_sv_exit(ctx);
 	if (err != 0) {
 		free(e);
 		errno = err;
@@ -40,6 +46,7 @@ urn_sv_end_open(struct ibv_context *c)
 static void
 urn_sv_end_close(struct urn_cm_end *end)
 {
+	/* The count stays: the thread may not look at this adapter's objects any more. */
 	urn_cm_end_close(urn_sv_end_below(end));
 	free(end);
 }

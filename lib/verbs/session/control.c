@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Control paths: a queue pair for each path, with receives of its own, for REPORT, MIGRATED and
- * LEAVE. A Send that finds no room is dropped: the machine repeats what was not answered. Over the
- * control path of a new path the peer's table of keys is read, which proves that the path is alive.
+ * LEAVE, and OFFER. A Send that finds no room is dropped: the machine repeats what was not
+ * answered. Over the control path of a new path the peer's table of keys is read, which proves that
+ * the path is alive.
  */
 #include "verbs/front.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/heal.h"
+#include "verbs/session/log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -92,7 +94,24 @@ urn_sv_control_keys(struct urn_sv_path *p)
 				       .opcode = IBV_WR_RDMA_READ};
 
 	wr.wr.rdma.remote_addr = q->peer.addr;
-	wr.wr.rdma.rkey = q->peer.key[p->theirs];
+	wr.wr.rdma.rkey = p->key;
+	return p->ctl_ok && !q->ctx->dead[p->mine] && ibv_post_send(p->ctl, &wr, &bad) == 0;
+}
+
+/* The bytes of the probe land beside those of flush READs: the copy of the table of keys is in use.
+ */
+bool
+urn_sv_control_probe(struct urn_sv_path *p)
+{
+	const struct urn_sv_qp *q = p->qp;
+	struct ibv_sge sge = urn_sv_slot_sge(p, q->memory + URN_SV_AT_LAND + 8, 8);
+	struct ibv_send_wr *bad, wr = {.wr_id = URN_SV_ID_PROBE,
+				       .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_RDMA_READ};
+
+	wr.wr.rdma.remote_addr = q->peer.addr;
+	wr.wr.rdma.rkey = p->key;
 	return p->ctl_ok && !q->ctx->dead[p->mine] && ibv_post_send(p->ctl, &wr, &bad) == 0;
 }
 
@@ -104,10 +123,19 @@ urn_sv_left(struct urn_sv_qp *q, const struct urn_sess_report *last)
 {
 	q->left = true;
 	q->last = *last;
+	q->why = "the peer has left";
 	if (urn_sv_flows(q))
 		urn_sess_acked(&q->c, last->received);
 	urn_sv_after(q);
 	pthread_cond_broadcast(&q->ctx->cond);
+}
+
+static void
+urn_sv_reported(struct urn_sv_qp *q, const struct urn_sess_report *r)
+{
+	if (r->epoch >= q->c.epoch)
+		urn_sv_heal_reported(q, r->paths);
+	urn_sess_report(&q->c, r);
 }
 
 static void
@@ -120,14 +148,25 @@ urn_sv_control_heard(struct urn_sv_path *p, const uint8_t *from, uint32_t bytes)
 	if (q->mode != URN_SV_SESSION)
 		return;
 	q->verdicts[v]++;
-	if (v != URN_SESS_V_OK)
+	if (v != URN_SESS_V_OK) {
+		urn_sv_log(q, "refused bytes=%u because %s", bytes, urn_sess_wire_text(v));
 		return;
+	}
+	m.told.epoch = m.epoch;
+	if (m.kind == URN_SESS_WIRE_OFFER)
+		urn_sv_log_offer(q, "hear", m.epoch, &m.offer);
+	else
+		urn_sv_log_message(q, "hear", m.kind, &m.told);
+	q->why = "the peer's message says so";
 	if (m.kind == URN_SESS_WIRE_LEAVE)
 		urn_sv_left(q, &m.told);
 	else if (m.kind == URN_SESS_WIRE_MIGRATED)
 		urn_sess_migrated(&q->c, m.epoch);
+	else if (m.kind == URN_SESS_WIRE_OFFER)
+		urn_sv_heal_heard(q, &m.offer);
 	else
-		urn_sess_report(&q->c, &m.told);
+		urn_sv_reported(q, &m.told);
+	q->why = NULL;
 	urn_sv_after(q);
 }
 
@@ -153,6 +192,20 @@ urn_sv_keys_read(struct urn_sv_path *p, bool ok)
 	}
 }
 
+/* Read a receive. The receive is posted again before the message is heard: an OFFER may be of this
+ * very path, and its queue pairs another end's afterwards, or none. */
+static void
+urn_sv_control_read(struct urn_sv_path *p, uint32_t slot, uint32_t bytes)
+{
+	uint8_t message[URN_SV_CONTROL_BYTES];
+
+	if (bytes > sizeof(message))
+		return; /* impossible: the receive is no longer */
+	memcpy(message, urn_sv_slot(p, 0, slot), bytes);
+	(void)urn_sv_control_recv(p, slot);
+	urn_sv_control_heard(p, message, bytes);
+}
+
 static void
 urn_sv_control_take(struct urn_sv_path *p, const struct ibv_wc *wc)
 {
@@ -165,15 +218,19 @@ urn_sv_control_take(struct urn_sv_path *p, const struct ibv_wc *wc)
 		p->ctl_ok = false;
 		pthread_cond_broadcast(&q->ctx->cond);
 		urn_sv_keys_read(p, false);
+		q->why = "its control path failed";
 		if (q->mode == URN_SV_SESSION && !q->left)
 			urn_sv_down(q, urn_sv_bit(q, p->mine * URN_SV_ADAPTERS + p->theirs));
+		else if (q->mode == URN_SV_SESSION)
+			urn_sv_after(q);
 		return;
 	}
 	if (wc->wr_id & URN_SV_ID_RECV) {
-		urn_sv_control_heard(p, urn_sv_slot(p, 0, slot), wc->byte_len);
-		(void)urn_sv_control_recv(p, slot);
+		urn_sv_control_read(p, slot, wc->byte_len);
 	} else if (wc->wr_id & URN_SV_ID_KEYS) {
 		urn_sv_keys_read(p, true);
+	} else if (wc->wr_id & URN_SV_ID_PROBE) {
+		urn_sv_heal_carried(p);
 	} else {
 		p->ctl_busy &= ~(1u << slot);
 		pthread_cond_broadcast(&q->ctx->cond);
@@ -230,8 +287,11 @@ urn_sv_leave(struct urn_sv_qp *q)
 		urn_sv_cq_drain((struct urn_sv_cq *)q->ibv.recv_cq, i);
 	if (q->left || q->told || q->c.state == URN_SESS_DEAD)
 		return;
-	last = (struct urn_sess_report){
-		.received = q->c.received, .sent = q->c.sent, .sends = q->c.sends};
+	last = (struct urn_sess_report){.epoch = q->c.epoch,
+					.received = q->c.received,
+					.sent = q->c.sent,
+					.sends = q->c.sends};
+	urn_sv_log_message(q, "tell", URN_SESS_WIRE_LEAVE, &last);
 	urn_sv_control_send(q, bytes,
 			    urn_sess_wire_leave(bytes, q->peer.number, q->c.epoch, &last));
 	clock_gettime(CLOCK_MONOTONIC, &until);

@@ -3,11 +3,12 @@
  * Software completion queues (FO-3): a ring above the queues of all adapters. Every completion of
  * the program goes through the ring, so that those of drains and rebuilt ones keep their order.
  *
- * The ring has room for each request of the queue's queue pairs: a request is posted only when the
- * program has polled enough.
+ * The ring has room for each request of the queue's queue pairs: with a session, a request is
+ * posted only when the program has polled enough. Without one the queues below are the bound:
+ * completions stay there while the ring can't grow.
  */
 #include "verbs/front.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/heal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,20 +48,37 @@ urn_sv_cq_free(struct urn_sv_cq *cq)
 	free(cq->ring);
 }
 
-static int
-urn_sv_cq_make(struct urn_sv_cq *cq, struct urn_sv_ctx *ctx, const struct ibv_cq_init_attr_ex *attr)
+int
+urn_sv_cq_below(struct urn_sv_cq *cq, struct urn_sv_ctx *ctx, uint32_t adapter)
 {
-	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
-		struct ibv_context *c = ctx->below[i];
-		uint32_t vector = attr->comp_vector % (uint32_t)c->num_comp_vectors;
-		struct ibv_comp_channel *channel =
-			cq->channel != NULL ? cq->channel->below[i] : NULL;
+	struct ibv_context *c = ctx->below[adapter];
+	uint32_t load = cq->real_load != 0 ? urn_sv_power(cq->real_load + URN_SV_CQ_MORE) : 0;
+	uint32_t cqe = load > (uint32_t)cq->ibv.cqe ? load : (uint32_t)cq->ibv.cqe;
+	struct ibv_comp_channel *channel = cq->channel != NULL ? cq->channel->below[adapter] : NULL;
 
-		cq->below[i] = ibv_create_cq(c, (int)attr->cqe, cq, channel, (int)vector);
-		if (cq->below[i] == NULL)
-			return errno;
+	cq->below[adapter] = ibv_create_cq(c, (int)cqe, cq, channel,
+					   (int)(cq->vector % (uint32_t)c->num_comp_vectors));
+	return cq->below[adapter] != NULL ? 0 : errno;
+}
+
+/* Make the ring, and a queue on each adapter that is there, at least on one. returns: 0 or an errno
+ * value with its text */
+static int
+urn_sv_cq_make(struct urn_sv_cq *cq, struct urn_sv_ctx *ctx)
+{
+	int err = urn_fail(EIO, "both adapters of the virtual device are away");
+
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
+		int its = EIO;
+
+		if (ctx->below[i] != NULL && (cq->channel == NULL || cq->channel->below[i] != NULL))
+			its = urn_sv_cq_below(cq, ctx, i);
+		if (its != 0 && its != EIO)
+			return its;
+		if (its == 0)
+			err = 0;
 	}
-	return urn_sv_cq_grow(cq, attr->cqe + URN_SV_CQ_MORE);
+	return err == 0 ? urn_sv_cq_grow(cq, (uint32_t)cq->ibv.cqe + URN_SV_CQ_MORE) : err;
 }
 
 struct ibv_cq_ex *
@@ -73,15 +91,17 @@ urn_sv_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr)
 	if (cq == NULL)
 		return NULL;
 	cq->channel = (struct urn_sv_channel *)attr->channel;
-	err = urn_sv_cq_make(cq, ctx, attr);
+	cq->vector = attr->comp_vector;
+	cq->ibv.cqe = (int)attr->cqe;
+	cq->ibv.context = c;
+	err = urn_sv_cq_make(cq, ctx);
 	if (err != 0) {
 		urn_sv_cq_free(cq);
 		free(cq);
 		errno = err;
 		return NULL;
 	}
-	cq->ibv.handle = cq->below[0]->handle;
-	cq->ibv.cqe = (int)attr->cqe;
+	cq->ibv.handle = cq->below[cq->below[0] == NULL]->handle;
 	urn_sv_cq_ex(cq);
 	urn_sv_lock(ctx);
 	LIST_INSERT_HEAD(&ctx->cqs, cq, link);
@@ -95,8 +115,10 @@ urn_sv_resize_cq(struct ibv_cq *ibcq, uint32_t cqe)
 {
 	struct urn_sv_cq *cq = (struct urn_sv_cq *)ibcq;
 	struct urn_sv_ctx *ctx = urn_sv_ctx(ibcq->context);
-	int err;
+	int err = urn_sv_forked(ctx);
 
+	if (err != 0)
+		return err;
 	urn_sv_lock(ctx);
 	err = urn_sv_cq_grow(cq, cqe + URN_SV_CQ_MORE);
 	urn_sv_unlock(ctx);
@@ -119,6 +141,8 @@ urn_sv_cq_end(struct urn_sv_cq *cq)
 		cq->below[i] = NULL;
 	}
 	LIST_REMOVE(cq, link);
+	if (cq->channel != NULL)
+		urn_sv_channel_calm(urn_sv_ctx(cq->ibv.context), cq->channel);
 	return 0;
 }
 
@@ -137,7 +161,8 @@ urn_sv_destroy_cq(struct ibv_cq *ibcq)
 	urn_sv_unlock(ctx);
 	if (err != 0)
 		return err;
-	urn_acks_wait(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed, got);
+	if (!ctx->forked) /* threads of the parent acknowledge nothing here */
+		urn_acks_wait(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed, got);
 	pthread_mutex_destroy(&cq->polling);
 	free(cq->ring);
 	return 0;
@@ -151,11 +176,12 @@ urn_sv_cq_load(struct urn_sv_cq *cq, uint32_t here, uint32_t below)
 	if (urn_sv_cq_grow(cq, cq->load + here + URN_SV_CQ_MORE) != 0)
 		return ENOMEM;
 	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
-		int err = (uint32_t)cq->below[i]->cqe < real
-				  ? ibv_resize_cq(cq->below[i], (int)urn_sv_power(real))
-				  : 0;
+		int err = 0;
 
-		if (err != 0)
+		if (cq->below[i] != NULL && (uint32_t)cq->below[i]->cqe < real)
+			err = ibv_resize_cq(cq->below[i], (int)urn_sv_power(real));
+		/* On an adapter that is lost the queue is made anew, as large as it has to be. */
+		if (err != 0 && err != EIO)
 			return err;
 	}
 	cq->load += here;
@@ -180,6 +206,8 @@ urn_sv_cq_clean(struct urn_sv_cq *cq, const struct urn_sv_qp *qp)
 
 		if (w->wc.qp_num != qp->ibv.qp_num)
 			cq->ring[kept++ & (cq->size - 1)] = *w;
+		else
+			cq->plain -= w->qp == NULL;
 	}
 	cq->tail = kept;
 }
@@ -188,9 +216,9 @@ void
 urn_sv_push(struct urn_sv_cq *cq, const struct ibv_wc *wc, struct urn_sv_qp *qp, bool send,
 	    bool solicited)
 {
-	/* Completions of queue pairs without a session are bounded by the queues below. */
 	if (cq->tail - cq->head == cq->size && urn_sv_cq_grow(cq, 2 * cq->size) != 0)
-		return;
+		return; /* impossible: urn_sv_cq_room() */
+	cq->plain += qp == NULL;
 	cq->ring[cq->tail++ & (cq->size - 1)] = (struct urn_sv_wc){*wc, qp, send};
 	if (cq->armed && (!cq->solicited || solicited || wc->status != IBV_WC_SUCCESS))
 		urn_sv_fire(cq);
@@ -206,7 +234,18 @@ urn_sv_pop(struct urn_sv_cq *cq, struct urn_sv_wc *out)
 		out->qp->send_held--;
 	else if (out->qp != NULL)
 		out->qp->recv_held--;
+	cq->plain -= out->qp == NULL;
 	return true;
+}
+
+/* True when the ring has room for a batch of completions without a session, beside all that
+ * sessions may have outstanding. The ring grows for that. */
+static bool
+urn_sv_cq_room(struct urn_sv_cq *cq)
+{
+	if (cq->plain + URN_SV_BATCH + cq->load <= cq->size)
+		return true;
+	return urn_sv_cq_grow(cq, 2 * cq->size) == 0;
 }
 
 void
@@ -216,11 +255,14 @@ urn_sv_cq_drain(struct urn_sv_cq *cq, uint32_t adapter)
 	struct ibv_wc wc[URN_SV_BATCH];
 	int n;
 
+	if (cq->below[adapter] == NULL)
+		return;
 	do {
-		n = ibv_poll_cq(cq->below[adapter], URN_SV_BATCH, wc);
+		n = urn_sv_cq_room(cq) ? ibv_poll_cq(cq->below[adapter], URN_SV_BATCH, wc) : 0;
 		for (int k = 0; k < n; k++)
 			urn_sv_take(ctx, adapter, &wc[k]);
 	} while (n > 0);
+	urn_sv_take_end(ctx);
 }
 
 void
@@ -230,11 +272,14 @@ urn_sv_progress(struct urn_sv_cq *cq)
 	struct ibv_wc wc[URN_SV_BATCH];
 
 	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
-		int n = ibv_poll_cq(cq->below[i], URN_SV_BATCH, wc);
+		int n = 0;
 
+		if (cq->below[i] != NULL && urn_sv_cq_room(cq))
+			n = ibv_poll_cq(cq->below[i], URN_SV_BATCH, wc);
 		for (int k = 0; k < n; k++)
 			urn_sv_take(ctx, i, &wc[k]);
 	}
+	urn_sv_take_end(ctx);
 }
 
 int
@@ -245,6 +290,8 @@ urn_sv_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	struct urn_sv_wc one;
 	int got = 0;
 
+	if (urn_sv_forked(ctx) != 0)
+		return -1;
 	urn_sv_lock(ctx);
 	if (cq->head == cq->tail)
 		urn_sv_progress(cq);

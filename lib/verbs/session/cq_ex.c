@@ -40,6 +40,8 @@ urn_sv_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 	if (attr != NULL && attr->comp_mask != 0)
 		return EINVAL;
+	if (urn_sv_forked(urn_sv_ctx(ex->context)) != 0)
+		return EIO;
 	pthread_mutex_lock(&cq->polling);
 	if (show(cq, true) == 0)
 		return 0;

@@ -28,19 +28,29 @@ row_of(struct urn_sv_keys *t, uint32_t first)
 }
 
 bool
-urn_sv_keys_put(struct urn_sv_keys *t, uint32_t first, uint32_t second)
+urn_sv_keys_put(struct urn_sv_keys *t, uint32_t first, const uint32_t key[URN_SV_ADAPTERS])
 {
 	for (uint32_t i = 0; i < URN_SV_KEYS; i++) {
 		struct urn_sv_key *k = &t->row[place(first, i)];
 
 		if (k->first != 0 && k->first != URN_SV_KEY_GONE)
 			continue;
-		k->second = second;
-		/* Release: a peer that reads the row finds second with first. */
+		for (uint32_t a = 0; a < URN_SV_ADAPTERS; a++)
+			k->key[a] = key[a];
+		/* Release: a peer that reads the row finds the keys with first. */
 		__atomic_store_n(&k->first, first, __ATOMIC_RELEASE);
 		return true;
 	}
 	return false;
+}
+
+void
+urn_sv_keys_set(struct urn_sv_keys *t, uint32_t first, uint32_t adapter, uint32_t key)
+{
+	struct urn_sv_key *k = row_of(t, first);
+
+	if (k != NULL)
+		__atomic_store_n(&k->key[adapter], key, __ATOMIC_RELEASE);
 }
 
 void
@@ -53,7 +63,7 @@ urn_sv_keys_drop(struct urn_sv_keys *t, uint32_t first)
 }
 
 bool
-urn_sv_keys_find(const struct urn_sv_keys *t, uint32_t first, uint32_t *second)
+urn_sv_keys_find(const struct urn_sv_keys *t, uint32_t first, uint32_t adapter, uint32_t *key)
 {
 	const struct urn_sv_key *k;
 
@@ -62,6 +72,6 @@ urn_sv_keys_find(const struct urn_sv_keys *t, uint32_t first, uint32_t *second)
 	k = row_of((struct urn_sv_keys *)(uintptr_t)t, first);
 	if (k == NULL)
 		return false;
-	*second = k->second;
+	*key = k->key[adapter];
 	return true;
 }

@@ -2,7 +2,7 @@
 /* Protection domains and regions, which are on all adapters; addresses and shared receive queues,
  * which are on the primary one alone. */
 #include "verbs/front.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/heal.h"
 
 #include <urnic/attach.h>
 
@@ -19,16 +19,76 @@
 
 /* ---- protection domains */
 
+int
+urn_sv_pd_make(struct urn_sv_pd *pd, struct urn_sv_ctx *ctx, uint32_t adapter)
+{
+	pd->below[adapter] = ibv_alloc_pd(ctx->below[adapter]);
+	if (pd->below[adapter] == NULL)
+		return errno;
+	pd->remote_mr[adapter] = ibv_reg_mr(pd->below[adapter], pd->remote, sizeof(*pd->remote),
+					    IBV_ACCESS_REMOTE_READ);
+	return pd->remote_mr[adapter] != NULL ? 0 : errno;
+}
+
+int
+urn_sv_pd_end(struct urn_sv_pd *pd, uint32_t adapter)
+{
+	int err = 0;
+
+	if (pd->remote_mr[adapter] != NULL)
+		ibv_dereg_mr(pd->remote_mr[adapter]);
+	pd->remote_mr[adapter] = NULL;
+	if (pd->below[adapter] != NULL)
+		err = ibv_dealloc_pd(pd->below[adapter]);
+	if (err == 0)
+		pd->below[adapter] = NULL;
+	return err;
+}
+
+bool
+urn_sv_pd_whole(const struct urn_sv_pd *pd, uint32_t adapter)
+{
+	struct urn_sv_region *r;
+
+	if (pd->below[adapter] == NULL)
+		return false;
+	LIST_FOREACH(r, &pd->regions, link)
+		if (urn_sv_mr_of(r)->below[adapter] == NULL)
+			return false;
+	return true;
+}
+
 static void
 urn_sv_pd_free(struct urn_sv_pd *pd)
 {
-	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
-		if (pd->remote_mr[i] != NULL)
-			ibv_dereg_mr(pd->remote_mr[i]);
-		if (pd->below[i] != NULL)
-			ibv_dealloc_pd(pd->below[i]);
-	}
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
+		(void)urn_sv_pd_end(pd, i);
 	urn_free(pd->remote);
+}
+
+/* Make a domain on each adapter that is there, at least on one. returns: 0 or an errno value */
+static int
+urn_sv_pd_make_all(struct urn_sv_pd *pd, struct urn_sv_ctx *ctx)
+{
+	int err = urn_fail(EIO, "both adapters of the virtual device are away");
+
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
+		int its;
+
+		if (ctx->below[i] == NULL)
+			continue;
+		its = urn_sv_pd_make(pd, ctx, i);
+		if (its != 0 && its != EIO)
+			return its;
+		if (its != 0) {
+			(void)urn_sv_pd_end(pd, i);
+			continue;
+		}
+		if (err != 0)
+			pd->ibv.handle = pd->below[i]->handle;
+		err = 0;
+	}
+	return err;
 }
 
 struct ibv_pd *
@@ -36,87 +96,99 @@ urn_sv_alloc_pd(struct ibv_context *c)
 {
 	struct urn_sv_ctx *ctx = urn_sv_ctx(c);
 	struct urn_sv_pd *pd = urn_object_alloc(sizeof(*pd));
+	int err;
 
 	if (pd == NULL)
 		return NULL;
+	LIST_INIT(&pd->regions);
 	pd->remote = urn_alloc(sizeof(*pd->remote));
-	if (pd->remote == NULL)
-		goto err;
-	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
-		struct ibv_pd *below = ibv_alloc_pd(ctx->below[i]);
-
-		pd->below[i] = below;
-		if (below == NULL)
-			goto err;
-		pd->remote_mr[i] =
-			ibv_reg_mr(below, pd->remote, sizeof(*pd->remote), IBV_ACCESS_REMOTE_READ);
-		if (pd->remote_mr[i] == NULL)
-			goto err;
-		if (i == 0)
-			pd->ibv.handle = below->handle;
+	err = pd->remote == NULL ? errno : urn_sv_pd_make_all(pd, ctx);
+	if (err != 0) {
+		urn_sv_pd_free(pd);
+		free(pd);
+		errno = err;
+		return NULL;
 	}
+	urn_sv_lock(ctx);
+	LIST_INSERT_HEAD(&ctx->pds, pd, link);
+	urn_sv_unlock(ctx);
 	return &pd->ibv;
-
-err:
-	urn_sv_pd_free(pd);
-	free(pd);
-	return NULL;
 }
 
 int
 urn_sv_dealloc_pd(struct ibv_pd *ibv)
 {
+	struct urn_sv_ctx *ctx = urn_sv_ctx(ibv->context);
 	struct urn_sv_pd *pd = (struct urn_sv_pd *)ibv;
+	int err;
 
 	if (atomic_load(&pd->objects) != 0)
 		return urn_fail(EBUSY, "objects of the program are in the protection domain");
-	if (pd->remote_mr[0] != NULL) {
-		ibv_dereg_mr(pd->remote_mr[0]);
-		pd->remote_mr[0] = NULL;
-	}
-	if (pd->below[0] != NULL) {
-		int err = ibv_dealloc_pd(pd->below[0]);
-
-		if (err != 0)
-			return err;
-		pd->below[0] = NULL;
-	}
+	err = urn_sv_pd_end(pd, 0);
+	if (err != 0)
+		return err;
+	urn_sv_lock(ctx);
+	LIST_REMOVE(pd, link);
+	urn_sv_unlock(ctx);
 	urn_sv_pd_free(pd);
 	return 0;
 }
 
 /* ---- regions */
 
+/* True when a name is that of a region, or of a queue pair's memory, in the domain. */
+static bool
+urn_sv_named(const struct urn_sv_pd *pd, uint32_t name)
+{
+	uint32_t unused;
+
+	return urn_sv_keys_find(&pd->local, name, 0, &unused) ||
+	       urn_sv_keys_find(pd->remote, name, 0, &unused);
+}
+
+uint32_t
+urn_sv_name(struct urn_sv_pd *pd, const struct ibv_mr *first)
+{
+	if (first != NULL && !urn_sv_named(pd, first->lkey) && !urn_sv_named(pd, first->rkey))
+		return first->lkey;
+	return URN_SV_NAMES + (pd->names++ << 8);
+}
+
 /*
- * Choose the keys that the program knows: those of the primary adapter. When that is dead, they are
- * keys that no region ever had: a peer may still know what a key meant before.
+ * Choose the keys that the program knows: those of the primary adapter. While that is away, and
+ * when an older region of the domain has them, they are keys that no region ever had: a peer may
+ * still know what a key meant before.
  */
 static void
 urn_sv_mr_names(struct urn_sv_pd *pd, struct urn_sv_mr *mr)
 {
-	if (mr->below[0] != NULL) {
-		mr->ibv.lkey = mr->below[0]->lkey;
+	mr->ibv.lkey = mr->ibv.rkey = urn_sv_name(pd, mr->below[0]);
+	if (mr->below[0] != NULL && mr->ibv.lkey == mr->below[0]->lkey)
 		mr->ibv.rkey = mr->below[0]->rkey;
-	} else {
-		mr->ibv.lkey = mr->ibv.rkey = URN_SV_NAMES + (pd->names++ << 8);
-	}
 }
 
 /* Give a region its keys, and put them in the tables. returns: 0 or ENOMEM with its text */
 static int
-urn_sv_mr_keys(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, struct urn_sv_mr *mr, bool remote)
+urn_sv_mr_keys(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, struct urn_sv_mr *mr)
 {
-	bool fits = true;
+	uint32_t local[URN_SV_ADAPTERS], remote[URN_SV_ADAPTERS];
+	bool fits;
 
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
+		local[i] = mr->below[i] != NULL ? mr->below[i]->lkey : URN_SV_NO_KEY;
+		remote[i] = mr->below[i] != NULL ? mr->below[i]->rkey : URN_SV_NO_KEY;
+	}
 	urn_sv_lock(ctx);
 	urn_sv_mr_names(pd, mr);
-	if (mr->below[1] != NULL)
-		fits = urn_sv_keys_put(&pd->local, mr->ibv.lkey, mr->below[1]->lkey);
-	if (mr->below[1] != NULL && fits && remote &&
-	    !urn_sv_keys_put(pd->remote, mr->ibv.rkey, mr->below[1]->rkey)) {
+	fits = urn_sv_keys_put(&pd->local, mr->ibv.lkey, local);
+	if (fits && (mr->region.access & URN_SV_REMOTE) &&
+	    !urn_sv_keys_put(pd->remote, mr->ibv.rkey, remote)) {
 		urn_sv_keys_drop(&pd->local, mr->ibv.lkey);
 		fits = false;
 	}
+	mr->region.lkey = mr->ibv.lkey;
+	if (fits)
+		LIST_INSERT_HEAD(&pd->regions, &mr->region, link);
 	urn_sv_unlock(ctx);
 	return fits ? 0
 		    : urn_fail(ENOMEM,
@@ -138,17 +210,27 @@ urn_sv_mr_end(struct urn_sv_mr *mr)
 	return 0;
 }
 
+int
+urn_sv_mr_below(struct urn_sv_mr *mr, uint32_t adapter)
+{
+	mr->below[adapter] =
+		ibv_reg_mr_iova2(mr->pd->below[adapter], mr->region.base, mr->region.length,
+				 mr->region.start, mr->region.access);
+	return mr->below[adapter] != NULL ? 0 : errno;
+}
+
 /* Register memory on each adapter that is there, at least on one. returns: 0 or an errno value */
 static int
-urn_sv_mr_make(struct urn_sv_mr *mr, void *addr, size_t length, uint64_t iova, unsigned int access)
+urn_sv_mr_make(struct urn_sv_mr *mr)
 {
 	int err = EIO;
 
-	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
-		mr->below[i] = ibv_reg_mr_iova2(mr->pd->below[i], addr, length, iova, access);
-		if (mr->below[i] == NULL && errno != EIO)
-			return errno;
-		if (mr->below[i] != NULL)
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
+		int its = mr->pd->below[i] != NULL ? urn_sv_mr_below(mr, i) : EIO;
+
+		if (its != 0 && its != EIO)
+			return its;
+		if (its == 0)
 			err = 0;
 	}
 	return err;
@@ -164,10 +246,11 @@ urn_sv_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length, uint64_t iova, uns
 	if (mr == NULL)
 		return NULL;
 	mr->pd = pd;
-	err = urn_sv_mr_make(mr, addr, length, iova, access);
+	mr->region = (struct urn_sv_region){
+		.base = addr, .start = iova, .length = length, .access = access};
+	err = urn_sv_mr_make(mr);
 	if (err == 0)
-		err = urn_sv_mr_keys(urn_sv_ctx(ibpd->context), pd, mr,
-				     (access & URN_SV_REMOTE) != 0);
+		err = urn_sv_mr_keys(urn_sv_ctx(ibpd->context), pd, mr);
 	if (err != 0) {
 		(void)urn_sv_mr_end(mr);
 		free(mr);
@@ -191,6 +274,7 @@ urn_sv_dereg_mr(struct ibv_mr *ibmr)
 	if (err != 0)
 		return err;
 	urn_sv_lock(ctx);
+	LIST_REMOVE(&mr->region, link);
 	urn_sv_keys_drop(&pd->local, ibmr->lkey);
 	urn_sv_keys_drop(pd->remote, ibmr->rkey);
 	urn_sv_unlock(ctx);
@@ -217,6 +301,25 @@ urn_sv_dealloc_mw(struct ibv_mw *mw)
 
 /* ---- on the primary adapter alone */
 
+/* returns: 0; EIO with its text, and errno set: the primary adapter has no such domain */
+static int
+urn_sv_primary(struct ibv_pd *pd)
+{
+	if (URN_SV_BELOW(pd, pd, 0) != NULL)
+		return 0;
+	errno = urn_fail(EIO, "the primary adapter of the virtual device is away");
+	return EIO;
+}
+
+/* Count an object of the primary adapter alone, which keeps that open when it is lost. */
+void
+urn_sv_count_alone(struct urn_sv_ctx *ctx, int more)
+{
+	urn_sv_lock(ctx);
+	ctx->alone += (uint32_t)more;
+	urn_sv_unlock(ctx);
+}
+
 struct ibv_ah *
 urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 {
@@ -225,7 +328,8 @@ urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 
 	if (ah == NULL)
 		return NULL;
-	ah->below = ibv_create_ah(URN_SV_BELOW(pd, pd, 0), &same);
+	if (urn_sv_primary(pd) == 0)
+		ah->below = ibv_create_ah(URN_SV_BELOW(pd, pd, 0), &same);
 	if (ah->below == NULL) {
 		free(ah);
 		return NULL;
@@ -233,6 +337,7 @@ urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 	ah->ibv.handle = ah->below->handle;
 	ah->pd = (struct urn_sv_pd *)pd;
 	atomic_fetch_add(&ah->pd->objects, 1);
+	urn_sv_count_alone(urn_sv_ctx(pd->context), 1);
 	return &ah->ibv;
 }
 
@@ -242,9 +347,11 @@ urn_sv_destroy_ah(struct ibv_ah *ah)
 	const struct urn_sv_ah *a = (struct urn_sv_ah *)ah;
 	int err = ibv_destroy_ah(a->below);
 
-	if (err == 0)
-		atomic_fetch_sub(&a->pd->objects, 1);
-	return err;
+	if (err != 0)
+		return err;
+	atomic_fetch_sub(&a->pd->objects, 1);
+	urn_sv_count_alone(urn_sv_ctx(ah->context), -1);
+	return 0;
 }
 
 struct ibv_srq *
@@ -256,7 +363,8 @@ urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv
 	(void)cq;
 	if (srq == NULL)
 		return NULL;
-	srq->below = ibv_create_srq(URN_SV_BELOW(pd, pd, 0), &init);
+	if (urn_sv_primary(pd) == 0)
+		srq->below = ibv_create_srq(URN_SV_BELOW(pd, pd, 0), &init);
 	if (srq->below == NULL) {
 		free(srq);
 		return NULL;
@@ -265,6 +373,7 @@ urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv
 	srq->ibv.handle = srq->below->handle;
 	srq->pd = (struct urn_sv_pd *)pd;
 	atomic_fetch_add(&srq->pd->objects, 1);
+	urn_sv_count_alone(urn_sv_ctx(pd->context), 1);
 	return &srq->ibv;
 }
 
@@ -288,7 +397,9 @@ urn_sv_destroy_srq(struct ibv_srq *srq)
 	const struct urn_sv_srq *s = (struct urn_sv_srq *)srq;
 	int err = ibv_destroy_srq(s->below);
 
-	if (err == 0)
-		atomic_fetch_sub(&s->pd->objects, 1);
-	return err;
+	if (err != 0)
+		return err;
+	atomic_fetch_sub(&s->pd->objects, 1);
+	urn_sv_count_alone(urn_sv_ctx(srq->context), -1);
+	return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Copy bytes to a text. returns: false: there is no room */
 static bool
@@ -54,4 +55,13 @@ urn_sv_parse(const char *text, struct urn_sv_place place[URN_SV_ADAPTERS], const
 	    strcmp(place[0].adapter, place[1].adapter) == 0)
 		*why = "both adapters are the same one";
 	return *why == NULL ? 0 : EINVAL;
+}
+
+bool
+urn_sv_same_socket(const char *a, const char *b)
+{
+	struct stat of_a, of_b;
+
+	return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+	       of_a.st_ino == of_b.st_ino;
 }

@@ -21,4 +21,10 @@ struct urn_sv_place {
  */
 int urn_sv_parse(const char *text, struct urn_sv_place place[URN_SV_ADAPTERS], const char **why);
 
+/*
+ * True when two paths of sockets lead to the same one, by links or otherwise. A path that leads
+ * nowhere is no other's.
+ */
+bool urn_sv_same_socket(const char *a, const char *b);
+
 #endif

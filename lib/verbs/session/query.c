@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queries of the virtual device, which outlive the primary adapter. */
 #include "verbs/front.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/heal.h"
 
 #include <urnic/verbs.h>
 
@@ -12,30 +12,41 @@
 /* Bytes in front of an IPv4 address in a GID: ::ffff:a.b.c.d */
 static const uint8_t urn_sv_mapped[12] = {[10] = 0xff, [11] = 0xff};
 
-/* Choose the address of an adapter's paths: the first IPv4 one, else the first. */
-static int
-urn_sv_choose(struct urn_sv_ctx *ctx, int i)
+/* True when an address is to be taken instead of `best`: that of before, else the first IPv4 one,
+ * else the first. has: best is an address */
+static bool
+urn_sv_better(const union ibv_gid *gid, const union ibv_gid *best, bool has,
+	      const union ibv_gid *before)
 {
-	struct ibv_context *c = ctx->below[i];
-	union ibv_gid gid;
+	if (memcmp(gid, before, sizeof(*gid)) == 0)
+		return true;
+	if (!has)
+		return true;
+	return memcmp(gid->raw, urn_sv_mapped, sizeof(urn_sv_mapped)) == 0 &&
+	       memcmp(best->raw, urn_sv_mapped, sizeof(urn_sv_mapped)) != 0 &&
+	       memcmp(best, before, sizeof(*best)) != 0;
+}
+
+int
+urn_sv_choose(struct urn_sv_ctx *ctx, uint32_t adapter)
+{
+	const union ibv_gid before = ctx->gid[adapter];
+	struct ibv_context *c = ctx->below[adapter];
+	union ibv_gid gid, best = {0};
 	bool found = false;
 
 	for (uint32_t n = 0; n < urn_verbs_ctx(c)->gids && n <= UINT8_MAX; n++) {
-		bool v4;
-
 		if (urn_ops(c)->query_gid(c, n, &gid) != 0)
 			continue;
 		if (gid.global.interface_id == 0 && gid.global.subnet_prefix == 0)
 			continue;
-		v4 = memcmp(gid.raw, urn_sv_mapped, sizeof(urn_sv_mapped)) == 0;
-		if (!found || v4) {
-			ctx->gid[i] = gid;
-			ctx->gid_index[i] = (uint8_t)n;
-		}
+		if (!urn_sv_better(&gid, &best, found, &before))
+			continue;
+		best = gid;
+		ctx->gid_index[adapter] = (uint8_t)n;
 		found = true;
-		if (v4)
-			break;
 	}
+	ctx->gid[adapter] = best;
 	return found ? 0
 		     : urn_fail(ENODATA, "adapter %s has no address", urn_verbs_ctx(c)->id.name);
 }
@@ -62,7 +73,7 @@ urn_sv_remember(struct urn_sv_ctx *ctx)
 
 	if (err == 0)
 		err = urn_ops(c)->query_port(c, &ctx->port);
-	for (int i = 0; i < URN_SV_ADAPTERS && err == 0; i++)
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS && err == 0; i++)
 		err = urn_sv_choose(ctx, i);
 	if (err != 0)
 		return err;
@@ -88,8 +99,9 @@ urn_sv_query_port(struct ibv_context *c, struct ibv_port_attr *attr)
 {
 	struct urn_sv_ctx *ctx = urn_sv_ctx(c);
 
-	/* The port of a dead primary adapter is as it was: the backup carries its traffic. */
-	if (urn_ops(ctx->below[0])->query_port(ctx->below[0], attr) != 0)
+	/* The port of a primary adapter that is away is as it was: the backup carries its traffic.
+	 */
+	if (ctx->below[0] == NULL || urn_ops(ctx->below[0])->query_port(ctx->below[0], attr) != 0)
 		*attr = ctx->port;
 	attr->gid_tbl_len = (int)ctx->front.gids;
 	return 0;
@@ -99,12 +111,13 @@ int
 urn_sv_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid)
 {
 	struct urn_sv_ctx *ctx = urn_sv_ctx(c);
-	int err = urn_ops(ctx->below[0])->query_gid(ctx->below[0], index, gid);
+	int err = EIO;
 
-	if (err != EIO)
-		return err;
-	*gid = ctx->gids[index];
-	return 0;
+	if (ctx->below[0] != NULL)
+		err = urn_ops(ctx->below[0])->query_gid(ctx->below[0], index, gid);
+	if (err == EIO)
+		*gid = ctx->gids[index];
+	return err == EIO ? 0 : err;
 }
 
 /* The only event of the virtual device: all adapters are lost. */
@@ -113,9 +126,41 @@ urn_sv_get_async_event(struct ibv_context *c, struct ibv_async_event *event)
 {
 	uint64_t n;
 
+	if (urn_sv_forked(urn_sv_ctx(c)) != 0)
+		return -1;
 	if (read(c->async_fd, &n, sizeof(n)) != (ssize_t)sizeof(n))
 		return -1;
 	memset(event, 0, sizeof(*event));
 	event->event_type = IBV_EVENT_DEVICE_FATAL;
 	return 0;
+}
+
+/* ---- queue pairs */
+
+int
+urn_sv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		struct ibv_qp_init_attr *init)
+{
+	struct urn_sv_qp *q = (struct urn_sv_qp *)ibqp;
+	struct urn_sv_path *p;
+	int err;
+
+	urn_sv_lock(q->ctx);
+	p = q->mode == URN_SV_SESSION ? urn_sv_used(q) : &q->path[0];
+	for (uint32_t i = 0; p->real == NULL && i < URN_SV_PATHS; i++)
+		p = &q->path[i]; /* the path in use is being made anew */
+	err = p->real != NULL ? ibv_query_qp(p->real, attr, mask, init) : urn_sv_gone(q);
+	if (err == 0 && q->can) {
+		attr->cap = init->cap = q->cap;
+		attr->max_dest_rd_atomic = q->peer_reads;
+		init->sq_sig_all = q->sig_all;
+	}
+	if (err == 0 && q->mode == URN_SV_SESSION) {
+		/* The queue pair lives as long as the connection does. */
+		attr->qp_state = attr->cur_qp_state =
+			q->c.state == URN_SESS_DEAD ? IBV_QPS_ERR : ibqp->state;
+		attr->dest_qp_num = q->peer.number;
+	}
+	urn_sv_unlock(q->ctx);
+	return err;
 }

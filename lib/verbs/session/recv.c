@@ -5,7 +5,7 @@
  * [recv_head, recv_posted), those that wait for a path [recv_posted, recv_tail).
  */
 #include "verbs/front.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/heal.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -137,17 +137,41 @@ urn_sv_recv_session(struct urn_sv_qp *q, struct ibv_recv_wr *wr, struct ibv_recv
 	return err;
 }
 
+/* A receive of the primary adapter as it is, for a queue pair or, if qp is NULL, for an SRQ. */
+static int
+urn_sv_recv_plain(const struct urn_sv_pd *pd, struct ibv_qp *qp, struct ibv_srq *srq,
+		  struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct ibv_sge sge[URN_SV_SGES + 1];
+	int err = 0;
+
+	if (urn_sv_ctx(pd->ibv.context)->returned[0] == 0)
+		return qp != NULL ? ibv_post_recv(qp, wr, bad) : ibv_post_srq_recv(srq, wr, bad);
+	/* Keys are not those of a primary adapter that came back. */
+	for (; wr != NULL && err == 0; wr = wr->next) {
+		struct ibv_recv_wr one = *wr, *unused;
+
+		*bad = wr;
+		one.next = NULL;
+		one.sg_list = urn_sv_translated(pd, sge, wr->sg_list, wr->num_sge);
+		err = qp != NULL ? ibv_post_recv(qp, &one, &unused)
+				 : ibv_post_srq_recv(srq, &one, &unused);
+	}
+	return err;
+}
+
 int
 urn_sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct urn_sv_qp *q = (struct urn_sv_qp *)ibqp;
-	int err;
+	int err = EIO;
 
-	if (!q->can)
-		return ibv_post_recv(q->path[0].real, wr, bad);
+	if (!q->can || q->mode == URN_SV_PLAIN)
+		return urn_sv_recv_plain(q->pd, q->path[0].real, NULL, wr, bad);
 	urn_sv_lock(q->ctx);
-	err = q->mode == URN_SV_PLAIN ? ibv_post_recv(q->path[0].real, wr, bad)
-				      : urn_sv_recv_session(q, wr, bad);
+	*bad = wr;
+	if (!q->ctx->forked)
+		err = urn_sv_recv_session(q, wr, bad);
 	urn_sv_unlock(q->ctx);
 	return err;
 }
@@ -155,5 +179,7 @@ urn_sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 int
 urn_sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return ibv_post_srq_recv(((struct urn_sv_srq *)srq)->below, wr, bad);
+	const struct urn_sv_srq *s = (struct urn_sv_srq *)srq;
+
+	return urn_sv_recv_plain(s->pd, NULL, s->below, wr, bad);
 }

@@ -6,7 +6,8 @@
  * are not signalled, for the flush READ behind them proves more.
  */
 #include "verbs/front.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/atomic.h"
+#include "verbs/session/heal.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -47,9 +48,27 @@ urn_sv_local_key(const struct urn_sv_qp *q, uint32_t adapter, uint32_t key)
 	const struct urn_sv_pd *pd = q->pd;
 	uint32_t other;
 
-	if (adapter == 0)
+	/* Names are the keys of the primary adapter, until that is another one. */
+	if (adapter == 0 && q->ctx->returned[0] == 0)
 		return key;
-	return urn_sv_keys_find(&pd->local, key, &other) ? other : URN_SV_NO_KEY;
+	return urn_sv_keys_find(&pd->local, key, adapter, &other) ? other : URN_SV_NO_KEY;
+}
+
+struct ibv_sge *
+urn_sv_translated(const struct urn_sv_pd *pd, struct ibv_sge *to, struct ibv_sge *from, int n)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(pd->ibv.context);
+
+	if (n < 0 || n > URN_SV_SGES + 1)
+		return from; /* the adapter refuses the request */
+	urn_sv_lock(ctx);
+	for (int i = 0; i < n; i++) {
+		to[i] = from[i];
+		if (!urn_sv_keys_find(&pd->local, from[i].lkey, 0, &to[i].lkey))
+			to[i].lkey = URN_SV_NO_KEY;
+	}
+	urn_sv_unlock(ctx);
+	return to;
 }
 
 /* Key of the peer's memory on the peer's adapter of a path. returns: false: not known */
@@ -58,8 +77,9 @@ urn_sv_remote_key(const struct urn_sv_qp *q, const struct urn_sv_path *p, uint32
 		  uint32_t *other)
 {
 	*other = key;
-	return p->theirs == 0 ||
-	       urn_sv_keys_find((const void *)(q->memory + URN_SV_AT_KEYS), key, other);
+	/* Names are the keys of the peer's primary adapter, until that is another one. */
+	return (p->theirs == 0 && p->heal.end.to == 1 && q->peer.path[0].psn == 0) ||
+	       urn_sv_keys_find((const void *)(q->memory + URN_SV_AT_KEYS), key, p->theirs, other);
 }
 
 static bool
@@ -158,46 +178,89 @@ urn_sv_send_now(struct urn_sv_qp *q, uint64_t seq, uint32_t key)
 	}
 }
 
-void
-urn_sv_send_go(struct urn_sv_qp *q, uint64_t seq)
+/* True when a request is an atomic that the peer's record would have no room for (FO-15). */
+static bool
+urn_sv_too_many(const struct urn_sv_qp *q, uint64_t seq)
 {
-	struct urn_sv_swr *s = urn_sv_swr(q, seq);
-	const struct urn_sv_path *p = urn_sv_used(q);
+	const struct urn_sess_wr *w = &q->wr[seq & (q->wrs - 1)];
+
+	return w->kind == URN_SESS_ATOMIC && w->number - q->atomics_done > URN_SV_ATOMICS;
+}
+
+/*
+ * Post a request, or hold it and all behind it back. newest: the copy of the peer's table of keys
+ * is new, so a key that it lacks is one that the peer is to refuse.
+ */
+static void
+urn_sv_send_try(struct urn_sv_qp *q, uint64_t seq, bool newest)
+{
+	const struct urn_sv_swr *s = urn_sv_swr(q, seq);
 	uint32_t key = 0;
 
-	s->go = true;
-	s->posted = false;
-	if (q->holds)
+	q->held_from = seq;
+	q->full = urn_sv_too_many(q, seq);
+	if (q->full)
 		return;
-	if (urn_sv_names_memory(s->op) && !urn_sv_remote_key(q, p, s->key, &key)) {
-		q->holds = true; /* FO-2: an unknown key holds the request and asks */
-		q->todo |= URN_SV_TO_KEYS;
-		urn_sv_kick(q->ctx);
-		return;
+	if (urn_sv_names_memory(s->op) && !urn_sv_remote_key(q, urn_sv_used(q), s->key, &key)) {
+		if (!newest) {
+			q->holds = true; /* FO-2: an unknown key holds the request and asks */
+			q->todo |= URN_SV_TO_KEYS;
+			urn_sv_kick(q->ctx);
+			return;
+		}
+		key = URN_SV_NO_KEY;
 	}
 	urn_sv_send_now(q, seq, key);
 }
 
 void
-urn_sv_send_again(struct urn_sv_qp *q)
+urn_sv_send_go(struct urn_sv_qp *q, uint64_t seq)
 {
-	const struct urn_sv_path *p = urn_sv_used(q);
+	struct urn_sv_swr *s = urn_sv_swr(q, seq);
 
-	q->holds = false;
-	for (uint64_t seq = q->c.head; seq != q->c.tail; seq++) {
-		struct urn_sv_swr *s = urn_sv_swr(q, seq);
-		uint32_t key;
+	s->go = true;
+	s->posted = false;
+	if (!q->holds && !q->full)
+		urn_sv_send_try(q, seq, false);
+}
 
-		if (!s->go || s->posted)
-			continue;
-		/* The peer's newest table lacks the key: the peer is to refuse the request. */
-		if (urn_sv_names_memory(s->op) && !urn_sv_remote_key(q, p, s->key, &key)) {
-			urn_sv_send_now(q, seq, URN_SV_NO_KEY);
-			continue;
-		}
-		urn_sv_send_go(q, seq);
+/* Post what was held back. newest: like urn_sv_send_try()'s */
+static void
+urn_sv_send_held(struct urn_sv_qp *q, bool newest)
+{
+	uint64_t seq = q->held_from > q->c.head ? q->held_from : q->c.head;
+
+	q->holds = q->full = false;
+	for (; seq != q->c.tail && !q->holds && !q->full; seq++) {
+		const struct urn_sv_swr *s = urn_sv_swr(q, seq);
+
+		if (s->go && !s->posted)
+			urn_sv_send_try(q, seq, newest);
 	}
 	urn_sv_flush(q);
+}
+
+void
+urn_sv_send_again(struct urn_sv_qp *q)
+{
+	urn_sv_send_held(q, true);
+}
+
+void
+urn_sv_send_more(struct urn_sv_qp *q)
+{
+	if (q->full && urn_sv_flows(q) && !urn_sv_too_many(q, q->held_from))
+		urn_sv_send_held(q, false);
+}
+
+bool
+urn_sv_send_result(struct urn_sv_qp *q, const struct urn_sess_action *a)
+{
+	const struct urn_sv_swr *s = urn_sv_swr(q, a->seq);
+	bool atomic = q->wr[a->seq & (q->wrs - 1)].kind == URN_SESS_ATOMIC;
+
+	q->atomics_done += atomic;
+	return !atomic || !a->known || urn_sv_result(q, urn_sv_sges(q, a->seq), s->num_sge, a->old);
 }
 
 void
@@ -218,7 +281,7 @@ urn_sv_flush(struct urn_sv_qp *q)
 			       q->memory_mr[p->mine]->lkey};
 	wr.wr_id = URN_SV_ID_FLUSH | q->last_message;
 	wr.wr.rdma.remote_addr = q->peer.addr;
-	wr.wr.rdma.rkey = q->peer.key[p->theirs];
+	wr.wr.rdma.rkey = p->key;
 	q->unflushed = 0;
 	q->flushing = true;
 	urn_sv_posted(q, ibv_post_send(p->real, &wr, &bad));
@@ -275,7 +338,7 @@ urn_sv_keep(struct urn_sv_qp *q, uint64_t seq, const struct ibv_send_wr *wr)
 	}
 	s->num_sge = (uint32_t)wr->num_sge;
 	if (wr->send_flags & IBV_SEND_INLINE) {
-		to[0] = (struct ibv_sge){(uintptr_t)data, length, q->memory_mr[0]->lkey};
+		to[0] = (struct ibv_sge){(uintptr_t)data, length, q->memory_key};
 		s->num_sge = length != 0;
 	}
 	return length;
@@ -412,11 +475,15 @@ urn_sv_post_session(struct urn_sv_qp *q, struct ibv_send_wr *wr, struct ibv_send
 	return err;
 }
 
-/* Post one by one: datagrams name an address, which is the primary adapter's; and a queue pair that
- * might have had a session was not made to signal all requests. */
+/*
+ * Post one by one: datagrams name an address, which is the primary adapter's; a queue pair that
+ * might have had a session was not made to signal all requests; and keys are not those of a primary
+ * adapter that came back.
+ */
 static int
 urn_sv_post_changed(const struct urn_sv_qp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+	struct ibv_sge sge[URN_SV_SGES + 1];
 	int err = 0;
 
 	for (; wr != NULL && err == 0; wr = wr->next) {
@@ -426,8 +493,10 @@ urn_sv_post_changed(const struct urn_sv_qp *q, struct ibv_send_wr *wr, struct ib
 		one.next = NULL;
 		if (!q->can && wr->wr.ud.ah != NULL)
 			one.wr.ud.ah = ((struct urn_sv_ah *)wr->wr.ud.ah)->below;
-		if (q->sig_all)
+		if (q->can && q->sig_all)
 			one.send_flags |= IBV_SEND_SIGNALED;
+		if (q->ctx->returned[0] != 0 && !(wr->send_flags & IBV_SEND_INLINE))
+			one.sg_list = urn_sv_translated(q->pd, sge, wr->sg_list, wr->num_sge);
 		err = ibv_post_send(q->path[0].real, &one, &unused);
 	}
 	return err;
@@ -441,11 +510,12 @@ urn_sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 
 	if (q->mode == URN_SV_SESSION) {
 		urn_sv_lock(q->ctx);
-		err = urn_sv_post_session(q, wr, bad);
+		*bad = wr;
+		err = q->ctx->forked ? EIO : urn_sv_post_session(q, wr, bad);
 		urn_sv_unlock(q->ctx);
 		return err;
 	}
-	if (ibqp->qp_type == IBV_QPT_UD || (q->can && q->sig_all))
+	if (ibqp->qp_type == IBV_QPT_UD || (q->can && q->sig_all) || q->ctx->returned[0] != 0)
 		return urn_sv_post_changed(q, wr, bad);
 	return ibv_post_send(q->path[0].real, wr, bad);
 }

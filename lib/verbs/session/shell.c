@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The machine's actions. FENCE, DRAIN and BIND_ALL are noted, and answered by the thread. */
+#include "abi/queue.h"
 #include "verbs/front.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/atomic.h"
+#include "verbs/session/heal.h"
+#include "verbs/session/log.h"
+
+#include <errno.h>
 
 /* ---- actions that are carried out at once */
 
@@ -35,12 +40,17 @@ urn_sv_complete(struct urn_sv_qp *q, const struct urn_sess_action *a)
 			    .byte_len = s->length,
 			    .qp_num = q->ibv.qp_num};
 
+	if (!urn_sv_send_result(q, a))
+		wc.status = IBV_WC_LOC_PROT_ERR;
 	/* The second half of a write with immediate data tells the program of both. */
 	q->half = s->silent ? status : URN_SESS_OK;
 	if (s->silent)
 		return;
-	wc.status = urn_sv_status(q, status);
-	if (!s->signaled && status == URN_SESS_OK)
+	if (status != URN_SESS_OK || wc.status == IBV_WC_SUCCESS)
+		wc.status = urn_sv_status(q, status);
+	if (status == URN_SESS_UNKNOWN)
+		wc.vendor_err = URN_VE_UNKNOWN;
+	if (!s->signaled && wc.status == IBV_WC_SUCCESS)
 		q->send_held--;
 	else
 		urn_sv_push((struct urn_sv_cq *)q->ibv.send_cq, &wc, q, true, false);
@@ -50,10 +60,12 @@ static void
 urn_sv_tell_peer(struct urn_sv_qp *q, const struct urn_sess_action *a)
 {
 	uint8_t bytes[URN_SESS_WIRE_MAX];
-	uint32_t n = a->act == URN_SESS_TELL
-			     ? urn_sess_wire_report(bytes, q->peer.number, a->message)
-			     : urn_sess_wire_migrated(bytes, q->peer.number, a->epoch);
+	bool whole = a->act == URN_SESS_TELL;
+	uint32_t n = whole ? urn_sess_wire_report(bytes, q->peer.number, a->message)
+			   : urn_sess_wire_migrated(bytes, q->peer.number, a->epoch);
 
+	urn_sv_log_message(q, "tell", whole ? URN_SESS_WIRE_REPORT : URN_SESS_WIRE_MIGRATED,
+			   whole ? a->message : &(struct urn_sess_report){.epoch = a->epoch});
 	urn_sv_control_send(q, bytes, n);
 }
 
@@ -70,7 +82,7 @@ urn_sv_note(struct urn_sv_qp *q, uint32_t todo, const struct urn_sess_action *a)
 static void
 urn_sv_quit(struct urn_sv_qp *q)
 {
-	q->recv_live = q->flushing = q->holds = false;
+	q->recv_live = q->flushing = q->holds = q->full = false;
 	q->unflushed = 0;
 	q->todo &= ~(uint32_t)URN_SV_TO_AWAY;
 	for (uint64_t seq = q->c.head; seq != q->c.tail; seq++)
@@ -141,11 +153,22 @@ urn_sv_orphan(struct urn_sv_qp *q)
 	urn_sess_quit(&q->c);
 }
 
+/* True when requests wait for keys of a peer that has left, and that nobody can read any more. */
+static bool
+urn_sv_waits_in_vain(const struct urn_sv_qp *q)
+{
+	return q->left && q->holds && q->reading == 0 && !(q->todo & URN_SV_TO_KEYS) &&
+	       urn_sv_flows(q);
+}
+
 void
 urn_sv_after(struct urn_sv_qp *q)
 {
 	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
 
+	if (urn_sv_waits_in_vain(q))
+		urn_sv_send_again(q); /* the requests fail like those with a known key */
+	urn_sv_send_more(q);
 	urn_sv_flush(q);
 	if (q->left && q->c.state != URN_SESS_DEAD)
 		urn_sv_orphan(q);
@@ -154,7 +177,8 @@ urn_sv_after(struct urn_sv_qp *q)
 	q->ended = true;
 	q->todo = 0;
 	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
-		(void)ibv_modify_qp(q->path[i].real, &err, IBV_QP_STATE);
+		if (q->path[i].real != NULL)
+			(void)ibv_modify_qp(q->path[i].real, &err, IBV_QP_STATE);
 	/* Receives of a queue pair whose peer has left stay, as on any adapter. */
 	q->keeps |= q->c.reason == URN_SESS_PEER_DEAD;
 	if (!q->keeps)
@@ -164,6 +188,9 @@ urn_sv_after(struct urn_sv_qp *q)
 void
 urn_sv_down(struct urn_sv_qp *q, uint32_t bit)
 {
+	bool was = (q->c.alive & 1u << bit) != 0;
+
+	urn_sv_log_down(q, bit);
 	/* Nobody answers a REPORT any more. */
 	if (q->left && urn_sv_flows(q) && bit == q->c.path) {
 		q->keeps = true;
@@ -171,7 +198,23 @@ urn_sv_down(struct urn_sv_qp *q, uint32_t bit)
 	} else {
 		urn_sess_down(&q->c, bit);
 	}
+	q->why = NULL;
+	if (was)
+		urn_sv_heal_lost(urn_sv_at(q, bit));
 	urn_sv_after(q);
+}
+
+void
+urn_sv_lost(struct urn_sv_qp *q, uint32_t adapter)
+{
+	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
+		if (q->path[i].mine == adapter) {
+			q->why = adapter == 0 ? "the primary adapter is gone"
+					      : "the backup adapter is gone";
+			urn_sv_down(q, urn_sv_bit(q, i));
+		}
+	if (q->unfenced && q->c.state == URN_SESS_SLEEPING && urn_sv_used(q)->mine == adapter)
+		q->todo |= URN_SV_TO_FENCE;
 }
 
 void
@@ -189,12 +232,13 @@ urn_sv_fence(struct urn_sv_qp *q)
 {
 	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
 	const struct urn_sv_path *p = urn_sv_used(q);
+	bool dead = q->ctx->dead[p->mine];
 
 	/* A dataplane that is gone places nothing; a living one has ended its memory operations
-	 * when it answers. */
-	if (!q->ctx->dead[p->mine])
-		(void)ibv_modify_qp(p->real, &err, IBV_QP_STATE);
-	urn_sess_fenced(&q->c, q->todo_epoch);
+	 * when it answers. If it does not answer, its queues stand still once it counts as lost. */
+	q->unfenced = !dead && ibv_modify_qp(p->real, &err, IBV_QP_STATE) == EIO;
+	if (!q->unfenced)
+		urn_sess_fenced(&q->c, q->todo_epoch);
 }
 
 /* Take the last completions, then tell of the receives without one (FO-11, FO-14). */
@@ -202,7 +246,7 @@ static void
 urn_sv_drain(struct urn_sv_qp *q)
 {
 	uint32_t before, adapter = urn_sv_used(q)->mine;
-	struct urn_sess_record record = {0};
+	struct urn_sess_record record;
 	struct urn_sess_header h;
 
 	do {
@@ -212,6 +256,7 @@ urn_sv_drain(struct urn_sv_qp *q)
 	} while (before != q->recv_head);
 	for (uint32_t i = q->recv_head; i != q->recv_posted; i++)
 		(void)urn_sess_found(&q->c, i, urn_sv_recv_header(q, i, &h) ? &h : NULL);
+	urn_sv_record(q, &record);
 	urn_sess_drained(&q->c, q->todo_epoch, &record);
 }
 
@@ -222,7 +267,10 @@ urn_sv_bind(struct urn_sv_qp *q)
 	q->reading = q->c.next + 1;
 	if (!urn_sv_control_keys(urn_sv_at(q, q->c.next))) {
 		q->reading = 0;
+		q->why = "the peer's keys can't be read over the path";
+		urn_sv_log_down(q, q->c.next);
 		urn_sess_down(&q->c, q->c.next);
+		q->why = NULL;
 	}
 }
 
@@ -234,6 +282,13 @@ urn_sv_keys_again(struct urn_sv_qp *q)
 	q->reading = q->c.path + 1;
 	if (!urn_sv_control_keys(urn_sv_used(q)))
 		q->reading = 0;
+}
+
+static void
+urn_sv_away(struct urn_sv_qp *q)
+{
+	q->why = "its queue pair takes no more requests";
+	urn_sv_down(q, q->c.path);
 }
 
 /* Do one thing. */
@@ -250,7 +305,7 @@ urn_sv_step(struct urn_sv_qp *q)
 	else if (todo == URN_SV_TO_BIND)
 		urn_sv_bind(q);
 	else if (todo == URN_SV_TO_AWAY && q->c.open)
-		urn_sv_down(q, q->c.path);
+		urn_sv_away(q);
 	else
 		urn_sv_keys_again(q);
 	urn_sv_after(q);

@@ -13,6 +13,12 @@
  *   connect.c the look-up, and the paths       control.c  control paths
  *   peer.c    the answer of a look-up          shell.c    the machine's actions
  *   wr.c      ibv_wr_*(); cm.c: librdmacm      thread.c   the thread that moves connections
+ *   silence.c adapters that do not answer      fork.c     children of fork()
+ *   atomic.c  atomics across a migration       record.c   the log of atomics
+ *   regions.c the program's regions            log.c      the log of steps
+ *   options.c variables of the environment     calls.c    calls that make and end objects
+ *   again.c   attaching to lost adapters again anew.c     objects of an adapter that came back
+ *   heal.c    paths made anew, and trusted      paths.c, room.c: queue pairs and memory
  *
  * Locking: one lock a context protects all objects of the context, and is held around calls of the
  * machine and of the adapters. The thread of the context carries migrations out; calls of the
@@ -21,10 +27,14 @@
 #ifndef URN_VERBS_SESSION_SV_H
 #define URN_VERBS_SESSION_SV_H
 
+#include "session/heal.h"
 #include "session/wire.h"
 #include "verbs/provider/provider.h"
 #include "verbs/session/keys.h"
+#include "verbs/session/options.h"
+#include "verbs/session/parse.h"
 #include "verbs/session/peer.h"
+#include "verbs/session/regions.h"
 #include "verbs/session/session.h"
 
 #include <urnic/cm.h>
@@ -42,13 +52,15 @@ enum {
 	URN_SV_SGES = 16,	    /* elements of a request, at most */
 	URN_SV_INLINE = 256,	    /* bytes of inline data of a request, at most */
 	URN_SV_SPARE = 8,	    /* requests of a real send queue for flush READs */
+	URN_SV_ATOMICS = URN_SESS_ATOMICS, /* atomics of a queue pair in flight, each way */
 };
 
 /* Bits of a real request's wr_id, above the number of the request or receive. */
 #define URN_SV_ID_FLUSH (1ull << 63) /* a flush READ */
 #define URN_SV_ID_RECV (1ull << 62)  /* a receive */
 #define URN_SV_ID_KEYS (1ull << 61)  /* a READ of the peer's table of keys */
-#define URN_SV_ID_BITS (URN_SV_ID_FLUSH | URN_SV_ID_RECV | URN_SV_ID_KEYS)
+#define URN_SV_ID_PROBE (1ull << 60) /* a READ that probes a path */
+#define URN_SV_ID_BITS (URN_SV_ID_FLUSH | URN_SV_ID_RECV | URN_SV_ID_KEYS | URN_SV_ID_PROBE)
 
 struct urn_sv_qp;
 
@@ -57,6 +69,20 @@ enum urn_sv_mode {
 	URN_SV_NEW,	/* not connected: receives are kept */
 	URN_SV_PLAIN,	/* without a session: all goes to the primary adapter as it is */
 	URN_SV_SESSION, /* with a session */
+};
+
+/* How far a path is with being made anew (heal.c). Context's lock. */
+struct urn_sv_heal {
+	struct urn_sess_heal end; /* rounds of the two ends */
+	uint64_t due;		  /* ms: when the next offer or probe is sent, at the earliest */
+	uint64_t made_at;	  /* ms: when the queue pairs were last made anew; 0: never */
+	uint64_t trusted_at;	  /* ms: when the path was last trusted again; 0: never lost */
+	uint32_t pause;		  /* ms: between offers that nobody answers */
+	uint32_t carried;	  /* probes that the queue pairs have carried */
+	bool fresh;		  /* the queue pairs were made anew, and are not used yet */
+	bool vain;		  /* the queue pairs could not be made: the round is not told yet */
+	bool probing;		  /* a probe is in flight */
+	bool peer_trusts;	  /* the peer counts the path as alive */
 };
 
 /* One path of a connection: a queue pair of the program's traffic, and one of control messages. */
@@ -71,6 +97,10 @@ struct urn_sv_path {
 	uint32_t epoch;	       /* epoch of the machine in which real came into use */
 	uint32_t ctl_busy;     /* bits by slot: a control Send is in flight */
 	bool ctl_ok;	       /* the control path is connected, and has not failed */
+	bool alone;	       /* real is one of an adapter that was lost, and in no bucket */
+	uint8_t gid[16];       /* the peer's address; valid when connected */
+	uint32_t key;	       /* key of the peer's table of keys; valid when connected */
+	struct urn_sv_heal heal;
 };
 
 /* A send request between its post and its completion. */
@@ -109,14 +139,6 @@ enum urn_sv_todo {
 	URN_SV_TO_AWAY = 1 << 4, /* the path in use takes no more: leave it */
 };
 
-/* How far a look-up has come. */
-enum urn_sv_asked {
-	URN_SV_NOT_ASKED,
-	URN_SV_ASKED,
-	URN_SV_FOUND, /* peer is valid */
-	URN_SV_ALONE, /* the peer has no session layer */
-};
-
 /* A queue pair of the program. */
 struct urn_sv_qp {
 	union {
@@ -131,6 +153,7 @@ struct urn_sv_qp {
 	bool lower;		    /* our adapters count first in numbers of paths; of a session */
 	bool left;		    /* the peer has left: no message of it comes any more */
 	bool told;		    /* the peer was told that this end leaves */
+	bool lost;    /* the primary adapter came back since it was made: its number is not there */
 	bool keeps;   /* receives stay, though the connection is dead: the peer has left */
 	bool sig_all; /* each send request is signalled */
 	struct urn_sv_path path[URN_SV_PATHS]; /* by own adapter * 2 + the peer's */
@@ -138,9 +161,12 @@ struct urn_sv_qp {
 	/* the look-up */
 	enum urn_sv_asked asked;
 	uint32_t listener, question; /* ids of connection management; 0: none */
+	bool promised;		     /* a question was answered; stays for the queue pair's life */
 	struct urn_sv_peer peer;     /* valid: FOUND */
-	struct ibv_qp_attr rtr;	     /* the program's attributes for RTR, for the backups */
-	uint32_t granted_rights;     /* access flags of INIT */
+	struct ibv_qp_attr init;     /* P-P's attributes of INIT, to which a failed RTR returns */
+	struct ibv_qp_attr rtr; /* the program's attributes for RTR, and later changes of them */
+	struct ibv_qp_attr rts; /* the program's attributes for RTS, and later changes of them */
+	int rtr_mask;		     /* attributes that rtr has */
 
 	struct urn_sess_report last; /* the ids of the peer's LEAVE; valid with left */
 
@@ -148,9 +174,15 @@ struct urn_sv_qp {
 	struct urn_sess_conn c;	    /* valid: SESSION */
 	uint32_t todo;		    /* enum urn_sv_todo, bits */
 	uint32_t todo_epoch;	    /* epoch of the action that is to be answered */
+	bool unfenced; /* the fence waits for the end of an adapter that does not answer */
 	uint32_t reading;	    /* path whose table of keys is being read, plus one; 0: none */
+	const char *why;     /* reason of the next step, for the log of steps; NULL: not known */
+	uint64_t unreadable; /* logs of atomics that could not be read */
 	enum ibv_wc_status genuine; /* status of the request that failed by itself */
+	uint64_t failed_at;	    /* number of that request; valid with failing */
+	bool failing; /* the connection ends by it when this batch of completions is taken */
 	bool ended;		    /* the death of the connection was seen to */
+	uint64_t offers[URN_SESS_HEAL_STEPS]; /* offers heard, by what they asked for */
 	uint64_t verdicts[URN_SESS_V_COUNT]; /* control messages, by enum urn_sess_verdict */
 	bool failed_one; /* a request has completed with the reason of the connection's death */
 
@@ -167,6 +199,10 @@ struct urn_sv_qp {
 	enum urn_sess_status
 		half; /* status of the silent half in front of the next request; OK: none */
 	bool holds;		    /* requests wait until the peer's table of keys was read */
+	bool full;		    /* requests wait until atomics in front of them are complete */
+	uint64_t held_from;    /* number of the first request that waits; valid: holds or full */
+	uint64_t atomics_done; /* the program's atomics that are complete */
+	uint8_t peer_reads;    /* max_dest_rd_atomic as the program set it */
 	struct urn_sv_rwr *rwr;	    /* ring of receives, by number */
 	struct ibv_sge *recv_sge;   /* cap.max_recv_sge elements for each of them */
 	struct urn_sess_recv *recv; /* the machine's array, rwrs entries */
@@ -182,7 +218,9 @@ struct urn_sv_qp {
 
 	/* memory that adapters read and write: see urn_sv_room() */
 	uint8_t *memory; /* shared memory, urn_alloc() */
-	struct ibv_mr *memory_mr[URN_SV_ADAPTERS];
+	size_t memory_bytes;			   /* its size */
+	uint32_t memory_key;			   /* lkey of memory, as keys of the program are */
+	struct ibv_mr *memory_mr[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
 	uint32_t send_room;	      /* bytes for each send request: header and inline data */
 	size_t sends_at, receives_at; /* offsets in memory */
 };
@@ -210,11 +248,13 @@ struct urn_sv_cq {
 		struct ibv_cq_ex ex;
 	};
 	LIST_ENTRY(urn_sv_cq) link; /* in the context; its lock, as all below */
-	struct ibv_cq *below[URN_SV_ADAPTERS];
+	struct ibv_cq *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
+	uint32_t vector;		       /* the program's completion vector; constant */
 	struct urn_sv_channel *channel; /* NULL: none */
 	struct urn_sv_wc *ring;
 	uint32_t size;		 /* entries of the ring, a power of two */
 	uint32_t head, tail;	 /* completions polled; put in */
+	uint32_t plain;		 /* completions in the ring that are of no session */
 	uint32_t load;		 /* completions that its queue pairs may have outstanding */
 	uint32_t real_load;	 /* the same in each queue below */
 	uint32_t got;		 /* events handed out */
@@ -225,29 +265,34 @@ struct urn_sv_cq {
 	struct urn_sv_wc shown;	 /* extended poll: the completion being read */
 };
 
-/* A completion channel: its fd is an epoll set of the three below. */
+/* A completion channel: its fd is an epoll set of event_fd, because the program may block on it. */
 struct urn_sv_channel {
 	struct ibv_comp_channel ibv;
-	struct ibv_comp_channel *below[URN_SV_ADAPTERS];
+	LIST_ENTRY(urn_sv_channel) link;		 /* in the context; its lock */
+	struct ibv_comp_channel *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
 	bool over[URN_SV_ADAPTERS]; /* no more events come from there; context's lock */
-	int event_fd;		    /* eventfd: a queue has an event due */
+	int event_fd;		    /* eventfd: readable while a queue has an event due */
+	int any_fd;		    /* epoll set of event_fd and the channels below; owner */
 };
 
 struct urn_sv_pd {
 	struct ibv_pd ibv;
-	struct ibv_pd *below[URN_SV_ADAPTERS];
+	LIST_ENTRY(urn_sv_pd) link;	       /* in the context; its lock */
+	struct ibv_pd *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
 	struct urn_sv_keys
 		*remote; /* rkeys, in urn_alloc() memory; peers' flush READs read it, too */
 	struct urn_sv_keys local; /* lkeys; context's lock */
 	struct ibv_mr *remote_mr[URN_SV_ADAPTERS];
+	struct urn_sv_regions regions; /* the program's; context's lock */
 	uint32_t names;		  /* keys given to regions without the primary adapter; lock */
 	_Atomic uint32_t objects; /* the program's regions, queues, queue pairs and addresses */
 };
 
 struct urn_sv_mr {
 	struct ibv_mr ibv;
-	struct urn_sv_pd *pd; /* constant; the front's may be a parent domain */
-	struct ibv_mr *below[URN_SV_ADAPTERS];
+	struct urn_sv_pd *pd;		       /* constant; the front's may be a parent domain */
+	struct ibv_mr *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
+	struct urn_sv_region region;	       /* in the domain's list */
 };
 
 struct urn_sv_ah {
@@ -267,24 +312,47 @@ struct urn_sv_ctx {
 	pthread_cond_t cond; /* a look-up has its answer, or a control Send has ended */
 	_Atomic uint32_t
 		waiting; /* threads that must get the lock before the program's next poll */
-	struct ibv_context *below[URN_SV_ADAPTERS]; /* the primary first; constant */
-	bool dead[URN_SV_ADAPTERS]; /* the adapter's dataplane is gone; lock, as all below */
-	union ibv_gid gid[URN_SV_ADAPTERS]; /* addresses of paths; constant */
-	uint8_t gid_index[URN_SV_ADAPTERS]; /* their places in the GID tables; constant */
+	LIST_ENTRY(urn_sv_ctx) forks; /* in the list of all contexts (fork.c) */
+	bool forked; /* this process is a child of fork(), and the device the parent's; constant */
+	struct ibv_context *below[URN_SV_ADAPTERS];  /* the primary first; lock, as all below */
+	bool dead[URN_SV_ADAPTERS];		     /* the adapter's dataplane is gone */
+	union ibv_gid gid[URN_SV_ADAPTERS];	     /* addresses of paths */
+	uint8_t gid_index[URN_SV_ADAPTERS];	     /* their places in the GID tables */
+	struct urn_sv_options options;		     /* settings by the environment; constant */
+	struct urn_sv_place place[URN_SV_ADAPTERS];  /* names of the adapters; constant */
+	struct urn_sv_again *again[URN_SV_ADAPTERS]; /* threads that attach again; NULL: none */
+	uint32_t returned[URN_SV_ADAPTERS];	     /* times that the adapter came back */
+	uint32_t lacks[URN_SV_ADAPTERS];      /* objects that could not be made when it came back */
+	uint64_t rest_due[URN_SV_ADAPTERS];   /* ms: when they are tried again; valid with lacks */
+	uint32_t rest_pause[URN_SV_ADAPTERS]; /* ms: in front of that; valid with lacks */
+	uint32_t calls; /* calls of the program that make, change or end objects now */
+	bool replacing; /* an adapter's objects are to be made anew: such calls wait */
+	uint32_t alone; /* objects of the primary adapter alone */
+	LIST_HEAD(, urn_sv_wreck) wrecks; /* adapters that were lost, with such objects */
+	LIST_HEAD(, urn_sv_pd) pds;
+	LIST_HEAD(, urn_sv_channel) channels;
 	struct urn_sess_group group;
 	bool wake; /* all connections have migrated: resume() each */
+	bool failing; /* a queue pair has it set, too */
 	LIST_HEAD(, urn_sv_qp) qps;
 	LIST_HEAD(, urn_sv_cq) cqs;
 	LIST_HEAD(urn_sv_bucket, urn_sv_path) bucket[URN_SV_BUCKETS], ctl_bucket[URN_SV_BUCKETS];
-	/* the thread; made with the first queue pair that may have a session */
+	/* the thread; made with the first queue pair that may have a session, or the first channel
+	 */
 	bool runs, stop;
 	pthread_t thread;
 	int wake_fd; /* eventfd */
+	int channels_fd; /* epoll set of the channels of all completion channels below; valid once
+			    runs */
 	struct urn_cm_end *cm;
 	struct ibv_comp_channel *ctl_channel[URN_SV_ADAPTERS];
 	struct ibv_cq *ctl_cq[URN_SV_ADAPTERS];
 	uint32_t ctl_load[URN_SV_ADAPTERS]; /* completions that control paths may have there */
-	bool over[URN_SV_ADAPTERS]; /* the adapter's descriptors are not looked at any more */
+	/* the adapter's descriptors are not looked at any more; changed by the thread, with the
+	 * lock */
+	bool over[URN_SV_ADAPTERS];
+	int log_fd;	     /* log of steps; -1: none; constant */
+	uint32_t log_number; /* place of this device among those the program opened; constant */
 	/* attributes that outlive the primary adapter */
 	struct ibv_device_attr_ex device;
 	struct ibv_port_attr port;
@@ -347,6 +415,14 @@ void urn_sv_lock(struct urn_sv_ctx *ctx);
 void urn_sv_lock_first(struct urn_sv_ctx *ctx);
 void urn_sv_unlock(struct urn_sv_ctx *ctx);
 
+/* ---- fork.c */
+
+/* A context begins, and ends, to know of fork(). */
+void urn_sv_fork_join(struct urn_sv_ctx *ctx);
+void urn_sv_fork_leave(struct urn_sv_ctx *ctx);
+/* returns: 0; EIO with its text: this process is a child, and the device is the parent's */
+int urn_sv_forked(const struct urn_sv_ctx *ctx);
+
 /* ---- query.c */
 
 /* Remember what outlives the primary adapter. returns: 0 or an errno value with its text */
@@ -354,6 +430,8 @@ int urn_sv_remember(struct urn_sv_ctx *ctx);
 int urn_sv_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr);
 int urn_sv_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
 int urn_sv_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
+int urn_sv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		    struct ibv_qp_init_attr *init);
 int urn_sv_get_async_event(struct ibv_context *c, struct ibv_async_event *event);
 
 /* ---- cm.c */
@@ -382,6 +460,10 @@ int urn_sv_destroy_srq(struct ibv_srq *srq);
 struct ibv_comp_channel *urn_sv_create_channel(struct ibv_context *c);
 int urn_sv_destroy_channel(struct ibv_comp_channel *channel);
 int urn_sv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq);
+/* The descriptor is readable no longer, unless an event is due; the lock is held. */
+void urn_sv_channel_calm(struct urn_sv_ctx *ctx, const struct urn_sv_channel *ch);
+/* Read the events of adapters' channels; for the thread. */
+void urn_sv_channel_events(struct urn_sv_ctx *ctx);
 /* Let a queue's event be handed out; the lock is held. */
 void urn_sv_fire(struct urn_sv_cq *cq);
 int urn_sv_req_notify(struct ibv_cq *cq, int solicited_only);
@@ -419,8 +501,6 @@ struct ibv_qp *urn_sv_create_qp(struct ibv_qp_init_attr_ex *attr);
 int urn_sv_modify_qp(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int urn_sv_connect_qp(struct ibv_qp *qp, const struct ibv_qp_attr *rtr, int rtr_mask,
 		      const struct ibv_qp_attr *rts, int rts_mask, enum ibv_qp_state *reached);
-int urn_sv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-		    struct ibv_qp_init_attr *init);
 int urn_sv_destroy_qp(struct ibv_qp *qp);
 int urn_sv_mcast(struct ibv_qp *qp, const union ibv_gid *gid, bool attach);
 /* Find the path with a real queue pair of this number. returns: NULL: none */
@@ -440,10 +520,18 @@ int urn_sv_listen(struct urn_sv_qp *q);
 void urn_sv_unlisten(struct urn_sv_qp *q);
 /* An event of connection management; the lock is held. */
 void urn_sv_cm_event(struct urn_sv_ctx *ctx, const struct urn_abi_cm_event *ev);
-/* P-P is in RTR: ask for the peer's session layer, and connect all paths if there is one. */
-int urn_sv_meet(struct urn_sv_qp *q, const struct ibv_qp_attr *rtr);
-/* Bring the backups to RTS with the program's attributes. returns: 0 or an errno value */
-int urn_sv_backups_rts(struct urn_sv_qp *q, const struct ibv_qp_attr *rts);
+/*
+ * P-P is in RTR: ask for the peer's session layer, and connect all paths if there is one. returns:
+ * 0 or an errno value with its text: the ends can't agree, and P-P must not take messages
+ */
+int urn_sv_meet(struct urn_sv_qp *q, const struct ibv_qp_attr *rtr, int mask);
+/*
+ * Change the queue pairs of all paths alive, for a connection with a session. A path that does not
+ * take what another one took is lost.
+ *
+ * returns: 0; an errno value with its text: nothing was changed; EIO: no path has an adapter
+ */
+int urn_sv_change(struct urn_sv_qp *q, const struct ibv_qp_attr *attr, int mask);
 
 /* ---- send.c, recv.c, wr.c; the lock is held for all but the operations */
 
@@ -458,6 +546,11 @@ void urn_sv_posted(struct urn_sv_qp *q, int err);
 void urn_sv_flush(struct urn_sv_qp *q);
 /* The peer's table of keys was read: post what was held back. */
 void urn_sv_send_again(struct urn_sv_qp *q);
+/* Atomics may be complete: post what waits for them. */
+void urn_sv_send_more(struct urn_sv_qp *q);
+/* A request is complete: put the result in place that its peer's record has. returns: false: it
+ * can't be put there */
+bool urn_sv_send_result(struct urn_sv_qp *q, const struct urn_sess_action *a);
 /* Key of the program's memory, or the queue pair's own, on an adapter. */
 uint32_t urn_sv_local_key(const struct urn_sv_qp *q, uint32_t adapter, uint32_t key);
 int urn_sv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -474,34 +567,27 @@ void urn_sv_recv_done(struct urn_sv_qp *q, uint32_t index, const struct urn_sess
 void urn_sv_recv_flush(struct urn_sv_qp *q);
 /* Set the operations of ibv_wr_start() and so on. returns: 0 or ENOMEM */
 int urn_sv_wr_init(struct urn_sv_qp *q);
+/* In a child of fork(): nobody builds a batch. */
+void urn_sv_wr_forked(struct urn_sv_qp *q);
 
 /* ---- take.c, shell.c */
 
 /* Take a completion of an adapter; the lock is held. */
 void urn_sv_take(struct urn_sv_ctx *ctx, uint32_t adapter, const struct ibv_wc *wc);
+/* A batch of completions was taken: connections end whose requests failed. */
+void urn_sv_take_end(struct urn_sv_ctx *ctx);
 /* The machine's actions. arg: struct urn_sv_qp */
 void urn_sv_act(void *arg, const struct urn_sess_action *a);
 /* Do what the machine waits for, until nothing is left to do; for the thread. */
 void urn_sv_settle(struct urn_sv_ctx *ctx);
 /* A path died. */
 void urn_sv_down(struct urn_sv_qp *q, uint32_t bit);
+/* An adapter is lost: leave its paths. */
+void urn_sv_lost(struct urn_sv_qp *q, uint32_t adapter);
 /* The connection ends here for a reason of its own. */
 void urn_sv_kill(struct urn_sv_qp *q);
 /* After each call of the machine: flush what it posted, clean up behind a connection that died. */
 void urn_sv_after(struct urn_sv_qp *q);
-
-/* ---- control.c */
-
-/* Post all receives of a control path. returns: 0 or an errno value */
-int urn_sv_control_open(struct urn_sv_path *p);
-/* Send a message over all paths alive. */
-void urn_sv_control_send(struct urn_sv_qp *q, const void *bytes, uint32_t length);
-/* Read the peer's table of keys over a control path. returns: false: it can't */
-bool urn_sv_control_keys(struct urn_sv_path *p);
-/* Take the completions of an adapter's control paths; the lock is held. */
-void urn_sv_control_poll(struct urn_sv_ctx *ctx, uint32_t adapter);
-/* Tell the peer that the queue pair goes, and wait until the peer knows. */
-void urn_sv_leave(struct urn_sv_qp *q);
 
 /* ---- thread.c */
 

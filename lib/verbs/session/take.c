@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completions of the adapters, given to the machine, and through it to the program. */
+#include "verbs/session/log.h"
 #include "verbs/session/sv.h"
 
 /* True when a failed completion tells of the path, and not of the request (FO-11). */
@@ -55,7 +56,8 @@ urn_sv_take_send(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_wc
 {
 	uint64_t seq = wc->wr_id & ~URN_SV_ID_BITS;
 
-	if (!q->c.open || p != urn_sv_used(q))
+	/* Behind a request that failed, nothing is of interest. */
+	if (!q->c.open || p != urn_sv_used(q) || q->failing)
 		return;
 	if (wc->status == IBV_WC_SUCCESS) {
 		if (wc->wr_id & URN_SV_ID_FLUSH)
@@ -63,13 +65,45 @@ urn_sv_take_send(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_wc
 		(void)urn_sess_done(&q->c, p->epoch, seq);
 		urn_sv_after(q);
 	} else if (urn_sv_of_path(wc->status) || (wc->wr_id & URN_SV_ID_FLUSH)) {
-		if (urn_sv_flows(q) || q->c.state == URN_SESS_ANSWERED)
+		if (urn_sv_flows(q) || q->c.state == URN_SESS_ANSWERED) {
+			q->why = ibv_wc_status_str(wc->status);
 			urn_sv_down(q, q->c.path);
+		}
 	} else {
+		urn_sv_log(q, "failed request=%llu %s", (unsigned long long)seq,
+			   ibv_wc_status_str(wc->status));
 		q->genuine = wc->status;
-		urn_sess_failed(&q->c, p->epoch, seq);
-		urn_sv_after(q);
+		q->failed_at = seq;
+		q->failing = q->ctx->failing = true;
 	}
+}
+
+/* The connection ends by its request that failed, once what came before is known. */
+static void
+urn_sv_fail_now(struct urn_sv_qp *q)
+{
+	const struct urn_sv_path *p = urn_sv_used(q);
+
+	/* Receives that were delivered are complete, polled or not. */
+	urn_sv_cq_drain((struct urn_sv_cq *)q->ibv.recv_cq, p->mine);
+	if (!q->failing)
+		return; /* the drain ended with another one that failed, and saw to this one */
+	q->failing = false;
+	urn_sess_failed(&q->c, p->epoch, q->failed_at);
+	urn_sv_after(q);
+}
+
+void
+urn_sv_take_end(struct urn_sv_ctx *ctx)
+{
+	struct urn_sv_qp *q;
+
+	if (!ctx->failing)
+		return;
+	ctx->failing = false;
+	LIST_FOREACH(q, &ctx->qps, link)
+		if (q->mode == URN_SV_SESSION && q->failing)
+			urn_sv_fail_now(q);
 }
 
 void

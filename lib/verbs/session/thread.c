@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The thread of a virtual device: learns of dead adapters, answers look-ups, reads control
- * messages, and carries migrations out. The thread runs from the first queue pair on that may have
- * a session.
+ * messages and the channels of adapters, and carries migrations out. The thread runs from the first
+ * queue pair on that may have a session, or the first completion channel.
  */
 #include "attach/thread.h"
 #include "verbs/front.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/heal.h"
+#include "verbs/session/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
 	URN_SV_TICK_MS = 50, /* between repeats of a REPORT */
 	URN_SV_CTL_CQE = 64, /* entries of a queue of control paths in the beginning */
-	URN_SV_FDS = 2 + 2 * URN_SV_ADAPTERS,
+	URN_SV_FDS = 3 + 2 * URN_SV_ADAPTERS,
 };
 
 void
@@ -26,6 +28,8 @@ urn_sv_kick(struct urn_sv_ctx *ctx)
 {
 	const uint64_t one = 1;
 
+	if (ctx->forked)
+		return;
 	/* A full counter is readable already. */
 	(void)!write(ctx->wake_fd, &one, sizeof(one));
 }
@@ -41,11 +45,12 @@ urn_sv_adapter_dead(struct urn_sv_ctx *ctx, uint32_t adapter)
 	if (ctx->dead[adapter])
 		return;
 	ctx->dead[adapter] = ctx->over[adapter] = true;
+	urn_sv_log_device(ctx, "adapter %s is lost", urn_verbs_ctx(ctx->below[adapter])->id.name);
 	LIST_FOREACH(q, &ctx->qps, link)
-		for (uint32_t i = 0; i < URN_SV_PATHS && q->mode == URN_SV_SESSION; i++)
-			if (q->path[i].mine == adapter)
-				urn_sv_down(q, urn_sv_bit(q, i));
+		if (q->mode == URN_SV_SESSION)
+			urn_sv_lost(q, adapter);
 	pthread_cond_broadcast(&ctx->cond);
+	urn_sv_again_want(ctx, adapter);
 	if (ctx->dead[0] && ctx->dead[1])
 		(void)!write(ctx->front.vctx.context.async_fd, &one, sizeof(one));
 }
@@ -113,6 +118,7 @@ urn_sv_fds(const struct urn_sv_ctx *ctx, struct pollfd p[URN_SV_FDS])
 {
 	p[0] = (struct pollfd){.fd = ctx->wake_fd, .events = POLLIN};
 	p[1] = (struct pollfd){.fd = ctx->over[0] ? -1 : urn_cm_end_fd(ctx->cm), .events = POLLIN};
+	p[URN_SV_FDS - 1] = (struct pollfd){.fd = ctx->channels_fd, .events = POLLIN};
 	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
 		bool over = ctx->over[i];
 
@@ -138,12 +144,14 @@ urn_sv_look(struct urn_sv_ctx *ctx, const struct pollfd p[URN_SV_FDS], bool tick
 	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
 		if (p[3 + 2 * i].revents)
 			urn_sv_control_events(ctx, i);
+	if (p[URN_SV_FDS - 1].revents)
+		urn_sv_channel_events(ctx);
 	if (tick)
 		urn_sv_tick(ctx);
 	urn_sv_settle(ctx);
 }
 
-static uint64_t
+uint64_t
 urn_sv_now_ms(void)
 {
 	struct timespec t;
@@ -152,30 +160,64 @@ urn_sv_now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+/* Wait for events, until messages are to be repeated; ms, UINT64_MAX: they are not. */
+static void
+urn_sv_wait(const struct urn_sv_ctx *ctx, struct pollfd p[URN_SV_FDS], uint64_t until)
+{
+	uint64_t now = urn_sv_now_ms();
+	int ms = until == UINT64_MAX ? -1 : now < until ? (int)(until - now) : 0;
+
+	urn_sv_fds(ctx, p);
+	(void)poll(p, URN_SV_FDS, ms);
+}
+
+/* Times of the thread, ms. */
+struct urn_sv_times {
+	uint64_t repeat; /* messages are repeated; valid with waits */
+	uint64_t heal;	 /* something of paths that are made anew is due */
+	bool waits;	 /* a connection waits for the peer */
+};
+
+/* The next time at which something is to be done. */
+static uint64_t
+urn_sv_next(const struct urn_sv_times *t)
+{
+	return t->waits && t->repeat < t->heal ? t->repeat : t->heal;
+}
+
+/* One turn: look at what is readable and what is due. returns: false: stop */
+static bool
+urn_sv_turn(struct urn_sv_ctx *ctx, const struct pollfd p[URN_SV_FDS], struct urn_sv_times *t)
+{
+	uint64_t now, rest;
+	bool tick, stop;
+
+	urn_sv_lock_first(ctx);
+	now = urn_sv_now_ms();
+	tick = t->waits && now >= t->repeat;
+	urn_sv_look(ctx, p, tick);
+	rest = urn_sv_anew(ctx, now);
+	t->heal = urn_sv_heal_tick(ctx, now);
+	t->heal = rest < t->heal ? rest : t->heal;
+	urn_sv_settle(ctx);
+	if (tick || !t->waits)
+		t->repeat = now + URN_SV_TICK_MS;
+	t->waits = urn_sv_waits(ctx);
+	stop = ctx->stop;
+	urn_sv_unlock(ctx);
+	return !stop;
+}
+
 static void *
 urn_sv_thread(void *arg)
 {
 	struct pollfd p[URN_SV_FDS];
 	struct urn_sv_ctx *ctx = arg;
-	bool stop = false, waits = false;
-	uint64_t due = 0; /* ms: when messages are repeated; valid with waits */
+	struct urn_sv_times t = {.heal = UINT64_MAX};
 
-	while (!stop) {
-		uint64_t now = urn_sv_now_ms();
-		bool tick;
-
-		urn_sv_fds(ctx, p);
-		(void)poll(p, URN_SV_FDS, !waits ? -1 : now < due ? (int)(due - now) : 0);
-		urn_sv_lock_first(ctx);
-		now = urn_sv_now_ms();
-		tick = waits && now >= due;
-		urn_sv_look(ctx, p, tick);
-		if (tick || !waits)
-			due = now + URN_SV_TICK_MS;
-		waits = urn_sv_waits(ctx);
-		stop = ctx->stop;
-		urn_sv_unlock(ctx);
-	}
+	do {
+		urn_sv_wait(ctx, p, urn_sv_next(&t));
+	} while (urn_sv_turn(ctx, p, &t));
 	return NULL;
 }
 
@@ -187,54 +229,90 @@ urn_sv_nonblocking(int fd)
 	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-/* Make what the thread needs. returns: 0 or an errno value with its text */
-static int
-urn_sv_thread_make(struct urn_sv_ctx *ctx)
+int
+urn_sv_thread_make(struct urn_sv_ctx *ctx, uint32_t adapter)
 {
-	int err = urn_cm_end_open(&ctx->cm, ctx->below[0]);
+	struct ibv_context *c = ctx->below[adapter];
+	int err = adapter == 0 ? urn_cm_end_open(&ctx->cm, c) : 0;
 
-	for (uint32_t i = 0; i < URN_SV_ADAPTERS && err == 0; i++) {
-		ctx->ctl_channel[i] = ibv_create_comp_channel(ctx->below[i]);
-		if (ctx->ctl_channel[i] == NULL)
-			return errno;
-		ctx->ctl_cq[i] =
-			ibv_create_cq(ctx->below[i], URN_SV_CTL_CQE, NULL, ctx->ctl_channel[i], 0);
-		if (ctx->ctl_cq[i] == NULL)
-			return errno;
-		urn_sv_nonblocking(ctx->ctl_channel[i]->fd);
-		urn_sv_nonblocking(ctx->below[i]->async_fd);
-		err = ibv_req_notify_cq(ctx->ctl_cq[i], 0);
+	if (err != 0)
+		return err;
+	ctx->ctl_channel[adapter] = ibv_create_comp_channel(c);
+	if (ctx->ctl_channel[adapter] == NULL)
+		return errno;
+	ctx->ctl_cq[adapter] = ibv_create_cq(c, URN_SV_CTL_CQE, NULL, ctx->ctl_channel[adapter], 0);
+	if (ctx->ctl_cq[adapter] == NULL)
+		return errno;
+	ctx->ctl_load[adapter] = 0;
+	urn_sv_nonblocking(ctx->ctl_channel[adapter]->fd);
+	urn_sv_nonblocking(c->async_fd);
+	return ibv_req_notify_cq(ctx->ctl_cq[adapter], 0);
+}
+
+void
+urn_sv_thread_unmake(struct urn_sv_ctx *ctx, uint32_t adapter)
+{
+	if (ctx->ctl_cq[adapter] != NULL)
+		(void)ibv_destroy_cq(ctx->ctl_cq[adapter]);
+	if (ctx->ctl_channel[adapter] != NULL)
+		(void)ibv_destroy_comp_channel(ctx->ctl_channel[adapter]);
+	ctx->ctl_cq[adapter] = NULL;
+	ctx->ctl_channel[adapter] = NULL;
+	if (adapter == 0) {
+		urn_cm_end_close(ctx->cm);
+		ctx->cm = NULL;
 	}
-	return err;
+}
+
+/* Make what the thread needs of the adapters that are there, at least of one: the thread runs from
+ * here on, so a loss before it is noticed only now. returns: 0 or an errno value with its text */
+static int
+urn_sv_thread_make_all(struct urn_sv_ctx *ctx)
+{
+	int err = EIO;
+
+	ctx->channels_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ctx->channels_fd < 0)
+		return urn_fail(errno, "no descriptor for channels: %s", strerror(errno));
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
+		int its = ctx->dead[i] ? EIO : urn_sv_thread_make(ctx, i);
+
+		if (its != 0 && its != EIO)
+			return its;
+		if (its == 0) {
+			err = 0;
+			continue;
+		}
+		urn_sv_thread_unmake(ctx, i);
+		urn_sv_adapter_dead(ctx, i);
+	}
+	return err == 0 ? 0 : urn_fail(EIO, "both adapters of the virtual device are away");
 }
 
 static void
-urn_sv_thread_unmake(struct urn_sv_ctx *ctx)
+urn_sv_thread_unmake_all(struct urn_sv_ctx *ctx)
 {
-	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
-		if (ctx->ctl_cq[i] != NULL)
-			(void)ibv_destroy_cq(ctx->ctl_cq[i]);
-		if (ctx->ctl_channel[i] != NULL)
-			(void)ibv_destroy_comp_channel(ctx->ctl_channel[i]);
-		ctx->ctl_cq[i] = NULL;
-		ctx->ctl_channel[i] = NULL;
-	}
-	urn_cm_end_close(ctx->cm);
-	ctx->cm = NULL;
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
+		urn_sv_thread_unmake(ctx, i);
+	if (ctx->channels_fd >= 0)
+		close(ctx->channels_fd);
+	ctx->channels_fd = -1;
 }
 
 int
 urn_sv_thread_start(struct urn_sv_ctx *ctx)
 {
-	int err = 0;
+	int err = urn_sv_forked(ctx);
 
+	if (err != 0)
+		return err;
 	urn_sv_lock_first(ctx);
 	if (!ctx->runs) {
-		err = urn_sv_thread_make(ctx);
+		err = urn_sv_thread_make_all(ctx);
 		if (err == 0)
 			err = urn_thread_start(&ctx->thread, urn_sv_thread, ctx);
 		if (err != 0)
-			urn_sv_thread_unmake(ctx);
+			urn_sv_thread_unmake_all(ctx);
 		ctx->runs = err == 0;
 	}
 	urn_sv_unlock(ctx);
@@ -244,12 +322,17 @@ urn_sv_thread_start(struct urn_sv_ctx *ctx)
 void
 urn_sv_thread_end(struct urn_sv_ctx *ctx)
 {
-	if (!ctx->runs)
+	if (!ctx->runs) {
+		urn_sv_again_end(ctx); /* adapters may be looked for before there is an object */
 		return;
+	}
 	urn_sv_lock_first(ctx);
 	ctx->stop = true;
 	urn_sv_unlock(ctx);
-	urn_sv_kick(ctx);
-	pthread_join(ctx->thread, NULL);
-	urn_sv_thread_unmake(ctx);
+	if (!ctx->forked) { /* the thread is the parent's */
+		urn_sv_kick(ctx);
+		pthread_join(ctx->thread, NULL);
+	}
+	urn_sv_again_end(ctx);
+	urn_sv_thread_unmake_all(ctx);
 }

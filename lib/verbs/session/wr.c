@@ -273,6 +273,13 @@ urn_sv_wr_abort(struct ibv_qp_ex *ex)
 	pthread_mutex_unlock(&of(ex)->batch->lock);
 }
 
+void
+urn_sv_wr_forked(struct urn_sv_qp *q)
+{
+	if (q->batch != NULL)
+		pthread_mutex_init(&q->batch->lock, NULL);
+}
+
 int
 urn_sv_wr_init(struct urn_sv_qp *q)
 {

@@ -11,8 +11,14 @@
 
 #include <infiniband/verbs.h>
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,13 +37,15 @@ static struct {
 	char from[MANY][WORD], to[BYTES];
 } mem; /* one region */
 static struct end a, b;
+static struct ibv_comp_channel *channel; /* channel of a's sends; NULL: none */
+static int sends_signalled = 1;
 static const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 static void
 make(struct end *e)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
-					.sq_sig_all = 1,
+					.sq_sig_all = sends_signalled,
 					.cap = {.max_send_wr = DEPTH,
 						.max_recv_wr = DEPTH,
 						.max_send_sge = 1,
@@ -47,7 +55,7 @@ make(struct end *e)
 				   .qp_access_flags =
 					   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
 
-	e->sends = init.send_cq = ibv_create_cq(ctx, 4 * DEPTH, NULL, NULL, 0);
+	e->sends = init.send_cq = ibv_create_cq(ctx, 4 * DEPTH, NULL, e == &a ? channel : NULL, 0);
 	e->recvs = init.recv_cq = ibv_create_cq(ctx, 4 * DEPTH, NULL, NULL, 0);
 	CHECK(e->sends != NULL && e->recvs != NULL);
 	e->qp = ibv_create_qp(pd, &init);
@@ -187,6 +195,16 @@ key_of_a_new_region(void)
 	EQUAL(memcmp(fresh, mem.from[0], WORD), 0);
 }
 
+/* The peer leaves, and its keys can't be read any more: a request that waits for them fails. */
+static void
+key_of_a_peer_that_left(void)
+{
+	lose_primary();
+	EQUAL(ibv_destroy_qp(b.qp), 0);
+	post(&a, 0, IBV_WR_RDMA_WRITE, mem.to, 0xdeadbe00);
+	CHECK(completion(a.sends) != IBV_WC_SUCCESS);
+}
+
 /* A refused call changes nothing: the domain's connections move on all the same. */
 static void
 domain_in_use(void)
@@ -230,6 +248,175 @@ messages_before_the_end(void)
 		EQUAL(completion(a.sends), IBV_WC_SUCCESS);
 }
 
+/* A message that came before a request fails, which ends the connection, is complete, polled or
+ * not. */
+static void
+receive_before_a_failure(void)
+{
+	receive(&a);
+	receive(&a);
+	post(&b, 0, IBV_WR_SEND, NULL, 0);
+	EQUAL(completion(b.sends), IBV_WC_SUCCESS);
+	post(&a, 0, IBV_WR_RDMA_WRITE, mem.to, 0xdeadbe00);
+	EQUAL(completion(a.sends), IBV_WC_REM_ACCESS_ERR);
+	EQUAL(completion(a.recvs), IBV_WC_SUCCESS);
+	EQUAL(completion(a.recvs), IBV_WC_WR_FLUSH_ERR);
+}
+
+/* Requests that are posted together with one that fails: those before it were carried out. */
+static void
+sends_before_a_failure(void)
+{
+	struct ibv_sge sge = {(uintptr_t)mem.from[0], WORD, mr->lkey};
+	struct ibv_send_wr wr[4], *bad;
+
+	memset(wr, 0, sizeof(wr));
+	for (int i = 0; i < 4; i++) {
+		receive(&b);
+		wr[i].opcode = i == 2 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
+		wr[i].sg_list = &sge;
+		wr[i].num_sge = 1;
+		wr[i].wr.rdma.rkey = i == 2 ? 0xdeadbe00 : 0;
+		wr[i].next = i < 3 ? &wr[i + 1] : NULL;
+	}
+	EQUAL(ibv_post_send(a.qp, wr, &bad), 0);
+	EQUAL(completion(a.sends), IBV_WC_SUCCESS);
+	EQUAL(completion(a.sends), IBV_WC_SUCCESS);
+	EQUAL(completion(a.sends), IBV_WC_REM_ACCESS_ERR);
+	EQUAL(completion(a.sends), IBV_WC_WR_FLUSH_ERR);
+	EQUAL(completion(b.recvs), IBV_WC_SUCCESS);
+	EQUAL(completion(b.recvs), IBV_WC_SUCCESS);
+}
+
+static int
+readable(int ms)
+{
+	struct pollfd p = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&p, 1, ms);
+}
+
+static void
+only_events_of_the_program_before(void)
+{
+	channel = ibv_create_comp_channel(ctx);
+	CHECK(channel != NULL);
+	sends_signalled = 0;
+}
+
+/* The signalled message's event is the only one. */
+static void
+one_event(void)
+{
+	struct ibv_cq *cq;
+	void *arg;
+
+	EQUAL(readable(PATIENCE * 1000), 1);
+	EQUAL(ibv_get_cq_event(channel, &cq, &arg), 0);
+	CHECK(cq == a.sends);
+	ibv_ack_cq_events(cq, 1);
+	EQUAL(readable(0), 0);
+}
+
+/* Unsignalled messages, which only flush READs are signalled for, make a channel's descriptor never
+ * readable; a signalled one does, until its event is taken. */
+static void
+only_events_of_the_program(void)
+{
+	struct ibv_sge sge = {(uintptr_t)mem.from[0], WORD, mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+	struct ibv_cq *cq;
+	void *arg;
+
+	EQUAL(fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK), 0);
+	EQUAL(ibv_req_notify_cq(a.sends, 0), 0);
+	/* A request finds room only when the flush READs of those before are complete. */
+	for (int i = 0; i < 4 * DEPTH; i++) {
+		time_t end = time(NULL) + PATIENCE;
+
+		receive(&b);
+		while (ibv_post_send(a.qp, &wr, &bad) != 0)
+			CHECK(time(NULL) < end);
+		EQUAL(completion(b.recvs), IBV_WC_SUCCESS);
+		EQUAL(readable(0), 0);
+	}
+	EQUAL(ibv_get_cq_event(channel, &cq, &arg), -1);
+	EQUAL(errno, EAGAIN);
+	wr.send_flags = IBV_SEND_SIGNALED;
+	receive(&b);
+	EQUAL(ibv_post_send(a.qp, &wr, &bad), 0);
+	one_event();
+	EQUAL(completion(a.sends), IBV_WC_SUCCESS);
+}
+
+static volatile bool hammering = true;
+
+/* Hold the locks of the device nearly all the time. */
+static void *
+hammer(void *arg)
+{
+	struct ibv_wc wc;
+
+	while (hammering)
+		EQUAL(ibv_poll_cq(arg, 1, &wc), 0);
+	return NULL;
+}
+
+static void
+destroy_all(void)
+{
+	struct ibv_cq *cq[] = {a.sends, a.recvs, b.sends, b.recvs};
+
+	EQUAL(ibv_destroy_qp(a.qp), 0);
+	EQUAL(ibv_destroy_qp(b.qp), 0);
+	for (int i = 0; i < 4; i++)
+		EQUAL(ibv_destroy_cq(cq[i]), 0);
+	EQUAL(ibv_dereg_mr(mr), 0);
+	EQUAL(ibv_dealloc_pd(pd), 0);
+	EQUAL(ibv_close_device(ctx), 0);
+}
+
+/* A child has no use of the device, and no call waits there. returns: its exit code */
+static int
+child_of_fork(void)
+{
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad_recv;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_wc wc;
+
+	alarm(PATIENCE);
+	EQUAL(ibv_poll_cq(a.sends, 1, &wc), -1);
+	EQUAL(ibv_post_send(a.qp, &send, &bad_send), EIO);
+	EQUAL(ibv_post_recv(a.qp, &recv, &bad_recv), EIO);
+	EQUAL(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), EIO);
+	CHECK(ibv_alloc_pd(ctx) == NULL);
+	EQUAL(errno, EIO);
+	destroy_all();
+	return 0;
+}
+
+static void
+children(void)
+{
+	pthread_t thread;
+
+	EQUAL(pthread_create(&thread, NULL, hammer, b.sends), 0);
+	for (int i = 0; i < MANY; i++) {
+		int status = -1;
+		pid_t pid = fork();
+
+		CHECK(pid >= 0);
+		if (pid == 0)
+			_exit(child_of_fork());
+		EQUAL(waitpid(pid, &status, 0), pid);
+		EQUAL(status, 0);
+		message();
+	}
+	hammering = false;
+	EQUAL(pthread_join(thread, NULL), 0);
+}
+
 static volatile sig_atomic_t handled;
 
 static void
@@ -258,17 +445,23 @@ signals(void)
 static const struct {
 	const char *name;
 	void (*run)(void);
+	void (*before)(void); /* before the queues are made; NULL: nothing */
 } cases[] = {
-	{"key_gone", key_of_a_region_that_is_gone},
-	{"key_new", key_of_a_new_region},
-	{"domain", domain_in_use},
-	{"immediate", write_with_immediate},
-	{"leave", messages_before_the_end},
-	{"signals", signals},
+	{"key_gone", key_of_a_region_that_is_gone, NULL},
+	{"key_new", key_of_a_new_region, NULL},
+	{"key_left", key_of_a_peer_that_left, NULL},
+	{"domain", domain_in_use, NULL},
+	{"immediate", write_with_immediate, NULL},
+	{"leave", messages_before_the_end, NULL},
+	{"failed_receives", receive_before_a_failure, NULL},
+	{"failed_sends", sends_before_a_failure, NULL},
+	{"fork", children, NULL},
+	{"events", only_events_of_the_program, only_events_of_the_program_before},
+	{"signals", signals, NULL},
 };
 
 static void
-open_all(void)
+open_all(void (*before)(void))
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
@@ -281,6 +474,8 @@ open_all(void)
 	mr = ibv_reg_mr(pd, &mem, sizeof(mem), rights);
 	CHECK(mr != NULL);
 	EQUAL(ibv_query_gid(ctx, 1, GID_INDEX, &gid), 0);
+	if (before != NULL)
+		before();
 	make(&a);
 	make(&b);
 	connect_to(&a, b.qp->qp_num);
@@ -293,7 +488,7 @@ main(int argc, char **argv)
 	EQUAL(argc, 2);
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (strcmp(cases[i].name, argv[1]) == 0) {
-			open_all();
+			open_all(cases[i].before);
 			cases[i].run();
 			puts("right");
 			return 0;

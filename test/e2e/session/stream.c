@@ -77,6 +77,7 @@ static struct ibv_mr *region[WINDOW]; /* with `register`: of messages in flight 
 static struct hello peer;
 static bool events, extended, atomics, registers, stopping, sent_last, got_last;
 static uint64_t sent, completed, got, ops, ops_done, added;
+static uint64_t seen[SLOTS]; /* the greatest number that each slot had */
 
 static uint8_t
 pattern(uint64_t number, uint32_t i)
@@ -338,6 +339,22 @@ post_message(void)
 	sent_last = stopping;
 }
 
+/* Slots never go back: an old write that comes late would set one back. */
+static void
+check_slots(void)
+{
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		uint64_t now = *(volatile uint64_t *)&m.shared.slot[i];
+
+		if (now < seen[i]) {
+			fprintf(stderr, "slot %u went back from %llu to %llu\n", i,
+				(unsigned long long)seen[i], (unsigned long long)now);
+			exit(1);
+		}
+		seen[i] = now;
+	}
+}
+
 static void
 check_message(uint32_t i, uint32_t bytes)
 {
@@ -356,6 +373,7 @@ check_message(uint32_t i, uint32_t bytes)
 		}
 	/* A later message may have been written there already. */
 	CHECK(*(volatile uint64_t *)&m.shared.slot[h.number % SLOTS] >= h.number);
+	check_slots();
 	CHECK(!got_last);
 	got++;
 	got_last = h.last;

@@ -42,7 +42,7 @@ enum {
 	AS_GUARD = 192,	  /* bytes between zones that nobody writes */
 	AS_RANGES = 64,	  /* room for ranges of an endpoint */
 	AS_TALKERS = 3,	  /* programs of a node that send active messages at a time */
-	AS_TALKER_PLACES = 82, /* sources of each */
+	AS_TALKER_PLACES = 94, /* sources of each */
 	AS_NONE = -1,	       /* no end, no zone */
 };
 _Static_assert((int)AS_ENDS + AS_TALKERS * AS_TALKER_PLACES <= MS_SETS, "places of a node");

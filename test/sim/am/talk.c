@@ -123,6 +123,36 @@ fill_args(const struct as_request *r, uint64_t *args)
 		args[i] = sim_word(r->id, 1000 + i);
 }
 
+/* Send a request whose payload is written in place, now and then after another try that is
+ * cancelled. returns: like urn_am_request() */
+static int
+send_prepared(struct as_talker *t, const struct as_talker *to, struct as_request *r,
+	      const uint64_t *args)
+{
+	struct urn_am_prepared p;
+	int err = urn_am_request_prepare(t->ep, &to->address, t->payload, &p);
+
+	if (err == 0 && r->id % 4 == 0) {
+		err = urn_am_request_cancel(t->ep, &p);
+		if (err == 0)
+			err = urn_am_request_prepare(t->ep, &to->address, r->len, &p);
+	}
+	if (err != 0)
+		return err;
+	sim_fill(p.data, r->id, 0, r->len);
+	return urn_am_request_commit(t->ep, &p, r->handler, args, 1 + r->id % URN_AM_ARGS, r->len,
+				     &r->number);
+}
+
+static int
+send_copied(struct ms_world *w, struct as_talker *t, const struct as_talker *to,
+	    struct as_request *r, const uint64_t *args)
+{
+	sim_fill(w->as->scratch, r->id, 0, r->len);
+	return urn_am_request(t->ep, &to->address, r->handler, args, 1 + r->id % URN_AM_ARGS,
+			      w->as->scratch, r->len, &r->number);
+}
+
 /* Send a request. returns: false: not now */
 static bool
 request(struct ms_world *w, struct as_talker *t)
@@ -142,10 +172,9 @@ request(struct ms_world *w, struct as_talker *t)
 	if (ms_one_in(w, w->plan.am.no_handler_in))
 		r->handler = AS_H_MISSING;
 	r->len = (uint32_t)ms_upto(w, t->payload + 1);
-	sim_fill(s->scratch, r->id, 0, r->len);
 	fill_args(r, args);
-	err = urn_am_request(t->ep, &to->address, r->handler, args, 1 + r->id % URN_AM_ARGS,
-			     s->scratch, r->len, &r->number);
+	err = sim_word(r->id, 3000) % 3 == 0 ? send_prepared(t, to, r, args)
+					     : send_copied(w, t, to, r, args);
 	if (err == EAGAIN)
 		return false;
 	if (err != 0)

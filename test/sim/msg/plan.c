@@ -68,7 +68,7 @@ make_crowd(struct ms_plan *p, struct sim_rng *r)
 {
 	usual(p, r);
 	p->nodes = sim_between(r, 2, 4);
-	p->sets = MS_SETS;
+	p->sets = 256;
 	p->messages = sim_between(r, 2000, 6000);
 	p->others_in = sim_between(r, 2, 10);
 	p->mtu = 1024;

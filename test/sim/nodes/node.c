@@ -226,7 +226,7 @@ plan_turn(struct ms_node *n)
 
 	if (tp->sched.head || tp->loop_n || tp->dry)
 		ms_node_wake(n, n->w->now + 500);
-	if (urn_msg_untold(n->regs))
+	if (*urn_msg_untold_at(n->regs))
 		ms_node_wake(n, n->w->now + 100 * MS_US);
 	ms_node_wake(n, urn_wheel_next(&tp->wheel));
 	for (unsigned int i = 0; i < n->w->plan.sets; i++)
@@ -254,7 +254,7 @@ ms_node_turn(struct ms_node *n)
 	to_nic(n);
 	while (tp->other_n)
 		rte_pktmbuf_free(tp->other[--tp->other_n]);
-	if (urn_msg_untold(n->regs))
+	if (*urn_msg_untold_at(n->regs))
 		urn_msg_tell(n->regs, w->now, tell, n);
 	w->load->step(n);
 	plan_turn(n);

@@ -32,7 +32,7 @@
 
 enum {
 	MS_NODES = 65,
-	MS_SETS = 256, /* sources of work of a node at a time: places */
+	MS_SETS = 320, /* sources of work of a node at a time: places */
 	MS_NIC = 64,   /* frames that wait in a node's NIC to be sent */
 	MS_RX = 1024,  /* ... and those that came */
 	MS_HELD = 512, /* frames to a node that the network holds */

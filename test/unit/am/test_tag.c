@@ -370,6 +370,27 @@ writes_and_reads_alternate(void **state)
 	assert_null(urn_am_rma_take(&q));
 }
 
+/* However many requests wait, a turn begins few of them: other work has its turn in between. */
+static void
+a_turn_takes_few_requests(void **state)
+{
+	struct urn_am_msg q = {.kind = URN_AM_K_TAG_WRITE,
+			       .len = 100,
+			       .addr = (uintptr_t)rig.end[1].mem,
+			       .key = rig.end[1].key};
+	struct urn_am_tagged *tg = rig.am->tagged;
+	unsigned int left = 2 * URN_AM_POSTS + 4;
+
+	(void)state;
+	for (q.tag = 1; q.tag <= left; q.tag++)
+		assert_int_equal(rig_forge(&q, rig_qid(0), 1, rig_qid(1)), URN_MSG_DONE);
+	assert_int_equal(tg->queue.writes_n, left);
+	for (; left > URN_AM_POSTS; left -= URN_AM_POSTS) {
+		assert_true(urn_am_progress_ops.serve(rig.tp, &tg->user.source));
+		assert_int_equal(tg->queue.writes_n, left - URN_AM_POSTS);
+	}
+}
+
 /* A node whose replies have no room left holds up no read of another node. */
 static void
 a_silent_reader_delays_no_other(void **state)
@@ -482,6 +503,7 @@ main(void)
 		T(the_way_goes_by_the_length),
 		T(the_rma_queue_has_a_bound),
 		T(writes_and_reads_alternate),
+		T(a_turn_takes_few_requests),
 		T(a_silent_reader_delays_no_other),
 		T(answers_wait_for_room),
 		T(silence_ends_both_sides),

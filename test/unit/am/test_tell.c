@@ -35,7 +35,7 @@ told(uint64_t ns)
 	unsigned int before = pipe_to.n;
 
 	rig.tp->now += ns;
-	if (urn_am_untold(rig.am))
+	if (*urn_am_untold_at(rig.am))
 		urn_am_tell(rig.am, rig.tp->now, tell, &pipe_to);
 	return pipe_to.n - before;
 }
@@ -85,7 +85,7 @@ fires_once_at_an_end(void **state)
 	assert_int_equal(atomic_load(&rig.end[0].regs->dp.pending), 1);
 	one_ends(0);
 	assert_int_equal(told(1), 0); /* one shot */
-	assert_false(urn_am_untold(rig.am));
+	assert_false(*urn_am_untold_at(rig.am));
 }
 
 /* An endpoint without a channel is never looked at; commands that make no sense fire, too. */
@@ -95,7 +95,7 @@ errors_fire_and_others_do_not(void **state)
 	(void)state;
 	arm(NO_CHANNEL);
 	one_ends(NO_CHANNEL);
-	assert_false(urn_am_untold(rig.am));
+	assert_false(*urn_am_untold_at(rig.am));
 	arm(2);
 	rig_command(2, 99, 1, 0, 0, 8);
 	rig_expect(2, URN_AM_BAD_COMMAND, 0);
@@ -115,13 +115,13 @@ late_events_come_later(void **state)
 	assert_int_equal(told(1), 0);
 	assert_int_equal(atomic_load(&rig.end[0].regs->client.arm), 1);
 	assert_int_equal(atomic_load(&rig.end[0].regs->dp.pending), 0);
-	assert_true(urn_am_untold(rig.am));
+	assert_true(*urn_am_untold_at(rig.am));
 	one_ends(0);
 	assert_int_equal(told(1000), 0);
 	assert_int_equal(pipe_to.tries, 1);
 	pipe_to.room = 1;
 	assert_int_equal(told(MS), 1);
-	assert_false(urn_am_untold(rig.am));
+	assert_false(*urn_am_untold_at(rig.am));
 	assert_int_equal(told(MS), 0);
 }
 
@@ -142,11 +142,11 @@ late_events_may_be_moot(void **state)
 	one_ends(0);
 	pipe_to.room = 9;
 	assert_int_equal(told(MS), 0);
-	assert_false(urn_am_untold(rig.am));
+	assert_false(*urn_am_untold_at(rig.am));
 	arm(0);
 	one_ends(0);
 	rig_close(0); /* touched */
-	assert_false(urn_am_untold(rig.am));
+	assert_false(*urn_am_untold_at(rig.am));
 }
 
 int

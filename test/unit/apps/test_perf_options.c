@@ -10,26 +10,7 @@
 #include <cmocka.h>
 
 #include "urnic-perf/idle.h"
-#include "urnic-perf/perf.h"
-
-static struct perf_opts o;
-static struct urn_err err;
-
-/* Parse a command line given as one string. */
-static enum perf_parse
-parse(const char *line)
-{
-	static char copy[256]; /* options point into it */
-	char *argv[24] = {"urnic-perf"}, *save = NULL;
-	int argc = 1;
-
-	strncpy(copy, line, sizeof(copy) - 1);
-	copy[sizeof(copy) - 1] = '\0';
-	for (char *w = strtok_r(copy, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save))
-		argv[argc++] = w;
-	err.text[0] = '\0';
-	return perf_options_parse(argc, argv, &o, &err);
-}
+#include "perf_line.h"
 
 static void
 defaults_fit(void **state)
@@ -298,6 +279,33 @@ bad_options_are_refused(void **state)
 
 /* ---- the layout that follows from the options */
 
+/* Writes on cache lines: targets lie where --offset says, in slots that begin on a line of 256. */
+static void
+lines_and_offsets(void **state)
+{
+	struct layout l;
+
+	(void)state;
+	assert_int_equal(parse("write_bw --size 1000 --offset 77 --align on"), PERF_RUN);
+	assert_true(o.align && o.offset == 77 && o.offset_given);
+	layout_make(&l, &o);
+	assert_int_equal(l.stride % PERF_LINE_MAX, 0);
+	assert_true(l.stride >= 1077);
+	assert_int_equal(layout_dst_off(&l, 0, 1), l.stride + 77);
+	assert_true(layout_dst_bytes(&l) >= layout_dst_off(&l, l.qps - 1, l.dst_slots - 1) + 1000);
+	assert_int_equal(parse("write_bw --size 0 --align on"), PERF_RUN);
+	layout_make(&l, &o);
+	assert_true(l.stride > 0);
+	assert_int_equal(parse("aligned_table"), PERF_RUN);
+	assert_int_equal(o.size, 32768);
+	assert_int_equal(parse("aligned_table --offset 4095 --mtu 1024 --json"), PERF_RUN);
+	assert_int_equal(parse("write_bw --offset 4096"), PERF_EXIT_USAGE);
+	assert_int_equal(parse("write_lat --align on"), PERF_EXIT_USAGE);
+	assert_int_equal(parse("aligned_table --align on"), PERF_EXIT_USAGE);
+	assert_int_equal(parse("aligned_table --attach auto"), PERF_EXIT_USAGE);
+	assert_int_equal(parse("aligned_table --hist"), PERF_EXIT_USAGE);
+}
+
 /* Source slots hold everything in flight; the receiver has another number of slots. */
 static void
 layout_holds_what_is_in_flight(void **state)
@@ -437,97 +445,6 @@ huge_messages_take_one_slot(void **state)
 	assert_true(layout_dst_bytes(&l) == 1u << 30);
 }
 
-/* Measurements of messages: sets and entries by default, and mistakes. */
-static void
-messages(void **state)
-{
-	static const char *const bad[] = {
-		"msg_rate --size 7", "msg_rate --size 2M", "msg_rate --entries 100", "msg_rate --qps 2",
-		"msg_rate --depth 2", "msg_rate --with-limit", "msg_rate --senders 2",
-		"msg_incast --senders 16", "send_bw --sets 2", "send_bw --retries 1", "msg_rate --ud",
-		"msg_rate --entries 65536 --size 1M", "msg_lat --attach auto --peer h",
-	};
-
-	(void)state;
-	assert_int_equal(parse("msg_rate"), PERF_RUN);
-	assert_int_equal(o.size, 64);
-	assert_int_equal(o.sets, 128);
-	assert_int_equal(o.senders, 1);
-	assert_int_equal(o.entries, 1024);
-	assert_int_equal(o.retries, 65535);
-	assert_false(o.wire.on);
-	assert_int_equal(parse("msg_rate --sets 4096 --retries 0"), PERF_RUN);
-	assert_int_equal(o.entries, 8192);
-	assert_int_equal(o.retries, 0);
-	assert_int_equal(parse("msg_rate --size 1M"), PERF_RUN);
-	assert_true(o.entries * (1u << 20) <= 64u << 20);
-	assert_int_equal(parse("msg_lat"), PERF_RUN);
-	assert_int_equal(o.sets, 4);
-	assert_int_equal(parse("msg_lat --sets 1"), PERF_RUN);
-	assert_int_equal(o.sets, 1);
-	assert_int_equal(parse("msg_incast"), PERF_RUN);
-	assert_int_equal(o.senders, 8);
-	assert_int_equal(o.sets, 16);
-	assert_true(o.wire.on);
-	assert_int_equal(parse("msg_incast --attach auto"), PERF_RUN);
-	assert_false(o.wire.on);
-	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		if (parse(bad[i]) != PERF_EXIT_USAGE || err.text[0] == '\0')
-			fail_msg("'%s' was taken", bad[i]);
-}
-
-/* Remote memory access and active messages: ways, replies and depth by default, and mistakes (AM-4,
- * AM-8). */
-static void
-endpoints(void **state)
-{
-	static const char *const bad[] = {
-		"rma_write_bw --size 0",
-		"rma_write_bw --qps 2",
-		"rma_write_bw --depth 1025",
-		"rma_read_bw --reply-every 2",
-		"rma_write_bw --reply-every 255",
-		"rma_write_bw --reply-every none",
-		"rma_write_bw --rma fast",
-		"am_rate --rma direct",
-		"am_rate --size 7",
-		"am_rate --depth 4097",
-		"am_payload --size 1M --depth 1000",
-		"am_payload --size 1048577",
-		"am_lat --depth 2",
-		"write_bw --rma direct",
-		"write_send_bw --size 0",
-		"write_send_bw --srq yes",
-		"am_lat --attach auto --peer h",
-	};
-
-	(void)state;
-	assert_int_equal(parse("rma_write_bw"), PERF_RUN);
-	assert_int_equal(o.size, 65536);
-	assert_int_equal(o.depth, 16);
-	assert_int_equal(o.way, 0);
-	assert_int_equal(o.every, 0);
-	assert_int_equal(parse("rma_write_bw --rma tagged --reply-every transfer --depth 1024"),
-			 PERF_RUN);
-	assert_int_equal(o.way, 3);
-	assert_int_equal(o.every, 255);
-	assert_int_equal(parse("rma_write_lat --rma pipelined --reply-every 254"), PERF_RUN);
-	assert_int_equal(o.size, 8);
-	assert_int_equal(o.every, 254);
-	assert_int_equal(parse("am_rate"), PERF_RUN);
-	assert_int_equal(o.size, 64);
-	assert_int_equal(o.depth, 64);
-	assert_int_equal(parse("am_payload"), PERF_RUN);
-	assert_int_equal(o.size, 4096);
-	assert_int_equal(parse("am_payload --size 1M"), PERF_RUN);
-	assert_int_equal(o.depth, 4);
-	assert_int_equal(parse("am_lat"), PERF_RUN);
-	assert_int_equal(o.depth, 1);
-	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		if (parse(bad[i]) != PERF_EXIT_USAGE || err.text[0] == '\0')
-			fail_msg("'%s' was taken", bad[i]);
-}
-
 /* A message with a SEND behind it: room for WRITEs that overtake the check of those before. */
 static void
 writes_and_sends(void **state)
@@ -559,12 +476,11 @@ main(void)
 		cmocka_unit_test(bad_options_are_refused),
 		cmocka_unit_test(wires),
 		cmocka_unit_test(layout_holds_what_is_in_flight),
+		cmocka_unit_test(lines_and_offsets),
 		cmocka_unit_test(huge_messages_take_one_slot),
 		cmocka_unit_test(mtu_of_ports),
 		cmocka_unit_test(datagrams),
 		cmocka_unit_test(idle_clients),
-		cmocka_unit_test(messages),
-		cmocka_unit_test(endpoints),
 		cmocka_unit_test(writes_and_sends),
 	};
 

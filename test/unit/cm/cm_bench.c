@@ -19,7 +19,8 @@ take_message(void *ctx, uint32_t id, const uint8_t own[16], const uint8_t peer[1
 	if (b.waits && wait)
 		return URN_CM_WAITS;
 	assert_memory_equal(own, b.us, 16);
-	assert_memory_equal(peer, b.peer, 16);
+	if (!b.any_peer)
+		assert_memory_equal(peer, b.peer, 16);
 	assert_int_equal(urn_cm_read(mad, 1, &b.said), URN_C_CM_RX);
 	b.said_waits = wait;
 	b.said_id = id;
@@ -31,7 +32,8 @@ static bool
 take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_abi_cm_event *ev)
 {
 	assert_ptr_equal(ctx, &b);
-	assert_ptr_equal(o, &b.o);
+	if (!b.any_owner)
+		assert_ptr_equal(o, &b.o);
 	assert_int_equal(channel, 0x5a);
 	if (b.deaf)
 		return false;

@@ -27,6 +27,8 @@ struct cm_bench {
 	struct urn_abi_cm_event ev; /* the last event */
 	unsigned int stood;       /* how often the owner's connection to the peer's queue pair was reported to stand */
 	bool deaf, dumb;          /* no room for events, for messages */
+	bool any_owner;		  /* events may be of another owner than `o` */
+	bool any_peer;		  /* messages may go to another peer than `peer` */
 	bool waits;               /* messages that may wait for a MAC address do, each in place of the one before */
 	uint8_t us[16], peer[16];
 };

@@ -417,6 +417,32 @@ test_sidr(void **state)
 	quiet();
 }
 
+/* A session layer answers for the queue pair of its service, and nobody else gets the number. */
+static void
+test_session_service(void **state)
+{
+	struct urn_abi_cm_listen l = {
+		.service_id = urn_cm_session_service(OUR_QPN), .cookie = 0xc1, .channel_fd = 0x5a};
+	struct urn_abi_cm_accept a = {.qpn = OUR_QPN + 1};
+	struct urn_cm_msg m = from_peer(URN_CM_SIDR_REQ, 0);
+	uint32_t listener = 0, id;
+
+	(void)state;
+	assert_int_equal(urn_cm_listen(b.cm, &b.o, &l, &listener), 0);
+	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
+	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN + 1));
+	m.service_id = l.service_id;
+	expect_in(&m, CM_RX);
+	id = told(URN_CM_EVENT_SIDR_REQUEST).id;
+	assert_int_equal(urn_cm_accept(b.cm, &b.o, id, &a, b.now), EINVAL);
+	quiet();
+	a.qpn = OUR_QPN;
+	assert_int_equal(urn_cm_accept(b.cm, &b.o, id, &a, b.now), 0);
+	assert_int_equal(said(URN_CM_SIDR_REP).qpn, OUR_QPN);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, listener, b.now), 0);
+	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
+}
+
 /* Each wrong parameter of a request is refused. */
 static void
 wrong_connects(void)
@@ -519,10 +545,13 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(test_names),	    T(test_req),	T(test_active),
-		T(test_passive),    T(test_early_data), T(test_disconnect),
-		T(test_reject),	    T(test_sidr),	T(test_parameters),
-		T(test_parameters_late), T(test_number_held), T(test_path_mtu),
+		T(test_names),		 T(test_req),
+		T(test_active),		 T(test_passive),
+		T(test_early_data),	 T(test_disconnect),
+		T(test_reject),		 T(test_sidr),
+		T(test_session_service), T(test_parameters),
+		T(test_parameters_late), T(test_number_held),
+		T(test_path_mtu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,7 @@ static inline bool
 test_cm_sound(const struct urn_cm *cm)
 {
 	uint32_t used = 0, timers = 0, hashed[CM_HASHES] = {0}, waits = 0, pending = 0, owned = 0, uses = 0;
+	uint32_t half = 0, half_of = 0;
 
 	for (uint32_t i = 1; i < cm->fresh; i++) {
 		const struct cm_conn *e = &cm->conn[i];
@@ -97,6 +98,9 @@ test_cm_sound(const struct urn_cm *cm)
 		owned += !cm_orphaned(e);
 		timers += e->at != CM_NIL;
 		waits += e->waits;
+		half += e->half;
+		if (e->half && cm_orphaned(e))
+			return false;
 		pending += e->pending;
 		for (unsigned int h = 0; h < CM_HASHES; h++)
 			hashed[h] += e->hashed[h];
@@ -109,6 +113,10 @@ test_cm_sound(const struct urn_cm *cm)
 			return false;
 	for (uint32_t i = 0; i < cm->uses.made; i++)
 		uses += cm->use[i].ids;
+	for (unsigned int i = 0; i < CM_SOURCES; i++)
+		half_of += cm->half_of[i];
+	if (half != cm->half || half_of != half)
+		return false;
 	return used == cm->used && timers == cm->heap_n && waits >= pending && uses == owned;
 }
 

@@ -59,6 +59,8 @@ static const char every_type[] = "[urnicd]\n"
 				 "work_in_flight = 64\n"
 				 "features_off = sack\n"
 				 "link = no\n"
+				 "cache_line = 256\n"
+				 "count_stores = yes\n"
 				 "am_unregistered = yes\n"
 				 "am_pipelined_from = 1234\n"
 				 "am_tagged_from = 12345\n"
@@ -117,6 +119,8 @@ all_types_are_taken(void **state)
 	assert_true(c->adapter[0].adapter.area_size == 64u << 20);
 	assert_int_equal(c->adapter[0].adapter.work_in_flight, 64);
 	assert_int_equal(c->adapter[0].adapter.features_off, 1);
+	assert_int_equal(c->adapter[0].adapter.cache_line, 256);	 /* AW-1 */
+	assert_true(c->adapter[0].adapter.count_stores);		 /* AW-7 */
 	assert_true(c->adapter[0].adapter.am_unregistered);		 /* AM-9 */
 	assert_int_equal(c->adapter[0].adapter.am_pipelined_from, 1234); /* AM-8 */
 	assert_int_equal(c->adapter[0].adapter.am_tagged_from, 12345); /* AM-8 */
@@ -318,9 +322,10 @@ port_and_adapter_values(void **state)
 		{"[congestion]\ndelay_limit = 2s\n",
 		 "2: delay_limit = 2s: give a time from 1us to 1s, with us, ms or s behind it\n"},
 		{ADAPTER("features_off = sack, more"),
-		 "3: features_off = sack, more: give sack, or leave the line out\n"},
+		 "3: features_off = sack, more: give sack or write_two, or leave the line out\n"},
 		{ADAPTER("features_off = ,"),
-		 "3: features_off = ,: give sack, or leave the line out\n"},
+		 "3: features_off = ,: give sack or write_two, or leave the line out\n"},
+		{ADAPTER("cache_line = 32"), "3: cache_line = 32: give 64, 128 or 256\n"},
 		{ADAPTER("engines = 0,16"),
 		 "3: engines = 0,16: give engines by their numbers from 0 "
 		 "to 15, such as 0,1, or all\n"},

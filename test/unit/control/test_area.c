@@ -10,6 +10,8 @@
 #include "control/handles.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +151,38 @@ test_quick(void **state)
 	urn_area_fini(&a);
 }
 
+/* The kernel's flags of the mapping that an address lies in, as /proc/self/smaps has them. */
+static bool
+has_flag(const void *p, const char *flag)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	unsigned long from, to;
+	bool in = false, found = false;
+	char line[512];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			in = (uintptr_t)p >= from && (uintptr_t)p < to;
+		if (in && strncmp(line, "VmFlags:", 8) == 0)
+			found = strstr(line, flag) != NULL;
+	}
+	fclose(f);
+	return found;
+}
+
+/* A core dump of the dataplane has no client's queues in it. */
+static void
+test_dump(void **state)
+{
+	struct urn_area a;
+
+	(void)state;
+	assert_int_equal(urn_area_init(&a, SIZE, true), 0);
+	assert_true(has_flag(a.base, " dd"));
+	urn_area_fini(&a);
+}
+
 /* Every size has a class, and the class is not smaller than the size. */
 static void
 test_sizes(void **state)
@@ -204,9 +238,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces), cmocka_unit_test(test_full),
+		cmocka_unit_test(test_pieces),	    cmocka_unit_test(test_full),
 		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_quick),	       cmocka_unit_test(test_table),
+		cmocka_unit_test(test_quick),	    cmocka_unit_test(test_dump),
+		cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests_name("area", tests, NULL, NULL);

@@ -472,6 +472,20 @@ count_mcast(struct ibv_qp *qp, const union ibv_gid *gid, bool attach)
 	return err;
 }
 
+static int
+count_align_qp(struct ibv_qp *qp, uint32_t line)
+{
+	CALLED(align_qp);
+	return BELOW(qp, qp) ? urn_qp_align(BELOW(qp, qp), line) : 0;
+}
+
+static int
+count_query_stores(struct ibv_mr *mr, struct urn_stores *stores)
+{
+	CALLED(query_stores);
+	return BELOW(mr, mr) ? urn_mr_stores(BELOW(mr, mr), stores) : 0;
+}
+
 /* ---- the fast path; keys and QP numbers are those of the objects below */
 
 static int
@@ -559,6 +573,8 @@ const struct urn_verbs_ops count_ops = {
 	.query_qp = count_query_qp,
 	.destroy_qp = count_destroy_qp,
 	.mcast = count_mcast,
+	.align_qp = count_align_qp,
+	.query_stores = count_query_stores,
 	.post_send = count_post_send,
 	.post_recv = count_post_recv,
 	.post_srq_recv = count_post_srq_recv,

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static void
 errors(void **state)
@@ -67,6 +68,128 @@ doorbells(void **state)
 	atomic_store(&f->db->asleep, 1);
 	urn_dev_ring(&dev, 0, 5);
 	assert_int_equal(f->wakes, 1);
+	urn_dev_close(&dev);
+	fake_free(f);
+}
+
+/* ---- a dataplane that is gone */
+
+static unsigned int naps; /* waits of the code under test, which take no time */
+static struct fake *ends; /* its engine answers at the third wait; NULL: never */
+
+int __wrap_nanosleep(const struct timespec *for_, struct timespec *rest);
+
+int
+__wrap_nanosleep(const struct timespec *for_, struct timespec *rest)
+{
+	(void)for_;
+	(void)rest;
+	if (++naps == 3 && ends != NULL)
+		atomic_store(&ends->db->ended, 1);
+	return 0;
+}
+
+static int
+yes(void *ctx)
+{
+	(void)ctx;
+	return 1;
+}
+
+/* The engines are told, and woken, once. One that was given up alive is waited for. */
+static void
+leaving(void **state)
+{
+	struct fake *f = fake_new();
+	struct urn_dev dev;
+	uint32_t last = 9;
+
+	(void)state;
+	assert_int_equal(urn_dev_open(&dev, &f->channel), 0);
+	atomic_store(&f->db->asleep, 1);
+	atomic_store(&f->db->tops, 1);
+	naps = 0;
+	urn_dev_leave(&dev); /* it died: nobody answers */
+	assert_int_equal(naps, 0);
+	assert_int_equal(f->db->left, 1);
+	assert_int_equal(fake_doorbells(f, &last), 1);
+	assert_int_equal(last, 0);
+	assert_int_equal(f->wakes, 1);
+	f->channel.given_up = yes;
+	ends = f;
+	urn_dev_leave(&dev);
+	assert_int_equal(naps, 3);
+	assert_int_equal(fake_doorbells(f, NULL), 0);
+	urn_dev_close(&dev);
+	fake_free(f);
+}
+
+/* An engine that does not answer is waited for once. One that the client never used does not. */
+static void
+leaving_unheard(void **state)
+{
+	struct fake *f = fake_new();
+	struct urn_dev dev;
+
+	(void)state;
+	ends = NULL;
+	assert_int_equal(urn_dev_open(&dev, &f->channel), 0);
+	f->channel.given_up = yes;
+	atomic_store(&f->db->tops, 1);
+	naps = 0;
+	urn_dev_leave(&dev);
+	assert_true(naps > 0);
+	naps = 0;
+	urn_dev_leave(&dev);
+	assert_int_equal(naps, 0);
+	urn_dev_close(&dev);
+	fake_free(f);
+
+	f = fake_new();
+	assert_int_equal(urn_dev_open(&dev, &f->channel), 0);
+	f->channel.given_up = yes;
+	atomic_store(&f->db->tops, 0);
+	urn_dev_leave(&dev);
+	assert_int_equal(naps, 0);
+	urn_dev_close(&dev);
+	fake_free(f);
+}
+
+static int
+share_fails(void *ctx, const void *addr, size_t length, struct urn_abi_rep *rep)
+{
+	(void)ctx;
+	(void)addr;
+	(void)length;
+	snprintf(rep->why, sizeof(rep->why), "the dataplane is gone");
+	return rep->err = ENODEV;
+}
+
+static int
+no_watch(void *ctx, void (*died)(void *arg), void *arg)
+{
+	(void)ctx;
+	(void)died;
+	(void)arg;
+	return 0;
+}
+
+/* The dataplane dies while memory is shared: an error like that of every other call. */
+static void
+share_dies(void **state)
+{
+	struct fake *f = fake_new();
+	struct urn_dev dev;
+
+	(void)state;
+	assert_int_equal(urn_dev_open(&dev, &f->channel), 0);
+	f->channel.share = share_fails;
+	f->channel.watch = no_watch;
+	errno = 0;
+	assert_int_equal(urn_dev_share(&dev, f, sizeof(*f)), EIO);
+	assert_int_equal(errno, EIO);
+	assert_int_equal(f->db->left, 1);
+	f->channel.watch = NULL;
 	urn_dev_close(&dev);
 	fake_free(f);
 }
@@ -191,8 +314,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(errors),   cmocka_unit_test(doorbells), cmocka_unit_test(versions),
-		cmocka_unit_test(features), cmocka_unit_test(implied),	 cmocka_unit_test(no_share),
+		cmocka_unit_test(errors),	   cmocka_unit_test(leaving),
+		cmocka_unit_test(leaving_unheard), cmocka_unit_test(share_dies),
+		cmocka_unit_test(doorbells),	   cmocka_unit_test(versions),
+		cmocka_unit_test(features),	   cmocka_unit_test(implied),
+		cmocka_unit_test(no_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

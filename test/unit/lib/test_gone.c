@@ -26,6 +26,26 @@ gone_watch(void *ctx, void (*died)(void *arg), void *arg)
 	return 0;
 }
 
+static char gone_steps[8]; /* steps of the library, a letter each */
+static size_t gone_step;
+
+static int
+gone_given_up(void *ctx)
+{
+	const struct fake *f = ctx;
+
+	gone_steps[gone_step++] = f->db->left ? 'L' : 'l';
+	return 0;
+}
+
+static int
+gone_still(void *ctx)
+{
+	(void)ctx;
+	gone_steps[gone_step++] = 'S';
+	return 0;
+}
+
 static void
 gone_forked(void *ctx)
 {
@@ -408,6 +428,23 @@ test_forked(void **state)
 	assert_int_equal(fake_send_wqe(g->f, g->qp->qp_num)->wr_id, 1);
 }
 
+/* The dataplane is told before its memory is copied, and the copy comes before anything is read. */
+static void
+test_leaves(void **state)
+{
+	struct gone *g = *state;
+	struct ibv_wc wc;
+
+	gone_step = 0;
+	g->f->channel.given_up = gone_given_up;
+	g->f->channel.still = gone_still;
+	post(g, 1, 1);
+	die();
+	assert_memory_equal(gone_steps, "LS", 2);
+	assert_int_equal(ibv_poll_cq(ibv_cq_ex_to_cq(g->cq[0]), 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+}
+
 int
 main(void)
 {
@@ -415,6 +452,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps),
 		T(test_order),
+		T(test_leaves),
 		T(test_beside),
 		T(test_receives),
 		cmocka_unit_test(test_shared),

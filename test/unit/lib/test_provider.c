@@ -123,6 +123,7 @@ query(struct ibv_context *c, struct objects *o)
 	struct ibv_qp_init_attr init;
 	struct ibv_device_attr device;
 	struct ibv_port_attr port;
+	struct urn_stores stores;
 	struct ibv_qp_attr qp;
 	union ibv_gid gid;
 
@@ -144,6 +145,8 @@ query(struct ibv_context *c, struct objects *o)
 	o->qp->qp_type = IBV_QPT_UD; /* the front refuses this call for others */
 	assert_int_equal(ibv_attach_mcast(o->qp, &gid, 0), 0);
 	o->qp->qp_type = IBV_QPT_RC;
+	assert_int_equal(urn_qp_align(o->qp, URN_LINE_PEER), 0);
+	assert_int_equal(urn_mr_stores(o->mr, &stores), 0);
 	assert_int_equal(ibv_query_qp(o->qp, &qp, IBV_QP_CAP, &init), 0);
 	assert_true(init.send_cq == o->cq && init.recv_cq == o->cq && init.qp_context == o);
 }

@@ -2,6 +2,7 @@
 /* Making, modifying, querying and destroying queue pairs. */
 #include "test.h"
 
+#include <urnic/align.h>
 #include <urnic/cm.h>
 
 #include <errno.h>
@@ -207,6 +208,31 @@ ready(void **state)
 	assert_int_equal(e->f->calls[URN_CTL_CONNECT_QP], 2);
 }
 
+/* Lines that there are, of RC alone; the dataplane's refusal is passed on. */
+static void
+aligns(void **state)
+{
+	static const uint32_t good[] = {URN_LINE_OFF, URN_LINE_PEER, 64, 128, 256},
+			      bad[] = {2, 32, 65, 512};
+	struct env *e = *state;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(urn_qp_align(e->qp, good[i]), 0);
+		assert_int_equal(e->f->last.op, URN_CTL_ALIGN_QP);
+		assert_int_equal(e->f->last.handle, e->qp->handle);
+		assert_int_equal(e->f->last.align_qp.line, good[i]);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(urn_qp_align(e->qp, bad[i]), EINVAL);
+	e->qp->qp_type = IBV_QPT_UD;
+	assert_int_equal(urn_qp_align(e->qp, 64), EINVAL);
+	e->qp->qp_type = IBV_QPT_RC;
+	assert_int_equal(e->f->calls[URN_CTL_ALIGN_QP], 5);
+	fake_fail_next(e->f, URN_CTL_ALIGN_QP, EOPNOTSUPP, "too old");
+	assert_int_equal(urn_qp_align(e->qp, 64), EOPNOTSUPP);
+	assert_string_equal(urn_attach_error(), "too old");
+}
+
 /* The dataplane may have moved the QP by itself; a query updates the library too. */
 static void
 query_learns_state(void **state)
@@ -280,9 +306,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RC(create_passes_all), RC(create_refuses), RC(create_ex_refuses), RC(modify_and_query),
-		RC(modify_refuses), RC(ready), RC(query_learns_state), RC(reset_empties), RC(destroy_fails),
-		RC(no_promise_of_order),
+		RC(create_passes_all),	 RC(create_refuses), RC(create_ex_refuses),
+		RC(modify_and_query),	 RC(modify_refuses), RC(ready),
+		RC(query_learns_state),	 RC(reset_empties),  RC(destroy_fails),
+		RC(no_promise_of_order), RC(aligns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

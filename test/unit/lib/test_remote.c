@@ -10,6 +10,8 @@
 #include <urnic/attach.h>
 
 #include <errno.h>
+#include <semaphore.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -183,11 +185,103 @@ test_others(void **state)
 	ch->close(ch->ctx);
 }
 
+/* ---- patience */
+
+static unsigned int stalls;	/* waits for an answer that end without one */
+static _Atomic uint32_t *grows; /* grows meanwhile; NULL: nothing does */
+
+ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
+
+ssize_t
+__wrap_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	if (stalls == 0)
+		return __real_recvmsg(fd, msg, flags);
+	stalls--;
+	if (grows != NULL)
+		atomic_fetch_add(grows, 1);
+	errno = EAGAIN; /* the socket's bound is over */
+	return -1;
+}
+
+/*
+ * Make a call whose answer comes after several bounds, after a HELLO that tells of the doorbells.
+ * returns: 0 or an errno value
+ */
+static int
+call_slowly(struct urn_abi_channel *ch, int peer, bool lives)
+{
+	struct urn_abi_db *db = (void *)((uint8_t *)ch->area + 4096);
+	struct urn_abi_req req = {.op = URN_CTL_HELLO};
+	struct said s = answer(URN_SOCK_CALL, 0);
+	struct urn_abi_rep rep;
+
+	s.a.call.device.engines = 1;
+	s.a.call.device.features = URN_ABI_FEATURES;
+	s.a.call.device.db_off[0] = 4096;
+	say(peer, &s, sizeof(s.a), NULL, 0);
+	ch->call(ch->ctx, &req, &rep);
+	assert_int_equal(rep.err, 0);
+	say(peer, &s, sizeof(s.a), NULL, 0);
+	stalls = 3;
+	grows = lives ? &db->waits : NULL;
+	req.op = URN_CTL_DEREG_MR;
+	ch->call(ch->ctx, &req, &rep);
+	stalls = 0;
+	return rep.err;
+}
+
+/* A dataplane that waits for the program's own memory is waited for; a silent one is given up. */
+static void
+test_waits(void **state)
+{
+	(void)state;
+	for (int lives = 0; lives < 2; lives++) {
+		int peer;
+		struct urn_abi_channel *ch = channel(&peer);
+
+		urn_remote_bound(ch, 1000);
+		assert_int_equal(call_slowly(ch, peer, lives), lives ? 0 : ENODEV);
+		assert_int_equal(ch->given_up(ch->ctx), !lives);
+		close(peer);
+		ch->close(ch->ctx);
+	}
+}
+
+static void
+on_death(void *arg)
+{
+	sem_post(arg);
+}
+
+/* A dataplane that says nothing is given up, though the program calls nothing. */
+static void
+test_silent(void **state)
+{
+	int peer;
+	struct urn_abi_channel *ch = channel(&peer);
+	sem_t died;
+
+	(void)state;
+	assert_int_equal(sem_init(&died, 0, 0), 0);
+	urn_remote_bound(ch, 20);
+	assert_int_equal(ch->watch(ch->ctx, on_death, &died), 0);
+	while (sem_wait(&died) != 0)
+		;
+	assert_int_equal(ch->given_up(ch->ctx), 1);
+	close(peer);
+	ch->close(ch->ctx);
+	sem_destroy(&died);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events), cmocka_unit_test(test_lengths), cmocka_unit_test(test_others),
+		cmocka_unit_test(test_waits),  cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_events), cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_others),
 	};
 
 	return cmocka_run_group_tests_name("remote", tests, NULL, NULL);

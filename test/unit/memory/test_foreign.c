@@ -456,6 +456,27 @@ test_mixed(void **state)
 	urn_memx_destroy(x);
 }
 
+/* A client that gave this process up: nothing of its memory is touched from then on. */
+static void
+test_left(void **state)
+{
+	static _Atomic uint32_t left;
+	struct ft *f = *state;
+	uint8_t bytes[8];
+
+	left = 0;
+	urn_space_leave_by(f->space, &left);
+	child_write(&f->child, CHILD_AT, "abcdefg", 8);
+	memset(f->frame[0].data, 0x11, 8);
+	run_one(f, URN_MEMOP_PLACE, 8, 8, URN_MEMOP_DONE);
+	left = 1;
+	run_one(f, URN_MEMOP_PLACE, 0, 8, URN_MEMOP_FAILED);
+	run_one(f, URN_MEMOP_GATHER, 0, 8, URN_MEMOP_FAILED);
+	run_one(f, URN_MEMOP_FETCH_ADD, 0, 8, URN_MEMOP_FAILED);
+	child_read(&f->child, CHILD_AT, bytes, 8);
+	assert_memory_equal(bytes, "abcdefg", 8);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -473,6 +494,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_fork, foreign_setup, foreign_teardown),
 		cmocka_unit_test_setup_teardown(test_two_engines, foreign_setup, foreign_teardown),
 		cmocka_unit_test_setup_teardown(test_mixed, foreign_setup, foreign_teardown),
+		cmocka_unit_test_setup_teardown(test_left, foreign_setup, foreign_teardown),
 	};
 
 	int failed;

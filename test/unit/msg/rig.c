@@ -92,7 +92,7 @@ rig_teardown(void **state)
 	assert_int_equal(rig.tp->wheel.count, 0);
 	assert_int_equal(rig.tp->sched.n, 0);
 	assert_int_equal(urn_msg_count(rig.regs), 0);
-	assert_false(urn_msg_untold(rig.regs));
+	assert_false(*urn_msg_untold_at(rig.regs));
 	assert_true(rig_margins());
 	urn_msg_regs_destroy(rig.regs);
 	free(rig.client[0]);

@@ -134,7 +134,7 @@ as_many_as_slots(void **state)
 	assert_int_equal(urn_msg_slots(rig.regs), URN_MSG_SLOTS);
 	assert_int_equal(rig.tp->sched.n, 0);
 	assert_int_equal(rig.tp->wheel.count, 0);
-	assert_false(urn_msg_untold(rig.regs));
+	assert_false(*urn_msg_untold_at(rig.regs));
 	for (uint32_t i = 0; i < URN_MSG_SLOTS; i++)
 		assert_true(urn_msg_ops.end(rig.tp, urn_msg_source(set[i])));
 	free(set);

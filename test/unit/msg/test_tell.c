@@ -41,7 +41,7 @@ told(uint64_t now)
 	unsigned int before = pipe_to.n;
 
 	rig.tp->now = now;
-	if (urn_msg_untold(rig.regs))
+	if (*urn_msg_untold_at(rig.regs))
 		urn_msg_tell(rig.regs, now, tell, &pipe_to);
 	return pipe_to.n - before;
 }
@@ -87,7 +87,7 @@ fires_once_at_an_arrival(void **state)
 	assert_int_equal(atomic_load(&R(0)->rstat.pending), 1);
 	rig_deliver(rig_qid(0), 8, 1);
 	assert_int_equal(told(4), 0); /* one shot */
-	assert_false(urn_msg_untold(rig.regs));
+	assert_false(*urn_msg_untold_at(rig.regs));
 }
 
 /* Armed while messages wait, with the doorbell rung: fires at once; with no message: not before one
@@ -162,7 +162,7 @@ a_late_event_comes(void **state)
 	assert_int_equal(told(2 * MS), 1);
 	assert_int_equal(told(9 * MS), 0);
 	assert_int_equal(atomic_load(&R(0)->rstat.pending), 1);
-	assert_false(urn_msg_untold(rig.regs));
+	assert_false(*urn_msg_untold_at(rig.regs));
 }
 
 /* The reader of a late event that disarms meanwhile is not woken. */
@@ -178,7 +178,7 @@ a_late_event_may_be_taken_back(void **state)
 	assert_int_equal(atomic_exchange(&R(0)->conf.arm, 0), 1);
 	pipe_to.room = 5;
 	assert_int_equal(told(3 * MS), 0);
-	assert_false(urn_msg_untold(rig.regs));
+	assert_false(*urn_msg_untold_at(rig.regs));
 }
 
 /* Sets end with events due and late: those of others come, in their order. */

@@ -51,6 +51,40 @@ test_epoch_request(void **state)
 	expect_news(peer_v4, URN_LINK_F_SACK);
 }
 
+/* The line of the peer's caches comes with its features, is news of its own, and goes with them
+ * (AW-1, AW-2). */
+static void
+test_line(void **state)
+{
+	struct link_spec s = link_good(0, 1);
+	struct urn_learn_news n;
+
+	(void)state;
+	assert_int_equal(urn_learn_line(lk, us_v4), 64);
+	assert_int_equal(urn_learn_line(lk, peer_v4), 0);
+	assert_int_equal(urn_learn_count(lk), 0); /* nobody was asked */
+	make_known(peer_v4, START);
+	for (uint8_t code = 0; code < 16; code++) {
+		s.arw = code ^ 1u;
+		request(peer_v4, &s, START + SECOND, URN_C_LINK_REQ_RX);
+		assert_int_equal(urn_learn_line(lk, peer_v4),
+				 s.arw >= 1 && s.arw <= 3 ? 32u << s.arw : 0);
+	}
+	while (urn_learn_news(lk, &seen, &n, 1))
+		;
+	s.arw = 3;
+	request(peer_v4, &s, START + SECOND, URN_C_LINK_REQ_RX);
+	assert_int_equal(urn_learn_news(lk, &seen, &n, 1), 1);
+	assert_int_equal(n.line, 256);
+	request(peer_v4, &s, START + SECOND, URN_C_LINK_REQ_RX);
+	expect_no_news();
+	s.major = URN_LINK_MAJOR + 1;
+	request(peer_v4, &s, START + SECOND, URN_C_LINK_VERSION);
+	assert_int_equal(urn_learn_news(lk, &seen, &n, 1), 1);
+	assert_int_equal(n.line, 0);
+	assert_int_equal(urn_learn_line(lk, peer_v4), 0);
+}
+
 /* An unused peer is not asked. */
 static void
 test_epoch_unwanted(void **state)
@@ -141,11 +175,8 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_names),
-		T(test_epoch_request),
-		T(test_epoch_unwanted),
-		T(test_refresh),
-		T(test_news),
+		T(test_names),		T(test_epoch_request), T(test_line),
+		T(test_epoch_unwanted), T(test_refresh),       T(test_news),
 	};
 
 	return cmocka_run_group_tests_name("link", tests, NULL, NULL);

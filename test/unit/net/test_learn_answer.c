@@ -337,22 +337,54 @@ test_features(void **state)
 	expect_features(peer_v4, 1u << 7);
 }
 
+/* A request alone lets nothing be sent that ends the queue pair of a peer without it: a response is
+ * asked for, which names the feature (AW-4). A request takes it back at once. */
+static void
+test_proof(void **state)
+{
+	const uint32_t both = URN_LINK_F_SACK | URN_LINK_F_WRITE_TWO;
+	struct urn_learn_config cfg = config();
+	struct link_spec s = link_good(0, 3), r;
+	uint64_t tid;
+
+	(void)state;
+	urn_learn_destroy(lk);
+	cfg.offer = URN_LINK_F_ALL;
+	lk = urn_learn_create(&cfg);
+	s.features = both;
+	request(peer_v4, &s, START, URN_C_LINK_REQ_RX);
+	expect_features(peer_v4, URN_LINK_F_SACK);
+	expect_poll(START, 1);
+	tid = link_tid(buf);
+	/* Requests change nothing about that, and do not end the question. */
+	request(peer_v4, &s, START + MS, URN_C_LINK_REQ_RX);
+	expect_features(peer_v4, URN_LINK_F_SACK);
+	r = link_good(1, tid ^ 1);
+	r.features = both;
+	assert_int_equal(from(peer_v4, &r, START + MS, NULL), URN_C_DROP_LINK_UNASKED);
+	expect_features(peer_v4, URN_LINK_F_SACK);
+	r.tid = tid;
+	assert_int_equal(from(peer_v4, &r, START + MS, NULL), URN_C_LINK_RESP_RX);
+	expect_news(peer_v4, both);
+	expect_features(peer_v4, both);
+	/* Another life of the peer, which does not have it, and one that says so again. */
+	s.features = URN_LINK_F_SACK;
+	request(peer_v4, &s, START + 2 * MS, URN_C_LINK_REQ_RX);
+	expect_features(peer_v4, URN_LINK_F_SACK);
+	s.features = both;
+	request(peer_v4, &s, START + 3 * MS, URN_C_LINK_REQ_RX);
+	expect_features(peer_v4, URN_LINK_F_SACK);
+	expect_poll(START + 4 * MS, 1);
+}
+
 int
 main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_request_teaches),
-		T(test_both_ask),
-		T(test_plain_asks),
-		T(test_duplicate),
-		T(test_unasked),
-		T(test_sender),
-		T(test_refused),
-		T(test_malformed),
-		T(test_mutants),
-		T(test_version),
-		T(test_features),
+		T(test_request_teaches), T(test_both_ask), T(test_plain_asks), T(test_duplicate),
+		T(test_unasked),	 T(test_sender),   T(test_refused),    T(test_malformed),
+		T(test_mutants),	 T(test_version),  T(test_features),   T(test_proof),
 	};
 
 	return cmocka_run_group_tests_name("link_answer", tests, NULL, NULL);

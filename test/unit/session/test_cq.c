@@ -126,6 +126,75 @@ arms(void **state)
 	assert_false(cq.armed);
 }
 
+static bool memory_is_short;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	return memory_is_short ? NULL : __real_calloc(n, size);
+}
+
+/* An adapter's queue that has one completion after the other. */
+static uint64_t below_next;
+
+static int
+below_poll(struct ibv_cq *below, int n, struct ibv_wc *wc)
+{
+	(void)below;
+	for (int i = 0; i < n; i++)
+		wc[i] = (struct ibv_wc){.wr_id = below_next++, .qp_num = 5};
+	return n;
+}
+
+/* Without memory for a larger ring, completions stay in the queue below: none is lost. */
+static void
+short_of_memory(void **state)
+{
+	static struct urn_sv_ctx ctx;
+	struct ibv_context c = {.ops = {.poll_cq = below_poll}};
+	struct ibv_cq below = {.context = &c, .cqe = 1024};
+	struct ibv_qp real = {.qp_num = 5};
+	struct urn_sv_path *p = &a.path[0];
+	struct urn_sv_wc got;
+	uint64_t out = 0;
+
+	(void)state;
+	memset(&ctx, 0, sizeof(ctx));
+	below_next = 0;
+	cq.ibv.context = &ctx.front.vctx.context;
+	cq.below[0] = cq.below[1] = &below;
+	a.mode = URN_SV_PLAIN;
+	a.ibv.send_cq = &cq.ibv;
+	*p = (struct urn_sv_path){.qp = &a, .real = &real};
+	LIST_INSERT_HEAD(&ctx.bucket[5], p, link);
+	assert_int_equal(urn_sv_cq_load(&cq, 8, 0), 0);
+	memory_is_short = true;
+	for (int i = 0; i < 20; i++)
+		urn_sv_cq_drain(&cq, 0);
+	assert_true(below_next >= URN_SV_BATCH);
+	for (int i = 0; i < 20; i++) {
+		while (urn_sv_pop(&cq, &got))
+			assert_int_equal(got.wc.wr_id, out++);
+		assert_int_equal(out, below_next);
+		assert_int_equal(cq.plain, 0);
+		urn_sv_cq_drain(&cq, 0);
+		assert_true(below_next > out);
+		/* Completions of sessions fit all the same. */
+		for (int k = 0; k < 8; k++)
+			push(1000, &b, true);
+		for (uint32_t n = (uint32_t)(below_next - out); n != 0; n--) {
+			assert_true(urn_sv_pop(&cq, &got));
+			assert_int_equal(got.wc.wr_id, out++);
+		}
+		for (int k = 0; k < 8; k++)
+			pops(1000);
+	}
+	memory_is_short = false;
+}
+
 int
 main(void)
 {
@@ -134,6 +203,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(held, fresh, end),
 		cmocka_unit_test_setup_teardown(cleans, fresh, end),
 		cmocka_unit_test_setup_teardown(arms, fresh, end),
+		cmocka_unit_test_setup_teardown(short_of_memory, fresh, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -301,6 +301,33 @@ genuine(void **state)
 	assert_int_equal(r.c.counter[URN_SESS_C_MIGRATIONS], 0);
 }
 
+/* Messages before a request that fails were carried out; those behind it were not. */
+static void
+genuine_in_the_middle(void **state)
+{
+	(void)state;
+	rig_open(&r);
+	rig_post(&r, "SWRS");
+	urn_sess_done(&r.c, 0, 2);
+	rig_complete(&r, 0, URN_SESS_OK);
+	rig_complete(&r, 1, URN_SESS_OK);
+	rig_complete(&r, 2, URN_SESS_OK);
+	rig_post(&r, "WS");
+	urn_sess_failed(&r.c, 0, 4);
+	rig_complete(&r, 3, URN_SESS_OK);
+	rig_next(&r, URN_SESS_DIED);
+	rig_complete(&r, 4, URN_SESS_GENUINE);
+	rig_complete(&r, 5, URN_SESS_FLUSHED);
+	/* A READ fails: its id is that of the message before it. */
+	rig_open(&r);
+	rig_post(&r, "SRS");
+	urn_sess_failed(&r.c, 0, 1);
+	rig_complete(&r, 0, URN_SESS_OK);
+	rig_next(&r, URN_SESS_DIED);
+	rig_complete(&r, 1, URN_SESS_GENUINE);
+	rig_complete(&r, 2, URN_SESS_FLUSHED);
+}
+
 /* An end that goes fails its requests once, tells the peer, and takes no more. */
 static void
 quits(void **state)
@@ -385,6 +412,7 @@ main(void)
 		cmocka_unit_test(atomics_unknown),
 		cmocka_unit_test(atomic_not_posted),
 		cmocka_unit_test(genuine),
+		cmocka_unit_test(genuine_in_the_middle),
 		cmocka_unit_test(quits),
 		cmocka_unit_test(judged_twice),
 		cmocka_unit_test(ring_full),

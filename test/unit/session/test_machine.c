@@ -363,19 +363,27 @@ epochs(void **state)
 	assert_int_equal(r.c.state, URN_SESS_SLEEPING);
 }
 
+/* Open a second connection of the session of `r`. */
+static void
+open_beside(struct rig *other)
+{
+	struct urn_sess_config cfg;
+
+	memset(other, 0, sizeof(*other));
+	cfg = rig_config(other);
+	cfg.group = &r.group;
+	assert_true(urn_sess_init(&other->c, &cfg));
+}
+
 /* FO-10, FO-17: the program wakes when the last connection of the session has arrived. */
 static void
 session_waits(void **state)
 {
 	static struct rig other;
-	struct urn_sess_config cfg;
 
 	(void)state;
 	rig_open(&r);
-	memset(&other, 0, sizeof(other));
-	cfg = rig_config(&other);
-	cfg.group = &r.group;
-	assert_true(urn_sess_init(&other.c, &cfg));
+	open_beside(&other);
 	rig_reported(&r);
 	rig_reported(&other);
 	assert_int_equal(r.group.moving, 2);
@@ -387,6 +395,34 @@ session_waits(void **state)
 	rig_next(&other, URN_SESS_BIND_ALL);
 	urn_sess_rebound(&other.c, 1);
 	rig_next(&other, URN_SESS_WAKE);
+}
+
+/* A connection that is taken away in the middle of a migration holds up no other one. */
+static void
+session_waits_no_more(void **state)
+{
+	static struct rig other;
+
+	(void)state;
+	rig_open(&r);
+	open_beside(&other);
+	rig_fail(&r);
+	rig_reported(&other);
+	rig_hear(&other, rig_report(&other, 0, 0, 0), URN_SESS_R_READY);
+	urn_sess_rebound(&other.c, 1);
+	assert_int_equal(other.c.state, URN_SESS_MIGRATED);
+	assert_int_equal(r.group.moving, 1);
+	urn_sess_fini(&r.c);
+	rig_next(&r, URN_SESS_WAKE);
+	rig_quiet(&r);
+	assert_int_equal(r.group.moving, 0);
+	urn_sess_resume(&other.c);
+	assert_int_equal(other.c.state, URN_SESS_CONNECTED);
+	/* Twice, and in a state that nobody waits for. */
+	urn_sess_fini(&r.c);
+	urn_sess_fini(&other.c);
+	rig_quiet(&r);
+	assert_int_equal(r.group.moving, 0);
 }
 
 /* Traffic returns to the first path on request, and only when it is alive. */
@@ -475,6 +511,7 @@ main(void)
 		cmocka_unit_test(forged_first),
 		cmocka_unit_test(epochs),
 		cmocka_unit_test(session_waits),
+		cmocka_unit_test(session_waits_no_more),
 		cmocka_unit_test(fail_back),
 		cmocka_unit_test(impossible),
 		cmocka_unit_test(names),

@@ -7,7 +7,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static struct urn_sv_place place[URN_SV_ADAPTERS];
 static const char *why;
@@ -67,12 +71,37 @@ mistakes(void **state)
 	assert_int_equal(urn_sv_parse(longest, place, &why), 0);
 }
 
+/* The same socket by another name. */
+static void
+sockets(void **state)
+{
+	char folder[] = "/tmp/urnic-parse.XXXXXX", one[64], two[64], link[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(one, sizeof(one), "%s/one", folder);
+	snprintf(two, sizeof(two), "%s/two", folder);
+	snprintf(link, sizeof(link), "%s/link", folder);
+	assert_int_equal(mkfifo(one, 0600), 0);
+	assert_int_equal(mkfifo(two, 0600), 0);
+	assert_int_equal(symlink(one, link), 0);
+	assert_true(urn_sv_same_socket(one, one));
+	assert_true(urn_sv_same_socket(one, link));
+	assert_false(urn_sv_same_socket(two, link));
+	assert_int_equal(unlink(one), 0);
+	assert_false(urn_sv_same_socket(one, link)); /* both lead nowhere */
+	assert_int_equal(unlink(two), 0);
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places),
 		cmocka_unit_test(mistakes),
+		cmocka_unit_test(sockets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,7 +157,7 @@ forgeries(void **state)
 	assert_int_equal(forged(BYTE_VERSION, 0), URN_SESS_V_VERSION);
 	assert_int_equal(forged(BYTE_VERSION, 2), URN_SESS_V_VERSION);
 	assert_int_equal(forged(BYTE_KIND, 0), URN_SESS_V_KIND);
-	assert_int_equal(forged(BYTE_KIND, 4), URN_SESS_V_KIND);
+	assert_int_equal(forged(BYTE_KIND, 5), URN_SESS_V_KIND);
 	assert_int_equal(forged(BYTE_KIND, URN_SESS_WIRE_LEAVE), URN_SESS_V_LENGTH);
 	assert_int_equal(forged(BYTE_KIND, URN_SESS_WIRE_MIGRATED), URN_SESS_V_LENGTH);
 	assert_int_equal(forged(BYTE_CONN, CONN + 1), URN_SESS_V_CONN);

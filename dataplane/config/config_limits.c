@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Limits of [limits]: checks those that must fit together, and leaves half of each table to the
+ * other users where the file says nothing else.
+ */
+#include "config/config_priv.h"
+
+static void
+check_limits(struct urn_config_ctx *ctx)
+{
+	static const char *const pairs[][2] = {
+		{"clients_per_uid", "clients"},
+		{"qp_per_client", "qp_per_uid"},
+		{"cq_per_client", "cq_per_uid"},
+		{"srq_per_client", "srq_per_uid"},
+		{"pd_per_client", "pd_per_uid"},
+		{"ah_per_client", "ah_per_uid"},
+		{"mr_per_client", "mr_per_uid"},
+		{"pinned_per_client", "pinned_per_uid"},
+		{"cm_per_client", "cm_per_uid"},
+		{"channels_per_client", "channels_per_uid"},
+		{"shares_per_client", "shares_per_uid"},
+		{"shared_per_client", "shared_per_uid"},
+		{"area_per_client", "area_per_uid"},
+		{"msg_sets_per_client", "msg_sets_per_uid"},
+	};
+	const struct urn_config_limits *l = &ctx->cfg->limits;
+	const struct urn_config_quota *c = &l->per_client, *u = &l->per_uid;
+	const uint64_t values[][2] = {
+		{l->clients_per_uid, l->clients},
+		{c->qp, u->qp},
+		{c->cq, u->cq},
+		{c->srq, u->srq},
+		{c->pd, u->pd},
+		{c->ah, u->ah},
+		{c->mr, u->mr},
+		{c->pinned, u->pinned},
+		{c->cm, u->cm},
+		{c->channel, u->channel},
+		{c->share, u->share},
+		{c->shared, u->shared},
+		{c->area, u->area},
+		{c->msg, u->msg},
+	};
+	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
+
+	/* A limit that is not given is not checked: the smaller one rules. */
+	for (unsigned int i = 0; s && i < RTE_DIM(pairs); i++) {
+		const struct urn_ini_entry *small = urn_ini_find(s, pairs[i][0]);
+		const struct urn_ini_entry *large = urn_ini_find(s, pairs[i][1]);
+
+		if (small && large && values[i][0] > values[i][1])
+			urn_config_say(
+				ctx, small->key.line,
+				"%s = %.32s is more than %s = %.32s (line %u), so nobody could "
+				"reach it; lower the one or raise the other",
+				pairs[i][0], small->value.s, pairs[i][1], large->value.s,
+				large->key.line);
+	}
+}
+
+/* Check that a program may have an area of its adapter's size: otherwise none could attach. */
+static void
+check_areas(struct urn_config_ctx *ctx)
+{
+	const struct urn_config_limits *l = &ctx->cfg->limits;
+	bool client = l->per_client.area <= l->per_uid.area;
+	const char *key = client ? "area_per_client" : "area_per_uid";
+	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
+	const struct urn_ini_entry *limit = s ? urn_ini_find(s, key) : NULL;
+
+	for (unsigned int i = 0; limit && i < ctx->cfg->adapters; i++) {
+		const struct urn_config_adapter *a = &ctx->cfg->adapter[i];
+		char size[32];
+
+		if (a->adapter.area_size > (client ? l->per_client.area : l->per_uid.area))
+			urn_config_say(ctx, limit->key.line,
+				       "%s = %.32s is less than area_size = %s of adapter %s, so "
+				       "no program could "
+				       "attach; raise the one or lower the other",
+				       key, limit->value.s,
+				       urn_config_number_text(a->adapter.area_size, size),
+				       a->adapter.name);
+	}
+}
+
+/* ---- shares of tables */
+
+/* Entries of tables that all adapters have alike (control/objects.h, cm/cm.h, msg/msg.h). */
+#define TABLE_CQ (64u << 10)
+#define TABLE_CM (32u << 10)
+#define TABLE_SRQ (64u << 10)
+#define TABLE_PD (4u << 10)
+#define TABLE_AH (64u << 10)
+#define TABLE_MSG (64u << 10)
+
+/* A table of adapters, of which users other than the one who takes the most are to have half. */
+struct share {
+	const char *limit; /* key in [limits] of what a user may have */
+	const char *size;  /* key of an adapter's section; NULL: all adapters have the same */
+	uint64_t *user;	   /* the limit's value */
+	uint64_t entries;  /* size of the smallest adapter's table */
+	const char *name;  /* name of that adapter */
+};
+
+enum { TABLES = 8 };
+
+/* Find the smallest adapter's tables. */
+static void
+find_tables(struct urn_config *cfg, struct share t[TABLES])
+{
+	struct urn_config_quota *u = &cfg->limits.per_uid;
+
+	t[0] = (struct share){"qp_per_uid", "max_qp", &u->qp, UINT64_MAX, NULL};
+	t[1] = (struct share){"mr_per_uid", "max_mr", &u->mr, UINT64_MAX, NULL};
+	t[2] = (struct share){"cm_per_uid", NULL, &u->cm, TABLE_CM, NULL};
+	t[3] = (struct share){"cq_per_uid", NULL, &u->cq, TABLE_CQ, NULL};
+	t[4] = (struct share){"srq_per_uid", NULL, &u->srq, TABLE_SRQ, NULL};
+	t[5] = (struct share){"pd_per_uid", NULL, &u->pd, TABLE_PD, NULL};
+	t[6] = (struct share){"ah_per_uid", NULL, &u->ah, TABLE_AH, NULL};
+	t[7] = (struct share){"msg_sets_per_uid", NULL, &u->msg, TABLE_MSG, NULL};
+	for (unsigned int i = 0; i < cfg->adapters; i++) {
+		const struct urn_adapter_config *a = &cfg->adapter[i].adapter;
+		const uint64_t size[] = {a->max_qp, a->max_mr};
+
+		for (unsigned int k = 0; k < RTE_DIM(size); k++) {
+			if (size[k] >= t[k].entries)
+				continue;
+			t[k].entries = size[k];
+			t[k].name = a->name;
+		}
+	}
+}
+
+bool
+urn_config_shared(const struct urn_config *cfg)
+{
+	return (cfg->urnicd.mode & 0077) != 0 || cfg->urnicd.group[0] != '\0';
+}
+
+/* Where users share the adapters, one of them gets at most half of a table unless the file says so.
+ */
+static void
+leave_half(struct urn_config_ctx *ctx)
+{
+	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
+	struct share t[TABLES];
+
+	if (!urn_config_shared(ctx->cfg))
+		return;
+	find_tables(ctx->cfg, t);
+	for (unsigned int i = 0; i < TABLES; i++) {
+		uint64_t half = t[i].entries > 1 ? t[i].entries / 2 : 1;
+
+		if (!(s && urn_ini_find(s, t[i].limit)) && *t[i].user > half)
+			*t[i].user = half;
+	}
+}
+
+unsigned int
+urn_config_notes(struct urn_config *cfg, char note[][URN_CONFIG_NOTE], unsigned int max)
+{
+	struct share t[TABLES];
+	char limit[32], size[32];
+	unsigned int n = 0;
+
+	find_tables(cfg, t);
+	for (unsigned int i = 0; i < TABLES && n < max && urn_config_shared(cfg); i++) {
+		if (*t[i].user <= t[i].entries / 2 || t[i].entries < 2)
+			continue;
+		snprintf(note[n++], URN_CONFIG_NOTE,
+			 "%s = %s lets one user take more than half of the %s that %s%s has room "
+			 "for%s%s",
+			 t[i].limit,
+			 *t[i].user == UINT64_MAX ? "unlimited"
+						  : urn_config_number_text(*t[i].user, limit),
+			 urn_config_number_text(t[i].entries, size),
+			 t[i].name ? "adapter " : "an adapter", t[i].name ? t[i].name : "",
+			 t[i].size ? ": lower it, or raise " : ": lower it",
+			 t[i].size ? t[i].size : "");
+	}
+	return n;
+}
+
+void
+urn_config_limits(struct urn_config_ctx *ctx)
+{
+	check_limits(ctx);
+	check_areas(ctx);
+	leave_half(ctx);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Healing (FO-19): adapters that were lost come back, and their paths with them.
+ *
+ *   adapter lost ─► again.c attaches to its socket, for ever ─► anew.c makes the objects
+ *   ─► heal.c offers the peer the queue pairs of each path, connects, probes, and trusts them
+ */
+#ifndef URN_VERBS_SESSION_HEAL_H
+#define URN_VERBS_SESSION_HEAL_H
+
+#include "verbs/session/sv.h"
+
+/* ---- memory.c, cq.c, channel.c: one adapter's part of objects */
+
+/* The program's region of a domain's list. */
+static inline struct urn_sv_mr *
+urn_sv_mr_of(struct urn_sv_region *r)
+{
+	return (struct urn_sv_mr *)((uint8_t *)r - offsetof(struct urn_sv_mr, region));
+}
+
+/* Make a domain on an adapter. returns: 0 or an errno value with its text */
+int urn_sv_pd_make(struct urn_sv_pd *pd, struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Deallocate that. returns: like urn_sv_pd_make() */
+int urn_sv_pd_end(struct urn_sv_pd *pd, uint32_t adapter);
+/* True when a domain and all its regions are on an adapter. */
+bool urn_sv_pd_whole(const struct urn_sv_pd *pd, uint32_t adapter);
+/* Register a region on an adapter. returns: like urn_sv_pd_make() */
+int urn_sv_mr_below(struct urn_sv_mr *mr, uint32_t adapter);
+/*
+ * Choose the name of memory in a domain, which is its lkey for the program; the lock is held.
+ *
+ * first: its region on the primary adapter; NULL: none
+ */
+uint32_t urn_sv_name(struct urn_sv_pd *pd, const struct ibv_mr *first);
+/* Make a completion queue's queue on an adapter. returns: 0 or an errno value with its text */
+int urn_sv_cq_below(struct urn_sv_cq *cq, struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Make a channel's channel of an adapter; the lock is held. returns: like urn_sv_cq_below() */
+int urn_sv_channel_below(struct urn_sv_channel *ch, struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Take that away, to be destroyed later; the lock is held. returns: NULL: there is none */
+struct ibv_comp_channel *urn_sv_channel_take(struct urn_sv_channel *ch, struct urn_sv_ctx *ctx,
+					     uint32_t adapter);
+/* Destroy that; the lock is held. */
+void urn_sv_channel_end(struct urn_sv_channel *ch, struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Count objects of the primary adapter alone, which keep that open when it is lost. */
+void urn_sv_count_alone(struct urn_sv_ctx *ctx, int more);
+
+/*
+ * Translate the elements of a request that goes to the primary adapter as it is, after that came
+ * back.
+ *
+ * to: URN_SV_SGES + 1 elements
+ * returns: the elements to post
+ */
+struct ibv_sge *urn_sv_translated(const struct urn_sv_pd *pd, struct ibv_sge *to,
+				  struct ibv_sge *from, int n);
+
+/* ---- qp.c, paths.c, room.c, connect.c, control.c: parts of paths; the lock is held */
+
+/* True when an adapter has all that a queue pair that may have a session needs there: its domain
+ * with each region, its completion queues, its memory. */
+bool urn_sv_ready(const struct urn_sv_qp *q, uint32_t adapter);
+/* Make the queue pair of a path for the program's traffic. attr: as for the adapter. returns: 0 or
+ * an errno value with its text; EIO: the adapter is away, or lacks something of the program */
+int urn_sv_real_make(struct urn_sv_qp *q, struct urn_sv_path *p,
+		     const struct ibv_qp_init_attr_ex *attr);
+/* Make the queue pair of a path, which has none, for the program's traffic. returns: 0 or an errno
+ * value with its text */
+int urn_sv_real_anew(struct urn_sv_path *p);
+/* Make the control queue pair of a path, which has none. returns: like urn_sv_real_anew() */
+int urn_sv_ctl_make(struct urn_sv_qp *q, struct urn_sv_path *p);
+/* Make the rings and the memory of a queue pair. returns: like urn_sv_real_anew() */
+int urn_sv_rings(struct urn_sv_qp *q);
+/* Free them, as far as they were made. */
+void urn_sv_rings_free(struct urn_sv_qp *q);
+/* Register the memory of a queue pair on an adapter. returns: like urn_sv_real_anew() */
+int urn_sv_room_below(struct urn_sv_qp *q, uint32_t adapter);
+/* Draw the first PSNs of a path. */
+void urn_sv_path_psns(struct urn_sv_path *p);
+/* returns: EIO with its text: a queue pair's number was the primary adapter's, which was lost */
+int urn_sv_gone(const struct urn_sv_qp *q);
+/* Change a path's queue pairs to INIT. returns: 0 or an errno value with its text */
+int urn_sv_path_init(struct urn_sv_path *p);
+/* Destroy a path's control queue pair; real: and that of the program's traffic. */
+void urn_sv_path_end(struct urn_sv_path *p, bool real);
+/* Connect a path's queue pair, up to RTR. returns: 0 or an errno value with its text */
+int urn_sv_path_rtr(struct urn_sv_qp *q, const struct urn_sv_path *p, const struct urn_sv_ends *to);
+/* Connect a control path, up to RTS. returns: like urn_sv_path_rtr() */
+int urn_sv_ctl_connect(struct urn_sv_qp *q, struct urn_sv_path *p, const struct urn_sv_ends *to);
+/* Read something of the peer's over a control path, to see that the path carries it. returns:
+ * false: it can't be posted */
+bool urn_sv_control_probe(struct urn_sv_path *p);
+
+/* ---- control.c */
+
+/* Post all receives of a control path. returns: 0 or an errno value */
+int urn_sv_control_open(struct urn_sv_path *p);
+/* Send a message over all paths alive. */
+void urn_sv_control_send(struct urn_sv_qp *q, const void *bytes, uint32_t length);
+/* Read the peer's table of keys over a control path. returns: false: it can't */
+bool urn_sv_control_keys(struct urn_sv_path *p);
+/* Take the completions of an adapter's control paths; the lock is held. */
+void urn_sv_control_poll(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Tell the peer that the queue pair goes, and wait until the peer knows. */
+void urn_sv_leave(struct urn_sv_qp *q);
+
+/* ---- thread.c, context.c, query.c */
+
+/* Milliseconds of the monotonic clock. */
+uint64_t urn_sv_now_ms(void);
+/* Make what the thread needs of an adapter. returns: 0 or an errno value with its text */
+int urn_sv_thread_make(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Destroy that. */
+void urn_sv_thread_unmake(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Open an adapter. returns: NULL with errno and text set */
+struct ibv_context *urn_sv_open_below(const struct urn_sv_place *p, uint32_t silence);
+/* Choose the address of an adapter's paths; the same as before if the adapter has it still, in
+ * whatever place of its table. returns: 0 or an errno value with its text */
+int urn_sv_choose(struct urn_sv_ctx *ctx, uint32_t adapter);
+
+/* ---- again.c */
+
+/*
+ * A thread that attaches to one adapter again, and outlives the device: an attempt may wait for a
+ * dataplane that does not answer.
+ */
+struct urn_sv_again;
+
+/* Let an adapter be attached to again; the thread of the context is woken when it is. */
+void urn_sv_again_want(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* The adapter that was taken can be used: the next loss is followed by an attempt without a pause.
+ */
+void urn_sv_again_well(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* True when the adapter came back, and was not taken. */
+bool urn_sv_again_there(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Take the adapter that came back. returns: NULL: it has not */
+struct ibv_context *urn_sv_again_take(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* End the attempts, without waiting for the one in progress. */
+void urn_sv_again_end(struct urn_sv_ctx *ctx);
+
+/* ---- anew.c */
+
+/* An adapter that was lost, kept for the objects that are its alone. */
+struct urn_sv_wreck;
+
+/*
+ * Make the objects of adapters that came back, and later those that could not be made then; for
+ * the thread, with the lock.
+ *
+ * now: ms
+ * returns: ms: when to call again at the latest; UINT64_MAX: no need to
+ */
+uint64_t urn_sv_anew(struct urn_sv_ctx *ctx, uint64_t now);
+/* Close the adapters that were lost, when the device is closed. */
+void urn_sv_wrecks_close(struct urn_sv_ctx *ctx);
+
+/* ---- heal.c; the lock is held */
+
+/* The connection begins: all paths are as the look-up says. */
+void urn_sv_heal_begin(struct urn_sv_qp *q);
+/* Offers and probes that are due. now: ms. returns: ms: when the next one is due, UINT64_MAX: none
+ */
+uint64_t urn_sv_heal_tick(struct urn_sv_ctx *ctx, uint64_t now);
+/* The peer told of its end of a path. */
+void urn_sv_heal_heard(struct urn_sv_qp *q, const struct urn_sess_offer *o);
+/* A path is not alive any more: tell the peer, which may not notice by itself. */
+void urn_sv_heal_lost(struct urn_sv_path *p);
+/* The peer told in a REPORT which paths are alive for it. paths: bits by path */
+void urn_sv_heal_reported(struct urn_sv_qp *q, uint32_t paths);
+/* A probe was carried. */
+void urn_sv_heal_carried(struct urn_sv_path *p);
+/* Remember attributes that a connected queue pair got, for paths that are made anew. */
+void urn_sv_heal_keep(struct urn_sv_qp *q, const struct ibv_qp_attr *attr, int mask);
+
+/* ---- calls.c */
+
+/* A call of the program begins that makes, changes or ends objects; the lock is not held. */
+void urn_sv_enter(struct urn_sv_ctx *ctx);
+/* The call ends. */
+void urn_sv_exit(struct urn_sv_ctx *ctx);
+/* The operations of the provider's table, each in such a call. */
+int urn_sv_in_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
+int urn_sv_in_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
+struct ibv_pd *urn_sv_in_alloc_pd(struct ibv_context *c);
+int urn_sv_in_dealloc_pd(struct ibv_pd *pd);
+struct ibv_mr *urn_sv_in_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access);
+int urn_sv_in_dereg_mr(struct ibv_mr *mr);
+struct ibv_ah *urn_sv_in_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr);
+int urn_sv_in_destroy_ah(struct ibv_ah *ah);
+struct ibv_comp_channel *urn_sv_in_create_channel(struct ibv_context *c);
+int urn_sv_in_destroy_channel(struct ibv_comp_channel *channel);
+struct ibv_cq_ex *urn_sv_in_create_cq(struct ibv_context *c,
+				      const struct ibv_cq_init_attr_ex *attr);
+int urn_sv_in_resize_cq(struct ibv_cq *cq, uint32_t cqe);
+struct ibv_srq *urn_sv_in_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr,
+				     const struct ibv_cq *cq);
+int urn_sv_in_destroy_srq(struct ibv_srq *srq);
+struct ibv_qp *urn_sv_in_create_qp(struct ibv_qp_init_attr_ex *attr);
+int urn_sv_in_modify_qp(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+int urn_sv_in_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		       struct ibv_qp_init_attr *init);
+int urn_sv_in_destroy_qp(struct ibv_qp *qp);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Limits of a user that the file does not give: half of each table. */
+#include "config_test.h"
+
+#define SHARED "[urnicd]\nmode = 0666\n"
+#define TWO                                                               \
+	"[switch s]\n[adapter x]\nswitch = s\nmax_qp = 1k\n[adapter y]\n" \
+	"switch = s\nmax_mr = 301\n"
+
+/* The smallest adapter's table counts, and a limit that is lower anyhow stays. */
+static void
+half(void **state)
+{
+	struct urn_config *c = config_good(SHARED TWO);
+	char note[8][URN_CONFIG_NOTE];
+
+	(void)state;
+	assert_true(urn_config_shared(c));
+	assert_int_equal(c->limits.per_uid.qp, 512);
+	assert_int_equal(c->limits.per_uid.cm, 16 << 10);
+	assert_int_equal(c->limits.per_uid.mr, 150);
+	assert_int_equal(c->limits.per_uid.cq, 32 << 10);
+	assert_int_equal(c->limits.per_uid.pd, 2 << 10);
+	assert_int_equal(urn_config_notes(c, note, 8), 0);
+	urn_config_free(c);
+	c = config_good("[urnicd]\ngroup = users\n" CONFIG_REST);
+	assert_int_equal(c->limits.per_uid.qp, 32 << 10);
+	assert_int_equal(c->limits.per_uid.mr, 32 << 10);
+	urn_config_free(c);
+}
+
+/* A table of one entry leaves nothing to share. */
+static void
+one(void **state)
+{
+	struct urn_config *c =
+		config_good(SHARED "[switch s]\n[adapter x]\nswitch = s\nmax_qp = 1\n");
+	char note[8][URN_CONFIG_NOTE];
+
+	(void)state;
+	assert_int_equal(c->limits.per_uid.qp, 1);
+	assert_int_equal(urn_config_notes(c, note, 8), 0);
+	urn_config_free(c);
+}
+
+/* A dataplane that is its user's own has nobody to leave anything to. */
+static void
+own(void **state)
+{
+	struct urn_config *c = config_good(TWO);
+
+	(void)state;
+	assert_false(urn_config_shared(c));
+	assert_int_equal(c->limits.per_uid.qp, 64 << 10);
+	assert_int_equal(c->limits.per_uid.mr, 256 << 10);
+	urn_config_free(c);
+}
+
+/* A limit that the file gives holds, and is noted when it leaves others less than half. */
+static void
+notes(void **state)
+{
+	struct urn_config *c =
+		config_good(SHARED TWO "[limits]\nqp_per_uid = 600\nmr_per_uid = 150\n"
+				       "cq_per_uid = unlimited\npd_per_uid = unlimited\n");
+	char note[8][URN_CONFIG_NOTE];
+
+	(void)state;
+	assert_int_equal(c->limits.per_uid.qp, 600);
+	assert_int_equal(urn_config_notes(c, note, 8), 3);
+	assert_string_equal(note[0],
+			    "qp_per_uid = 600 lets one user take more than half of the 1k that "
+			    "adapter x has room for: lower it, or raise max_qp");
+	assert_string_equal(note[1],
+			    "cq_per_uid = unlimited lets one user take more than half of the "
+			    "64k that an adapter has room for: lower it");
+	assert_non_null(strstr(
+		note[2], "pd_per_uid = unlimited lets one user take more than half of the 4k"));
+	assert_int_equal(urn_config_notes(c, note, 1), 1);
+	urn_config_free(c);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(half),
+		cmocka_unit_test(one),
+		cmocka_unit_test(own),
+		cmocka_unit_test(notes),
+	};
+
+	return cmocka_run_group_tests_name("config limits", tests, NULL, NULL);
+}

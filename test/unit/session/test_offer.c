@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A peer that sends OFFER after OFFER, while queue pairs can be made and while they can't; and the
+ * return to a better path. */
+#include "verbs/session/heal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROBE_MS = 100, BEGIN_MS = 1000, NUMBER = 7, CTL = 9, FLOOD = 1000 };
+
+static uint64_t clock_ms;
+static unsigned int made, told, posted, returned;
+static int make_err, init_err;
+static struct ibv_context below;
+static struct ibv_qp real_qp, ctl_qp;
+static struct ibv_wc waiting; /* the completion that the next poll finds; qp_num 0: none */
+
+/* ---- queue pairs, as the test has them */
+
+uint64_t __wrap_urn_sv_now_ms(void);
+void __wrap_urn_sv_path_end(struct urn_sv_path *p, bool real);
+int __wrap_urn_sv_real_anew(struct urn_sv_path *p);
+int __wrap_urn_sv_ctl_make(struct urn_sv_qp *q, struct urn_sv_path *p);
+int __wrap_urn_sv_path_init(struct urn_sv_path *p);
+int __wrap_urn_sv_path_rtr(struct urn_sv_qp *q, const struct urn_sv_path *p,
+			   const struct urn_sv_ends *to);
+int __wrap_urn_sv_ctl_connect(struct urn_sv_qp *q, struct urn_sv_path *p,
+			      const struct urn_sv_ends *to);
+void __wrap_urn_sv_control_send(struct urn_sv_qp *q, const void *bytes, uint32_t length);
+void __wrap_urn_sv_after(struct urn_sv_qp *q);
+void __wrap_urn_sess_fail_back(struct urn_sess_conn *c);
+int __wrap_urn_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+
+uint64_t
+__wrap_urn_sv_now_ms(void)
+{
+	return clock_ms;
+}
+
+void
+__wrap_urn_sv_path_end(struct urn_sv_path *p, bool real)
+{
+	if (real)
+		p->real = NULL;
+	if (p->ctl != NULL)
+		LIST_REMOVE(p, ctl_link);
+	p->ctl = NULL;
+}
+
+int
+__wrap_urn_sv_real_anew(struct urn_sv_path *p)
+{
+	made++;
+	p->real = &real_qp;
+	return 0;
+}
+
+int
+__wrap_urn_sv_ctl_make(struct urn_sv_qp *q, struct urn_sv_path *p)
+{
+	if (make_err != 0)
+		return make_err;
+	p->ctl = &ctl_qp;
+	LIST_INSERT_HEAD(&q->ctx->ctl_bucket[CTL % URN_SV_BUCKETS], p, ctl_link);
+	return 0;
+}
+
+int
+__wrap_urn_sv_path_init(struct urn_sv_path *p)
+{
+	(void)p;
+	return init_err;
+}
+
+int
+__wrap_urn_sv_path_rtr(struct urn_sv_qp *q, const struct urn_sv_path *p,
+		       const struct urn_sv_ends *to)
+{
+	(void)q, (void)p, (void)to;
+	return 0;
+}
+
+int
+__wrap_urn_sv_ctl_connect(struct urn_sv_qp *q, struct urn_sv_path *p, const struct urn_sv_ends *to)
+{
+	(void)q, (void)p, (void)to;
+	return 0;
+}
+
+void
+__wrap_urn_sv_control_send(struct urn_sv_qp *q, const void *bytes, uint32_t length)
+{
+	(void)q, (void)bytes, (void)length;
+	told++;
+}
+
+void
+__wrap_urn_sv_after(struct urn_sv_qp *q)
+{
+	(void)q;
+}
+
+int
+__wrap_urn_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	(void)qp, (void)attr, (void)mask;
+	return 0;
+}
+
+void
+__wrap_urn_sess_fail_back(struct urn_sess_conn *c)
+{
+	(void)c;
+	returned++;
+}
+
+static int
+poll_one(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	(void)cq, (void)n;
+	*wc = waiting;
+	waiting.qp_num = 0;
+	return wc->qp_num != 0 ? 1 : 0;
+}
+
+static int
+post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	(void)wr, (void)bad;
+	assert_ptr_equal(qp, &ctl_qp);
+	posted++;
+	return 0;
+}
+
+/* ---- a connection whose second path is lost */
+
+struct offer_rig {
+	struct urn_sv_ctx ctx;
+	struct urn_sv_pd pd;
+	struct urn_sv_qp q;
+	struct ibv_mr mr;
+	struct ibv_cq cq;
+};
+
+static int
+setup(void **state)
+{
+	struct offer_rig *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	clock_ms = BEGIN_MS;
+	made = told = posted = returned = 0;
+	make_err = init_err = 0;
+	below.ops.poll_cq = poll_one;
+	below.ops.post_recv = post_recv;
+	ctl_qp = (struct ibv_qp){.context = &below, .qp_num = CTL};
+	r->cq.context = &below;
+	r->ctx.log_fd = -1;
+	r->ctx.options.probe = PROBE_MS;
+	r->ctx.ctl_cq[0] = &r->cq;
+	r->pd.remote_mr[0] = &r->mr;
+	r->q.ctx = &r->ctx;
+	r->q.pd = &r->pd;
+	r->q.mode = URN_SV_SESSION;
+	r->q.lower = true;
+	r->q.ibv.state = IBV_QPS_RTS;
+	r->q.ibv.qp_num = NUMBER;
+	r->q.c.state = URN_SESS_CONNECTED;
+	r->q.c.open = true;
+	r->q.c.alive = 1;
+	r->q.memory = calloc(1, URN_SV_AT_REST);
+	assert_non_null(r->q.memory);
+	for (uint32_t i = 0; i < URN_SV_PATHS; i++) {
+		r->q.path[i].qp = &r->q;
+		r->q.path[i].mine = i / URN_SV_ADAPTERS;
+		r->q.path[i].theirs = i % URN_SV_ADAPTERS;
+		urn_sess_heal_begin(&r->q.path[i].heal.end);
+	}
+	r->q.memory_mr[0] = &r->mr;
+	*state = r;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct offer_rig *r = *state;
+
+	free(r->q.memory);
+	free(r);
+	return 0;
+}
+
+/* ---- tests */
+
+/* The queue pairs are made once in the time of a probe, whatever the rounds of offers. */
+static void
+limited(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sess_offer o = {.path = 1, .round = 1, .qpn = 3, .ctl_qpn = 4};
+
+	for (uint32_t i = 0; i < FLOOD; i++) {
+		o.round++;
+		urn_sv_heal_heard(&r->q, &o);
+	}
+	assert_int_equal(made, 1);
+	clock_ms += PROBE_MS - 1;
+	o.round++;
+	urn_sv_heal_heard(&r->q, &o);
+	assert_int_equal(made, 1);
+	clock_ms++;
+	urn_sv_heal_heard(&r->q, &o);
+	assert_int_equal(made, 2);
+	assert_int_equal(r->q.path[1].heal.end.to, o.round);
+}
+
+/* Nor does the thread make them by itself without a pause, after a connection in vain. */
+static void
+tick_limited(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sv_path *p = &r->q.path[1];
+
+	LIST_INSERT_HEAD(&r->ctx.qps, &r->q, link);
+	r->ctx.dead[1] = true;
+	(void)urn_sv_heal_tick(&r->ctx, clock_ms);
+	assert_int_equal(made, 1);
+	p->heal.fresh = false;
+	p->heal.due = 0;
+	assert_int_equal(urn_sv_heal_tick(&r->ctx, clock_ms), clock_ms + PROBE_MS);
+	assert_int_equal(made, 1);
+	clock_ms += PROBE_MS;
+	(void)urn_sv_heal_tick(&r->ctx, clock_ms);
+	assert_int_equal(made, 2);
+}
+
+/* Queue pairs that can't be made cost no round, for a peer believes no end that is far ahead, and
+ * are not offered. */
+static void
+in_vain(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sv_path *p = &r->q.path[1];
+
+	LIST_INSERT_HEAD(&r->ctx.qps, &r->q, link);
+	r->ctx.dead[1] = true;
+	init_err = ENOMEM;
+	for (uint32_t i = 0; i < FLOOD; i++) {
+		make_err = i % 2 != 0 ? ENOMEM : 0;
+		clock_ms = urn_sv_heal_tick(&r->ctx, clock_ms);
+		assert_int_equal(p->heal.end.own, 2);
+	}
+	assert_true(made > FLOOD / 3);
+	assert_int_equal(told, 0);
+	make_err = init_err = 0;
+	clock_ms = p->heal.due;
+	(void)urn_sv_heal_tick(&r->ctx, clock_ms);
+	assert_int_equal(p->heal.end.own, 2);
+	assert_int_equal(told, 1);
+}
+
+/* An OFFER of a path comes over that very path, and its queue pairs can't be made. */
+static void
+of_itself(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sv_path *p = &r->q.path[1];
+	struct urn_sess_offer o = {.path = 1, .round = 2, .qpn = 3, .ctl_qpn = 4};
+
+	p->ctl = &ctl_qp;
+	LIST_INSERT_HEAD(&r->ctx.ctl_bucket[CTL % URN_SV_BUCKETS], p, ctl_link);
+	waiting = (struct ibv_wc){
+		.wr_id = URN_SV_ID_RECV, .qp_num = CTL, .byte_len = URN_SESS_WIRE_OFFER_BYTES};
+	(void)urn_sess_wire_offer(r->q.memory + URN_SV_AT_CONTROL +
+					  URN_SV_CONTROLS * URN_SV_CONTROL_BYTES,
+				  NUMBER, 0, &o);
+	make_err = ENOMEM;
+	urn_sv_control_poll(&r->ctx, 0);
+	assert_null(p->ctl);
+	assert_int_equal(made, 1);
+	assert_int_equal(posted, 1); /* to the queue pair that received it */
+}
+
+/* A connection returns to a better path at once if others outlast its loss, else when it is proven.
+ */
+static void
+returns(void **state)
+{
+	static const struct {
+		uint32_t alive, distrusted, n;
+	} t[] = {
+		{0x9, 0, 0}, {0xb, 0, 0}, {0xd, 0, 0}, {0xf, 0, 1}, {0xf, 0x2, 0}, {0xf, 0x4, 0},
+	};
+	struct offer_rig *r = *state;
+	uint64_t proven = clock_ms + 50 * PROBE_MS;
+
+	LIST_INSERT_HEAD(&r->ctx.qps, &r->q, link);
+	r->ctx.options.fail_back = true;
+	r->ctx.dead[0] = r->ctx.dead[1] = true; /* nothing is offered */
+	r->q.path[0].heal.trusted_at = clock_ms;
+	r->q.c.path = 3;
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		uint64_t next;
+
+		returned = 0;
+		r->q.c.alive = t[i].alive;
+		for (uint32_t k = 0; k < URN_SV_PATHS; k++)
+			r->q.path[k].heal.peer_trusts = !(t[i].distrusted & 1u << k);
+		next = urn_sv_heal_tick(&r->ctx, proven - 1);
+		assert_int_equal(returned, t[i].n);
+		assert_true(next == (t[i].n ? UINT64_MAX : proven));
+		(void)urn_sv_heal_tick(&r->ctx, proven);
+		assert_int_equal(returned, t[i].n + 1);
+	}
+	returned = 0;
+	r->q.path[0].heal.peer_trusts = false;
+	(void)urn_sv_heal_tick(&r->ctx, proven);
+	assert_int_equal(returned, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(limited, setup, teardown),
+		cmocka_unit_test_setup_teardown(tick_limited, setup, teardown),
+		cmocka_unit_test_setup_teardown(in_vain, setup, teardown),
+		cmocka_unit_test_setup_teardown(of_itself, setup, teardown),
+		cmocka_unit_test_setup_teardown(returns, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
