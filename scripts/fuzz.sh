@@ -28,7 +28,7 @@ set -eu
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-all=(parse transport engine queues socket neigh link config cm flow am am_flow)
+all=(parse transport engine queues socket neigh link config cm flow am am_flow stream)
 targets=()
 seconds=
 keep=

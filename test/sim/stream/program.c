@@ -2,6 +2,8 @@
 /* The programs of both ends, and the oracle: bytes that they sent, and all that they saw. */
 #include "stsim.h"
 
+#include <errno.h>
+
 enum { POISON = 0xa5 };
 
 /* Bytes of the stream that an end sends. */
@@ -107,6 +109,9 @@ begin_send(struct st_end *e)
 	error = urn_st_send(&e->st, &area);
 	if (error == 0)
 		return;
+	/* The peer reads no more: that was all. */
+	if (error == EPIPE)
+		e->target = (uint32_t)(e->posted_bytes - bytes);
 	e->sends--;
 	e->posted_bytes -= bytes;
 	a->live = false;
@@ -116,7 +121,7 @@ static void
 begin_receive(struct st_end *e)
 {
 	bool many = !e->w->sc->transacts && !e->w->sc->turns;
-	uint32_t most = e->largest;
+	uint32_t most = e->largest, how;
 	struct urn_st_area area;
 	struct st_area *a;
 
@@ -128,7 +133,9 @@ begin_receive(struct st_end *e)
 	if (!a)
 		return;
 	e->recvs++;
-	if (urn_st_receive(&e->st, &area, many && sim_one_in(&e->w->rng, 5)) == 0)
+	how = many && sim_one_in(&e->w->rng, 5) ? URN_ST_ALL : 0;
+	a->secret = e->w->fickle && sim_one_in(&e->w->rng, 2);
+	if (urn_st_receive(&e->st, &area, how | (a->secret ? URN_ST_UNANNOUNCED : 0)) == 0)
 		return;
 	e->recvs--;
 	a->live = false;
@@ -165,7 +172,7 @@ may_read(const struct st_end *e)
 {
 	const struct st_world *w = e->w;
 
-	if (e->lazy || e->eof)
+	if (e->lazy || e->eof || e->stopped)
 		return false;
 	if (e->posted_bytes == e->target)
 		return !w->sc->turns || e->sends == 0;
@@ -182,8 +189,8 @@ finish(struct st_end *e)
 		e->shut = true;
 		urn_st_shutdown(&e->st);
 	}
-	if (!e->close_called &&
-	    ((e->shut && e->eof) || (e->w->sc->closes && sim_one_in(&e->w->rng, 60)))) {
+	if (!e->close_called && ((e->shut && (e->eof || e->stopped)) ||
+				 (e->w->sc->closes && sim_one_in(&e->w->rng, 60)))) {
 		e->close_called = e->shut = true;
 		e->target = (uint32_t)e->posted_bytes;
 		urn_st_close(&e->st);
@@ -210,6 +217,50 @@ drain(struct st_end *e)
 	e->drained = e->recvs == 0;
 }
 
+/*
+ * Take a receive back. One that was never announced is busy while a read fills it, and not
+ * otherwise.
+ */
+static void
+cancel(struct st_end *e)
+{
+	uint32_t i = sim_rnd(&e->w->rng, ST_AREAS);
+	struct st_area *a = &e->area[i];
+	int error;
+
+	if (!a->live || a->send)
+		return;
+	e->cancelling = true;
+	error = urn_st_cancel(&e->st, i);
+	e->cancelling = false;
+	if (error == 0 ? a->live : error != EBUSY)
+		st_fail(e->w, "end %u.%u: a receive is taken back with %d", e->stream, e->id,
+			error);
+	if (error == EBUSY && a->secret && e->st.rx.state != URN_ST_RX_READING)
+		st_fail(e->w, "end %u.%u: a receive that nobody may touch is busy", e->stream,
+			e->id);
+}
+
+/* The program changes its mind. returns: true: its step is over */
+static bool
+change_mind(struct st_end *e)
+{
+	uint32_t what = sim_rnd(&e->w->rng, 400);
+
+	if (what < 80) {
+		cancel(e);
+	} else if (what == 80 && !e->stopped) {
+		e->stopped = true;
+		urn_st_shutdown_read(&e->st);
+	} else if (what == 81 && sim_one_in(&e->w->rng, 4)) {
+		e->w->aborted = e->close_called = true;
+		urn_st_abort(&e->st);
+	} else {
+		return false;
+	}
+	return true;
+}
+
 void
 st_program_step(struct st_end *e)
 {
@@ -221,6 +272,8 @@ st_program_step(struct st_end *e)
 		drain(e);
 		return;
 	}
+	if (e->w->fickle && change_mind(e))
+		return;
 	if (sim_one_in(&e->w->rng, 2)) {
 		if (client)
 			transact(e);
@@ -238,7 +291,7 @@ st_program_step(struct st_end *e)
 static bool
 excused(const struct st_end *e)
 {
-	return e->w->cut || e->w->mischief_done;
+	return e->w->cut || e->w->mischief_done || e->w->aborted;
 }
 
 static void
@@ -246,7 +299,8 @@ judge_failed(struct st_end *e, const char *what, enum urn_st_status status, bool
 {
 	char why[200];
 
-	if ((status == URN_ST_GONE && gone) || excused(e))
+	if ((status == URN_ST_GONE && gone) || (status == URN_ST_CANCELLED && e->cancelling) ||
+	    excused(e))
 		return;
 	urn_st_error(&e->st, why, sizeof(why));
 	st_fail(e->w, "end %u.%u: a %s fails with status %u: %s", e->stream, e->id, what, status,
@@ -264,7 +318,7 @@ st_program_sent(struct st_end *e, const struct urn_st_action *a)
 	if (!area->live || !area->send)
 		st_fail(e->w, "end %u.%u: a send completes twice", e->stream, e->id);
 	if (a->status != URN_ST_OK)
-		judge_failed(e, "send", a->status, st_peer(e)->close_called);
+		judge_failed(e, "send", a->status, st_peer(e)->close_called || st_peer(e)->stopped);
 	else if (a->bytes != area->bytes || area->at != e->sent)
 		st_fail(e->w, "end %u.%u: a send of byte %llu completes, where byte %llu is due",
 			e->stream, e->id, (unsigned long long)area->at,
@@ -291,7 +345,7 @@ judge_bytes(struct st_end *e, const uint8_t *at, uint64_t bytes)
 static void
 judge_broken(struct st_end *e)
 {
-	if (e->closed || e->close_called || e->w->mischief_done)
+	if (e->closed || e->close_called || e->stopped || e->w->mischief_done)
 		return;
 	if (e->got != e->came || e->eof != e->came_fin)
 		st_fail(e->w, "end %u.%u: %llu bytes and %s came, and the program got %llu and %s",
@@ -324,7 +378,7 @@ st_program_received(struct st_end *e, const struct urn_st_action *a)
 		st_fail(e->w, "end %u.%u: a receive completes twice, or with too much", e->stream,
 			e->id);
 	if (a->status != URN_ST_OK)
-		judge_failed(e, "receive", a->status, e->close_called);
+		judge_failed(e, "receive", a->status, e->close_called || e->stopped);
 	else if (a->bytes == 0)
 		judge_eof(e);
 	judge_bytes(e, &area->mem[ST_GUARD], a->bytes);
@@ -344,7 +398,7 @@ st_judge_end(struct st_world *w)
 				(unsigned long long)e->recvs);
 		if (w->cut)
 			judge_broken(e);
-		if (excused(e) || w->sc->closes)
+		if (excused(e) || w->sc->closes || e->stopped || p->stopped)
 			continue;
 		if (!e->closed || e->got != p->target || e->sent != e->target)
 			st_fail(w, "end %u.%u: %llu of %u bytes came", e->stream, e->id,

@@ -12,6 +12,8 @@ const struct st_scenario st_scenarios[] = {
 	{"resume", "BCopy that is left again", .resumes = true},
 	{"moves", "programs set, freeze and force", .moves = true, .resumes = true},
 	{"closes", "programs close early", .closes = true},
+	{"fickle", "programs take receives back, stop reading, and abort", .fickle = true,
+	 .resumes = true},
 	{"migrate", "a session below that migrates", .migrates = true, .moves = true},
 	{"death", "the connection breaks", .dies = true},
 	{"standoff", "both write, and nobody reads until both are stuck", .standoff = true},
@@ -21,7 +23,7 @@ const struct st_scenario st_scenarios[] = {
 	{"turns", "both write as much as buffers hold, and read only then", .turns = true},
 	{"rogue", "a peer that breaks the protocol", .rogue = true},
 	{"storm", "all at once", .tight = true, .demand = true, .blind = true, .resumes = true,
-	 .moves = true, .closes = true, .migrates = true, .dies = true},
+	 .moves = true, .closes = true, .migrates = true, .dies = true, .fickle = true},
 };
 const unsigned int st_scenario_count = sizeof(st_scenarios) / sizeof(st_scenarios[0]);
 
@@ -161,6 +163,7 @@ plan(struct st_world *w)
 	}
 	for (uint32_t i = 0; i < w->streams; i++)
 		open_stream(w, i);
+	w->fickle = has(w, w->sc->fickle);
 	if (has(w, w->sc->dies))
 		w->dies_at = sim_between(&w->rng, 1, 3000);
 }

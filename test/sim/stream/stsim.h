@@ -89,6 +89,7 @@ struct st_scenario {
 	bool resumes;  /* BCopy behind SendSm may be left again */
 	bool moves;    /* programs set thresholds and force kinds of transfer */
 	bool closes;   /* programs close early */
+	bool fickle;   /* programs take receives back, stop reading, and abort */
 	bool migrates; /* the session below migrates, and repeats requests */
 	bool dies;     /* the connection breaks */
 	bool standoff; /* all write first, and nobody reads until all are stuck */
@@ -106,7 +107,7 @@ struct st_area {
 	uint32_t key;	/* valid when live */
 	uint32_t bytes; /* in use */
 	uint64_t at;	/* send: place of its first byte in the stream */
-	bool reading;	/* receive: a READ into it is under way */
+	bool secret;	/* receive: posted with URN_ST_UNANNOUNCED */
 	uint8_t mem[ST_GUARD + ST_BYTES + ST_GUARD];
 };
 
@@ -157,6 +158,8 @@ struct st_end {
 	bool came_fin;		      /* ... and the end */
 	bool drained;		      /* the connection broke, and the program has seen that */
 	bool lazy;		      /* reads nothing yet */
+	bool stopped;		      /* the program reads no more: urn_st_shutdown_read() */
+	bool cancelling;	      /* urn_st_cancel() runs */
 	uint32_t largest;	      /* bytes of a receive, at most */
 	uint64_t asked;		      /* bytes of commands sent, or seen by the server */
 };
@@ -173,6 +176,8 @@ struct st_world {
 	struct st_end end[ST_STREAMS][2];
 	uint64_t dies_at;	   /* step at which connections break; 0: never */
 	bool cut;		   /* they are broken */
+	bool fickle;		   /* the scenario's, in this run */
+	bool aborted;		   /* a program called urn_st_abort() */
 	enum st_mischief mischief; /* kind in this run; none mostly */
 	uint64_t mischief_at;	   /* step from which on */
 	bool mischief_done;	   /* it took place */
