@@ -41,7 +41,7 @@ LOSSY = {
     rdmacm.Rdmacm: "rping rping_own_qp ucmatose endpoints",
     rsockets.Rsockets: "rstream riostream rcopy udpong",
     dropin_ucx.Ucx: "rc ud sleep io_demo",
-    dropin_fabric.Fabric: "msg rxm rxd",
+    dropin_fabric.Fabric: "msg rxm",
     dropin_mpi.Mpi: "openmpi_rc openmpi_ofi mpich_rc shmem_rc",
     dropin_fio.Fio: "write read verify",
     dropin_iser.Iser: "suites",

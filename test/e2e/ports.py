@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """TCP ports of this host for tests that run at the same time."""
 
+import atexit
 import os
 import socket
 
 FIRST, COUNT = 20000, 12000 # below those that the kernel gives to clients by itself
 claims = [] # sockets whose abstract names claim a port until this process ends
+
+
+@atexit.register
+def release():
+    """End all claims. Python would warn of each, and the warnings hide what a test said."""
+    while claims:
+        claims.pop().close()
 
 
 def claim(port):
