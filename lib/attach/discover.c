@@ -15,15 +15,21 @@
 #define URN_DEFAULT_DIR "/run"
 #define URN_SOCKET_NAME "urnic/urnicd.sock"
 
-/* The folder for runtime files of the program's user. One of another user is ignored: su and sudo
- * may leave the variable of whoever called them. NULL: none */
+bool
+urn_runtime_dir_is_own(const char *dir)
+{
+	struct stat st;
+
+	return stat(dir, &st) == 0 && st.st_uid == geteuid();
+}
+
+/* The folder for runtime files of the program's user. NULL: none */
 static const char *
 urn_own_runtime_dir(void)
 {
 	const char *dir = secure_getenv("XDG_RUNTIME_DIR");
-	struct stat st;
 
-	return dir != NULL && stat(dir, &st) == 0 && st.st_uid == geteuid() ? dir : NULL;
+	return dir != NULL && urn_runtime_dir_is_own(dir) ? dir : NULL;
 }
 
 const char *
@@ -43,10 +49,34 @@ urn_remote_path(char *buf, size_t size)
 	return n > 0 && (size_t)n < size ? buf : NULL;
 }
 
-/* The adapter that `node` names, or the first. returns: 0, or an errno value with its text */
-static int
-urn_remote_pick(int fd, const char *node, struct urn_sock_device *out)
+/* Names of the adapters and their nodes, as many as have room, for a message. */
+static void
+urn_remote_names(int fd, char *to, size_t size)
 {
+	struct urn_sock_device d;
+	size_t at = 0;
+
+	snprintf(to, size, "none");
+	for (uint32_t i = 0; at < size && urn_remote_list(fd, i, &d) == 0; i++) {
+		int n = snprintf(to + at, size - at, "%s%s (node %s)", i > 0 ? ", " : "", d.name,
+				 d.node);
+
+		if (n < 0 || (size_t)n >= size - at) {
+			snprintf(to + at, size - at, "%s", i > 0 ? ", ..." : "...");
+			return;
+		}
+		at += (size_t)n;
+	}
+}
+
+/*
+ * Find the adapter that `node` names, or the first. told: URNIC_NODE named it
+ * returns: 0, or an errno value with its text
+ */
+static int
+urn_remote_pick(int fd, const char *node, bool told, struct urn_sock_device *out)
+{
+	char names[128];
 	uint32_t i;
 	int err;
 
@@ -55,8 +85,11 @@ urn_remote_pick(int fd, const char *node, struct urn_sock_device *out)
 			return 0;
 	if (err != ENOENT)
 		return err;
-	return node != NULL ? urn_fail(ENODEV, "the dataplane has no node or adapter '%s'", node)
-			    : urn_fail(ENODEV, "the dataplane has no adapter");
+	if (node == NULL)
+		return urn_fail(ENODEV, "the dataplane has no adapter");
+	urn_remote_names(fd, names, sizeof(names));
+	return urn_fail(ENODEV, "the dataplane has no node or adapter '%.40s'%s: it has %s", node,
+			told ? ", which URNIC_NODE names" : "", names);
 }
 
 struct urn_abi_channel *
@@ -65,6 +98,7 @@ urn_remote_attach(const char *path, const char *node)
 	struct urn_sock_device device;
 	char buf[256];
 	int fd, err;
+	bool told;
 
 	if (path == NULL)
 		path = urn_remote_path(buf, sizeof(buf));
@@ -72,12 +106,13 @@ urn_remote_attach(const char *path, const char *node)
 		urn_fail(ENAMETOOLONG, "the path of the dataplane's socket is too long");
 		return NULL;
 	}
-	if (node == NULL)
+	told = node == NULL;
+	if (told)
 		node = secure_getenv("URNIC_NODE");
 	fd = urn_remote_connect(path);
 	if (fd < 0)
 		return NULL;
-	err = urn_remote_pick(fd, node, &device);
+	err = urn_remote_pick(fd, node, told, &device);
 	if (err != 0) {
 		close(fd);
 		errno = err;

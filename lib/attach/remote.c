@@ -10,6 +10,7 @@
 #include "attach/ask.h"
 #include "abi/clock.h"
 #include "attach/dev.h"
+#include "attach/missing.h"
 #include "attach/patience.h"
 #include "attach/still.h"
 #include "attach/thread.h"
@@ -85,8 +86,7 @@ urn_remote_socket(const char *path)
 		return close(fd), -1;
 	}
 	close(fd);
-	urn_fail(err, "no dataplane at %s (%s): start urnicd, or say where by URNIC_SOCKET", path,
-		strerror(err));
+	urn_missing(path, err);
 	return -1;
 }
 

@@ -23,6 +23,9 @@ struct urn_abi_channel *urn_remote_open(int fd, const char name[32]);
 
 /* Default path of the dataplane's socket (discover.c). returns: buf, or NULL: too long */
 const char *urn_remote_path(char *buf, size_t size);
+/* True when a folder for runtime files is the program's user's (discover.c). One of another user is
+ * ignored: su and sudo may leave the variable of whoever called them. */
+bool urn_runtime_dir_is_own(const char *dir);
 /*
  * Connect, and open the adapter that `node` names; path, node, errors: urn_attach_connect().
  * returns: its channel; NULL with errno and text set

@@ -206,7 +206,7 @@ class Start(urnicd_common.Nicd):
         fails(r"(?s)urnicd -c \S*bad\.ini ended at its start\n.*the last messages of urnicd:\n.*bad\.ini:2: swicth", "--start", bad,
               "--", "echo", "run")
         fails("no node or adapter 'nowhere'", "--node", "nowhere", *START, "echo", "run")
-        fails("no node or adapter 'nowhere'", *START, "echo", "run", URNIC_NODE="nowhere")
+        fails("no node or adapter 'nowhere', which URNIC_NODE names: it has ", *START, "echo", "run", URNIC_NODE="nowhere")
         fails("give no --socket", "--socket", "/s", *START, "echo", "run", code=2)
         fails("no PROGRAM", *START, code=2)
         self.assertIn("--start", self.all("--help")[1])
