@@ -5,6 +5,8 @@
 
 #include "common/option_table.h"
 
+#include "near.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -361,6 +363,22 @@ fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *e
 	return 0;
 }
 
+/* Say that a word is no operation, and which one it may stand for. */
+static void
+no_op(const char *word, struct urn_err *err)
+{
+	struct urn_near near;
+
+	urn_near_begin(&near, word);
+	for (unsigned int i = 0; i < PERF_OPS; i++)
+		urn_near_try(&near, op_names[i]);
+	if (near.best)
+		urn_err_set(err, "%.32s is no operation; did you mean %s? --help lists all", word,
+			    near.best);
+	else
+		urn_err_set(err, "%.32s is no operation; --help lists all", word);
+}
+
 static enum perf_parse
 take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 {
@@ -373,7 +391,7 @@ take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 	}
 	op = urn_opt_find(op_names, PERF_OPS, argv[optind]);
 	if (op < 0) {
-		urn_err_set(err, "%.32s is no operation; --help lists all", argv[optind]);
+		no_op(argv[optind], err);
 		return PERF_EXIT_USAGE;
 	}
 	if (optind + 1 < argc) {

@@ -32,14 +32,26 @@ class Failed(Exception):
     """A message that says what is wrong, and what to do."""
 
 
+def patience():
+    """Seconds that a dataplane has for an answer."""
+    told = os.environ.get("URNIC_TIMEOUT") or "10"
+    if not (told.isascii() and told.isdigit() and 1 <= int(told) <= 86400):
+        raise Failed(f"URNIC_TIMEOUT is '{clean(told)}'; it is a number of seconds, 1 to 86400")
+    return int(told)
+
+
+class Silent(Failed):
+    """Somebody listens, and does not answer."""
+
+
 class Telemetry:
     """A connection to a telemetry socket."""
 
     def __init__(self, path):
-        self.path = path
+        self.path, seconds = path, patience()
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            self.sock.settimeout(10)
+            self.sock.settimeout(seconds)
             self.sock.connect(path)
             hello = self.sock.recv(1024)
             if not hello:
@@ -48,6 +60,9 @@ class Telemetry:
             self.size, self.pid = hello["max_output_len"], hello["pid"]
             if not isinstance(self.size, int) or not 0 < self.size <= ANSWER:
                 raise ValueError("its greeting makes no sense")
+        except TimeoutError:
+            self.sock.close()
+            raise Silent(f"{path}: the dataplane there has not answered for {seconds} s: is urnicd stopped? (URNIC_TIMEOUT)") from None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
             self.sock.close()
             raise Failed(f"{path}: no telemetry to be had there: {e}") from None
@@ -60,7 +75,7 @@ class Telemetry:
         except (BrokenPipeError, ConnectionResetError):
             reply = b""
         except OSError as e:
-            raise Failed(f"{self.path}: the dataplane does not answer: {e}") from None
+            raise Silent(f"{self.path}: the dataplane does not answer: {e}") from None
         if not reply:
             raise Failed(f"{self.path}: the dataplane has ended")
         try:
@@ -101,12 +116,15 @@ def candidates():
 
 def find():
     """The only urnicd that runs."""
-    there = []
+    patience()  # a wrong value is said before anything is looked for
+    there, silent = [], None
     for path in candidates():
         try:
             t = Telemetry(path)
             if t.ask("/urnic/version"):
                 there.append(t)
+        except Silent as e:
+            silent = e
         except Failed:
             pass
     if len(there) == 1:
@@ -114,6 +132,8 @@ def find():
     if there:
         raise Failed("several dataplanes run; give one of:\n" +
                      "\n".join(f"  --socket {t.path}   (process {t.pid})" for t in there))
+    if silent:
+        raise silent
     raise Failed("no dataplane found: start urnicd, as this user or as root, or say where its telemetry "
                  "socket is: --socket PATH, --file-prefix NAME")
 

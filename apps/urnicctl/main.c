@@ -13,7 +13,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, PATIENCE_S = 60 };
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* Bounds of a wait for urnicd, seconds: unless URNIC_TIMEOUT is set, and the longest. */
+enum { PATIENCE_S = 60, PATIENCE_MOST_S = 86400 };
 
 struct options {
 	const char *socket; /* NULL, "auto": look for the socket */
@@ -109,7 +112,8 @@ runtime_dir(void)
 	return dir && stat(dir, &st) == 0 && st.st_uid == geteuid() ? dir : NULL;
 }
 
-/* Find the control socket the way programs find their dataplane (doc/reference/urnicd.md). returns: true when the path fits */
+/* Find the control socket the way programs find their dataplane (doc/reference/urnicd.md). returns:
+ * true when the path fits */
 static bool
 find(const struct options *o, char *path, size_t size)
 {
@@ -126,11 +130,39 @@ find(const struct options *o, char *path, size_t size)
 	return beside(path, size, dir ? "/run/urnic/urnicd.sock" : own);
 }
 
-/* returns: a connection, or -1 after a message */
-static int
-dial(const char *path)
+/* Seconds that urnicd has for an answer. returns: 0 after a message: URNIC_TIMEOUT is wrong */
+static unsigned long
+patience(void)
 {
-	const struct timeval tv = {.tv_sec = PATIENCE_S};
+	const char *told = getenv("URNIC_TIMEOUT");
+	unsigned long seconds;
+	char *end;
+
+	if (!told || !told[0])
+		return PATIENCE_S;
+	seconds = strtoul(told, &end, 10);
+	if (told[0] >= '0' && told[0] <= '9' && !*end && seconds && seconds <= PATIENCE_MOST_S)
+		return seconds;
+	fprintf(stderr, "urnicctl: URNIC_TIMEOUT is '%.32s'; it is a number of seconds, 1 to %d\n",
+		told, PATIENCE_MOST_S);
+	return 0;
+}
+
+/* Say that urnicd is there, and is silent. */
+static void
+tell_silent(const char *path, unsigned long seconds)
+{
+	fprintf(stderr,
+		"urnicctl: the urnicd at %s has not answered for %lu s: is it stopped? "
+		"(URNIC_TIMEOUT)\n",
+		path, seconds);
+}
+
+/* seconds: bound of each wait; returns: a connection, or -1 after a message */
+static int
+dial(const char *path, unsigned long seconds)
+{
+	const struct timeval tv = {.tv_sec = (time_t)seconds};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd;
 
@@ -151,6 +183,8 @@ dial(const char *path)
 			"is: "
 			"--socket PATH\n",
 			path);
+	else if (errno == EAGAIN) /* others wait to be let in, as many as may */
+		tell_silent(path, seconds);
 	else
 		fprintf(stderr, "urnicctl: %s: %s\n", path, strerror(errno));
 	if (fd >= 0)
@@ -183,16 +217,32 @@ piece(int fd, struct msghdr *msg)
 	bool reset = false;
 	ssize_t n;
 
-	/* An urnicd that turns us away without reading our question resets the connection; the reason follows, once. */
+	/* An urnicd that turns us away without reading our question resets the connection; the
+	 * reason follows, once. */
 	do {
 		n = recvmsg(fd, msg, 0);
 	} while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
 	return n;
 }
 
+/* Say why no whole piece came. n: as recvmsg() returned it */
+static void
+tell_no_piece(ssize_t n, const char *path, unsigned long seconds)
+{
+	if (n < 0 && errno == EAGAIN)
+		tell_silent(path, seconds);
+	else if (n > 0)
+		fputs("urnicctl: the answer is not urnicd's: is the socket its control socket?\n",
+		      stderr);
+	else
+		fputs("urnicctl: urnicd hung up: urnicd ends, or the socket is not its control "
+		      "socket\n",
+		      stderr);
+}
+
 /* Print the answer. returns: the exit code */
 static int
-answer(int fd)
+answer(int fd, const char *path, unsigned long seconds)
 {
 	static char text[ADMIN_PIECE + 1];
 	struct admin_answer a;
@@ -203,12 +253,7 @@ answer(int fd)
 		ssize_t n = piece(fd, &msg);
 
 		if (n < (ssize_t)sizeof(a) || a.magic != ADMIN_MAGIC) {
-			fprintf(stderr, "urnicctl: %s\n",
-				n < 0 && errno == EAGAIN ? "urnicd does not answer"
-				: n > 0 ? "the answer is not urnicd's: is the socket its control "
-					  "socket?"
-					: "urnicd hung up: urnicd ends, or the socket is not its "
-					  "control socket");
+			tell_no_piece(n, path, seconds);
 			return EXIT_FAILED;
 		}
 		n -= (ssize_t)sizeof(a);
@@ -236,6 +281,7 @@ main(int argc, char **argv)
 	int rc = parse(argc, argv, &o), fd;
 	struct admin_call call;
 	struct admin_why why;
+	unsigned long seconds;
 	char path[256];
 	size_t bytes = 0;
 
@@ -257,11 +303,15 @@ main(int argc, char **argv)
 		fputs("urnicctl: the path of the socket is too long\n", stderr);
 		return EXIT_FAILED;
 	}
-	fd = dial(path);
+	seconds = patience();
+	if (seconds == 0)
+		return EXIT_USAGE;
+	fd = dial(path, seconds);
 	if (fd < 0)
 		return EXIT_FAILED;
-	rc = ask(fd, o.json, argv + optind, (unsigned int)(argc - optind)) == 0 ? answer(fd)
-										: EXIT_FAILED;
+	rc = ask(fd, o.json, argv + optind, (unsigned int)(argc - optind)) == 0
+		     ? answer(fd, path, seconds)
+		     : EXIT_FAILED;
 	close(fd);
 	return rc;
 }

@@ -215,32 +215,6 @@ matches(const struct admin_command *c, char *const *words, unsigned int n, bool 
 	}
 }
 
-/* Say that the words are no command. */
-static int
-no_command(char *const *words, unsigned int n, struct admin_why *why)
-{
-	char list[160] = "";
-	size_t len = 0;
-	bool partial;
-
-	if (n == 0)
-		return wrong(why, "give a command; 'help' lists them");
-	for (unsigned int i = 0; i < ADMIN_COMMAND_COUNT; i++) {
-		const struct admin_command *c = &admin_commands[i];
-		const char *second = strchr(c->words, ' ');
-
-		(void)matches(c, words, 1, &partial);
-		if (partial && second && len < sizeof(list))
-			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s",
-						len ? ", " : "", second + 1);
-	}
-	if (len == 0)
-		return wrong(why, "'%.40s' is no command; 'help' lists them", words[0]);
-	if (n == 1)
-		return wrong(why, "'%s' wants a word behind it; there are %s", words[0], list);
-	return wrong(why, "'%s %.40s' is no command; there are %s", words[0], words[1], list);
-}
-
 /* The element that takes the next word: the one with the word as its key, else one without a key. NULL: none */
 static struct element *
 element_for(struct elements *el, const char *word, unsigned int *index)
@@ -304,10 +278,14 @@ admin_parse(struct admin_call *call, char *const *words, unsigned int n, struct 
 	const struct admin_command *c = NULL;
 	unsigned int used = 0;
 	struct elements el;
+	struct admin_whole whole;
 	char what[128];
 	bool partial;
 
 	memset(call, 0, sizeof(*call));
+	if (admin_lengthen(words, n, &whole, why) != 0)
+		return -1;
+	words = whole.word;
 	for (unsigned int i = 0; i < ADMIN_COMMAND_COUNT; i++) {
 		unsigned int m = matches(&admin_commands[i], words, n, &partial);
 
@@ -317,8 +295,6 @@ admin_parse(struct admin_call *call, char *const *words, unsigned int n, struct 
 			call->id = (enum admin_id)i;
 		}
 	}
-	if (c == NULL)
-		return no_command(words, n, why);
 	elements_of(c, &el);
 	if (parse_args(c, call, words + used, n - used, &el, why) != 0)
 		return -1;

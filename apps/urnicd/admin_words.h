@@ -13,6 +13,8 @@
 
 enum {
 	ADMIN_WORDS = 24,  /* words of a command, at most */
+	ADMIN_NAMES = 2,   /* words of a command without its arguments, at most */
+	ADMIN_NAME = 32,   /* bytes of such a word, at most, NUL included */
 	ADMIN_ARGS = 8,	   /* arguments of a command, at most */
 	ADMIN_LINE = 2048, /* bytes of a command, at most */
 	ADMIN_VALUE = 60,  /* bytes of a value that is offered for completion, NUL included */
@@ -40,7 +42,7 @@ struct admin_call {
 	enum admin_id id;
 	unsigned int n;
 	struct {
-		char name[16];	   /* the word before the value, else its kind, or the first of `a|b` */
+		char name[16]; /* the word before the value, else its kind, or the first of `a|b` */
 		const char *value; /* one of the words that were parsed; owner: the caller */
 	} arg[ADMIN_ARGS];
 };
@@ -55,11 +57,28 @@ struct admin_why {
  * # begins a comment. returns: how many words, or -1 with *why
  */
 int admin_split(char *line, char *words[ADMIN_WORDS], struct admin_why *why);
-/* Parse n words. returns: 0, or -1 with *why: the mistake and the right form */
+/* Words, those of a command written out. */
+struct admin_whole {
+	char *word[ADMIN_WORDS];	    /* in `name`, or the caller's */
+	char name[ADMIN_NAMES][ADMIN_NAME]; /* words of the command */
+};
+
+/*
+ * Write the words of a command out that were shortened ("sh ad": show adapter), as long as one
+ * command alone begins so; of several words behind `show` the first is taken. `quit` and arguments
+ * are never short. (admin_short.c)
+ *
+ * returns: 0: the words begin a command; -1 with *why: which ones there are, or may be meant
+ */
+int admin_lengthen(char *const *words, unsigned int n, struct admin_whole *whole,
+		   struct admin_why *why);
+/* Parse n words; those of a command may be short. returns: 0, or -1 with *why:
+ * the mistake and the right form */
 int admin_parse(struct admin_call *call, char *const *words, unsigned int n, struct admin_why *why);
 /* The value of an argument; NULL: not given */
 const char *admin_arg(const struct admin_call *call, const char *name);
-/* The value of an argument as a number; the parser has checked it. returns: fallback when it was not given */
+/* The value of an argument as a number; the parser has checked it. returns: fallback when it was
+ * not given */
 uint64_t admin_number(const struct admin_call *call, const char *name, uint64_t fallback);
 
 /* Gives the i-th value of a kind ("PORT") that exists now; false: no more. */

@@ -53,11 +53,11 @@ say_unknown(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
 	    const struct urn_ini_entry *e)
 {
 	const struct urn_config_kind *other = NULL;
-	struct urn_config_near near;
+	struct urn_near near;
 
-	urn_config_near_begin(&near, is_full(ctx) ? "" : e->key.s);
+	urn_near_begin(&near, is_full(ctx) ? "" : e->key.s);
 	for (unsigned int i = 0; i < kind->keys; i++)
-		urn_config_near_try(&near, kind->key[i].name);
+		urn_near_try(&near, kind->key[i].name);
 	for (unsigned int k = 0; k < URN_CONFIG_KINDS && !is_full(ctx); k++) {
 		for (unsigned int i = 0; i < urn_config_kinds[k].keys; i++) {
 			if (is_key(&urn_config_kinds[k].key[i], e->key.s))
@@ -121,11 +121,11 @@ static void
 say_unknown_section(struct urn_config_ctx *ctx, const struct urn_ini_section *s)
 {
 	const struct urn_config_kind *kind;
-	struct urn_config_near near;
+	struct urn_near near;
 
-	urn_config_near_begin(&near, is_full(ctx) ? "" : s->kind.s);
+	urn_near_begin(&near, is_full(ctx) ? "" : s->kind.s);
 	for (unsigned int i = 0; i < URN_CONFIG_KINDS; i++)
-		urn_config_near_try(&near, urn_config_kinds[i].name);
+		urn_near_try(&near, urn_config_kinds[i].name);
 	if (!near.best) {
 		urn_config_say(
 			ctx, s->kind.line,

@@ -262,7 +262,7 @@ check_node(struct urn_config_ctx *ctx)
 {
 	struct urn_config *cfg = ctx->cfg;
 	struct urn_config_daemon *d = &cfg->urnicd;
-	struct urn_config_near near;
+	struct urn_near near;
 
 	if (!cfg->node)
 		return;
@@ -273,9 +273,9 @@ check_node(struct urn_config_ctx *ctx)
 	}
 	if (find_node(cfg, d->node) >= 0)
 		return;
-	urn_config_near_begin(&near, d->node);
+	urn_near_begin(&near, d->node);
 	for (unsigned int i = 0; i < cfg->nodes; i++)
-		urn_config_near_try(&near, cfg->node[i]);
+		urn_near_try(&near, cfg->node[i]);
 	urn_config_say(ctx, urn_config_line(ctx->only[URN_CK_URNICD], "node"),
 		       "node %s has no adapter; %s%s%s", d->node,
 		       near.best ? "did you mean " : "give one of them node = ",

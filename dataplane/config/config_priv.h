@@ -13,6 +13,7 @@
 #ifndef URN_CONFIG_CONFIG_PRIV_H
 #define URN_CONFIG_CONFIG_PRIV_H
 
+#include "near.h"
 #include "config/config.h"
 #include "config/ini.h"
 #include "config/switch_keys.h"
@@ -156,18 +157,6 @@ int urn_config_device_check(const char *device, struct urn_err *err);
 void urn_config_device_id(const char *device, char *out, size_t size);
 /* Check that EAL arguments do not repeat what keys configure. returns: 0, or -1 with *err */
 int urn_config_eal_check(const char *extra, struct urn_err *err);
-
-/* ---- config_near.c */
-
-/* The best match of a list for a word that is not in it, by common typing errors. */
-struct urn_config_near {
-	const char *word;
-	const char *best; /* NULL: nothing is near */
-	unsigned int cost;
-};
-
-void urn_config_near_begin(struct urn_config_near *near, const char *word);
-void urn_config_near_try(struct urn_config_near *near, const char *candidate);
 
 /* ---- config_limits.c */
 

@@ -52,7 +52,7 @@ urn_config_say_missing(struct urn_config_ctx *ctx, unsigned int line, enum urn_c
 	bool port = kind == URN_CK_PORT;
 	int len = (int)(n < SHOWN ? n : SHOWN);
 	char word[SHOWN + 1] = "";
-	struct urn_config_near near;
+	struct urn_near near;
 
 	memcpy(word, name, (size_t)len);
 	if (port ? urn_config_find_switch(cfg, name, n) >= 0
@@ -64,11 +64,11 @@ urn_config_say_missing(struct urn_config_ctx *ctx, unsigned int line, enum urn_c
 			     : "switches; an adapter has port = NAME, a switch ports = NAME");
 		return;
 	}
-	urn_config_near_begin(&near, word);
+	urn_near_begin(&near, word);
 	for (unsigned int i = 0; port && i < cfg->ports; i++)
-		urn_config_near_try(&near, cfg->port[i].port.name);
+		urn_near_try(&near, cfg->port[i].port.name);
 	for (unsigned int i = 0; !port && i < cfg->switches; i++)
-		urn_config_near_try(&near, cfg->sw[i].sw.name);
+		urn_near_try(&near, cfg->sw[i].sw.name);
 	if (near.best)
 		urn_config_say(ctx, line, "there is no [%s %s]; did you mean %s?",
 			       port ? "port" : "switch", word, near.best);

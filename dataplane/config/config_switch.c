@@ -242,15 +242,15 @@ find_who(struct urn_config_ctx *ctx, const struct urn_config_switch *w,
 	unsigned int line = e->key.line;
 	int i = find_plug(w, who, n);
 	int len = (int)RTE_MIN(n, (size_t)SHOWN);
-	struct urn_config_near near;
+	struct urn_near near;
 	char word[SHOWN + 1] = "";
 
 	if (i >= 0)
 		return i;
 	memcpy(word, who, (size_t)len);
-	urn_config_near_begin(&near, word);
+	urn_near_begin(&near, word);
 	for (unsigned int p = 0; p < w->plugs; p++)
-		urn_config_near_try(&near, w->plug[p].port.name);
+		urn_near_try(&near, w->plug[p].port.name);
 	if (n == 0)
 		urn_config_say(
 			ctx, line,

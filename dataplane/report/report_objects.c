@@ -25,6 +25,32 @@ report_walk_begin(const struct urn_report_source *src, struct urn_report_query *
 	};
 }
 
+/* Find a client by its number. act (may be NULL): called under its adapter's lock. returns: 0, or
+ * -1 with *err */
+static int
+find_client(const struct urn_report_source *src, uint32_t id, struct urn_err *err,
+	    void (*act)(const struct urn_client *c))
+{
+	bool found = false;
+
+	for (unsigned int i = 0; i < src->dp->adapters_n && !found; i++) {
+		struct urn_adapter *a = src->dp->adapter[i];
+
+		if (urn_report_lock(a, err) != 0)
+			return -1;
+		for (const struct urn_client *c = LIST_FIRST(&a->clients); c && !found;
+		     c = LIST_NEXT(c, link)) {
+			found = c->id == id;
+			if (found && act)
+				act(c);
+		}
+		urn_report_unlock(a);
+	}
+	if (!found)
+		urn_err_set(err, "no client has the number %u; 'show client' lists them", id);
+	return found ? 0 : -1;
+}
+
 int
 report_adapters_walk(struct report_walk *w, struct urn_err *err, report_adapter_fn *one)
 {
@@ -32,6 +58,10 @@ report_adapters_walk(struct report_walk *w, struct urn_err *err, report_adapter_
 	const struct urn_dp *dp = w->src->dp;
 
 	if (report_check_adapter(w->src, q->adapter, err) != 0)
+		return URN_REPORT_FAILED;
+	/* Nobody has nothing: that is another answer than none. A client may go meanwhile. */
+	if (q->client && !q->at.outer && !q->at.middle && !q->at.inner &&
+	    find_client(w->src, q->client, err, NULL) != 0)
 		return URN_REPORT_FAILED;
 	for (; q->at.outer < dp->adapters_n; q->at.outer++) {
 		struct urn_adapter *a = dp->adapter[q->at.outer];
@@ -120,9 +150,8 @@ report_owner(struct urn_report_sink *s, const struct urn_client *c)
 
 /* ---- clients */
 
-/* Name of the client's process, from the kernel: any bytes. */
-static void
-program_of(const struct urn_client *c, char name[32])
+void
+report_program(const struct urn_client *c, char name[32])
 {
 	char path[40];
 	ssize_t n;
@@ -175,7 +204,7 @@ one_client(struct report_walk *w, const struct urn_client *c)
 	struct urn_report_sink *s = w->s;
 	char name[32];
 
-	program_of(c, name);
+	report_program(c, name);
 	s->begin(s, "client", q->client != 0);
 	s->u64(s, "client", c->id);
 	s->str(s, "adapter", c->adapter->cfg.name);
@@ -203,40 +232,12 @@ one_client(struct report_walk *w, const struct urn_client *c)
 	return true;
 }
 
-/* Find a client by its number. act (may be NULL): called under its adapter's lock. returns: 0, or -1
- * with *err */
-static int
-find_client(const struct urn_report_source *src, uint32_t id, struct urn_err *err,
-	    void (*act)(const struct urn_client *c))
-{
-	bool found = false;
-
-	for (unsigned int i = 0; i < src->dp->adapters_n && !found; i++) {
-		struct urn_adapter *a = src->dp->adapter[i];
-
-		if (urn_report_lock(a, err) != 0)
-			return -1;
-		for (const struct urn_client *c = LIST_FIRST(&a->clients); c && !found;
-		     c = LIST_NEXT(c, link)) {
-			found = c->id == id;
-			if (found && act)
-				act(c);
-		}
-		urn_report_unlock(a);
-	}
-	if (!found)
-		urn_err_set(err, "no client has the number %u; 'show client' lists them", id);
-	return found ? 0 : -1;
-}
-
 int
 urn_report_clients(const struct urn_report_source *src, struct urn_report_query *q,
 		   struct urn_report_sink *s, struct urn_err *err)
 {
 	struct report_walk w = report_walk_begin(src, q, s);
 
-	if (q->client && find_client(src, q->client, err, NULL) != 0)
-		return URN_REPORT_FAILED;
 	return report_clients_walk(&w, err, one_client);
 }
 

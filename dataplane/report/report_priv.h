@@ -42,6 +42,8 @@ int report_check_adapter(const struct urn_report_source *src, const char *name,
 			 struct urn_err *err);
 /* Report a client's adapter and id: the first fields of its objects. */
 void report_owner(struct urn_report_sink *s, const struct urn_client *c);
+/* Name of a client's process, from the kernel: any bytes; "": it is not known. */
+void report_program(const struct urn_client *c, char name[32]);
 /* Report each feature of a list by its word: yes, when its bit is set in offered. */
 void report_features(struct urn_report_sink *s, const struct urn_features *list, uint32_t offered);
 /* Report the counters v of an object of the scope that are not zero, or all; prefix: before each

@@ -34,6 +34,7 @@ common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_s
 	s->u64(s, "qpn", qp->qpn);
 	s->str(s, "adapter", a->cfg.name);
 	s->u64(s, "client", c ? c->id : 0);
+	s->u64(s, "pid", c ? (uint64_t)c->pid : 0);
 	s->str(s, "type", urn_qp_service(urn_adapter_shard(a, 0)->tp, qp)->name);
 	s->str(s, "state", urn_qp_state_name(LOOK(qp->state)));
 	/* The peer is set by control calls: it does not change under the adapter's lock. */
@@ -144,9 +145,14 @@ static void
 card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink *s)
 {
 	const struct urn_qp *qp = &d->copy;
+	const struct urn_client *c = urn_client_of_qp(d->qp);
+	char program[32] = "";
 
 	s->begin(s, "qp", true);
 	common(a, qp, s);
+	if (c)
+		report_program(c, program);
+	s->str(s, "program", program);
 	s->str(s, "waits_for", waits_for(qp));
 	FIGURES(s, {"engine", urn_qpn_engine(qp->qpn)}, {"pd", qp->pd},
 		{"send_cq", qp->send_cq->handle}, {"recv_cq", qp->recv_cq->handle},

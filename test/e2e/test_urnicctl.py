@@ -180,13 +180,15 @@ class Urnicctl(Base):
         a = next(c["client"] for c in clients if c["adapter"] == "a0")
         mine = self.rows("show", "qp", "client", str(a))
         self.assertEqual({(q["adapter"], q["peer"], q["type"]) for q in mine}, {("a0", "10.0.0.2", "RC")})
-        self.assertEqual(len(mine), 20)
+        self.assertEqual((len(mine), {q["pid"] for q in mine}), (20, {perf.pid}))
         one = self.rows("show", "qp", hex(mine[3]["qpn"]), "adapter", "a0")
         self.assertEqual(len(one), 1)
-        self.assertEqual(one[0]["peer_qpn"], mine[3]["peer_qpn"])
+        self.assertEqual((one[0]["peer_qpn"], one[0]["program"]), (mine[3]["peer_qpn"], "urnic-perf"))
         for key in ("next_psn", "retries_left", "rtt_ns", "rto_ns", "selective", "waits_for"):
             self.assertIn(key, one[0])
         self.assertTrue(one[0]["selective"])
+        for what in ("qp", "cq", "srq", "mr", "msg", "am"):
+            self.fails(1, "no client has the number 99", "show", what, "client", "99")
         self.assertEqual(len(self.rows("show", "cq", "client", str(a))), clients[0]["cqs"])
         self.assertTrue(self.rows("show", "mr", "adapter", "a0"))
         self.assertEqual({r["state"] for r in self.rows("show", "neigh", "a0")}, {"reachable"})
@@ -352,6 +354,19 @@ class Urnicctl(Base):
                                text=True, timeout=SECONDS, check=False)
         self.assertEqual(q.returncode, 1)
         self.assertIn("can't write", q.stderr)
+        self.stop(p)
+
+    def test_frozen(self):
+        """A urnicd that is stopped is not one that is not there."""
+        p = self.start()
+        p.send_signal(signal.SIGSTOP)
+        q = self.run_ctl("--socket", self.socket, "show", "version", env=dict(os.environ, URNIC_TIMEOUT="1"))
+        self.assertEqual((q.returncode, f"{self.socket}.ctl has not answered for 1 s: is it stopped?" in q.stderr), (1, True), q.stderr)
+        p.send_signal(signal.SIGCONT)
+        self.ctl("show", "version")
+        for wrong in ("0", "-1", "1s", "86401"):
+            q = self.run_ctl("--socket", self.socket, "show", "version", env=dict(os.environ, URNIC_TIMEOUT=wrong))
+            self.assertEqual((q.returncode, f"URNIC_TIMEOUT is '{wrong}'" in q.stderr), (2, True), q.stderr)
         self.stop(p)
 
     def test_turned_away_before_the_question_is_read(self):

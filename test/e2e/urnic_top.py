@@ -170,6 +170,18 @@ class Top(Nicd):
         self.assertIn("No such file", self.top("--once", "--socket", "/nowhere", code=1))
         self.assertIn(os.path.join(self.run, "dpdk", "x"), self.top("--once", "--file-prefix", "x", code=1))
 
+    def test_frozen(self):
+        """A urnicd that is stopped is not one that is not there."""
+        nicd, _ = self.start()
+        nicd.send_signal(signal.SIGSTOP)
+        self.env["URNIC_TIMEOUT"] = "1"
+        self.assertIn("is urnicd stopped?", self.top("--once", code=1))
+        self.env["URNIC_TIMEOUT"] = "soon"
+        self.assertIn("URNIC_TIMEOUT is 'soon'", self.top("--once", "--socket", "/nowhere", code=1))
+        del self.env["URNIC_TIMEOUT"]
+        nicd.send_signal(signal.SIGCONT)
+        self.assertEqual(self.stop(nicd)[0], 0)
+
     def test_several(self):
         a, _ = self.start(eal="file_prefix = one")
         first = self.socket

@@ -120,9 +120,11 @@ mistakes_are_named(void **state)
 {
 	(void)state;
 	bad("", "'help' lists them");
-	bad("sohw", "'sohw' is no command");
+	bad("sohw", "'sohw' is no command; did you mean show?");
+	bad("xyzzy", "'xyzzy' is no command; 'help' lists them");
 	bad("show", "'show' wants a word behind it; there are port, adapter");
-	bad("show prot", "'show prot' is no command; there are port");
+	bad("show prot", "'show prot' is no command; did you mean show port?");
+	bad("show xyzzy", "'show xyzzy' is no command; there are port");
 	bad("port", "PORT is missing; write: port PORT up|down|fail");
 	bad("port p0", "up|down|fail is missing");
 	bad("port p0 sideways", "'sideways' is not up|down|fail");
@@ -141,7 +143,37 @@ mistakes_are_named(void **state)
 	bad("show port ''", "'' is not a name");
 	bad("client x kick", "is not the number of a client");
 	bad("client 1 kiss", "'kiss' is not kick");
-	bad("Show port", "is no command");
+	bad("Show port", "is no command; did you mean show?");
+}
+
+/* Words of a command may be short, as long as one alone begins so. */
+static void
+short_words(void **state)
+{
+	char *many[ADMIN_WORDS + 1];
+
+	(void)state;
+	ok("sh ad", ADMIN_show_adapter);
+	ok("sho po p0", ADMIN_show_port);
+	assert_string_equal(admin_arg(&call, "PORT"), "p0");
+	ok("se e 0 idle spin", ADMIN_set_engine);
+	ok("p p0 down", ADMIN_port);
+	ok("cap sta all f", ADMIN_capture_start);
+	ok("cl 4 kick", ADMIN_client);
+	ok("h", ADMIN_help);
+	bad("s", "'s' may be show, set");
+	ok("sh c", ADMIN_show_cq); /* the first of several */
+	bad("cap st", "'capture st' may be start, stop");
+	bad("c 4 kick", "'c' may be capture, client");
+	bad("sh", "'show' wants a word behind it; there are port");
+	/* Nobody ends a dataplane by a letter, or a program by a short argument. */
+	for (unsigned int i = 0; i <= ADMIN_WORDS; i++)
+		many[i] = (char *)"show";
+	assert_int_equal(admin_parse(&call, many, ADMIN_WORDS + 1, &why), -1);
+	assert_non_null(strstr(why.text, "at most"));
+	bad("q", "is no command");
+	bad("qui", "is no command; did you mean quit?");
+	bad("cl 4 k", "'k' is not kick");
 }
 
 /* A message stays one sentence, whatever words it quotes. */
@@ -256,8 +288,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_are_cut),      cmocka_unit_test(arguments_are_found),
-		cmocka_unit_test(mistakes_are_named), cmocka_unit_test(long_words),
-		cmocka_unit_test(what_comes_next),    cmocka_unit_test(table_is_sound),
+		cmocka_unit_test(mistakes_are_named), cmocka_unit_test(short_words),
+		cmocka_unit_test(long_words),	      cmocka_unit_test(what_comes_next),
+		cmocka_unit_test(table_is_sound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,6 +165,8 @@ static const struct {
 	const char *line, *says;
 } refused[] = {
 	{"", "name an operation"},
+	{"wirte_bw", "no operation; did you mean write_bw?"},
+	{"xyzzy", "no operation; --help lists all"},
 	{"fly", "fly"},
 	{"pingpong --peer h --device net_null0", "urnic-pingpong"},
 	{"write_bw extra", "extra"},

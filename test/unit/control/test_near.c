@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The name that a wrong one may mean. */
-#include "config_test.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "near.h"
+
+#include <string.h>
+
+#define DIM(a) (sizeof(a) / sizeof((a)[0]))
 
 static const char *
 near_to(const char *word)
 {
 	static const char *const names[] = {"socket", "mode",	 "path_mtu", "max_qp", "max_mr",
 					    "ports",  "engines", "p0",	     "a"};
-	struct urn_config_near near;
+	struct urn_near near;
 
-	urn_config_near_begin(&near, word);
-	for (size_t i = 0; i < RTE_DIM(names); i++)
-		urn_config_near_try(&near, names[i]);
+	urn_near_begin(&near, word);
+	for (size_t i = 0; i < DIM(names); i++)
+		urn_near_try(&near, names[i]);
 	return near.best ? near.best : "";
 }
 
@@ -41,7 +51,7 @@ test_near(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+	for (size_t i = 0; i < DIM(cases); i++) {
 		if (strcmp(near_to(cases[i][0]), cases[i][1]) != 0)
 			fail_msg("%s: %s and not %s", cases[i][0], near_to(cases[i][0]),
 				 cases[i][1]);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * "Did you mean": letters left out, added, changed or swapped; other case, - for
- * _; a word that is a part of the right one (mtu for path_mtu).
- */
-#include "config/config_priv.h"
+#include "near.h"
 
 #include <string.h>
 
@@ -50,7 +46,7 @@ distance(const char *a, const char *b)
 }
 
 void
-urn_config_near_begin(struct urn_config_near *near, const char *word)
+urn_near_begin(struct urn_near *near, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -61,7 +57,7 @@ urn_config_near_begin(struct urn_config_near *near, const char *word)
 }
 
 void
-urn_config_near_try(struct urn_config_near *near, const char *candidate)
+urn_near_try(struct urn_near *near, const char *candidate)
 {
 	size_t n = strlen(near->word), m = strlen(candidate);
 	unsigned int cost;
