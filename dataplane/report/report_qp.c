@@ -150,9 +150,6 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 
 	s->begin(s, "qp", true);
 	common(a, qp, s);
-	if (c)
-		report_program(c, program);
-	s->str(s, "program", program);
 	s->str(s, "waits_for", waits_for(qp));
 	FIGURES(s, {"engine", urn_qpn_engine(qp->qpn)}, {"pd", qp->pd},
 		{"send_cq", qp->send_cq->handle}, {"recv_cq", qp->recv_cq->handle},
@@ -164,6 +161,9 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 	} else if (qp->type == URN_QPT_UD) {
 		s->u64(s, "qkey", qp->qkey);
 	}
+	if (c)
+		report_program(c, program);
+	s->str(s, "program", program);
 	s->end(s);
 }
 

@@ -22,7 +22,7 @@ echo "\$*" >>"$place/meson"
 echo '[{"name": "fuzz", "value": true}]'
 E2
 fake ninja </dev/null
-for t in parse transport engine queues socket neigh link config cm flow am am_flow; do
+for t in parse transport engine queues socket neigh link config cm flow am am_flow stream; do
 	cat >"$build/test/fuzz/fuzz_$t" <<E2
 #!/bin/bash
 echo "\$*" >>"$place/log"
@@ -41,14 +41,14 @@ run() {
 	try faked "$fuzz" --no-install --build "$build" "$@"
 }
 
-run 60
+run 65
 # Without clang's libraries the script names what is missing, and nothing else can be tested.
 if [[ $out == *"these are missing"* ]]; then
 	expect "without clang" 1 "scripts/setup.sh --fuzz"
 	exit $failed
 fi
 expect "nothing found" 0 "parse: 4321 executions, 11 edges and 12 features covered, 13 inputs" "neigh: 4321"
-check "each has its share" test "$(grep -c -- "-max_total_time=5 " "$place/log")" -eq 12
+check "each has its share" test "$(grep -c -- "-max_total_time=5 " "$place/log")" -eq 13
 check "what was kept is run" grep -q "test/fuzz/corpus/parse" "$place/log"
 check "seeds are made" test -n "$(ls -A "$build/seeds/transport")"
 run 30 --target neigh

@@ -109,7 +109,7 @@ queue_pairs(void **state)
 	report_all_of(urn_report_qps);
 	assert_int_equal(report_notes.objects, 2);
 	snprintf(text, sizeof(text),
-		 "qp qpn=%u adapter=urnic0 client=%u type=RC state=RTS peer=10.0.0.2 "
+		 "qp qpn=%u adapter=urnic0 client=%u pid=0 type=RC state=RTS peer=10.0.0.2 "
 		 "peer_qpn=%u mtu=1024 sends=0 receives=3 outstanding=0 \n",
 		 qpn, LIST_FIRST(&report_rig.dp->adapter[0]->clients)->id,
 		 report_rig.end[1].qp->qp_num);

@@ -12,8 +12,6 @@ const struct st_scenario st_scenarios[] = {
 	{"resume", "BCopy that is left again", .resumes = true},
 	{"moves", "programs set, freeze and force", .moves = true, .resumes = true},
 	{"closes", "programs close early", .closes = true},
-	{"fickle", "programs take receives back, stop reading, and abort", .fickle = true,
-	 .resumes = true},
 	{"migrate", "a session below that migrates", .migrates = true, .moves = true},
 	{"death", "the connection breaks", .dies = true},
 	{"standoff", "both write, and nobody reads until both are stuck", .standoff = true},
@@ -24,6 +22,8 @@ const struct st_scenario st_scenarios[] = {
 	{"rogue", "a peer that breaks the protocol", .rogue = true},
 	{"storm", "all at once", .tight = true, .demand = true, .blind = true, .resumes = true,
 	 .moves = true, .closes = true, .migrates = true, .dies = true, .fickle = true},
+	{"fickle", "programs take receives back, stop reading, and abort", .fickle = true,
+	 .resumes = true},
 };
 const unsigned int st_scenario_count = sizeof(st_scenarios) / sizeof(st_scenarios[0]);
 
