@@ -173,7 +173,8 @@ admin_lengthen(char *const *words, unsigned int n, struct admin_whole *whole, st
 		name = meant(&ch, words[at], at && strcmp(whole->word[0], "show") == 0, &fits);
 		if (name == NULL)
 			return complete ? 0 : no_command(whole->word, at, &ch, fits, why);
-		whole->word[at] = strcpy(whole->name[at], name);
+		snprintf(whole->name[at], ADMIN_NAME, "%s", name);
+		whole->word[at] = whole->name[at];
 	}
 	return 0;
 }
