@@ -440,8 +440,8 @@ ask_many(struct third *a, struct third *b, unsigned int n)
 	(void)urn_am_progress(b->ep);
 }
 
-/* Answers to one requester share a message. Those of a program that was not run for a while leave
- * before the others: then once more. */
+/* Answers to one requester share a message. Where the program was not run for a while, answers leave
+ * before the others: then the test tries again. */
 static void
 test_answers_share(void **state)
 {
