@@ -175,6 +175,7 @@ enum urn_am_inside {
 struct urn_am_endpoint {
 	struct urn_msg_dev *dev;
 	struct urn_am_attr attr; /* wishes that were granted */
+	uint32_t forks;		 /* generation of the process that made the endpoint */
 
 	/* Messages. */
 	struct urn_register_set requests, replies; /* queues */
