@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FORK = 8, FORKS = 4, COUNT = 9, CHILDREN = 12, HELD = 5 };
+enum { FORK = 8, FORKS = 4, COUNT = 9, CHILDREN = 12, HELD = 4 };
 
 /* Children that functions of the program made, and how they end. */
 static struct {
@@ -205,17 +205,20 @@ is_left_alone(struct side *s, const struct urn_am_address *to, const struct urn_
 	return ok && urn_am_queue_destroy(q) == 0;
 }
 
-/* Make a child that tries everything. served: calls of the handler so far */
+/* Make a child that tries everything. served: calls of the handler; the parent's thread goes on */
 static void
 make_trying_child(unsigned int i, struct side *s, const struct urn_am_address *to,
 		  const struct urn_am_prepared *p, const _Atomic unsigned int *served)
 {
-	unsigned int before = atomic_load(served);
 	pid_t pid = fork();
 
 	assert_true(pid >= 0);
-	if (pid == 0)
-		_exit(is_left_alone(s, to, p) && atomic_load(served) == before ? 0 : 1);
+	if (pid == 0) {
+		unsigned int before = atomic_load(served);
+		bool ok = is_left_alone(s, to, p);
+
+		_exit(ok && atomic_load(served) == before ? 0 : 1);
+	}
 	forks.child[i] = pid;
 }
 
