@@ -8,7 +8,9 @@
  * One that stays alone leaves without head and record. The peers of this outbox are queues of
  * answers, in shares of their nodes. An honest requester has room for its answers, so a queue that
  * refuses them has its requests dropped when its parked answers fill its part of the room: the
- * queue of requests is one for all.
+ * queue of requests is one for all. A program may have many such queues, and each is a stranger at
+ * first. So queues that were full are remembered (am/known.c); and when strangers of a node with
+ * full queues have more than half of the requests that wait, the oldest of these are dropped.
  *
  * Each peer has an answer on a lane or parked, or the request that is looked at now, and is
  * forgotten with the last of them. So a node that names ever other queues has no more peers than
@@ -29,24 +31,47 @@ enum {
 
 /* ---- room */
 
+/* True when a node took none of its answers for too long. BUSY is no sign of life: the answer is
+ * not there, and it is this side's own dataplane, too, that says so. */
+static bool
+is_silent(const struct urn_am_peer *node, uint64_t now)
+{
+	return (node->lanes[0] + node->lanes[1] != 0 || node->trouble == URN_MSG_BUSY) &&
+	       now > node->since + URN_AM_SILENT_NS;
+}
+
+/* True when a request, for whose answer there is no room, is dropped. */
+static bool
+is_dropped(struct urn_am_endpoint *ep, const struct urn_am_peer *p)
+{
+	uint64_t now = urn_am_now(ep);
+	enum urn_am_repute repute = urn_am_repute(&ep->back, p, now);
+
+	if (p->trouble == URN_MSG_QUEUE_FULL || repute == URN_AM_REFUSER ||
+	    is_silent(p->above, now))
+		return true;
+	if (ep->surplus == 0 || repute == URN_AM_TAKER || !urn_am_has_full(p->above, now))
+		return false;
+	ep->surplus--;
+	return true;
+}
+
 URN_FAST enum urn_am_verdict
 urn_am_room(struct urn_am_endpoint *ep, const uint8_t node[16], uint64_t reply_to,
 	    struct urn_am_peer **peer)
 {
 	struct urn_am_outbox *box = &ep->back;
-	struct urn_am_peer *p = urn_am_peer_get(box, node, reply_to), *above;
+	struct urn_am_peer *p = urn_am_peer_get(box, node, reply_to);
 
 	*peer = p;
 	if (p == NULL)
 		return URN_AM_WAIT;
-	above = p->above;
 	/* The answer may be long or short. */
 	if ((p->first == NULL && urn_am_has_lane(box, p, box->size) &&
 	     urn_am_has_lane(box, p, box->short_size)) ||
 	    urn_am_may_park(box, p, box->size))
 		return URN_AM_TAKE;
-	if (p->trouble == URN_MSG_QUEUE_FULL || (above->lanes[0] + above->lanes[1] != 0 &&
-						 urn_am_now(ep) > above->since + URN_AM_SILENT_NS))
+	if (is_dropped(ep, p))
 		return URN_AM_DROP;
 	urn_am_peer_put(box, p);
 	return URN_AM_WAIT;
@@ -80,7 +105,7 @@ close_lane(struct urn_am_endpoint *ep, struct urn_am_peer *p)
 	struct urn_am_lane *l = p->open_lane;
 
 	p->open_lane = NULL;
-	p->above->since = urn_clock_coarse_ns();
+	urn_am_node_asked(p->above, p->above->open_lanes--, urn_clock_coarse_ns());
 	urn_am_letter_close(&l->m, urn_msg_set_buffer(&l->set));
 	urn_am_lane_send(&ep->back, l);
 }
@@ -109,10 +134,13 @@ urn_am_find_place(struct urn_am_endpoint *ep, uint32_t size)
 	struct urn_am_place place = {.m = NULL};
 
 	if (p->first == NULL && urn_am_has_lane(box, p, size)) {
-		p->above->since = now;
+		urn_am_node_asked(p->above, 0, now);
 		place.lane = urn_am_lane_take(box, p, size);
 		place.m = &place.lane->m;
 		place.m->to = ep->asker;
+		/* The lane is not held by a queue that may be one of many full ones. */
+		if (urn_am_has_full(p->above, now))
+			place.m->to.retry_kinds &= (uint8_t)~URN_MSG_RETRY_QUEUE_FULL;
 		place.at = urn_msg_set_buffer(&place.lane->set);
 	} else if (urn_am_may_park(box, p, size)) {
 		place.parked = urn_am_park(box, p, &m, size);
@@ -162,8 +190,10 @@ open_place(struct urn_am_endpoint *ep)
 	place.m->len = HEAD;
 	ep->asker_peer->open_lane = place.lane;
 	ep->asker_peer->open_parked = place.parked;
-	if (place.lane != NULL)
+	if (place.lane != NULL) {
 		ep->back.open[ep->back.opens++] = place.lane->index;
+		ep->asker_peer->above->open_lanes++;
+	}
 	return place;
 }
 
@@ -304,6 +334,26 @@ tell_lost(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 	return true;
 }
 
+/* Note what the end of a message of answers says about its queue and node. code: enum urn_msg_code
+ */
+static void
+learn(struct urn_am_outbox *box, const struct urn_am_peer *p, uint8_t code)
+{
+	uint64_t now = urn_clock_coarse_ns();
+	bool full = code == URN_MSG_QUEUE_FULL;
+	struct urn_am_peer *node = p->above;
+
+	if (code == URN_MSG_BUSY)
+		node->trouble = URN_MSG_BUSY;
+	if (code != URN_MSG_DONE && !full)
+		return;
+	node->trouble = 0;
+	node->since = now;
+	if (full)
+		node->full_at = now;
+	urn_am_remember(box, p, full, now);
+}
+
 /* A message of answers has its own answer. */
 static void
 back_ended(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
@@ -311,7 +361,7 @@ back_ended(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 	struct urn_am_outbox *box = &ep->back;
 	struct urn_am_peer *p = &box->peer[l->m.peer];
 
-	p->above->since = urn_clock_coarse_ns();
+	learn(box, p, code);
 	if (code == URN_MSG_DONE) {
 		urn_am_peer_takes(box, p);
 	} else {

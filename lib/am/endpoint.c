@@ -198,6 +198,7 @@ urn_am_endpoint_create(struct urn_msg_dev *dev, const struct urn_am_attr *attr)
 		return NULL;
 	}
 	ep->dev = dev;
+	ep->forks = urn_am_forks();
 	ep->fd = ep->write_fd = -1;
 	if (attr != NULL)
 		ep->attr = *attr;

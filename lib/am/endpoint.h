@@ -10,6 +10,7 @@
  *   answer.c    answers, several in a message
  *   prepare.c   requests and replies whose payload the program writes where it is sent from
  *   outbox.c    lanes and peers
+ *   known.c     queues of answers that are remembered
  *   parked.c    messages that wait for their peer
  *   progress.c  messages that come; answers to those that left
  *   rma.c       commands and events; writes and reads
@@ -174,6 +175,7 @@ enum urn_am_inside {
 struct urn_am_endpoint {
 	struct urn_msg_dev *dev;
 	struct urn_am_attr attr; /* wishes that were granted */
+	uint32_t forks;		 /* generation of the process that made the endpoint */
 
 	/* Messages. */
 	struct urn_register_set requests, replies; /* queues */
@@ -212,6 +214,10 @@ struct urn_am_endpoint {
 	 * entries of the queue; owner. */
 	uint64_t *taken;
 	uint32_t taken_n; /* bits that are set */
+	/* Requests that wait for room for their answers, of those that the last call of
+	 * urn_am_progress() looked at; and how many more these are than half of what a call looks
+	 * at, less those that were dropped since. */
+	uint32_t waits, surplus;
 
 	/* Remote memory. */
 	struct urn_abi_am_ep *regs;	 /* in the client's area; NULL: not made yet */

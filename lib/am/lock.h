@@ -16,16 +16,25 @@ struct urn_am_thread {
 	int doze; /* ms that the thread sleeps at most; -1: until a descriptor wakes it; 0: it is
 		     awake, or rung */
 	int epoll, bell; /* descriptors; bell: rung by other threads */
-	uint32_t forks;	 /* generation of the process that started the thread */
 };
 
-/* Take the lock. returns: 0; EPERM with its text: the thread is that of a parent of this process */
-int urn_am_lock(const struct urn_am_endpoint *ep);
+void urn_am_lock(const struct urn_am_endpoint *ep);
 void urn_am_unlock(const struct urn_am_endpoint *ep);
+
+extern uint32_t urn_am_fork_count; /* read it by urn_am_forks() first, which begins the count */
 /* Forks from the first process that asked to this one. */
 uint32_t urn_am_forks(void);
-/* True when the endpoint's thread is that of a parent of this process. */
-bool urn_am_is_parents(const struct urn_am_endpoint *ep);
+/* Refuse a call on an endpoint of a parent of this process. returns: EPERM, with its text and errno
+ * set */
+int urn_am_refuse_child(void);
+
+/* True when a parent of this process made the endpoint: rings, lanes and thread are the parent's.
+ */
+static inline bool
+urn_am_is_parents(const struct urn_am_endpoint *ep)
+{
+	return ep->forks != urn_am_fork_count;
+}
 
 /* True when the calling thread is inside a function of the program that the endpoint called. */
 bool urn_am_is_inside(const struct urn_am_endpoint *ep);
@@ -45,8 +54,8 @@ bool urn_am_is_elsewhere(const struct urn_am_endpoint *ep);
 
 /*
  * A function of the program has returned. Ends this process with status 0 if it is a child that the
- * function made by fork() in the endpoint's thread: that thread is the only one of the child, and
- * would go on with the parent's endpoint, whose lock it does not have.
+ * function made by fork(): the child would go on with the parent's endpoint, and send its answers a
+ * second time; in the endpoint's thread it would wait for the parent's lock, too.
  */
 void urn_am_returned(const struct urn_am_endpoint *ep);
 
@@ -56,7 +65,11 @@ urn_am_enter(const struct urn_am_endpoint *ep)
 {
 	if (urn_am_handling != NULL && urn_am_is_elsewhere(ep))
 		return EPERM;
-	return ep->thread == NULL ? 0 : urn_am_lock(ep);
+	if (urn_am_is_parents(ep))
+		return urn_am_refuse_child();
+	if (ep->thread != NULL)
+		urn_am_lock(ep);
+	return 0;
 }
 
 static inline void

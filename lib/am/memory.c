@@ -69,9 +69,7 @@ urn_am_own(const struct urn_am_endpoint *ep)
 {
 	if (urn_am_is_elsewhere(ep))
 		return EPERM;
-	return urn_am_is_parents(ep)
-		       ? urn_fail(EPERM, "the endpoint belongs to the parent of this process")
-		       : 0;
+	return urn_am_is_parents(ep) ? urn_am_refuse_child() : 0;
 }
 
 int

@@ -62,6 +62,12 @@ make_peers(struct urn_am_outbox *box, const struct urn_am_outbox_attr *attr)
 	box->bucket = malloc(buckets * sizeof(*box->bucket));
 	if (box->peer == NULL || box->bucket == NULL)
 		return urn_fail(ENOMEM, "no memory for the peers of an endpoint");
+	if (attr->nodes) {
+		box->known =
+			calloc((size_t)URN_AM_KNOWN_SETS * URN_AM_KNOWN_WAYS, sizeof(*box->known));
+		if (box->known == NULL)
+			return urn_fail(ENOMEM, "no memory for the peers of an endpoint");
+	}
 	for (i = 0; i < buckets; i++)
 		box->bucket[i] = URN_AM_NO_PEER;
 	for (i = 0; i < box->peers; i++)
@@ -95,12 +101,13 @@ urn_am_outbox_fini(struct urn_am_outbox *box)
 			urn_am_unpark(box, box->peer[i].first);
 	free(box->peer);
 	free(box->bucket);
+	free(box->known);
 }
 
 /* ---- peers */
 
-static uint32_t *
-bucket_of(const struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
+static uint64_t
+hash_of(const struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
 {
 	uint64_t w[2], h;
 
@@ -108,7 +115,13 @@ bucket_of(const struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
 	h = (w[0] ^ box->seed) * UINT64_C(0x9e3779b97f4a7c15);
 	h = (h ^ h >> 32 ^ w[1]) * UINT64_C(0xbf58476d1ce4e5b9);
 	h = (h ^ h >> 32 ^ qid) * UINT64_C(0x94d049bb133111eb);
-	return &box->bucket[(h >> 32) & box->mask];
+	return h ^ h >> 32;
+}
+
+static uint32_t *
+bucket_of(const struct urn_am_outbox *box, uint64_t hash)
+{
+	return &box->bucket[(hash >> 32) & box->mask];
 }
 
 static bool
@@ -125,7 +138,8 @@ find_peer(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid, bool 
 
 	if (i != URN_AM_NO_PEER && is_peer(&box->peer[i], node, qid, whole))
 		return &box->peer[i];
-	for (i = *bucket_of(box, node, qid); i != URN_AM_NO_PEER; i = box->peer[i].next)
+	for (i = *bucket_of(box, hash_of(box, node, qid)); i != URN_AM_NO_PEER;
+	     i = box->peer[i].next)
 		if (is_peer(&box->peer[i], node, qid, whole)) {
 			box->last = i;
 			return &box->peer[i];
@@ -149,7 +163,8 @@ make_peer(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid, bool 
 	p->qid = qid;
 	p->whole = whole;
 	p->burst = box->most;
-	bucket = bucket_of(box, node, qid);
+	p->hash = hash_of(box, node, qid);
+	bucket = bucket_of(box, p->hash);
 	p->next = *bucket;
 	*bucket = box->last = i;
 	return p;
@@ -189,7 +204,7 @@ urn_am_peer_get(struct urn_am_outbox *box, const uint8_t node[16], uint64_t qid)
 static void
 forget(struct urn_am_outbox *box, struct urn_am_peer *p)
 {
-	uint32_t i = urn_am_peer_index(box, p), *at = bucket_of(box, p->node, p->qid);
+	uint32_t i = urn_am_peer_index(box, p), *at = bucket_of(box, p->hash);
 
 	while (*at != i)
 		at = &box->peer[*at].next;

@@ -23,6 +23,7 @@
  *           └─ node ── queue of a program
  *
  *   outbox.c  lanes and peers
+ *   known.c   queues of answers that are remembered longer than they are peers
  *   parked.c  messages that wait for a peer
  *   prepare.c messages whose payload the program writes into the lane
  *   answer.c  answers: several to one peer share a message
@@ -50,6 +51,8 @@ enum {
 	URN_AM_PAUSE_US = 1000,	       /* pause of a parked message: the first one */
 	URN_AM_PAUSE_MAX_US = 64000,   /* ... and the longest */
 	URN_AM_PARKED_PEERS = 8,       /* peers whose parked messages are looked at in a call */
+	URN_AM_KNOWN_SETS = 1024, /* queues of answers that are remembered: sets of places ... */
+	URN_AM_KNOWN_WAYS = 4,	  /* ... in each, one for any queue of the set */
 	/* Errors after which a message is sent again: it is not there. RESTARTED: the flow led to
 	 * an earlier life of the node. */
 	URN_AM_RETRY_KINDS =
@@ -62,6 +65,10 @@ _Static_assert((int)URN_AM_BACK_LANES <= (int)URN_AM_LANES_MAX, "lanes");
 /* ns after which a parked answer may be given up; longer than a flow tries, so that lanes which
  * silent nodes had are idle before */
 #define URN_AM_BACK_NS UINT64_C(3000000000)
+/* ns for which a queue of answers is remembered; and for which a node is taken for one with full
+ * queues after the last refusal, longer than the longest pause of a parked answer */
+#define URN_AM_KNOWN_NS UINT64_C(10000000000)
+#define URN_AM_FULL_NS UINT64_C(100000000)
 
 /* A message on a lane, or parked. */
 struct urn_am_letter {
@@ -104,6 +111,7 @@ struct urn_am_peer {
 	struct urn_am_peer *above; /* the peer's node, in an outbox for answers; NULL: none */
 	bool whole; /* a node: lanes, parked, bytes and since are sums over its queues; the other
 		       counts, pauses and parked messages are theirs */
+	uint64_t hash;	  /* hash of node, queue and the outbox's secret */
 	uint32_t next;	  /* in the bucket, or next free one */
 	uint32_t waiting; /* next in the list of peers with parked messages; valid with `waits` */
 	uint32_t users;	  /* reasons to keep the peer: requests, lanes, parked messages, the list;
@@ -111,20 +119,32 @@ struct urn_am_peer {
 	uint32_t open;	  /* requests without an answer */
 	uint32_t lanes[2];		    /* lanes that are not idle: short ones, long ones */
 	uint32_t prepared; /* ... of requests that are prepared: nothing was sent */
+	uint32_t open_lanes; /* ... with answers that others may join: nothing was sent; of nodes
+				only */
 	uint32_t parked;		    /* parked messages */
 	uint64_t bytes;			    /* bytes that count, of its messages */
 	struct urn_am_parked *first, *last; /* parked messages, in the order of their sending */
 	uint64_t next_at;		    /* ns: no try before; valid with pause_us */
-	uint64_t since; /* ns, up to 10 ms early: when a lane was taken, or answered, last; of nodes
-			   only */
+	uint64_t since;	  /* ns, up to 10 ms early: when the node took or refused an answer last, or
+			     got one after a while without; of nodes only */
+	uint64_t full_at; /* ns, likewise: when a queue of the node was full last; 0: never; of
+			     nodes only */
 	uint32_t pause_us;
 	uint32_t burst;	 /* lanes that parked messages may have now */
 	uint8_t trouble; /* enum urn_msg_code of the message that ended last, if the peer refused
-			    it, or its node was not reached; 0: neither */
+			    it, or its node was not reached; 0: neither. A node has URN_MSG_BUSY if
+			    answers were BUSY since `since`, else 0 */
 	bool waits;	 /* in the list of peers with parked messages */
 	/* Answers that are written: a message that further ones may join. At most one is set. */
 	struct urn_am_lane *open_lane;
 	struct urn_am_parked *open_parked;
+};
+
+/* A queue of answers that is remembered. */
+struct urn_am_known {
+	uint32_t tag;	   /* bits of the queue's hash; 0: the place is free */
+	uint32_t at : 31;  /* units of 2^20 ns, wraps: when the queue took or refused an answer */
+	uint32_t full : 1; /* the queue refused the answer */
 };
 
 struct urn_am_outbox {
@@ -145,6 +165,7 @@ struct urn_am_outbox {
 	uint32_t peers, mask;	  /* places for peers; buckets less one */
 	uint32_t free;		  /* a free place */
 	uint32_t last;		  /* the peer that was found last; URN_AM_NO_PEER: none */
+	struct urn_am_known *known; /* sets of places; NULL without `nodes`; owner */
 	uint64_t seed;
 	uint64_t room, bytes;	       /* bytes that may count, and do */
 	uint32_t parked, parked_max;   /* parked messages, and how many there may be */
@@ -209,6 +230,37 @@ urn_am_peer_lightens(struct urn_am_outbox *box, struct urn_am_peer *p, uint32_t 
 	p->bytes -= bytes;
 	if (p->above != NULL)
 		p->above->bytes -= bytes;
+}
+
+/* ---- queues of answers that are remembered (known.c) */
+
+enum urn_am_repute {
+	URN_AM_STRANGER, /* no answer of the queue is remembered */
+	URN_AM_TAKER,	 /* the queue took the last answer */
+	URN_AM_REFUSER,	 /* the queue was full */
+};
+
+/* Remember what a queue did with an answer. now: ns */
+void urn_am_remember(struct urn_am_outbox *box, const struct urn_am_peer *p, bool full,
+		     uint64_t now);
+enum urn_am_repute urn_am_repute(const struct urn_am_outbox *box, const struct urn_am_peer *p,
+				 uint64_t now);
+
+/* True when a queue of a node was full just now. */
+static inline bool
+urn_am_has_full(const struct urn_am_peer *node, uint64_t now)
+{
+	return node->full_at != 0 && now < node->full_at + URN_AM_FULL_NS;
+}
+
+/* A lane is taken for an answer to a node, or an answer leaves on one that was. idle: lanes of the
+ * node from which nothing has left. When there are no others, and no answer was BUSY before, the
+ * node is silent from now on at the earliest. */
+static inline void
+urn_am_node_asked(struct urn_am_peer *node, uint32_t idle, uint64_t now)
+{
+	if (node->lanes[0] + node->lanes[1] == idle && node->trouble == 0)
+		node->since = now;
 }
 
 /* ---- lanes */

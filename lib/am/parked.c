@@ -189,7 +189,11 @@ send_parked(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
 	    void (*sent)(void *ctx, const struct urn_am_parked *k), void *ctx)
 {
 	struct urn_am_parked *k = p->first;
-	struct urn_am_lane *l = urn_am_lane_take(box, p, k->m.len);
+	struct urn_am_lane *l;
+
+	if (p->above != NULL)
+		urn_am_node_asked(p->above, 0, now);
+	l = urn_am_lane_take(box, p, k->m.len);
 
 	urn_am_peer_lightens(box, p, l->m.bytes);
 	l->m = k->m;
@@ -200,8 +204,6 @@ send_parked(struct urn_am_outbox *box, struct urn_am_peer *p, uint64_t now,
 	l->m.off = 0;
 	memcpy(urn_msg_set_buffer(&l->set), k->data + k->m.off, k->m.len);
 	urn_am_lane_send(box, l);
-	if (p->above != NULL)
-		p->above->since = now;
 	sent(ctx, k);
 	urn_am_unpark(box, k);
 }

@@ -524,6 +524,17 @@ urn_am_hold_no_longer(struct urn_am_endpoint *ep)
 	urn_am_look_back(ep);
 }
 
+/* A call begins to look at requests that wait. */
+static void
+urn_am_count_waits(struct urn_am_endpoint *ep)
+{
+	uint32_t most =
+		ep->requests.entries < URN_AM_LOOKS ? ep->requests.entries : (uint32_t)URN_AM_LOOKS;
+
+	ep->surplus = ep->waits > most / 2 ? ep->waits - most / 2 : 0;
+	ep->waits = 0;
+}
+
 /* Take requests; those of queues that have no room for answers now stay where they are. returns:
  * number of handlers that were called */
 static unsigned int
@@ -534,6 +545,7 @@ urn_am_take_requests(struct urn_am_endpoint *ep)
 	unsigned int calls = 0;
 	struct urn_msg msg;
 
+	urn_am_count_waits(ep);
 	if (left == 0)
 		return 0;
 	ep->timed = left > 1; /* the answer to a single one waits for nobody */
@@ -544,8 +556,10 @@ urn_am_take_requests(struct urn_am_endpoint *ep)
 		if ((int32_t)(entry - head) < 0 || urn_am_was_taken(ep, entry))
 			continue;
 		urn_msg_set_entry(&ep->requests, entry, &msg);
-		if (!urn_am_serve(ep, &msg, &calls))
+		if (!urn_am_serve(ep, &msg, &calls)) {
+			ep->waits++;
 			continue;
+		}
 		urn_am_taken(ep, entry, &head);
 		n++;
 		urn_am_hold_no_longer(ep);

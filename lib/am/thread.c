@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 static pthread_once_t urn_am_once = PTHREAD_ONCE_INIT;
-static uint32_t urn_am_fork_count; /* forks from the first process to this one */
+uint32_t urn_am_fork_count;
 
 static void
 urn_am_fork_child(void)
@@ -41,6 +41,12 @@ urn_am_forks(void)
 	return urn_am_fork_count;
 }
 
+int
+urn_am_refuse_child(void)
+{
+	return urn_fail(EPERM, "the endpoint belongs to the parent of this process");
+}
+
 /* ---- lock */
 
 _Thread_local const struct urn_am_endpoint *urn_am_handling;
@@ -57,27 +63,18 @@ urn_am_is_elsewhere(const struct urn_am_endpoint *ep)
 void
 urn_am_returned(const struct urn_am_endpoint *ep)
 {
-	if (urn_am_is_parents(ep) && pthread_equal(ep->thread->id, pthread_self()))
+	if (urn_am_is_parents(ep))
 		_exit(0); /* no stream of the parent's is written twice */
 }
 
-bool
-urn_am_is_parents(const struct urn_am_endpoint *ep)
-{
-	return ep->thread != NULL && ep->thread->forks != urn_am_fork_count;
-}
-
-int
+void
 urn_am_lock(const struct urn_am_endpoint *ep)
 {
 	struct urn_am_thread *t = ep->thread;
 
-	if (urn_am_is_parents(ep))
-		return urn_fail(EPERM, "the endpoint belongs to the parent of this process");
 	atomic_fetch_add_explicit(&t->waiters, 1, memory_order_relaxed);
 	pthread_mutex_lock(&t->lock);
 	atomic_fetch_sub_explicit(&t->waiters, 1, memory_order_relaxed);
-	return 0;
 }
 
 bool
@@ -197,7 +194,6 @@ urn_am_thread_make(struct urn_am_endpoint *ep)
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&t->lock, &attr);
 	pthread_mutexattr_destroy(&attr);
-	t->forks = urn_am_forks();
 	t->epoll = epoll_create1(EPOLL_CLOEXEC);
 	t->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (t->epoll >= 0 && t->bell >= 0 &&
@@ -229,6 +225,8 @@ urn_am_thread_start(struct urn_am_endpoint *ep)
 
 	if (urn_am_is_elsewhere(ep))
 		return EPERM;
+	if (urn_am_is_parents(ep))
+		return urn_am_refuse_child();
 	if (ep->thread != NULL)
 		return urn_fail(EALREADY, "the endpoint has a thread");
 	if (urn_am_is_inside(ep))
@@ -278,10 +276,10 @@ urn_am_thread_stop(struct urn_am_endpoint *ep)
 	struct urn_am_thread *t = ep->thread;
 	int err;
 
+	if (urn_am_is_parents(ep))
+		return urn_am_refuse_child();
 	if (t == NULL)
 		return urn_fail(EINVAL, "the endpoint has no thread");
-	if (urn_am_is_parents(ep))
-		return urn_fail(EPERM, "the endpoint belongs to the parent of this process");
 	if (pthread_equal(t->id, pthread_self()))
 		return urn_fail(EDEADLK, "a thread cannot wait for its own end");
 	if (urn_am_is_inside(ep) || urn_am_is_elsewhere(ep))

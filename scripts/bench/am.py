@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Active messages and remote memory access beside queue pairs: the table of figures that they must reach, and how long
-each way of an operation takes by size, also drawn with gnuplot. Rows, ratios and verdicts are those of speed."""
+each way of a write and of a read takes by size, also drawn with gnuplot. Rows, ratios and verdicts are those of speed."""
 import os
 import shutil
 import subprocess
@@ -15,7 +15,8 @@ RMA = ("rma_write_bw",) + BIG
 MERGED = 8 # packets that one reply answers, between one and all
 DIRECT_MOST = 4096 # bytes of a packet at a path MTU of 4096, on a port with room for the headers
 WAYS = ("direct", "pipelined", "tagged")
-PICTURE = "am_ways"
+# Kinds of operations that are measured by size: the section, whose picture has its name, and the operation of queue pairs.
+BY_SIZE = {"write": ("am_ways", "write_bw"), "read": ("am_ways_read", "read_bw")}
 
 RUNS = {
     "WRITE 1 MiB": WRITE,
@@ -130,8 +131,13 @@ def sizes(quick):
         (8, 64, 256, 1024, DIRECT_MOST, 8192, 16384, 32768, 65536, 262144, 1048576, 4194304)
 
 
-def ways(urnic, t):
-    """{way: function of a size}: rates of a stream, and the time of one operation."""
+def beside(kind):
+    """The series of queue pairs beside the ways of a kind of operations."""
+    return "RC " + kind.upper()
+
+
+def ways(urnic, t, kind="write"):
+    """{way: function of a size}: rates of a stream, and the time of one operation. kind: write or read"""
     known = Known(urnic)
 
     def both(stream, alone, size, *args):
@@ -144,12 +150,13 @@ def ways(urnic, t):
             if way == "direct" and size > DIRECT_MOST:
                 return []
             known.need("--rma", way)
-            return both("rma_write_bw", "rma_write_lat", size, "--rma", way)
+            return both(f"rma_{kind}_bw", f"rma_{kind}_lat", size, "--rma", way)
         return measure
 
     found = {way: by(way) for way in WAYS}
-    found["RC WRITE"] = lambda size: [(size, m, v) for m, v in urnic.rate("write_bw", t, "--size", str(size)).items()
-                                      if m in ("gbps", "msg_rate")]
+    plain = BY_SIZE[kind][1]
+    found[beside(kind)] = lambda size: [(size, m, v) for m, v in urnic.rate(plain, t, "--size", str(size)).items()
+                                        if m in ("gbps", "msg_rate")]
     return found
 
 
@@ -166,7 +173,7 @@ def crossover(summary, section, one, other, metric="gbps"):
     return None
 
 
-def said(summary, section):
+def said(summary, section, kind="write"):
     """Sentences about the sizes at which one way begins to be better than the way before."""
     text = []
     for one, other in zip(WAYS, WAYS[1:]):
@@ -174,20 +181,20 @@ def said(summary, section):
             at = crossover(summary, section, one, other, metric)
             text.append(f"{other} against {one}, {what}: " +
                         ("never the better one of the sizes measured" if at is None else f"at least as good from {at} B on"))
-    return "Crossover of ways\n" + "\n".join("  " + line for line in text) + "\n"
+    return f"Crossover of ways of a {kind}\n" + "\n".join("  " + line for line in text) + "\n"
 
 
-def draw(out, section, summary):
-    """Draw the ways by size into am_ways.png: the rate of a stream, and the time of one operation."""
+def draw(out, section, summary, kind="write"):
+    """Draw the ways by size into SECTION.png: the rate of a stream, and the time of one operation."""
     if not shutil.which("gnuplot"):
         return
     lines = ["set terminal pngcairo size 1300,520 font 'sans,11'",
-             f"set output '{os.path.join(out, PICTURE + '.png')}'", "set multiplot layout 1,2", "set grid",
-             "set logscale x 2", "set logscale y", "set xlabel 'bytes of a write'", "set key top left",
+             f"set output '{os.path.join(out, section + '.png')}'", "set multiplot layout 1,2", "set grid",
+             "set logscale x 2", "set logscale y", f"set xlabel 'bytes of a {kind}'", "set key top left",
              "set format x '%.0f'", "set xtics rotate by -45"]
-    for metric, label in (("gbps", "Gbit/s, a stream"), ("us", "us, one write at a time, p50")):
+    for metric, label in (("gbps", "Gbit/s, a stream"), ("us", f"us, one {kind} at a time, p50")):
         drawn = []
-        for name in WAYS + ("RC WRITE",):
+        for name in WAYS + (beside(kind),):
             of = sorted((s.x, s.median) for s in summary
                         if (s.section, s.series, s.metric) == (section, name, metric))
             if not of:
@@ -197,7 +204,7 @@ def draw(out, section, summary):
             drawn.append(f"{block} with linespoints lw 2 pt 7 ps 0.6 title '{name}'")
         if drawn:
             lines += [f"set ylabel '{label}'", "plot " + ", ".join(drawn)]
-    path = os.path.join(out, PICTURE + ".gp")
+    path = os.path.join(out, section + ".gp")
     with open(path, "w", encoding="utf-8") as f:
         f.write("\n".join(lines + ["unset multiplot", ""]))
     subprocess.run(["gnuplot", path], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -139,9 +139,10 @@ def write(o, found, bench):
                 for s in bench.sections if s.rows}
     rounds = max((r.round for r in bench.rows), default=0)
     text = report.text(found, bench.sections, summary, verdicts, bench.notes)
-    if any(s.name == "am_ways" for s in bench.sections):
-        am.draw(o.out, "am_ways", summary)
-        text += "\n" + am.said(summary, "am_ways")
+    for kind, (section, _) in am.BY_SIZE.items():
+        if any(s.name == section for s in bench.sections):
+            am.draw(o.out, section, summary, kind)
+            text += "\n" + am.said(summary, section, kind)
     report.write_summary(os.path.join(o.out, "summary.csv"), summary)
     with open(os.path.join(o.out, "summary.txt"), "w", encoding="utf-8") as f:
         f.write(text)

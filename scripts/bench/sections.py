@@ -239,14 +239,24 @@ def endpoints(urnic, runner, t, quick):
                    am.ROWS)
 
 
+def ways_of(kind, urnic, t, quick):
+    section = am.BY_SIZE[kind][0]
+    return Section(section, f"Ways of a remote {kind} by size", am.sizes(quick),
+                   [Series(name, measure) for name, measure in am.ways(urnic, t, kind).items()],
+                   [Plot("gbps", f"Bandwidth of RMA {kind}s by size and way", f"bytes a {kind}", "Gb/s"),
+                    Plot("us", f"Time of one RMA {kind} by size and way", f"bytes a {kind}", "us, p50")],
+                   f"Direct holds all bytes in one packet, so that way ends at 4,096 bytes. {section}.png has both plots, "
+                   "when gnuplot is there.")
+
+
 def ways(urnic, runner, t, quick):
     del runner
-    return Section("am_ways", "Ways of a remote write by size", am.sizes(quick),
-                   [Series(name, measure) for name, measure in am.ways(urnic, t).items()],
-                   [Plot("gbps", "Bandwidth of RMA writes by size and way", "bytes a write", "Gb/s"),
-                    Plot("us", "Time of one RMA write by size and way", "bytes a write", "us, p50")],
-                   "Direct holds all bytes in one packet, so that way ends at 4,096 bytes. am_ways.png has both plots, "
-                   "when gnuplot is there.")
+    return ways_of("write", urnic, t, quick)
+
+
+def ways_read(urnic, runner, t, quick):
+    del runner
+    return ways_of("read", urnic, t, quick)
 
 
 def unmodified(urnic, runner, t, quick):
@@ -264,4 +274,4 @@ def unmodified(urnic, runner, t, quick):
 # A section whose name goes on after `_` is chosen by the word before.
 ALL = {"size": size, "qps": qps, "latency": latency, "loss": loss, "stages": stages,
        "speed": table, "urnicd": attached, "congestion": congestion_of, "msg": messages,
-       "am": endpoints, "am_ways": ways, "dropin": unmodified}
+       "am": endpoints, "am_ways": ways, "am_ways_read": ways_read, "dropin": unmodified}

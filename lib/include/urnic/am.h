@@ -28,9 +28,11 @@
  *   both                urn_am_thread_stop() fails with EDEADLK
  *
  * One thread at a time may use an endpoint, unless the endpoint has a thread of the library
- * (urn_am_thread_start()). A child of fork() leaves endpoints of its parent alone, and does not
- * return from a function that the library called: it calls _exit() or exec. (In the thread of the
- * library the return ends the child, with status 0.)
+ * (urn_am_thread_start()). In a child of fork() every call on an endpoint of its parent fails with
+ * EPERM, like those on another endpoint inside a handler, and changes nothing; destroying it does
+ * nothing. A child that a function which the library called has made calls _exit() or exec: if the
+ * function returns there, the child ends with status 0. Payloads that are prepared are in memory
+ * that both share.
  */
 /* clang-format on */
 #ifndef URNIC_AM_H

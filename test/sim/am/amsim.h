@@ -14,12 +14,14 @@
  *   event.c     events of a ring, and operations that lose an end
  *   shadow.c    memory with a copy of what must be in it
  *   judge.c     the oracle of operations
+ *   network.c   the oracle of the network: failures of flows, and who may blame them
  *   dev.c       a dataplane for the library: control calls and doorbells of a node
  *   talk.c      a talker is one life of an endpoint of the library with its program
  *   hear.c      the oracle of active messages
  *   word.c      the oracle of atomic operations and fences
  *   sabotage.c  bugs that are imitated, so that the oracles are seen to notice (sabotage.h)
  *   sabotage_tags.c  ... those of tags and early data
+ *   sabotage_anew.c  ... what is lost at a node that was restarted
  *
  * The oracle knows the rules of doc/inside/active-messages.md and the numbers that programs see. No
  * function of dataplane/am is called to find out what is right.
@@ -43,6 +45,7 @@ enum {
 	AS_RANGES = 64,	  /* room for ranges of an endpoint */
 	AS_TALKERS = 3,	  /* programs of a node that send active messages at a time */
 	AS_TALKER_PLACES = 94, /* sources of each */
+	AS_NODES = 8,	       /* nodes of a run, at most */
 	AS_NONE = -1,	       /* no end, no zone */
 };
 _Static_assert((int)AS_ENDS + AS_TALKERS * AS_TALKER_PLACES <= MS_SETS, "places of a node");
@@ -197,7 +200,14 @@ struct as_request {
 	bool never;	       /* it failed, and may not come any more */
 };
 
+/* The flows from a node to another. */
+struct as_flow {
+	uint64_t failed_at, restarted_at; /* ns: last failure, with any code and with RESTARTED; 0:
+					     none */
+};
+
 struct as_sim {
+	struct as_flow flow[AS_NODES][AS_NODES]; /* from, to */
 	struct as_end *end;
 	uint32_t ends, end_room;
 	struct as_op *op;  /* plan.messages */
@@ -286,11 +296,20 @@ void as_judge_orphan(struct ms_world *w, struct as_op *o);
 void as_judge_revoke(struct ms_world *w, struct as_end *e, unsigned int zone, uint8_t code);
 /* An endpoint goes. */
 void as_judge_close(struct ms_world *w, struct as_end *e);
-/* True when wires lose so much that a flow of the node gave up: then operations and requests may
- * fail. */
-bool as_gave_up(const struct ms_world *w, uint32_t node);
 void as_judge_look(struct ms_world *w);
 void as_judge_end(struct ms_world *w);
+
+/* ---- network.c */
+
+void as_network_open(struct ms_world *w);
+/* True when a flow from one node to the other failed since a time, ns; or because the other had
+ * been started anew. */
+bool as_flow_failed(const struct ms_world *w, uint32_t from, uint32_t to, uint64_t since);
+bool as_flow_restarted(const struct ms_world *w, uint32_t from, uint32_t to, uint64_t since);
+/* True when a flow from the node to any node failed since a time. */
+bool as_any_failed(const struct ms_world *w, uint32_t from, uint64_t since);
+/* True when the node was down since a time. */
+bool as_was_down(const struct ms_world *w, uint32_t node, uint64_t since);
 
 /* ---- dev.c */
 

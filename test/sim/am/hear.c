@@ -226,21 +226,6 @@ hear_answer(struct urn_am_endpoint *ep, const struct urn_am_message *m, void *ar
 
 /* ---- failures */
 
-static bool
-was_away(uint32_t node, uint64_t since)
-{
-	const struct ms_node *n = &world->node[node];
-
-	return !n->tp || n->gone_at >= since || n->cut_until >= since;
-}
-
-static bool
-network_fails(const struct as_request *r, const struct as_talker *from, const struct as_talker *to)
-{
-	return was_away(from->node, r->posted) || was_away(to->node, r->posted - 25 * MS_S) ||
-	       as_gave_up(world, from->node) || as_gave_up(world, to->node);
-}
-
 /* True when the target may have left its queue alone for long. */
 static bool
 is_slow(const struct as_talker *to)
@@ -267,6 +252,14 @@ was_dropped(const struct as_request *r, struct as_talker *to)
 	return true;
 }
 
+/* True when the answer may have gone with its flow, or with the target. */
+static bool
+is_answer_lost(const struct as_request *r, const struct as_talker *from, const struct as_talker *to)
+{
+	return as_flow_failed(world, to->node, from->node, r->posted) ||
+	       as_was_down(world, to->node, r->posted);
+}
+
 static bool
 is_delivery_true(const struct as_request *r, const struct as_talker *from,
 		 const struct as_talker *to, uint8_t code)
@@ -279,9 +272,12 @@ is_delivery_true(const struct as_request *r, const struct as_talker *from,
 	case URN_MSG_QUEUE_FULL:
 		return is_slow(to) && world->now - r->posted >= world->plan.am.answer_ms * MS_MS;
 	case URN_MSG_UNREACHABLE:
+		return as_flow_failed(world, from->node, to->node, r->posted);
 	case URN_MSG_RESTARTED:
+		return as_flow_restarted(world, from->node, to->node, r->posted);
 	case URN_MSG_BUSY:
-		return network_fails(r, from, to);
+		return as_any_failed(world, to->node, r->posted) ||
+		       as_was_down(world, to->node, r->posted);
 	default:
 		return false;
 	}
@@ -299,7 +295,7 @@ is_true(const struct as_request *r, const struct urn_am_failure *f)
 		return r->handler == AS_H_MISSING && !f->code;
 	case ETIMEDOUT:
 		return !f->code && world->now - r->posted >= world->plan.am.answer_ms * MS_MS &&
-		       (is_slow(to) || network_fails(r, from, to) || was_dropped(r, to));
+		       (is_slow(to) || is_answer_lost(r, from, to) || was_dropped(r, to));
 	case EHOSTUNREACH:
 		return is_delivery_true(r, from, to, f->code);
 	default:

@@ -258,31 +258,24 @@ as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *
 
 /* ---- events */
 
-/* True when a node was cut off, down, or started anew since a time. */
+/* True when the operation's code may be blamed on the network. A reply that is lost with its flow
+ * leaves NO REPLY; a target whose replies to anyone don't leave has no room for others (BUSY). */
 static bool
-was_away(const struct ms_world *w, int32_t node, uint64_t since)
+is_network(const struct ms_world *w, const struct as_op *o, uint8_t code)
 {
-	const struct ms_node *n = &w->node[node];
+	uint32_t from = w->as->end[o->from].node, to = (uint32_t)o->node;
+	bool back = as_flow_failed(w, to, from, o->posted);
 
-	return !n->tp || n->gone_at >= since || n->cut_until >= since;
-}
-
-bool
-as_gave_up(const struct ms_world *w, uint32_t node)
-{
-	const struct ms_node *n = &w->node[node];
-
-	return w->plan.drop > 0.1 && n->tp && n->tp->c.v[URN_C_FLOW_FAILED];
-}
-
-static bool
-network_fails(const struct ms_world *w, const struct as_op *o)
-{
-	uint32_t from = w->as->end[o->from].node;
-
-	return was_away(w, (int32_t)from, o->posted) ||
-	       was_away(w, o->node, o->posted - RTE_MIN(o->posted, 3 * MS_S)) ||
-	       as_gave_up(w, from) || as_gave_up(w, (uint32_t)o->node);
+	switch (code) {
+	case URN_AM_UNREACHABLE:
+		return back || as_flow_failed(w, from, to, o->posted);
+	case URN_AM_RESTARTED:
+		return as_flow_restarted(w, from, to, o->posted);
+	case URN_AM_NO_REPLY:
+		return back || as_was_down(w, to, o->posted);
+	default:
+		return as_any_failed(w, to, o->posted) || as_was_down(w, to, o->posted);
+	}
 }
 
 /* True when the code names something that was so. */
@@ -299,9 +292,8 @@ is_true(const struct ms_world *w, const struct as_op *o, uint8_t code)
 	case URN_AM_UNREACHABLE:
 	case URN_AM_BUSY:
 	case URN_AM_NO_REPLY:
-		return network_fails(w, o);
-	case URN_AM_RESTARTED: /* flows are renewed after 20 s */
-		return w->node[o->node].gone_at >= o->posted - RTE_MIN(o->posted, 25 * MS_S);
+	case URN_AM_RESTARTED:
+		return is_network(w, o, code);
 	default:
 		return false;
 	}

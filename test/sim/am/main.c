@@ -34,6 +34,7 @@ open_load(struct ms_world *w)
 	memset(s->talker_at, 0xff, sizeof(s->talker_at));
 	as_clock(0);
 	as_sabotage_open(w);
+	as_network_open(w);
 	s->revoke_at = w->plan.am.revoke_gap ? w->now + MS_MS : MS_NEVER;
 }
 

@@ -37,7 +37,9 @@
 	X(PAIRED, "paired", "a tag is given to a second operation while the first is open") \
 	X(EARLY_LOST, "unkept", "data that came before its request is dropped, and taken for kept") \
 	X(EARLY_MORE, "doubled", "data that came before its request is placed twice") \
-	X(EARLY_LEFT, "kept", "a buffer of data that came before its request is never given back")
+	X(EARLY_LEFT, "kept", "a buffer of data that came before its request is never given back") \
+	X(ADRIFT, "adrift", "a request is lost after its target's node was restarted") \
+	X(UNSERVED, "unserved", "an operation is lost after its target's node was restarted")
 /* clang-format on */
 
 enum as_sabotage {
@@ -52,5 +54,7 @@ enum as_sabotage {
 bool as_sabotage_now(struct ms_world *w, enum as_sabotage what, bool fits);
 /* The world whose tags are broken. */
 void as_sabotage_open(struct ms_world *w);
+/* ... and what comes to nodes that were started anew. */
+void as_sabotage_anew_open(struct ms_world *w);
 
 #endif

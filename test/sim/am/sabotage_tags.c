@@ -26,6 +26,7 @@ void
 as_sabotage_open(struct ms_world *w)
 {
 	world = w;
+	as_sabotage_anew_open(w);
 }
 
 /* True when an endpoint's operation is under way, and nothing is wrong with its command. */

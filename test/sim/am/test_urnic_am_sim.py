@@ -13,7 +13,8 @@ FOLDER = pathlib.Path(sys.argv.pop())
 SIM = sys.argv.pop()
 # The scenario in which something is broken, unless "plain" has it; and words of what the oracle says.
 PLACE = {"revoked": "revoke", "unheard": "talk", "heard": "talk", "mute": "talk", "again": "talk", "garbled": "talk",
-         "untold": "talk", "excuse": "talk", "astray": "large", "unkept": "large", "doubled": "large", "kept": "large"}
+         "untold": "talk", "excuse": "talk", "astray": "large", "unkept": "large", "doubled": "large", "kept": "large",
+         "adrift": "leave", "unserved": "restart"}
 SAYS = {
     "lost": "no operation of|a fence before", "once": "the sum is|has again|nobody stored", "old": "never was",
     "fence": "a fence before", "twice": "second event", "early": "is torn", "torn": "is torn", "outside": "was changed",
@@ -23,6 +24,7 @@ SAYS = {
     "mute": "handlers did not reply", "again": "ended twice", "garbled": "torn", "untold": "handlers did not reply",
     "excuse": "is not so", "astray": "is torn|is not so|was changed", "paired": "is not so|no operation of",
     "unkept": "is not so|no operation of", "doubled": "is not so|is torn|are there", "kept": "early packets are left",
+    "adrift": "failed with 110, .*which is not so", "unserved": "no-reply.*which is not so",
 }
 
 

@@ -90,6 +90,25 @@ class Speed(unittest.TestCase):
         self.assertEqual(ways["direct"](am.DIRECT_MOST + 1), [])
         self.assertRaises(Missing, ways["tagged"], 64)
 
+    def test_ways_of_reads(self):
+        """AM-8: the ways of reads are measured by reads, beside RC READ."""
+        class Urnic:
+            ops = []
+
+            def rate(self, op, _t, *args):
+                self.ops.append((op, args[-1]))
+                return {"gbps": 1, "msg_rate": 1, "us": 1}
+
+            def perf(self, _op, _t, *args):
+                return self.rate("known", _t, *args)
+
+        for kind in am.BY_SIZE:
+            Urnic.ops = []
+            for measure in am.ways(Urnic(), 1, kind).values():
+                measure(64)
+            self.assertEqual({op for op, _ in Urnic.ops} - {"known"}, {f"{kind}_bw", f"rma_{kind}_bw", f"rma_{kind}_lat"})
+            self.assertIn(am.beside(kind), am.ways(Urnic(), 1, kind))
+
     def test_crossover(self):
         def one(series, x, value):
             return stats.Summary("am_ways", x, series, x, "gbps", value, value, value, 1)
