@@ -121,8 +121,8 @@ test_sparse(void **state)
 	assert_int_equal(reg(&s, 0, 1).err, EFAULT);
 	assert_int_equal(reg(&s, SPARSE - 1, 1).err, EFAULT);
 	assert_int_equal(pages(&s), 0);
-	/* What the program has written may be registered, to the last byte of its page and no
-	 * further. */
+	/* Pages that the program has written may be registered, to their last byte and no further.
+	 */
 	memset(s.map + 2 * PAGE, 1, 2 * PAGE);
 	s.map[SPARSE - 1] = 1;
 	had = pages(&s);
