@@ -27,8 +27,9 @@ ask(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 	m.qpn = NO_QPN;
 	CM_COUNT(cm, CM_STALE_ASKED);
 	cm_send_late(cm, e->own, e->peer, &m);
-	if (!e->insists) /* else the next repeat of the kept message comes first, and this one with
-			    it */
+	/* Else the timer runs for the next repeat of the kept message, and for the next question.
+	 */
+	if (!e->insists)
 		cm_timer(cm, e, now + cm_patience(e->timeout));
 }
 
@@ -37,7 +38,9 @@ cm_stale(struct urn_cm *cm, struct cm_conn *old, uint64_t now)
 {
 	if (old->state != URN_CM_ESTABLISHED || old->doubts)
 		return;
-	old->doubt_tid = cm_draw(cm);
+	/* One for all questions: a peer that keeps its answer repeats that one. */
+	if (old->doubt_tid == 0)
+		old->doubt_tid = cm_draw(cm);
 	old->doubts = 1;
 	ask(cm, old, now);
 }
