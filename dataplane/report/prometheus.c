@@ -44,8 +44,7 @@ struct urn_prometheus {
 	uint16_t port;
 	pthread_t thread;
 	struct scraper conn[CONNS];	  /* owner: the thread */
-	struct urn_seat
-		seat[CONNS]; /* seats of conn[], by index; owner: the thread; taken: not FREE */
+	struct urn_seat seat[CONNS];	  /* seats of conn[]; owner: the thread */
 	struct urn_prometheus_counters c; /* written by the thread; atomic */
 };
 
