@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "abi/queue.h"
 #include "hostile.h"
 
 #include <errno.h>
