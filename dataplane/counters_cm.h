@@ -14,6 +14,8 @@
 	X(CM_TIMEOUTS, "cm_timeouts", "CM exchanges given up, all repeats unanswered") \
 	X(CM_NO_SERVICE, "cm_no_service", "CM requests refused: nobody listens") \
 	X(CM_STALE, "cm_stale", "CM requests refused: their queue pair still has a connection") \
+	X(CM_STALE_ASKED, "cm_stale_asked", "questions to a peer whether it still knows a connection") \
+	X(CM_STALE_ENDED, "cm_stale_ended", "connections ended: their peer no longer knows them") \
 	X(CM_NOT_OWNER, "cm_not_owner", "listeners refused: the service is of another program's QP") \
 	X(CM_NO_ROOM, "cm_no_room", "CM requests refused: no more ids") \
 	X(CM_CROWD, "cm_crowd", "CM requests refused: too many of that peer, or of all, wait to become connections") \

@@ -10,6 +10,7 @@
 	X(ND_RX, "rx_nd", "IPv6 neighbour discovery frames received") \
 	X(ECHO_RX, "rx_echo", "ICMP and ICMPv6 echo requests answered") \
 	X(NEIGH_CONFLICT, "neigh_conflict", "others that claimed this adapter's IP address") \
+	X(NEIGH_CLAIM, "neigh_claims", "refused: another MAC address for a neighbour that has one") \
 	X(LINK_REQ_TX, "tx_link_requests", "link requests sent") \
 	X(LINK_REQ_RX, "rx_link_requests", "link requests received and answered") \
 	X(LINK_RESP_RX, "rx_link_responses", "link responses that answered a request") \

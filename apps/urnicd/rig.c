@@ -112,21 +112,23 @@ static struct urn_limits
 limits_of(const struct urn_config_quota *q)
 {
 	return (struct urn_limits){
-		.max = {
-			[URN_QUOTA_QP] = q->qp,
-			[URN_QUOTA_CQ] = q->cq,
-			[URN_QUOTA_SRQ] = q->srq,
-			[URN_QUOTA_PD] = q->pd,
-			[URN_QUOTA_AH] = q->ah,
-			[URN_QUOTA_MR] = q->mr,
-			[URN_QUOTA_PINNED] = q->pinned,
-			[URN_QUOTA_CM] = q->cm,
-			[URN_QUOTA_CHANNEL] = q->channel,
-			[URN_QUOTA_SHARE] = q->share,
-			[URN_QUOTA_SHARED] = q->shared,
-			[URN_QUOTA_AREA] = q->area,
-			[URN_QUOTA_MSG] = q->msg,
-		},
+		.max =
+			{
+				[URN_QUOTA_QP] = q->qp,
+				[URN_QUOTA_CQ] = q->cq,
+				[URN_QUOTA_SRQ] = q->srq,
+				[URN_QUOTA_PD] = q->pd,
+				[URN_QUOTA_AH] = q->ah,
+				[URN_QUOTA_MR] = q->mr,
+				[URN_QUOTA_PINNED] = q->pinned,
+				[URN_QUOTA_CM] = q->cm,
+				[URN_QUOTA_CHANNEL] = q->channel,
+				[URN_QUOTA_SHARE] = q->share,
+				[URN_QUOTA_SHARED] = q->shared,
+				[URN_QUOTA_AREA] = q->area,
+				[URN_QUOTA_QUEUE] = q->queue,
+				[URN_QUOTA_MSG] = q->msg,
+			},
 	};
 }
 

@@ -45,6 +45,18 @@ decline(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16], co
 		refuse(cm, m, own, peer, reason);
 }
 
+/*
+ * Repeats of our reply: the peer says how many, but all of them take no longer than a program may.
+ * A request with an address that nobody has would hold an id for minutes otherwise.
+ */
+static uint8_t
+repeats(const struct urn_cm_msg *m)
+{
+	uint64_t most = urn_cm_ns(URN_CM_SERVICE_MAX) / cm_patience(m->local_timeout) - 1;
+
+	return (uint8_t)RTE_MIN(m->max_retries, most);
+}
+
 /* Make an id for a request of a peer. */
 static int
 take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, const uint8_t own[16],
@@ -65,7 +77,7 @@ take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, c
 	e->remote_qpn = m->qpn;
 	/* The peer says itself how long it may take to answer our reply. */
 	e->timeout = m->local_timeout;
-	e->max_tries = m->max_retries;
+	e->max_tries = repeats(m);
 	e->ack_timeout = m->path[0].ack_timeout;
 	memcpy(e->own, own, 16);
 	memcpy(e->peer, peer, 16);

@@ -39,7 +39,10 @@ struct cm_conn {
 	bool half; /* made for a peer's request, which is not answered: counts in urn_cm.half, and
 		      its owner's */
 	bool excused;              /* this side asked the peer for patience (MRA): the peer does not ask again soon */
-	bool insists;              /* TIMEWAIT: the refusal in mad is still repeated without being asked */
+	bool insists;	/* ESTABLISHED, TIMEWAIT: the message in mad is still repeated without being
+			   asked */
+	uint8_t doubts; /* ESTABLISHED: questions sent to a peer that may have forgotten the
+			   connection, of max_tries + 1; 0: no question is under way */
 	uint8_t tries;             /* messages sent of max_tries + 1 */
 	uint8_t max_tries;
 	uint8_t mras;              /* MRAs taken from the peer in this exchange */
@@ -55,6 +58,8 @@ struct cm_conn {
 	int32_t channel;           /* the owner's, for events */
 	uint32_t use;              /* index of the channel in urn_cm.use; CM_NIL: an orphan, or free */
 	uint64_t tid;              /* transaction id of the exchange */
+	uint64_t doubt_tid; /* transaction id of the questions that `doubts` counts; 0: there was
+			       none */
 	uint64_t due;              /* ns; when the timer runs out */
 	uint32_t at;               /* index in the heap of timers; CM_NIL: the timer does not run */
 	uint8_t mad[URN_MAD_BYTES]; /* message sent last, to be repeated */
@@ -146,6 +151,9 @@ void cm_repeat(struct urn_cm *cm, struct cm_conn *e);
 /* Send a message without keeping it. */
 void cm_send(struct urn_cm *cm, const uint8_t own[16], const uint8_t peer[16],
 	     const struct urn_cm_msg *m);
+/* The same; while the peer's MAC address is not known the message waits for it. */
+void cm_send_late(struct urn_cm *cm, const uint8_t own[16], const uint8_t peer[16],
+		  const struct urn_cm_msg *m);
 void cm_say_rej(struct urn_cm *cm, struct cm_conn *e, uint16_t reason, uint8_t about);
 void cm_say_mra(struct urn_cm *cm, struct cm_conn *e, uint8_t about);
 /* m: a DREQ with its private data */
@@ -156,16 +164,25 @@ bool cm_tell(struct urn_cm *cm, struct cm_conn *e, enum urn_cm_event_type type,
 /* The peer has answered: from here on the connection counts for the id's owner (urn_cm_claimed()). */
 void cm_stands(struct urn_cm *cm, const struct cm_conn *e);
 
+/* ---- cm_stale.c */
+
+/*
+ * A message says that the peer connects a queue pair anew which has the connection `old`, so that
+ * the peer may have forgotten the connection. The peer is asked, unless it is being asked; the
+ * connection ends if the peer says so. The caller refuses the message, which may come again.
+ */
+void cm_stale(struct urn_cm *cm, struct cm_conn *old, uint64_t now);
+/* The timer of an established connection ran out: ask once more, if the peer is being asked. */
+void cm_stale_again(struct urn_cm *cm, struct cm_conn *e, uint64_t now);
+/* A DREP comes for an established connection. returns: the counter that applies */
+enum urn_counter cm_stale_answer(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m,
+				 uint64_t now);
+
 /* ---- cm_state.c */
 
 void cm_timewait(struct urn_cm *cm, struct cm_conn *e, uint64_t now);
 /* Go to IDLE and forget the peer. An orphan is freed. */
 void cm_idle(struct urn_cm *cm, struct cm_conn *e);
-/*
- * End an old connection: a peer that connects a queue pair anew has forgotten the connection
- * it had (IBTA 12.9.8.3.1). The caller refuses the peer's message, which may come again.
- */
-void cm_stale(struct urn_cm *cm, struct cm_conn *old, uint64_t now);
 /* Take a request out of its listener's backlog. */
 void cm_no_longer_waits(struct urn_cm *cm, struct cm_conn *e);
 /* The timer of an id ran out. */

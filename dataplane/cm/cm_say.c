@@ -43,6 +43,16 @@ cm_send(struct urn_cm *cm, const uint8_t own[16], const uint8_t peer[16], const 
 	send_once(cm, 0, own, peer, mad, false);
 }
 
+void
+cm_send_late(struct urn_cm *cm, const uint8_t own[16], const uint8_t peer[16],
+	     const struct urn_cm_msg *m)
+{
+	uint8_t mad[URN_MAD_BYTES];
+
+	urn_cm_write(mad, m);
+	send_once(cm, 0, own, peer, mad, true);
+}
+
 /* ns until a sent message is repeated. A look-up changes nothing at the peer, so its first repeats may come early: after an
  * eighth, a quarter and half of the wait that the program chose. One lost frame then costs datagrams no second. */
 static uint64_t

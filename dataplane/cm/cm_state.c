@@ -47,6 +47,7 @@ kept(const struct cm_conn *e)
 void
 cm_insist(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
+	e->insists = true;
 	e->tries = 1;
 	cm_timer(cm, e, now + cm_patience(e->timeout));
 }
@@ -93,17 +94,6 @@ cm_idle(struct urn_cm *cm, struct cm_conn *e)
 	for (unsigned int h = 0; h < CM_HASHES; h++)
 		cm_unhash(cm, e, (enum cm_hash)h);
 	e->state = URN_CM_IDLE;
-}
-
-void
-cm_stale(struct urn_cm *cm, struct cm_conn *old, uint64_t now)
-{
-	struct urn_cm_msg m;
-
-	if (old->state != URN_CM_ESTABLISHED)
-		return;
-	cm_head(old, &m, URN_CM_DREQ);
-	cm_say_dreq(cm, old, &m, now);
 }
 
 /* ---- reactions that several states share */
@@ -346,6 +336,8 @@ on_established(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m,
 		return URN_C_CM_DUPLICATE; /* late */
 	case URN_CM_DREQ:
 		return asked_to_end(cm, e, m);
+	case URN_CM_DREP:
+		return cm_stale_answer(cm, e, m, now);
 	case URN_CM_REJ:
 		return rejected(cm, e, m, now);
 	case URN_CM_LAP:
@@ -529,7 +521,8 @@ cm_timed_out(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 		return;
 	}
 	if (e->state == URN_CM_ESTABLISHED) {
-		(void)insisted(cm, e, now);
+		e->insists = e->insists && insisted(cm, e, now);
+		cm_stale_again(cm, e, now);
 		return;
 	}
 	if (e->tries > e->max_tries) {

@@ -75,6 +75,7 @@ struct urn_config_quota {
 	uint64_t channel;	  /* completion channels */
 	uint64_t share, shared;	  /* pieces and bytes of shared memory, registered or not */
 	uint64_t area;		  /* bytes of areas for queues */
+	uint64_t queue;		  /* bytes of them that queues had so far */
 	uint64_t msg;		  /* register sets of messages */
 };
 

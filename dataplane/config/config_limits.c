@@ -5,6 +5,8 @@
  */
 #include "config/config_priv.h"
 
+#include <unistd.h>
+
 static void
 check_limits(struct urn_config_ctx *ctx)
 {
@@ -22,6 +24,7 @@ check_limits(struct urn_config_ctx *ctx)
 		{"shares_per_client", "shares_per_uid"},
 		{"shared_per_client", "shared_per_uid"},
 		{"area_per_client", "area_per_uid"},
+		{"queues_per_client", "queues_per_uid"},
 		{"msg_sets_per_client", "msg_sets_per_uid"},
 	};
 	const struct urn_config_limits *l = &ctx->cfg->limits;
@@ -40,6 +43,7 @@ check_limits(struct urn_config_ctx *ctx)
 		{c->share, u->share},
 		{c->shared, u->shared},
 		{c->area, u->area},
+		{c->queue, u->queue},
 		{c->msg, u->msg},
 	};
 	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
@@ -82,6 +86,21 @@ check_areas(struct urn_config_ctx *ctx)
 				       urn_config_number_text(a->adapter.area_size, size),
 				       a->adapter.name);
 	}
+}
+
+/*
+ * Memory for queues is the dataplane's own, by the kernel's account: unless the file says something
+ * else, a user gets a quarter of what the machine has.
+ */
+static void
+bound_queues(struct urn_config *cfg)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+
+	if (cfg->limits.per_uid.queue == 0)
+		cfg->limits.per_uid.queue = pages > 0 && bytes > 0
+						    ? (uint64_t)pages / 4 * (uint64_t)bytes
+						    : URN_CONFIG_UNLIMITED;
 }
 
 /* ---- shares of tables */
@@ -185,6 +204,7 @@ urn_config_notes(struct urn_config *cfg, char note[][URN_CONFIG_NOTE], unsigned 
 void
 urn_config_limits(struct urn_config_ctx *ctx)
 {
+	bound_queues(ctx->cfg);
 	check_limits(ctx);
 	check_areas(ctx);
 	leave_half(ctx);

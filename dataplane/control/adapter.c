@@ -415,6 +415,8 @@ make_tables(struct urn_adapter *a)
 	uint32_t keys = a->cfg.max_mr + 1;
 
 	a->mem = urn_mem_create(a->cfg.max_mr, URN_ADAPTER_MAX_PD);
+	if (a->mem && urn_mem_draw_keys(a->mem, a->cfg.seed) != 0)
+		return ENOMEM;
 	if (a->mem && a->cfg.count_stores)
 		urn_mem_count_stores(a->mem);
 	a->neigh = urn_neigh_create(a->mac, (const uint8_t (*)[16])a->gid, URN_GIDS);

@@ -240,6 +240,16 @@ urn_area_is_quick(const struct urn_area *a, uint64_t bytes)
 }
 
 uint64_t
+urn_area_grows(const struct urn_area *a, uint64_t bytes)
+{
+	uint64_t rounded;
+
+	if (bytes > a->size || a->free[class_of(bytes, &rounded)] || !fits_fresh(a, rounded))
+		return 0;
+	return fresh_start(a, rounded) + rounded - a->next;
+}
+
+uint64_t
 urn_area_resident(const struct urn_area *a)
 {
 	struct stat st;

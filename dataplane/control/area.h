@@ -53,6 +53,8 @@ int urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off);
  * while others wait.
  */
 bool urn_area_is_quick(const struct urn_area *a, uint64_t bytes);
+/* Bytes that urn_area_alloc() of so many would take of those that were never given out. */
+uint64_t urn_area_grows(const struct urn_area *a, uint64_t bytes);
 /* Bytes of memory that the area takes now, by the system's word; 0: unknown. */
 uint64_t urn_area_resident(const struct urn_area *a);
 /* Give back a piece of urn_area_alloc(), with the same size. */

@@ -278,8 +278,10 @@ int
 urn_client_alloc(struct urn_client *c, uint64_t bytes, uint64_t *off)
 {
 	bool quick = urn_area_is_quick(&c->area, bytes);
-	int rc;
+	int rc = urn_quota_queue(c, urn_area_grows(&c->area, bytes));
 
+	if (rc != 0)
+		return rc;
 	/* Only this client uses the area, and no other call of the client runs. */
 	if (!quick)
 		urn_ctl_unlock(c);

@@ -38,7 +38,7 @@ struct urn_qp *urn_client_qp(struct urn_client *c, uint32_t qpn);
 bool urn_client_owns_qp(struct urn_client *c, uint32_t qpn);
 /*
  * urn_area_alloc() from the client's area, in the middle of a control call: a slow allocation
- * lets other clients' calls in (urn_ctl_unlock()).
+ * lets other clients' calls in (urn_ctl_unlock()). returns like that, or EDQUOT (urn_quota_queue())
  */
 int urn_client_alloc(struct urn_client *c, uint64_t bytes, uint64_t *off);
 

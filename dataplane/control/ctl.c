@@ -125,8 +125,11 @@ urn_ctl_run(const struct urn_ctl_table *t, struct urn_client *c, struct urn_ctl_
 	if (rep->err == 0)
 		rep->err = urn_quota_begin(c, &row->use, call->req, rep, &charge);
 	if (rep->err == 0) {
+		c->no_queue[0] = '\0';
 		rep->err = row->run(c, call->req, rep);
 		check_reply(row, c, rep);
+		if (rep->err == EDQUOT && c->no_queue[0])
+			urn_ctl_fail(rep, EDQUOT, "%s", c->no_queue);
 		urn_quota_end(c, &row->use, rep, &charge);
 	}
 	urn_ctl_leave(c);

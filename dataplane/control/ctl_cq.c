@@ -62,7 +62,7 @@ allocate(struct urn_client *c, struct urn_ctl_cq *q, uint32_t entries, bool besi
 
 	q->bytes = bytes_of(entries, beside);
 	rc = urn_client_alloc(c, q->bytes, &q->off);
-	if (rc == ENOMEM && beside) {
+	if ((rc == ENOMEM || rc == EDQUOT) && beside) {
 		beside = false;
 		q->bytes = bytes_of(entries, false);
 		rc = urn_client_alloc(c, q->bytes, &q->off);

@@ -193,6 +193,11 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 			return urn_ctl_fail(rep, EOPNOTSUPP, "only memory of urn_alloc() can be "
 					    "registered: %s", c->no_space);
 	}
+	if (shm) {
+		rc = urn_shm_populated(c, shm, req->reg_mr.addr, req->reg_mr.length, rep);
+		if (rc != 0)
+			return rc;
+	}
 	if (c->space && !shm) {
 		rc = reg_foreign(c, req, rep, &key);
 		if (rc != 0)

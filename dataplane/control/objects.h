@@ -90,6 +90,8 @@ struct urn_client {
 	LIST_HEAD(, urn_shm) shms;	  /* remote: memory that it shares (shm.c) */
 	uint32_t shm_next;             /* handle of the newest of them */
 	struct urn_tally quota;	       /* remote: its amounts and limits; else without an account */
+	char no_queue[160]; /* why its present call gets no memory for a queue; "": not refused; the
+			       call's */
 	bool busy;                     /* a call of it is in progress; under the adapter's lock */
 	unsigned int waits;            /* turns that its present call has waited for memory; the call's */
 	unsigned int taken;            /* objects taken back since others were let in; under the adapter's lock */

@@ -32,6 +32,7 @@ static const struct {
 	[URN_QUOTA_AREA] = {"bytes of areas for queues", EDQUOT},
 	[URN_QUOTA_MSG] = {"register sets", EDQUOT},
 	[URN_QUOTA_FD] = {"descriptors", EMFILE},
+	[URN_QUOTA_QUEUE] = {"bytes of memory for queues", EDQUOT},
 };
 
 /* ---- descriptors and mappings of this process */
@@ -123,6 +124,17 @@ urn_quota_join(struct urn_client *c, struct urn_err *err)
 	if (urn_tally_take(&c->quota, area, &no))
 		return 0;
 	return explain(c, err->text, sizeof(err->text), &no);
+}
+
+int
+urn_quota_queue(struct urn_client *c, uint64_t bytes)
+{
+	const uint64_t take[URN_LEDGER_KINDS] = {[URN_QUOTA_QUEUE] = bytes};
+	struct urn_ledger_refusal no;
+
+	if (!c->quota.account || bytes == 0 || urn_tally_take(&c->quota, take, &no))
+		return 0;
+	return explain(c, c->no_queue, sizeof(c->no_queue), &no);
 }
 
 /* True when calls with this use are charged to the client. */

@@ -31,6 +31,8 @@ enum urn_quota {
 	URN_QUOTA_AREA,	   /* bytes of areas, where queues lie: each as large as it can become */
 	URN_QUOTA_FD,	   /* descriptors of this process */
 	URN_QUOTA_MSG,	   /* register sets of messages */
+	URN_QUOTA_QUEUE,   /* bytes of areas that queues had so far: memory that this process may be
+			    * charged with */
 	URN_QUOTAS,
 };
 
@@ -60,6 +62,12 @@ void urn_quota_ledger_init(struct urn_ledger *l);
  * Called before anybody else knows the client. returns 0, or an errno value with *err
  */
 int urn_quota_join(struct urn_client *c, struct urn_err *err);
+/*
+ * Charge so many bytes of the client's area that no queue had before; the client has them until it
+ * goes. In the middle of a control call. returns 0, or EDQUOT with a sentence for that call in
+ * c->no_queue
+ */
+int urn_quota_queue(struct urn_client *c, uint64_t bytes);
 /* Before a call: charge the quotas that it uses. returns 0, or an errno value with a sentence */
 int urn_quota_begin(struct urn_client *c, const struct urn_quota_use *use,
 		    const struct urn_abi_req *req, struct urn_abi_rep *rep,

@@ -35,6 +35,8 @@ struct mapping {
 	ino_t ino;
 	uint8_t *base;
 	uint64_t length;        /* bytes mapped, from its start on */
+	int fd; /* the memfd, opened anew, to look for holes by; -1: memory of this process */
+	struct urn_account *account; /* user that pays for fd; NULL: not counted */
 };
 
 static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; held for moments */
@@ -78,6 +80,53 @@ unmap(uint8_t *base, uint64_t length)
 		munmap(base + off, length - off < PART ? length - off : PART);
 }
 
+/*
+ * Open a memfd once more: a program that is stalled in a call on its own description does not hold
+ * up a look by this one. returns: the descriptor, or -1 with errno
+ */
+static int
+open_anew(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static void
+map_free(struct mapping *m)
+{
+	if (m->fd >= 0) {
+		close(m->fd);
+		urn_account_give(m->account, URN_QUOTA_FD, 1);
+	}
+	free(m);
+}
+
+/* Make the record of a mapping. c: the client that shares it; NULL: this process. NULL with errno
+ */
+static struct mapping *
+map_new(const struct urn_client *c, int fd)
+{
+	struct mapping *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->fd = -1;
+	if (!c)
+		return m;
+	m->account = c->quota.account;
+	errno = EMFILE;
+	if (urn_account_take(m->account, URN_QUOTA_FD, 1)) {
+		m->fd = open_anew(fd);
+		if (m->fd >= 0)
+			return m;
+		urn_account_give(m->account, URN_QUOTA_FD, 1);
+	}
+	free(m);
+	return NULL;
+}
+
 /* Count a user less; the last unmaps the mapping. */
 static void
 map_put(struct mapping *m)
@@ -92,7 +141,7 @@ map_put(struct mapping *m)
 	if (!last)
 		return;
 	unmap(m->base, m->length);
-	free(m);
+	map_free(m);
 }
 
 /* True when the memfd is sealed: nobody can punch a hole into it, nor is punching one. */
@@ -104,31 +153,53 @@ is_sealed(int fd)
 	return seals >= 0 && (seals & F_SEAL_FUTURE_WRITE);
 }
 
-/*
- * Map a memfd and seal it against holes, in this order. The mapping is listed in between: a call that
- * can't map the memfd any more, because it is sealed, finds the mapping. returns 0, or an errno value
- * with why
- */
+/* Map a memfd into *m. returns 0, or an errno value with why */
 static int
-map_make(int fd, const struct stat *st, uint64_t length, struct mapping **out, char *why, size_t len)
+map_into(struct mapping *m, int fd, const struct stat *st, uint64_t length, char *why, size_t len)
 {
-	struct mapping *m = calloc(1, sizeof(*m));
-	void *base = m ? mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-	int rc = !m ? ENOMEM : base == MAP_FAILED ? errno : 0;
+	void *base = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int rc = base == MAP_FAILED ? errno : 0;
 
 	if (rc == EPERM)
 		snprintf(why, len, "was sealed (F_SEAL_FUTURE_WRITE) before it came here: another dataplane has "
 				   "it, or a connection that has ended had it");
 	else if (rc != 0)
 		snprintf(why, len, "can't be mapped (%llu bytes): %s", (unsigned long long)length, strerror(rc));
-	if (rc != 0) {
-		free(m);
+	if (rc != 0)
 		return rc;
-	}
 	/* Programs' data is not for core dumps of this process: a hint, so its failure is ignored.
 	 */
 	(void)madvise(base, length, MADV_DONTDUMP);
-	*m = (struct mapping){.users = 1, .dev = st->st_dev, .ino = st->st_ino, .base = base, .length = length};
+	m->users = 1;
+	m->dev = st->st_dev;
+	m->ino = st->st_ino;
+	m->base = base;
+	m->length = length;
+	return 0;
+}
+
+/*
+ * Map a memfd and seal it against holes, in this order. The mapping is listed in between: a call
+ * that can't map the memfd any more, because it is sealed, finds the mapping. c: as map_new().
+ * returns 0, or an errno value with why
+ */
+static int
+map_make(const struct urn_client *c, int fd, const struct stat *st, uint64_t length,
+	 struct mapping **out, char *why, size_t len)
+{
+	struct mapping *m = map_new(c, fd);
+	int rc;
+
+	if (!m) {
+		rc = errno;
+		snprintf(why, len, "can't be opened to look for holes in it: %s", strerror(rc));
+		return rc;
+	}
+	rc = map_into(m, fd, st, length, why, len);
+	if (rc != 0) {
+		map_free(m);
+		return rc;
+	}
 	pthread_mutex_lock(&maps_lock);
 	LIST_INSERT_HEAD(&maps, m, link);
 	pthread_mutex_unlock(&maps_lock);
@@ -142,7 +213,8 @@ map_make(int fd, const struct stat *st, uint64_t length, struct mapping **out, c
 
 /* Find the mapping of a sealed memfd, or make and seal one. returns like map_make() */
 static int
-map_find(int fd, const struct stat *st, uint64_t length, struct mapping **out, char *why, size_t len)
+map_find(const struct urn_client *c, int fd, const struct stat *st, uint64_t length,
+	 struct mapping **out, char *why, size_t len)
 {
 	int rc;
 
@@ -150,7 +222,7 @@ map_find(int fd, const struct stat *st, uint64_t length, struct mapping **out, c
 	*out = is_sealed(fd) ? map_get(st, length) : NULL;
 	if (*out)
 		return 0;
-	rc = map_make(fd, st, length, out, why, len);
+	rc = map_make(c, fd, st, length, out, why, len);
 	/* Another connection shared the same memfd, and sealed it in between. */
 	if (rc == EPERM && is_sealed(fd) && (*out = map_get(st, length)))
 		rc = 0;
@@ -164,7 +236,7 @@ urn_shm_keep(int fd, uint64_t length)
 	struct stat st;
 	char why[160];
 
-	return fstat(fd, &st) != 0 ? errno : map_make(fd, &st, length, &m, why, sizeof(why));
+	return fstat(fd, &st) != 0 ? errno : map_make(NULL, fd, &st, length, &m, why, sizeof(why));
 }
 
 /* ---- pieces of clients */
@@ -182,6 +254,31 @@ urn_shm_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **bas
 		return s;
 	}
 	return NULL;
+}
+
+int
+urn_shm_populated(struct urn_client *c, const struct urn_shm *s, uint64_t addr, uint64_t length,
+		  struct urn_abi_rep *rep)
+{
+	uint64_t off = addr - s->addr;
+	off_t hole;
+
+	if (s->map->fd < 0)
+		return 0;
+	/* Looking takes as long as the memory is large, and waits for the client's calls on the
+	 * file. */
+	urn_ctl_unlock(c);
+	hole = lseek(s->map->fd, (off_t)off, SEEK_HOLE);
+	urn_ctl_relock(c);
+	if (hole >= 0 && (uint64_t)hole >= off + length)
+		return 0;
+	if (hole < 0)
+		hole = (off_t)off;
+	return urn_ctl_fail(rep, EFAULT,
+			    "%s: shared memory at 0x%llx has no page: write all of it before you "
+			    "register it (MADV_POPULATE_WRITE), so that it counts as yours",
+			    c->adapter->cfg.name,
+			    (unsigned long long)s->addr + (unsigned long long)hole);
 }
 
 void
@@ -278,7 +375,7 @@ find_map(struct urn_client *c, const struct urn_abi_req *req, const struct stat 
 	int rc;
 
 	urn_ctl_unlock(c);
-	rc = map_find(req->share.fd, st, req->share.length, map, why, sizeof(why));
+	rc = map_find(c, req->share.fd, st, req->share.length, map, why, sizeof(why));
 	urn_ctl_relock(c);
 	return rc == 0 ? 0 : urn_ctl_fail(rep, rc, "%s: the memory %s", c->adapter->cfg.name, why);
 }

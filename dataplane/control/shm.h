@@ -12,11 +12,20 @@
 
 #include <stdint.h>
 
+struct urn_abi_rep;
 struct urn_client;
 struct urn_shm;
 
 /* The piece that holds all of addr..addr+length of the client; *base: its address in this process. */
 struct urn_shm *urn_shm_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **base);
+/*
+ * Check that all pages of addr..addr+length, which lies in the piece, are there: the kernel charges
+ * a page to the one who touches it first, and that must not be this process. A page that is there
+ * stays, because the memfd is sealed against holes. Lets the lock go meanwhile. returns 0, or
+ * EFAULT with the reply
+ */
+int urn_shm_populated(struct urn_client *c, const struct urn_shm *s, uint64_t addr, uint64_t length,
+		      struct urn_abi_rep *rep);
 /* Note that the region of a key lies in the piece, which stays until urn_shm_release() of that key. */
 void urn_shm_hold(struct urn_client *c, struct urn_shm *s, uint32_t key);
 void urn_shm_release(struct urn_client *c, uint32_t key);

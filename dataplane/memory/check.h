@@ -12,6 +12,8 @@
 
 #define URN_MEM_CHUNK_SHIFT 9
 #define URN_MEM_CHUNK (1u << URN_MEM_CHUNK_SHIFT)
+/* Keys of an index: values of the low 8 bits. */
+#define URN_MEM_TAGS 256u
 
 enum urn_region_kind {
 	URN_REGION_FREE,
@@ -44,8 +46,8 @@ _Static_assert(sizeof(struct urn_region) == 64, "a check reads one cache line");
 
 struct urn_region_cold {
 	uint32_t bound; /* regions: windows bound to it, or URN_BOUND_DEAD; engines, atomically */
-	uint32_t next;  /* free: next in the queue, 0: none; control. Bound type 2 window: next in its QP's list;
-			 * that QP's engine */
+	uint32_t next;	/* free: next in the queue, or of those that were never given out, 0: none;
+			 * control. Bound  type 2 window: next in its QP's list; that QP's engine */
 	uint32_t prev;  /* type 2 window, bound: the one before in that list, 0: first; the QP's engine */
 	uint32_t tag;   /* low 8 bits of the last key of this index; control */
 	struct urn_stores_of *stores; /* regions, by engine: URN_ABI_MAX_ENGINES of them (stores.h);
@@ -74,7 +76,8 @@ struct urn_mem {
 	 */
 	struct urn_space ***pd_space;
 	/* Control only, on cache lines that checks don't read. */
-	uint32_t fresh URN_ABI_ALIGNED(64); /* lowest index never given out */
+	uint32_t fresh URN_ABI_ALIGNED(64); /* lowest index that is in no chunk */
+	uint32_t ready; /* first index of a chunk that was never given out; 0: none */
 	uint32_t waiting;                   /* freed indices in the queue */
 	uint32_t first, last;               /* oldest and newest of that queue; 0: empty */
 	struct urn_pd *pd;                  /* by handle; [0] unused; grows by doubling */
@@ -82,6 +85,9 @@ struct urn_mem {
 	uint32_t pd_fresh;                  /* lowest handle never given out */
 	uint32_t pd_first, pd_last;         /* queue of freed handles; 0: empty */
 	uint32_t max_pds;
+	bool draws;		     /* keys are drawn; constant once there are regions */
+	uint64_t seed;		     /* ... as a sequence from here; 0: by the kernel */
+	uint8_t after[URN_MEM_TAGS]; /* low 8 bits of a key: those of the next one of its index */
 	bool count_stores; /* regions get counts of stores; constant once there are regions */
 	struct urn_mem_turns turns[URN_ABI_MAX_ENGINES];
 	uint32_t asked URN_ABI_ALIGNED(64); /* questions so far (urn_mem_ask_turn()); read each turn */

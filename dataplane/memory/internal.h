@@ -87,6 +87,8 @@ bool urn_region_take(struct urn_region *r, uint32_t kinds, struct urn_region_vie
  * holds it. returns: 0, EINVAL: no such PD, ENOMEM. Control.
  */
 int urn_key_alloc(struct urn_mem *mem, uint32_t pd, uint32_t *key);
+/* Keys of an index count up, until urn_mem_draw_keys(). */
+void urn_key_in_order(struct urn_mem *mem);
 /* Queue the index of an entry that no key reaches any more. Control. */
 void urn_key_free(struct urn_mem *mem, struct urn_region *r, uint32_t last_key);
 

@@ -28,6 +28,7 @@ urn_mem_create(uint32_t max_keys, uint32_t max_pds)
 	mem->max_keys = max_keys;
 	mem->max_pds = max_pds;
 	mem->fresh = 1;
+	urn_key_in_order(mem);
 	mem->pd_fresh = 1;
 	return mem;
 }

@@ -10,7 +10,8 @@
  * foreign.h; in tests, memory with a seeded delay).
  *
  * Keys are a 24-bit index (the adapter's) above an 8-bit key (the consumer's;
- * FO-2). lkey == rkey for regions. Index 0 is never given out.
+ * FO-2). lkey == rkey for regions. Index 0 is never given out. Keys of an adapter are drawn at
+ * random.
  *
  * One struct urn_mem per adapter. Control calls (alloc, register, ...) are
  * serialised by the caller; checks run at the same time on any engine and
@@ -48,6 +49,14 @@ enum urn_mem_error {
  */
 struct urn_mem *urn_mem_create(uint32_t max_keys, uint32_t max_pds);
 void urn_mem_destroy(struct urn_mem *mem);
+
+/*
+ * Draw keys at random from here on (base/draw.h), so that nobody learns from some keys those of
+ * others: before any region or window is made. Without this call indices and keys count up. seed:
+ * 0: the kernel's random numbers; else a sequence, for tests. returns: 0, or an errno value: the
+ * kernel has no random numbers
+ */
+int urn_mem_draw_keys(struct urn_mem *mem, uint64_t seed);
 
 /*
  * Count the stores of placements into regions that are registered from here on (stores.h): before

@@ -68,6 +68,7 @@ add(struct urn_neigh *nb, const uint8_t gid[16], enum list list)
 		urn_table_take(&nb->table, &e->t);
 	}
 	e->tries = 0;
+	e->contested = false;
 	urn_table_put(&nb->table, &e->t, gid, list);
 	return e;
 }
@@ -137,6 +138,12 @@ lookup_entry(struct urn_neigh *nb, struct entry *e, uint8_t mac[6])
 		return URN_NEIGH_UNKNOWN;
 	case LEARNT:
 	case ACTIVE:
+		if (e->contested) { /* neither MAC is believed until somebody answers */
+			e->contested = false;
+			e->state = URN_NEIGH_INCOMPLETE;
+			start_asking(nb, e, 0);
+			break;
+		}
 		if (nb->now - e->confirmed > URN_NEIGH_REACHABLE_NS)
 			e->state = URN_NEIGH_STALE;
 		if (e->state == URN_NEIGH_STALE)
@@ -276,66 +283,74 @@ has_mac(const struct entry *e)
 }
 
 /*
- * A message claims another MAC for an entry whose MAC is known. Nothing proves the claim,
- * so where the entry is in use the claim only raises a doubt. The claim counts as an answer
- * once everybody was asked; while only the holder is asked, only the holder may answer.
+ * A message claims another MAC for an entry whose MAC is known. Nothing proves the claim, so it is
+ * refused: where the entry is in use the claim only raises a doubt, and where it is not, the
+ * address is asked for before its first use. The claim counts as an answer once everybody was
+ * asked; while only the holder is asked, only the holder may answer. returns: true when the claim
+ * was refused
  */
-static void
+static bool
 claimed(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], bool answer)
 {
-	if (e->t.list == LEARNT || (answer && e->t.list >= FIRST_WAIT && e->tries >= 2))
+	if (answer && e->t.list >= FIRST_WAIT && e->tries >= 2) {
 		set_mac(nb, e, mac, URN_NEIGH_REACHABLE);
+		return false;
+	}
+	if (e->t.list == LEARNT)
+		e->contested = true;
 	else
 		doubt(nb, e);
+	return true;
 }
 
-/* An advertisement for an address that is known or asked for (RFC 4861, 7.2.5). */
-static void
+/*
+ * An advertisement for an address that is known or asked for (RFC 4861, 7.2.5). returns: true when
+ * it claims another MAC, and is refused
+ */
+static bool
 take_advert(struct urn_neigh *nb, struct entry *e, const struct urn_l3_msg *msg)
 {
 	bool had = has_mac(e);
 	bool same = had && (!msg->has_mac || memcmp(e->mac, msg->mac, 6) == 0);
 
 	if (!had && !msg->has_mac)
-		return;
+		return false;
 	if (had && !same)
-		claimed(nb, e, msg->mac, msg->override && msg->solicited);
-	else if (!same || msg->solicited) /* unsolicited and the same: proves nothing */
+		return claimed(nb, e, msg->mac, msg->override && msg->solicited);
+	if (!same || msg->solicited) /* unsolicited and the same: proves nothing */
 		set_mac(nb, e, same ? e->mac : msg->mac,
 			msg->solicited ? URN_NEIGH_REACHABLE : URN_NEIGH_STALE);
+	return false;
 }
 
 /*
  * Learn from a message. Answers and announcements change existing entries, and
  * add none; a request for one of our addresses adds its sender, which is
- * about to talk to us.
+ * about to talk to us. returns: true when the message claims another MAC for an address whose
+ * MAC is known, and is refused
  */
-static void
+static bool
 learn(struct urn_neigh *nb, const struct urn_l3_msg *msg, int to_us)
 {
 	const uint8_t *gid = msg->kind == URN_L3_ADVERT ? msg->target : msg->src;
 	struct entry *e = urn_table_find(&nb->table, gid);
 
+	if (msg->kind != URN_L3_ADVERT && !msg->has_src)
+		return false;
 	if (e != NULL && e->t.list == STATIC)
-		return;
-	if (msg->kind == URN_L3_ADVERT) {
-		if (e != NULL)
-			take_advert(nb, e, msg);
-		return;
-	}
-	if (!msg->has_src || !msg->has_mac)
-		return;
-	if (e == NULL && to_us && msg->kind != URN_L3_ARP_REPLY) {
+		return msg->has_mac && memcmp(e->mac, msg->mac, 6) != 0;
+	if (msg->kind == URN_L3_ADVERT)
+		return e != NULL && take_advert(nb, e, msg);
+	if (!msg->has_mac)
+		return false;
+	if (e == NULL && to_us && msg->kind != URN_L3_ARP_REPLY)
 		e = add(nb, gid, LEARNT);
-		if (e == NULL)
-			return;
-	} else if (e == NULL) {
-		return;
-	}
+	if (e == NULL)
+		return false;
 	if (has_mac(e) && memcmp(e->mac, msg->mac, 6) != 0)
-		claimed(nb, e, msg->mac, msg->kind == URN_L3_ARP_REPLY);
-	else
-		set_mac(nb, e, msg->mac, URN_NEIGH_REACHABLE);
+		return claimed(nb, e, msg->mac, msg->kind == URN_L3_ARP_REPLY);
+	set_mac(nb, e, msg->mac, URN_NEIGH_REACHABLE);
+	return false;
 }
 
 /* True when another station claims an address of ours. */
@@ -370,7 +385,8 @@ urn_neigh_input(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now)
 	if (msg.kind != URN_L3_ECHO) {
 		rte_spinlock_lock(&nb->lock);
 		set_time(nb, now);
-		learn(nb, &msg, to_us);
+		if (learn(nb, &msg, to_us))
+			p->drop = URN_C_NEIGH_CLAIM;
 		rte_spinlock_unlock(&nb->lock);
 	}
 	if (msg.kind == URN_L3_ARP_REPLY || msg.kind == URN_L3_ADVERT)

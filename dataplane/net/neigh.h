@@ -27,8 +27,9 @@
  * every two seconds. A MAC that is known is proved by one request to its holder
  * alone, and only without an answer by a request to everybody. A claim that
  * nobody asked for - an announcement, a request of another station, an answer while
- * the holder is asked - does not replace a MAC that is in use: the claim raises a doubt.
- * So does a user whose peer has become silent (urn_neigh_doubt()).
+ * the holder is asked - does not replace a known MAC (NEIGH_CLAIM): for one that is in use the
+ * claim raises a doubt, and a learnt one is asked for before its first use. A user whose peer has
+ * become silent raises a doubt, too (urn_neigh_doubt()).
  *
  * Nothing here reads a clock, sends, or frees: time comes in as nanoseconds of
  * any clock that does not run backwards, frames go out in mbufs of the caller's
@@ -132,7 +133,7 @@ uint32_t urn_neigh_generation(const struct urn_neigh *nb);
 /*
  * Take a received frame that urn_wire_parse() called ARP, ICMP or ICMP6.
  * now: nanoseconds. urn_pkt(m)->drop is set to the counter that applies,
- * whatever the result: ARP_RX, ND_RX, ECHO_RX, NEIGH_CONFLICT, or a reason for
+ * whatever the result: ARP_RX, ND_RX, ECHO_RX, NEIGH_CONFLICT, NEIGH_CLAIM, or a reason for
  * dropping (DROP_NEIGH, DROP_ADDRESS, DROP_NOT_ROCE, NO_MBUF).
  * returns 1: m now is the reply, to be sent; 0: m is done with, to be freed
  */

@@ -29,6 +29,7 @@ struct entry {
 	uint8_t mac[6]; /* valid when state is REACHABLE or STALE */
 	uint8_t state;	/* enum urn_neigh_state; NONE on FREE */
 	uint8_t tries;	/* FRESH and on: requests sent in this series */
+	bool contested; /* LEARNT: another MAC was claimed, too */
 };
 
 struct urn_neigh {

@@ -3,11 +3,13 @@
  *   READ ── request is there ──► WRITE ── all is written ──► LINGER ── it hangs up ──► gone
  *
  * LINGER: a close while bytes of the peer are unread would destroy the answer (RST).
- * Time and length of a connection are bounded over all states together.
+ * Time and length of a connection are bounded over all states together. One seat more than there
+ * are connections is for the newcomer, which is served at once; then another goes (seats.h).
  */
 #include "report/prometheus.h"
 
 #include "abi/clock.h"
+#include "report/seats.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONNS URN_PROMETHEUS_CONNS
+#define CONNS (URN_PROMETHEUS_CONNS + 1u)
 #define LINGER_BYTES 65536u
 
 enum state { FREE, READ, WRITE, LINGER };
@@ -29,7 +31,6 @@ enum state { FREE, READ, WRITE, LINGER };
 struct scraper {
 	enum state state;
 	int fd;
-	uint64_t until; /* ms: when the connection is cut */
 	char in[URN_PROMETHEUS_REQUEST];
 	size_t in_n; /* bytes in `in`; LINGER: bytes thrown away */
 	char *out;   /* WRITE: head and page */
@@ -43,6 +44,7 @@ struct urn_prometheus {
 	uint16_t port;
 	pthread_t thread;
 	struct scraper conn[CONNS];	  /* owner: the thread */
+	struct urn_seat seat[CONNS];	  /* seats of conn[]; owner: the thread */
 	struct urn_prometheus_counters c; /* written by the thread; atomic */
 };
 
@@ -53,13 +55,14 @@ count(uint64_t *c)
 }
 
 static void
-conn_free(struct scraper *c)
+conn_free(struct urn_prometheus *p, struct scraper *c)
 {
 	if (c->state == FREE)
 		return;
 	close(c->fd);
 	free(c->out);
 	memset(c, 0, sizeof(*c));
+	p->seat[c - p->conn].taken = false;
 }
 
 /* ---- answers */
@@ -198,7 +201,7 @@ serve(struct urn_prometheus *p, struct scraper *c)
 		return;
 	if (!told)
 		count(&p->c.cut);
-	conn_free(c);
+	conn_free(p, c);
 }
 
 /* ---- the thread */
@@ -206,7 +209,11 @@ serve(struct urn_prometheus *p, struct scraper *c)
 static void
 take(struct urn_prometheus *p, struct scraper *c)
 {
-	int fd = accept4(p->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct urn_seat *seat = &p->seat[c - p->conn];
+	struct sockaddr_storage from = {0};
+	struct sockaddr *addr = (struct sockaddr *)&from;
+	socklen_t n = sizeof(from);
+	int fd = accept4(p->listen_fd, addr, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0) {
 		/* Out of descriptors: the listening socket stays readable; do not spin on it. */
@@ -216,25 +223,23 @@ take(struct urn_prometheus *p, struct scraper *c)
 	}
 	c->fd = fd;
 	c->state = READ;
-	c->until = urn_clock_ms() + URN_PROMETHEUS_MS;
+	urn_seat_from(seat->from, addr);
+	seat->since = urn_clock_ms();
+	seat->until = seat->since + URN_PROMETHEUS_MS;
+	seat->taken = true;
 }
 
-/* Cut connections whose time is over. returns: ms to the next; -1: there is none */
+/* Cut connections that must go. returns: ms to the next; -1: there is none */
 static int
 expire(struct urn_prometheus *p)
 {
-	uint64_t now = urn_clock_ms(), next = UINT64_MAX;
+	uint64_t now = urn_clock_ms(), next;
+	unsigned int i;
 
-	for (unsigned int i = 0; i < CONNS; i++) {
-		struct scraper *c = &p->conn[i];
-
-		if (c->state != FREE && now >= c->until) {
-			if (c->state != LINGER)
-				count(&p->c.cut);
-			conn_free(c);
-		}
-		if (c->state != FREE && c->until < next)
-			next = c->until;
+	while ((i = urn_seats_due(p->seat, CONNS, now, &next)) < CONNS) {
+		if (p->conn[i].state != LINGER)
+			count(&p->c.cut);
+		conn_free(p, &p->conn[i]);
 	}
 	return next == UINT64_MAX ? -1 : (int)(next - now);
 }
@@ -348,7 +353,7 @@ urn_prometheus_close(struct urn_prometheus *p)
 	(void)!write(p->stop_fd, &one, sizeof(one));
 	pthread_join(p->thread, NULL);
 	for (unsigned int i = 0; i < CONNS; i++)
-		conn_free(&p->conn[i]);
+		conn_free(p, &p->conn[i]);
 	close(p->listen_fd);
 	close(p->stop_fd);
 	free(p);

@@ -12,7 +12,8 @@
 struct urn_prometheus;
 
 enum {
-	URN_PROMETHEUS_CONNS = 8,      /* connections at a time; others wait to be accepted */
+	URN_PROMETHEUS_CONNS =
+		8, /* connections at a time; another one makes one of them go (seats.h) */
 	URN_PROMETHEUS_REQUEST = 4096, /* bytes of a request */
 	URN_PROMETHEUS_MS = 5000,      /* longest life of a connection, ms */
 };

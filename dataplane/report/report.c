@@ -446,6 +446,7 @@ urn_report_limits(const struct urn_report_source *src, struct urn_report_query *
 		[URN_QUOTA_SHARE] = "shares",
 		[URN_QUOTA_SHARED] = "shared",
 		[URN_QUOTA_AREA] = "area",
+		[URN_QUOTA_QUEUE] = "queues",
 		[URN_QUOTA_MSG] = "msg_sets",
 	};
 	const struct urn_server_config *c = src->server_config;

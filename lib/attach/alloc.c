@@ -23,6 +23,9 @@
 
 #define URN_PAGE ((size_t)4096)
 #define URN_SEGMENT ((size_t)32 << 20)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 
 /* A piece of a segment, free or given out. */
 struct urn_piece {
@@ -145,6 +148,24 @@ urn_segment_end(struct urn_segment_node *s)
 	close(s->seg.fd);
 	free(s->pieces);
 	free(s);
+}
+
+int
+urn_populate(const void *addr, size_t length)
+{
+	uintptr_t at = (uintptr_t)addr & ~(URN_PAGE - 1), end = (uintptr_t)addr + length;
+	int err;
+
+	end = (end + URN_PAGE - 1) & ~(URN_PAGE - 1);
+	do
+		err = madvise((void *)at, end - at, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+	while (err == EINTR || err == EAGAIN);
+	if (err != EINVAL)
+		return err;
+	/* An older kernel: store what is there. Others may write the byte at the same time. */
+	for (; at < end; at += URN_PAGE)
+		(void)__atomic_fetch_or((uint8_t *)at, 0, __ATOMIC_RELAXED);
+	return 0;
 }
 
 static struct urn_segment_node *

@@ -25,6 +25,13 @@ struct urn_segment {
 /* Find the segment in which all of addr..addr+length lies. returns: true when there is one */
 bool urn_segment_find(const void *addr, size_t length, struct urn_segment *out);
 
+/*
+ * Give all pages of addr..addr+length memory, and leave their contents: the dataplane takes only
+ * memory that its program has populated, because the first to touch a page pays for it. The range
+ * is readable and writable. returns: 0, or an errno value: no memory
+ */
+int urn_populate(const void *addr, size_t length);
+
 /* A dataplane has mapped the segment, and sealed it. */
 void urn_segment_shared(uint32_t id);
 /* A dataplane has unmapped the segment. A segment that is gone already is ignored. */

@@ -2,6 +2,7 @@
 #include "attach/dev.h"
 
 #include "abi/clock.h"
+#include "attach/alloc.h"
 
 #include <urnic/attach.h>
 
@@ -152,11 +153,17 @@ int
 urn_dev_share(struct urn_dev *dev, const void *addr, size_t length)
 {
 	struct urn_abi_rep rep = {0};
+	struct urn_segment seg;
+	int err;
 
 	if (dev->channel->share == NULL || !urn_dev_has(dev, URN_ABI_FEATURE_SHARE))
 		return 0;
 	if (urn_dev_gone(dev) != URN_DEV_THERE)
 		return 0; /* the control call that follows fails and tells */
+	err = length != 0 && urn_segment_find(addr, length, &seg) ? urn_populate(addr, length) : 0;
+	if (err != 0)
+		return urn_fail(err, "no memory for the %zu bytes at %p: %s", length, addr,
+				strerror(err));
 	rep.err = dev->channel->share(dev->channel->ctx, addr, length, &rep);
 	return rep.err == 0 ? 0 : urn_dev_failed(dev, &rep);
 }

@@ -43,7 +43,8 @@ struct urn_remote {
 	uint32_t engines;
 	int wake_fd[URN_ABI_MAX_ENGINES];
 	struct urn_segment_set shared; /* segments that the dataplane has mapped; under share_lock */
-	struct urn_segment_set refused; /* segments that another dataplane mapped first; under share_lock */
+	struct urn_segment_set
+		refused; /* segments that the dataplane does not map; under share_lock */
 	pthread_mutex_t share_lock;	/* share_lock protects shared and refused */
 	/* the watcher: a thread that waits for the dataplane's death */
 	bool watched;              /* there is a watcher */
@@ -300,7 +301,8 @@ urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep 
 		urn_remote_call(r, &req, rep);
 		if (rep->err == 0)
 			urn_remote_shared(r, seg.id, rep);
-		else if (rep->err == EPERM) /* regions in the segment are foreign memory */
+		else if (rep->err == EPERM ||
+			 rep->err == EMFILE) /* regions in it are foreign memory */
 			rep->err = urn_segment_set_add(&r->refused, seg.id);
 	}
 	pthread_mutex_unlock(&r->share_lock);

@@ -246,7 +246,8 @@ on_disconnect(struct sim_line *l, const struct urn_abi_cm_event *ev)
 static void
 on_disconnected(struct sim_line *l, const struct urn_abi_cm_event *ev)
 {
-	/* The dataplane asks by itself for an id that another ended: stale (IBTA 12.9.8.3.1). */
+	/* The dataplane ends a connection by itself when the peer says that it forgot it
+	 * (cm/cm_stale.c). */
 	bool asked = l->state == LINE_ENDS || sim_on(l->client->node->s, SIM_FORGET);
 
 	if (!asked && l->kind != LINE_GUEST)

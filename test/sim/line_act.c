@@ -227,11 +227,11 @@ sim_line_state(const struct sim_line *l)
 	return st;
 }
 
-/* True when the dataplane ended the line already, because the peer forgot it and asked again. */
+/* True when the dataplane ended the line already, because the peer forgot it and said so. */
 static bool
-is_asked_to_end(const struct sim_line *l)
+is_ended(const struct sim_line *l)
 {
-	return sim_on(l->client->node->s, SIM_FORGET) && sim_line_state(l) == URN_CM_DREQ_SENT;
+	return sim_on(l->client->node->s, SIM_FORGET) && sim_line_state(l) == URN_CM_TIMEWAIT;
 }
 
 void
@@ -246,7 +246,7 @@ sim_line_hang_up(struct sim_line *l, bool forget)
 		return;
 	}
 	req.cm_data.data_len = sim_data(req.cm_data.data, URN_CM_DREQ_DATA, l->token, SIM_SAYS_DREQ);
-	if (is_asked_to_end(l) || tell(l, URN_CTL_CM_DISCONNECT, &req, "parting"))
+	if (is_ended(l) || tell(l, URN_CTL_CM_DISCONNECT, &req, "parting"))
 		l->state = LINE_ENDS;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attach/share/share.h"
 
+#include "attach/alloc.h"
 #include "attach/share/window.h"
 
 #include <dlfcn.h>
@@ -365,6 +366,8 @@ urn_share_take(struct urn_dev *dev, const void *addr, size_t length, struct urn_
 	*hold = (struct urn_share_hold){
 		.dev = dev, .window = w, .start = start, .end = end, .era = urn_share_era};
 	if (w != NULL) {
+		/* Without memory for it the dataplane refuses the region, and says so. */
+		(void)urn_populate(w->home + (start - w->start), end - start);
 		w->holds++;
 		w->idle = 0;
 		urn_share_count.shared++;

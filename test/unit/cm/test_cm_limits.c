@@ -238,32 +238,6 @@ test_too_many(void **state)
 	assert_null(urn_cm_create(&cfg));
 }
 
-/*
- * A queue pair that is connected asks for a connection: the peer has forgotten the old
- * one. The request is refused, and the old connection ends; then the peer may ask again.
- */
-static void
-test_stale(void **state)
-{
-	uint32_t id = to_passive();
-	struct urn_cm_msg m = from_peer(URN_CM_REQ, 0), r;
-
-	(void)state;
-	m.local_id++;
-	expect_in(&m, CM_STALE);
-	assert_int_equal(b.sent, 2);
-	assert_int_equal(b.said.attr, URN_CM_DREQ);
-	expect_state(id, DREQ_SENT);
-	b.sent = 0;
-	expect_in(&m, CM_STALE);
-	assert_int_equal(said(URN_CM_REJ).reason, URN_CM_REJ_STALE_CONN);
-	r = from_peer(URN_CM_DREP, id);
-	expect_in(&r, CM_RX);
-	told(URN_CM_EVENT_DISCONNECTED);
-	expect_in(&m, CM_RX);
-	told(URN_CM_EVENT_REQUEST);
-}
-
 /* A peer's connections and look-ups have separate numbers. */
 static void
 test_same_number(void **state)
@@ -372,52 +346,6 @@ test_unanswered_end(void **state)
 	expect_state(id, TIMEWAIT);
 	expect_state(new_id, REQ_RCVD);
 	assert_int_equal(urn_cm_claimed(b.cm, &b.o, b.peer, PEER_QPN), URN_CM_CLAIM_ASKED);
-}
-
-/*
- * A REP with a queue pair that is connected: the mirror image. The program hears that its
- * request failed, the peer that its reply is refused.
- */
-static void
-test_stale_reply(void **state)
-{
-	uint32_t id = to_active(), id2;
-	struct urn_cm_msg m, r;
-
-	(void)state;
-	id2 = to_req_sent();
-	m = from_peer(URN_CM_REP, id2);
-	m.local_id = PEER_ID + 1;
-	b.deaf = true;
-	expect_in(&m, DROP_CM_EVENT);
-	expect_state(id2, REQ_SENT);
-	quiet();
-	b.deaf = false;
-	expect_in(&m, CM_STALE);
-	assert_int_equal(b.ev.id, id2);
-	assert_int_equal(told(URN_CM_EVENT_REJECTED).reason, URN_CM_REJ_STALE_CONN);
-	expect_state(id2, IDLE);
-	/* A REJ, then a DREQ for the old connection. */
-	assert_int_equal(b.sent, 2);
-	assert_int_equal(b.said.attr, URN_CM_DREQ);
-	assert_int_equal(b.said.local_id, id);
-	expect_state(id, DREQ_SENT);
-	b.sent = 0;
-	/* Copies of the REP are told that nobody has that id. */
-	expect_in(&m, CM_UNKNOWN);
-	r = said(URN_CM_REJ);
-	assert_int_equal(r.reason, URN_CM_REJ_INVALID_COMM_ID);
-	/* The REJ has both ids of the connection: by them the peer finds the connection that is meant. */
-	assert_int_equal(r.local_id, id2);
-	assert_int_equal(r.remote_id, m.local_id);
-	/* When the old connection has ended the queue pair is accepted. */
-	m = from_peer(URN_CM_DREP, id);
-	expect_in(&m, CM_RX);
-	told(URN_CM_EVENT_DISCONNECTED);
-	id2 = to_req_sent();
-	m = from_peer(URN_CM_REP, id2);
-	expect_in(&m, CM_RX);
-	told(URN_CM_EVENT_REPLY);
 }
 
 /* A DREQ for a refused connection is answered, and copies of the request still get the refusal. */
@@ -540,13 +468,11 @@ main(void)
 		T(test_unlisten),
 		T(test_room),
 		T(test_too_many),
-		T(test_stale),
 		T(test_unanswered_end),
 		T(test_owners),
 		T(test_same_number),
 		T(test_drep_again),
 		T(test_drep_kept),
-		T(test_stale_reply),
 		T(test_refusal_kept),
 		T(test_channels),
 		T(test_goes_by_slices),

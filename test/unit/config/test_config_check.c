@@ -2,6 +2,8 @@
 /* Values that must fit together, and values that must differ. */
 #include "config_test.h"
 
+#include <unistd.h>
+
 #define SWITCHED "[switch s]\n[adapter x]\nswitch = s\n"
 
 static void
@@ -191,6 +193,17 @@ limits(void **state)
 	assert_int_equal(c->limits.per_uid.mr, 5);
 	assert_true(c->limits.per_uid.area == 1ull << 30);
 	assert_true(c->limits.per_client.area == URN_CONFIG_UNLIMITED);
+	/* Memory for queues: a quarter of the machine's, unless the file says something else. */
+	assert_true(c->limits.per_uid.queue ==
+		    (uint64_t)sysconf(_SC_PHYS_PAGES) / 4 * (uint64_t)sysconf(_SC_PAGESIZE));
+	assert_true(c->limits.per_client.queue == URN_CONFIG_UNLIMITED);
+	urn_config_free(c);
+	c = config_good("[limits]\nqueues_per_uid = 1G\nqueues_per_client = 64M\n" CONFIG_REST);
+	assert_true(c->limits.per_uid.queue == 1ull << 30);
+	assert_true(c->limits.per_client.queue == 64ull << 20);
+	urn_config_free(c);
+	c = config_good("[limits]\nqueues_per_uid = unlimited\n" CONFIG_REST);
+	assert_true(c->limits.per_uid.queue == URN_CONFIG_UNLIMITED);
 	urn_config_free(c);
 	config_cases(cases, RTE_DIM(cases));
 }

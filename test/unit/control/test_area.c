@@ -64,6 +64,39 @@ test_pieces(void **state)
 	urn_area_fini(&a);
 }
 
+/* The bytes that an allocation takes of those never given out are known before. */
+static void
+test_grows(void **state)
+{
+	static struct piece p[PIECES];
+	uint64_t grows, next, told = 0;
+	unsigned int seed = 3;
+	struct urn_area a;
+
+	(void)state;
+	assert_int_equal(urn_area_init(&a, SIZE, false), 0);
+	for (int round = 0; round < 20000; round++) {
+		struct piece *x = &p[rand_r(&seed) % PIECES];
+		uint64_t bytes = 1ull + (uint64_t)rand_r(&seed) % (1u << (rand_r(&seed) % 17));
+
+		if (x->bytes) {
+			urn_area_free(&a, x->off, x->bytes);
+			x->bytes = 0;
+			continue;
+		}
+		grows = urn_area_grows(&a, bytes);
+		next = a.next;
+		x->bytes = urn_area_alloc(&a, bytes, &x->off) == 0 ? bytes : 0;
+		assert_int_equal(a.next - next, grows);
+		told += grows;
+	}
+	assert_int_equal(told, a.next);
+	assert_true(told > SIZE / 2);
+	assert_int_equal(urn_area_grows(&a, SIZE + 1), 0);
+	assert_int_equal(urn_area_grows(&a, UINT64_MAX), 0);
+	urn_area_fini(&a);
+}
+
 /* A piece that does not fit is refused and takes nothing away; pieces that are given back serve again. */
 static void
 test_full(void **state)
@@ -241,7 +274,7 @@ main(void)
 		cmocka_unit_test(test_pieces),	    cmocka_unit_test(test_full),
 		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_quick),	    cmocka_unit_test(test_dump),
-		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_table),	    cmocka_unit_test(test_grows),
 	};
 
 	return cmocka_run_group_tests_name("area", tests, NULL, NULL);

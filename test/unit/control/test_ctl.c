@@ -204,9 +204,10 @@ quotas_balance(void **state)
 		back |= urn_ctl_row(&urn_ctl_table, op)->use.back;
 	}
 	assert_int_equal(take, back);
-	/* Areas are charged when a client comes, ids where they are made. */
+	/* Areas are charged when a client comes, ids and memory of queues where they are made. */
 	assert_int_equal(take,
-			 ((1u << URN_QUOTAS) - 1) & ~(1u << URN_QUOTA_AREA | 1u << URN_QUOTA_CM));
+			 ((1u << URN_QUOTAS) - 1) & ~(1u << URN_QUOTA_AREA | 1u << URN_QUOTA_CM |
+						      1u << URN_QUOTA_QUEUE));
 }
 
 /* ---- a table with operations more */

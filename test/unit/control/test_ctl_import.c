@@ -300,6 +300,7 @@ shared_memory(void **state)
 
 	(void)state;
 	assert_int_equal(ftruncate(fd, BYTES), 0);
+	assert_int_equal(pwrite(fd, memory, BYTES, 0), BYTES); /* its pages are the client's */
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	share.share.fd = fd;
 	share.share.addr = (uintptr_t)memory;

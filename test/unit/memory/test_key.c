@@ -34,23 +34,99 @@ __wrap_realloc(void *p, size_t size)
 
 static uint8_t bytes[4096];
 
+/* A table; draws: its keys are drawn, from a seed or, 0, by the kernel. */
+static struct urn_mem *
+table(uint32_t max_keys, uint32_t max_pds, bool draws, uint64_t seed)
+{
+	struct urn_mem *mem = urn_mem_create(max_keys, max_pds);
+
+	assert_non_null(mem);
+	if (draws)
+		assert_int_equal(urn_mem_draw_keys(mem, seed), 0);
+	return mem;
+}
+
 /* mem.h: index 0 is never given out; keys of live objects differ in the index */
 static void
 test_indices(void **state)
 {
-	struct urn_mem *mem = urn_mem_create(2000, 4);
+	(void)state;
+	for (int draws = 0; draws < 2; draws++) {
+		struct urn_mem *mem = table(2000, 4, draws, 0);
+		uint32_t pd = test_pd(mem), extra;
+		bool seen[2001] = {false};
+
+		for (int i = 0; i < 2000; i++) {
+			uint32_t key =
+				i & 1 ? test_reg(mem, pd, bytes, 64, RIGHTS) : test_mw(mem, pd, 2);
+
+			assert_in_range(key >> 8, 1, 2000);
+			assert_false(seen[key >> 8]);
+			seen[key >> 8] = true;
+		}
+		assert_int_equal(urn_mem_alloc_mw(mem, pd, 1, &extra), ENOMEM);
+		urn_mem_destroy(mem);
+	}
+}
+
+/* Keys of a table that draws them, in the order in which they are given out. */
+static void
+take_keys(struct urn_mem *mem, uint32_t *key, int n)
+{
 	uint32_t pd = test_pd(mem);
-	bool seen[2001] = {false};
+
+	for (int i = 0; i < n; i++)
+		key[i] = test_reg(mem, pd, bytes, 64, RIGHTS);
+}
+
+/* The number of places at which two lists differ in the bits of a mask. */
+static int
+differ(const uint32_t *a, const uint32_t *b, int n, uint32_t mask)
+{
+	int d = 0;
+
+	for (int i = 0; i < n; i++)
+		d += ((a[i] ^ b[i]) & mask) != 0;
+	return d;
+}
+
+/*
+ * trust.md: keys are drawn: two tables have other orders of indices and other low bits, one key
+ * does not tell the next. With a seed they are the same each time.
+ */
+static void
+test_drawn(void **state)
+{
+	enum { KEYS = 1000, TABLES = 4 };
+	static const uint64_t seed[TABLES] = {0, 0, 7, 7};
+	static uint32_t key[TABLES][KEYS], again[TABLES][KEYS];
+	int steps = 0;
 
 	(void)state;
-	for (int i = 0; i < 2000; i++) {
-		uint32_t key = i & 1 ? test_reg(mem, pd, bytes, 64, RIGHTS) : test_mw(mem, pd, 2);
+	for (int t = 0; t < TABLES; t++) {
+		struct urn_mem *mem = table(65536, 4, true, seed[t]);
 
-		assert_in_range(key >> 8, 1, 2000);
-		assert_false(seen[key >> 8]);
-		seen[key >> 8] = true;
+		take_keys(mem, key[t], KEYS);
+		for (int i = 0; i < KEYS; i++)
+			test_dereg(mem, key[t][i]);
+		take_keys(mem, again[t], KEYS);
+		urn_mem_destroy(mem);
 	}
-	urn_mem_destroy(mem);
+	/* By chance about one of 256 is the same. */
+	assert_true(differ(key[0], key[1], KEYS, 0xff) > KEYS * 9 / 10);
+	assert_true(differ(key[0], key[1], KEYS, ~0xffu) > KEYS * 9 / 10);
+	assert_true(differ(again[0], again[1], KEYS, 0xff) > KEYS * 9 / 10);
+	assert_true(differ(key[0], key[2], KEYS, ~0u) > KEYS * 9 / 10);
+	assert_int_equal(differ(key[2], key[3], KEYS, ~0u), 0);
+	assert_int_equal(differ(again[2], again[3], KEYS, ~0u), 0);
+	for (int i = 1; i < KEYS; i++)
+		steps += (key[0][i] >> 8) - (key[0][i - 1] >> 8) == 1;
+	assert_in_range(steps, 0, KEYS / 20);
+	steps = 0;
+	for (int i = 0; i < KEYS;
+	     i++) /* freed indices come again in their order, with another low byte */
+		steps += ((key[0][i] + 1) & 0xff) == (again[0][i] & 0xff);
+	assert_in_range(steps, 0, KEYS / 10);
 }
 
 /* architecture rule 6: a table without free keys gives ENOMEM, and recovers */
@@ -95,24 +171,28 @@ test_largest_table(void **state)
 static void
 test_stale_keys(void **state)
 {
-	struct urn_mem *mem = urn_mem_create(1, 1);
-	uint32_t pd = test_pd(mem), stale[255];
 	struct urn_region *r;
 
 	(void)state;
-	for (int i = 0; i < 255; i++) {
-		stale[i] = test_reg(mem, pd, bytes, 64, RIGHTS);
-		for (int j = 0; j < i; j++) {
+	for (int draws = 0; draws < 2; draws++) {
+		struct urn_mem *mem = table(1, 1, draws, 0);
+		uint32_t pd = test_pd(mem), stale[256];
+
+		for (int i = 0; i < 256; i++) {
+			stale[i] = test_reg(mem, pd, bytes, 64, RIGHTS);
+			for (int j = 0; j < i; j++) {
+				assert_int_equal(urn_mem_check(mem, stale[j], pd, 0,
+							       (uintptr_t)bytes, 1, 0, 0, &r),
+						 URN_MEM_BAD_KEY);
+				assert_int_equal(urn_mem_kill_mr(mem, stale[j], &r), EINVAL);
+			}
 			assert_int_equal(
-				urn_mem_check(mem, stale[j], pd, 0, (uintptr_t)bytes, 1, 0, 0, &r),
-				URN_MEM_BAD_KEY);
-			assert_int_equal(urn_mem_kill_mr(mem, stale[j], &r), EINVAL);
+				urn_mem_check(mem, stale[i], pd, 0, (uintptr_t)bytes, 1, 0, 0, &r),
+				0);
+			test_dereg(mem, stale[i]);
 		}
-		assert_int_equal(urn_mem_check(mem, stale[i], pd, 0, (uintptr_t)bytes, 1, 0, 0, &r),
-				 0);
-		test_dereg(mem, stale[i]);
+		urn_mem_destroy(mem);
 	}
-	urn_mem_destroy(mem);
 }
 
 /* A window's last key, chosen by the consumer, is stale for the next object of the index. */
@@ -228,10 +308,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_indices),		 cmocka_unit_test(test_exhaustion),
-		cmocka_unit_test(test_largest_table),	 cmocka_unit_test(test_stale_keys),
-		cmocka_unit_test(test_stale_window_key), cmocka_unit_test(test_reused_late),
-		cmocka_unit_test(test_idle_is_small),	 cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_indices),	    cmocka_unit_test(test_exhaustion),
+		cmocka_unit_test(test_drawn),	    cmocka_unit_test(test_largest_table),
+		cmocka_unit_test(test_stale_keys),  cmocka_unit_test(test_stale_window_key),
+		cmocka_unit_test(test_reused_late), cmocka_unit_test(test_idle_is_small),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,80 @@ test_conflict(void **state)
 	assert_int_equal(urn_neigh_count(nb), 0);
 }
 
+/* Unasked claims of another MAC for a neighbour in use: refused and counted, in any number. */
+static void
+test_claims_in_use(void **state)
+{
+	enum urn_counter c;
+	uint32_t gen;
+
+	(void)state;
+	make_reachable(peer_v4, peer_mac, SECOND);
+	gen = urn_neigh_generation(nb);
+	for (uint32_t i = 0; i < 1000; i++) {
+		uint64_t now = 2 * SECOND + i * MS;
+
+		/* A request of somebody else, one to us, and an answer that nobody asked for. */
+		input(l3_arp(buf, 1, other_mac, peer_v4, peer_v4), now, &c);
+		assert_int_equal(c, URN_C_NEIGH_CLAIM);
+		assert_int_equal(input(l3_arp(buf, 1, other_mac, peer_v4, us_v4), now, &c), 1);
+		assert_int_equal(c, URN_C_NEIGH_CLAIM);
+		input(l3_arp(buf, 2, other_mac, peer_v4, us_v4), now, &c);
+		assert_int_equal(c, URN_C_NEIGH_CLAIM);
+		expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
+		/* The holder is asked, no more often than each 10 ms, and answers. */
+		if (poll_all(now, 64) == 1)
+			arp_answer(peer_v4, peer_mac, now);
+	}
+	assert_int_equal(urn_neigh_generation(nb), gen);
+	input(l3_arp(buf, 1, peer_mac, peer_v4, us_v4), 4 * SECOND, &c);
+	assert_int_equal(c, URN_C_ARP_RX);
+}
+
+/*
+ * An address that only the network told, claimed by two: neither is believed, and everybody is
+ * asked before the first use.
+ */
+static void
+test_claims_of_learnt(void **state)
+{
+	enum urn_counter c;
+
+	(void)state;
+	input(l3_arp(buf, 1, peer_mac, peer_v4, us_v4), SECOND, &c);
+	assert_int_equal(c, URN_C_ARP_RX);
+	input(l3_arp(buf, 1, other_mac, peer_v4, us_v4), SECOND, &c);
+	assert_int_equal(c, URN_C_NEIGH_CLAIM);
+	input(l3_arp(buf, 1, peer_mac, peer_v4, us_v4), SECOND, &c);
+	assert_int_equal(c, URN_C_ARP_RX);
+	input(l3_solicit(buf, peer_ll, us_group, us_ll, peer_mac), SECOND, &c);
+	assert_int_equal(c, URN_C_ND_RX);
+	input(l3_advert(buf, us_ll, peer_ll, other_mac, 0x60), SECOND, &c);
+	assert_int_equal(c, URN_C_NEIGH_CLAIM);
+	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
+	expect_lookup(peer_ll, URN_NEIGH_UNKNOWN, NULL);
+	assert_int_equal(poll_all(SECOND, 64), 2);
+	arp_answer(peer_v4, other_mac, SECOND);
+	expect_lookup(peer_v4, URN_NEIGH_OK, other_mac);
+	input(l3_advert(buf, us_ll, peer_ll, peer_mac, 0x60), SECOND, NULL);
+	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
+	/* A place that is used anew remembers nothing of that. */
+	for (uint32_t i = 0; i < 2 * URN_NEIGH_LEARNT; i++) {
+		uint8_t gid[16];
+
+		l3_nth_v4(gid, 100 + i);
+		input(l3_arp(buf, 1, peer_mac, gid, us_v4), SECOND, NULL);
+		if (i < URN_NEIGH_LEARNT)
+			input(l3_arp(buf, 1, other_mac, gid, us_v4), SECOND, NULL);
+	}
+	for (uint32_t i = URN_NEIGH_LEARNT; i < 2 * URN_NEIGH_LEARNT; i++) {
+		uint8_t gid[16];
+
+		l3_nth_v4(gid, 100 + i);
+		expect_lookup(gid, URN_NEIGH_OK, peer_mac);
+	}
+}
+
 /* Gratuitous ARP and unsolicited advertisements, one for each address. */
 static void
 test_announce(void **state)
@@ -191,12 +265,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_advert_rules),
-		T(test_learns_requests),
-		T(test_learns_nothing_else),
-		T(test_conflict),
-		T(test_announce),
-		T(test_unset_address),
+		T(test_advert_rules), T(test_learns_requests), T(test_learns_nothing_else),
+		T(test_conflict),     T(test_claims_in_use),   T(test_claims_of_learnt),
+		T(test_announce),     T(test_unset_address),
 	};
 
 	return cmocka_run_group_tests_name("neigh_learn", tests, NULL, NULL);

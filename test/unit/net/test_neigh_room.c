@@ -8,13 +8,18 @@
 static void
 test_static(void **state)
 {
+	enum urn_counter c;
 	uint8_t gid[16];
 
 	(void)state;
 	assert_int_equal(urn_neigh_add_static(nb, peer_v4, peer_mac), 0);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
-	input(l3_arp(buf, 1, other_mac, peer_v4, us_v4), SECOND, NULL);
-	input(l3_arp(buf, 2, other_mac, peer_v4, us_v4), SECOND, NULL);
+	input(l3_arp(buf, 1, peer_mac, peer_v4, us_v4), SECOND, &c);
+	assert_int_equal(c, URN_C_ARP_RX);
+	input(l3_arp(buf, 1, other_mac, peer_v4, us_v4), SECOND, &c);
+	assert_int_equal(c, URN_C_NEIGH_CLAIM);
+	input(l3_arp(buf, 2, other_mac, peer_v4, us_v4), SECOND, &c);
+	assert_int_equal(c, URN_C_NEIGH_CLAIM);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
 	poll_all(1000 * SECOND, 64);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac); /* is never doubted */
@@ -26,6 +31,9 @@ test_static(void **state)
 	expect_lookup(peer_ll, URN_NEIGH_UNKNOWN, NULL);
 	assert_int_equal(urn_neigh_add_static(nb, peer_ll, peer_mac), 0);
 	assert_int_equal(poll_all(1001 * SECOND, 64), 0);
+	input(l3_advert(buf, us_ll, peer_ll, other_mac, 0x60), 1001 * SECOND, &c);
+	assert_int_equal(c, URN_C_NEIGH_CLAIM);
+	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
 
 	assert_int_equal(urn_neigh_add_static(nb, us_v4, peer_mac), EINVAL);
 	assert_int_equal(urn_neigh_add_static(nb, us_group, peer_mac), EINVAL);

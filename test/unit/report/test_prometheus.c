@@ -47,16 +47,26 @@ down(struct node *n)
 	urn_port_close(n->port[1]);
 }
 
+/* Connect from an address of this host. room: bytes that may wait to be read; 0: the usual */
 static int
-dial(const struct node *n)
+dial_from(const struct node *n, in_addr_t from, int room)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET,
 				 .sin_port = htons(urn_prometheus_port(n->web)),
-				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
+			   own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(from)};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	check(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+	check(fd >= 0 && bind(fd, (struct sockaddr *)&own, sizeof(own)) == 0);
+	check(!room || setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)) == 0);
+	check(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
 	return fd;
+}
+
+static int
+dial(const struct node *n)
+{
+	return dial_from(n, INADDR_LOOPBACK, 0);
 }
 
 static void
@@ -205,7 +215,7 @@ slow(void *arg)
 		fd[i] = dial(&n);
 		say(fd[i], "GET /metr", 9);
 	}
-	/* Waits until one of them is cut off. */
+	/* A newcomer has a place of its own. */
 	check(strncmp(ask(&n, "GET /metrics HTTP/1.1\r\n\r\n"), "HTTP/1.1 200", 12) == 0);
 	for (unsigned int i = 0; i < URN_PROMETHEUS_CONNS; i++)
 		check(hear(fd[i])[0] == '\0');
@@ -216,6 +226,41 @@ slow(void *arg)
 	say(fd[0], "GET ", 4);
 	down(&n);
 	check(hear(fd[0])[0] == '\0');
+}
+
+/*
+ * Slow clients, more than there are places, and for ever: half of them never end their request,
+ * half never read the answer. Clients that come from their address and another one are answered all
+ * the same.
+ */
+static void
+crowd(void *arg)
+{
+	enum { SLOW = 2 * URN_PROMETHEUS_CONNS, ASKS = 20 };
+	struct urn_prometheus_counters c;
+	int fd[SLOW], me;
+	struct node n;
+
+	(void)arg;
+	up(&n);
+	for (unsigned int i = 0; i < SLOW; i++)
+		fd[i] = -1;
+	for (unsigned int k = 0; k < ASKS; k++) {
+		for (unsigned int i = 0; i < SLOW && k % (ASKS / 2) == 0; i++) {
+			if (fd[i] >= 0)
+				close(fd[i]);
+			fd[i] = dial_from(&n, INADDR_LOOPBACK, 1);
+			say(fd[i], "GET /metrics HTTP/1.1\r\n\r\n", i % 2 ? 25 : 9);
+		}
+		me = dial_from(&n, INADDR_LOOPBACK + k % 2, 0);
+		say(me, "GET /metrics HTTP/1.1\r\n\r\n", 25);
+		check(strncmp(hear(me), "HTTP/1.1 200", 12) == 0);
+	}
+	for (unsigned int i = 0; i < SLOW; i++)
+		close(fd[i]);
+	urn_prometheus_counters(n.web, &c);
+	check(c.pages >= ASKS && c.cut > 0 && c.refused == 0);
+	down(&n);
 }
 
 static void
@@ -257,15 +302,15 @@ places(void *arg)
 CHILD_TEST(the_page)
 CHILD_TEST(refusals)
 CHILD_TEST(slow)
+CHILD_TEST(crowd)
 CHILD_TEST(places)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_page),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_the_page), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_slow),	 cmocka_unit_test(test_crowd),
 		cmocka_unit_test(test_places),
 	};
 
