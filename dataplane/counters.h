@@ -43,7 +43,8 @@
 	B(FLOW, "transport") \
 	B(MSG, "msg") \
 	B(ENGINE_PFC, "engine") \
-	B(AM, "am")
+	B(AM, "am") \
+	B(CONTROL_TELLER, "control")
 
 enum urn_counter {
 #define X(id, name, text) URN_C_##id,

@@ -9,6 +9,9 @@ struct urn_adapter *urn_adapter_create(struct urn_dp *dp, unsigned int index,
 				       const struct urn_adapter_config *cfg, struct urn_err *err);
 /* Take an adapter down whose clients have all gone (urn_dp_destroy()). NULL is allowed. */
 void urn_adapter_destroy(struct urn_adapter *a);
+/* Value of a counter: the sum over the adapter's engines and tellers, from any thread.
+ * (dataplane.c) */
+uint64_t urn_adapter_count(const struct urn_adapter *a, enum urn_counter id);
 /* Wait until no engine is in the middle of a turn that began before this call. */
 void urn_adapter_barrier(struct urn_adapter *a);
 /*

@@ -97,6 +97,17 @@ make_wakes(struct urn_client *c)
 	return 0;
 }
 
+/* Close the eventfds, without a lock: the client may watch them with many descriptors. */
+static void
+close_wakes(struct urn_client *c)
+{
+	for (uint32_t v = 0; v < URN_ABI_MAX_ENGINES; v++) {
+		if (c->wake_fd[v] >= 0)
+			close(c->wake_fd[v]);
+		c->wake_fd[v] = -1;
+	}
+}
+
 static int
 add_shard(struct urn_client *c, uint32_t vector)
 {
@@ -133,12 +144,9 @@ remove_shard(struct urn_client *c, uint32_t vector)
 		.wake_fd = c->wake_fd[vector],
 	};
 
-	if (cs)
-		urn_engine_call(l.shard->engine, unlink_shard, &l);
-	if (c->wake_fd[vector] >= 0)
-		close(c->wake_fd[vector]);
 	if (!cs)
 		return;
+	urn_engine_call(l.shard->engine, unlink_shard, &l);
 	urn_sources_fini(cs);
 	free(cs);
 }
@@ -173,6 +181,7 @@ introduce(struct urn_client *c, const struct urn_client_who *who, struct urn_err
 	c->pid = who->pid;
 	c->uid = who->uid;
 	atomic_store(&c->conn_fd, who->conn_fd);
+	c->direct = who->direct;
 	c->space = who->space;
 	memcpy(c->no_space, who->no_space, sizeof(c->no_space));
 	c->quota.account = who->account;
@@ -202,6 +211,7 @@ make(struct urn_adapter *a, const struct urn_client_who *who, struct urn_err *er
 	c->reply_fd = -1;
 	c->agreed = urn_abi_unasked(&a->dp->speaks);
 	atomic_store(&c->engine.async_fd, -1);
+	c->async.write_fd = -1;
 	atomic_store(&c->conn_fd, -1);
 	urn_cm_client_init(&c->cm);
 	c->channel = (struct urn_abi_channel){
@@ -424,8 +434,13 @@ urn_client_orphan(struct urn_client *c)
 	urn_handles_fini(&c->srqs);
 	urn_handles_fini(&c->channels);
 	urn_shm_drop_all(c);
-	if (c->remote && atomic_load(&c->engine.async_fd) >= 0)
-		close(atomic_load(&c->engine.async_fd)); /* no engine knows the client any more */
+	/* No engine knows the client any more. The client's watchers delay the end of its teller,
+	 * and nobody else waits here. */
+	urn_teller_destroy(c->teller);
+	c->teller = NULL;
+	if (c->direct && c->async.write_fd >= 0)
+		close(c->async.write_fd);
+	close_wakes(c);
 	c->adapter = NULL;
 }
 

@@ -109,7 +109,7 @@ find_channel(const struct urn_client *c, struct urn_abi_rep *rep, int32_t *chann
 	ch = urn_handles_get(&c->channels, (uint32_t)*channel);
 	if (!ch)
 		return urn_ctl_fail(rep, EINVAL, "%s: no channel %d", c->adapter->cfg.name, *channel);
-	*channel = ch->write_fd;
+	*channel = ch->pipe.write_fd;
 	return 0;
 }
 

@@ -110,19 +110,32 @@ urn_dp_attach(struct urn_dp *dp, unsigned int adapter, struct urn_err *err)
 	return c ? &c->channel : NULL;
 }
 
+uint64_t
+urn_adapter_count(const struct urn_adapter *a, enum urn_counter id)
+{
+	uint64_t n = 0;
+
+	/* Each value is written by one engine; the sum mixes values of slightly different times. */
+	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++)
+		if (a->shard[e])
+			n += __atomic_load_n(&a->shard[e]->tp->c.v[id], __ATOMIC_RELAXED);
+	if (id == URN_C_TELLER_MERGED)
+		n += atomic_load_explicit(&a->told.merged, memory_order_relaxed);
+	else if (id == URN_C_TELLER_LOST)
+		n += atomic_load_explicit(&a->told.lost, memory_order_relaxed);
+	else if (id == URN_C_TELLER_RESTS)
+		n += atomic_load_explicit(&a->told.rests, memory_order_relaxed);
+	return n;
+}
+
 void
 urn_dp_counters(struct urn_dp *dp, unsigned int adapter, struct urn_counters *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (adapter >= dp->adapters_n)
 		return;
-	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++) {
-		const struct urn_shard *s = dp->adapter[adapter]->shard[e];
-
-		/* Each value is written by one engine; the sum mixes values of slightly different times. */
-		for (unsigned int i = 0; s && i < URN_COUNTER_COUNT; i++)
-			out->v[i] += __atomic_load_n(&s->tp->c.v[i], __ATOMIC_RELAXED);
-	}
+	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
+		out->v[i] = urn_adapter_count(dp->adapter[adapter], (enum urn_counter)i);
 }
 
 uint64_t

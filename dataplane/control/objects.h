@@ -15,6 +15,7 @@
 #include "control/handles.h"
 #include "control/pair.h"
 #include "control/quota.h"
+#include "control/teller.h"
 #include "engine/engine.h"
 #include "memory/space.h"
 
@@ -38,9 +39,17 @@ struct urn_ctl_srq {
 	uint32_t vector;
 };
 
+/* A pipe for events of a remote client. */
+struct urn_ctl_pipe {
+	int write_fd; /* descriptor that engines write to; -1: none */
+	/* The way that write_fd leads to, and that owns it; NULL: write_fd is the pipe's own, and
+	 * the client has the other end */
+	struct urn_teller_way *way;
+};
+
 /* A remote client's completion channel: a pipe, whose other end the client has. */
 struct urn_ctl_channel {
-	int write_fd;
+	struct urn_ctl_pipe pipe;
 	uint32_t users; /* completion queues and register sets that write to it */
 };
 
@@ -56,10 +65,14 @@ struct urn_client_who {
 	const struct urn_limits *limits; /* the client's own limits; valid with an account */
 	struct urn_space *space;         /* its memory; NULL: can't be reached, and */
 	char no_space[160];              /* ... why */
+	/* Engines write events to the client's own descriptors: the client is trusted, and no
+	 * thread of its own may run, as in a simulation */
+	bool direct;
 };
 
 struct urn_client {
-	struct urn_engine_client engine; /* the engines' part. async_fd: control closes it when remote */
+	struct urn_engine_client
+		engine;		       /* the engines' part; remote: async_fd is that of `async` */
 	struct urn_adapter *adapter;   /* NULL: its dataplane has been taken down */
 	LIST_ENTRY(urn_client) link;   /* in the adapter's list; valid while started */
 	uint32_t id;                   /* unique in this process, from 1 on; the newest is first in the list */
@@ -100,6 +113,9 @@ struct urn_client {
 	struct urn_handles channels;     /* struct urn_ctl_channel */
 	uint32_t msg_sets;               /* its register sets of messages; under the adapter's lock */
 	uint32_t am_eps; /* its endpoints of remote memory access; under the adapter's lock */
+	struct urn_teller *teller; /* remote: hands its events over; NULL: no pipe yet, or direct */
+	struct urn_ctl_pipe async; /* remote: its asynchronous events go there */
+	bool direct;		   /* urn_client_who.direct */
 	int reply_fd;                  /* remote: descriptor that the reply to this call brings; -1: none */
 	int reply_write_fd;            /* ... and its other end, which stays open here */
 	struct urn_pair_list held;     /* its QPs that send nothing yet (pair.h); under the adapter's lock */
@@ -168,6 +184,7 @@ struct urn_adapter {
 	struct urn_shm **key_shm;                      /* by index: shared memory in which a remote client's region lies */
 	struct urn_pairs pairs;                        /* clients by the remote QP they are connected to */
 	LIST_HEAD(, urn_client) clients;	       /* that have started; the newest first */
+	struct urn_teller_counts told; /* counts of the tellers of all its clients */
 	pthread_mutex_t lock;                          /* the adapter's lock is held during a control call: one at a time */
 };
 

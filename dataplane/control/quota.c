@@ -115,6 +115,16 @@ is_bytes(enum urn_quota q)
 	return q == URN_QUOTA_PINNED || q == URN_QUOTA_SHARED;
 }
 
+/* Amount of a kind that a call makes or takes back. bytes: of the call's object */
+static uint64_t
+amount(enum urn_quota q, uint64_t bytes)
+{
+	if (is_bytes(q))
+		return bytes;
+	/* Calls that make or take back descriptors are those of completion channels. */
+	return q == URN_QUOTA_FD ? URN_TELLER_WAY_FDS : 1;
+}
+
 int
 urn_quota_join(struct urn_client *c, struct urn_err *err)
 {
@@ -156,7 +166,7 @@ urn_quota_begin(struct urn_client *c, const struct urn_quota_use *use,
 		return 0;
 	bytes = use->bytes ? use->bytes(c, req) : 0;
 	for (unsigned int q = 0; q < URN_QUOTAS; q++) {
-		uint64_t n = is_bytes(q) ? bytes : 1;
+		uint64_t n = amount(q, bytes);
 
 		charge->take[q] = use->take >> q & 1 ? n : 0;
 		charge->back[q] = use->back >> q & 1 ? n : 0;

@@ -10,6 +10,7 @@
 
 #include "abi/control.h"
 #include "base/ledger.h"
+#include "control/teller.h"
 
 struct urn_client;
 struct urn_err;
@@ -29,7 +30,7 @@ enum urn_quota {
 	URN_QUOTA_SHARE,   /* pieces of shared memory: mappings of this process */
 	URN_QUOTA_SHARED,  /* bytes of shared memory, registered or not */
 	URN_QUOTA_AREA,	   /* bytes of areas, where queues lie: each as large as it can become */
-	URN_QUOTA_FD,	   /* descriptors of this process */
+	URN_QUOTA_FD,	   /* descriptors of this process; a channel has URN_TELLER_WAY_FDS */
 	URN_QUOTA_MSG,	   /* register sets of messages */
 	URN_QUOTA_QUEUE,   /* bytes of areas that queues had so far: memory that this process may be
 			    * charged with */

@@ -5,7 +5,7 @@
  */
 #include "report/prometheus_text.h"
 
-#include "control/objects.h"
+#include "control/adapter.h"
 #include "report/capture.h"
 #include "report/report.h"
 #include "server/server.h"
@@ -159,17 +159,6 @@ qps_of(const struct urn_adapter *a)
 	return n;
 }
 
-static uint64_t
-counter_of(const struct urn_adapter *a, unsigned int id)
-{
-	uint64_t n = 0;
-
-	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++)
-		if (a->shard[e])
-			n += LOOK(a->shard[e]->tp->c.v[id]);
-	return n;
-}
-
 static void
 adapters(const struct urn_dp *dp, FILE *out)
 {
@@ -187,7 +176,7 @@ adapters(const struct urn_dp *dp, FILE *out)
 		counter_family(out, &urn_adapter_scope, k);
 		for (unsigned int i = 0; i < dp->adapters_n; i++) {
 			adapter_labels(dp->adapter[i], urn_counter_name(k), "_total", out);
-			value(out, counter_of(dp->adapter[i], k));
+			value(out, urn_adapter_count(dp->adapter[i], k));
 		}
 	}
 }

@@ -25,11 +25,12 @@ report_walk_begin(const struct urn_report_source *src, struct urn_report_query *
 	};
 }
 
-/* Find a client by its number. act (may be NULL): called under its adapter's lock. returns: 0, or
- * -1 with *err */
+/*
+ * Find a client by its number. conn (may be NULL): set to a copy of the descriptor of its
+ * connection, which the caller closes; -1: there is none. returns: 0, or -1 with *err
+ */
 static int
-find_client(const struct urn_report_source *src, uint32_t id, struct urn_err *err,
-	    void (*act)(const struct urn_client *c))
+find_client(const struct urn_report_source *src, uint32_t id, struct urn_err *err, int *conn)
 {
 	bool found = false;
 
@@ -41,8 +42,8 @@ find_client(const struct urn_report_source *src, uint32_t id, struct urn_err *er
 		for (const struct urn_client *c = LIST_FIRST(&a->clients); c && !found;
 		     c = LIST_NEXT(c, link)) {
 			found = c->id == id;
-			if (found && act)
-				act(c);
+			if (found && conn)
+				*conn = fcntl(atomic_load(&c->conn_fd), F_DUPFD_CLOEXEC, 0);
 		}
 		urn_report_unlock(a);
 	}
@@ -241,20 +242,18 @@ urn_report_clients(const struct urn_report_source *src, struct urn_report_query 
 	return report_clients_walk(&w, err, one_client);
 }
 
-/* End a client's connection: its thread finds the end, and takes everything back. */
-static void
-hang_up(const struct urn_client *c)
-{
-	int fd = atomic_load_explicit(&c->conn_fd, memory_order_relaxed);
-
-	if (fd >= 0)
-		(void)shutdown(fd, SHUT_RD);
-}
-
 int
 urn_report_kick(const struct urn_report_source *src, uint32_t client, struct urn_err *err)
 {
-	return find_client(src, client, err, hang_up);
+	int conn = -1, rc = find_client(src, client, err, &conn);
+
+	if (rc != 0 || conn < 0)
+		return rc;
+	/* The client's thread finds the end, and takes everything back. All of the client's
+	 * watchers of the connection wake up: so that happens outside the adapter's lock. */
+	(void)shutdown(conn, SHUT_RD);
+	close(conn);
+	return 0;
 }
 
 /* ---- completion queues */

@@ -29,8 +29,9 @@ _Static_assert(sizeof(((struct urn_adapter_config *)0)->name) ==
 
 enum {
 	MESSAGE_FDS = 2,
-	/* Descriptors of an open adapter, besides an eventfd for each engine: area, memory, map, process, events. */
-	OPEN_FDS = 5,
+	/* Descriptors of an open adapter, besides an eventfd for each engine: area, memory, map,
+	 * process, and those of the client's teller and its way of asynchronous events. */
+	OPEN_FDS = 4 + URN_TELLER_FDS + URN_TELLER_WAY_FDS,
 };
 
 struct message {

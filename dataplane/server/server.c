@@ -35,8 +35,7 @@ enum {
 struct program {
 	LIST_ENTRY(program) link;     /* in the server's list; under the server's lock */
 	struct urn_server *server;    /* constant */
-	struct urn_attached attached; /* its thread's; .fd is constant until `closing` */
-	bool closing;                 /* its thread closes attached.fd; under the server's lock */
+	struct urn_attached attached; /* its thread's */
 };
 
 struct urn_server {
@@ -45,6 +44,8 @@ struct urn_server {
 	struct urn_listen listen;
 	struct urn_refuser *refuser;
 	int stop_fd;                  /* an eventfd that ends the accepting thread */
+	int bye_fd; /* an eventfd that ends all programs' threads; a hang-up would run callbacks of
+		       all that watch a program's connection, under the server's lock */
 	bool running;                 /* the accepting thread runs */
 	pthread_t thread;
 	int spare_fd;                 /* the accepting thread's: closed for a moment to turn a program away
@@ -88,12 +89,13 @@ leave(struct urn_server *s, struct program *p)
 static bool
 await(const struct urn_server *s, const struct urn_attached *n, bool *heard)
 {
-	struct pollfd wait[2] = {
+	struct pollfd wait[3] = {
 		{.fd = n->fd, .events = POLLIN | POLLRDHUP},
 		{.fd = n->owner_fd, .events = POLLIN},
+		{.fd = s->bye_fd, .events = POLLIN},
 	};
 	bool dead = n->owner_fd == -ESRCH;
-	int got = poll(wait, 2, dead ? 0 : n->client ? (int)s->cfg.look_ms : -1);
+	int got = poll(wait, 3, dead ? 0 : n->client ? (int)s->cfg.look_ms : -1);
 
 	*heard = got > 0 && wait[0].revents;
 	if (got < 0)
@@ -134,9 +136,6 @@ program_thread(void *arg)
 		;
 	atomic_fetch_add(&s->bad, p->attached.bad);
 	atomic_fetch_add(&s->truncated, p->attached.truncated);
-	pthread_mutex_lock(&s->lock);
-	p->closing = true;
-	pthread_mutex_unlock(&s->lock);
 	urn_attached_end(&p->attached);
 	leave(s, p);
 	return NULL;
@@ -314,11 +313,12 @@ static int
 start(struct urn_server *s, struct urn_err *err)
 {
 	s->stop_fd = eventfd(0, EFD_CLOEXEC);
+	s->bye_fd = eventfd(0, EFD_CLOEXEC);
 	s->spare_fd = spare();
 	if (urn_listen_open(&s->listen, s->cfg.path, s->cfg.mode, s->cfg.gid, err) != 0)
 		return -1;
 	s->refuser = urn_refuser_start();
-	if (s->stop_fd < 0 || !s->refuser ||
+	if (s->stop_fd < 0 || s->bye_fd < 0 || !s->refuser ||
 	    pthread_create(&s->thread, NULL, server_thread, s) != 0) {
 		urn_err_set(err, "the server's threads can't be started: %s", strerror(errno));
 		return -1;
@@ -364,22 +364,20 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 	return NULL;
 }
 
-/* Hang up on all programs, and wait for them to go. returns: how many did not */
+/* Tell all programs' threads to end, and wait for them to go. returns: how many did not */
 static unsigned int
 see_off(struct urn_server *s)
 {
 	struct program *p;
 	struct timespec end;
 	unsigned int left = 0;
+	uint64_t one = 1;
 
 	atomic_store(&s->stopping, true);
+	(void)!write(s->bye_fd, &one, sizeof(one));
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += CLOSE_S;
 	pthread_mutex_lock(&s->lock);
-	LIST_FOREACH(p, &s->programs, link)
-		if (!p->closing)
-			/* Only reading is shut down: a program that sees the end expects its queues to stand still. */
-			(void)shutdown(p->attached.fd, SHUT_RD);
 	while (!LIST_EMPTY(&s->programs) && pthread_cond_timedwait(&s->gone, &s->lock, &end) == 0)
 		;
 	LIST_FOREACH(p, &s->programs, link)
@@ -409,6 +407,8 @@ urn_server_close(struct urn_server *s)
 		close(s->spare_fd);
 	if (left) /* the threads that are left still use the server */
 		return left;
+	if (s->bye_fd >= 0)
+		close(s->bye_fd);
 	urn_ledger_fini(&s->ledger);
 	pthread_cond_destroy(&s->gone);
 	pthread_mutex_destroy(&s->lock);

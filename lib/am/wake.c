@@ -70,15 +70,18 @@ urn_am_arm(struct urn_am_endpoint *ep)
 static int
 urn_am_drain_ring(struct urn_am_endpoint *ep)
 {
+	_Atomic uint32_t *pending = &ep->regs->dp.pending;
 	struct urn_abi_event ev;
 	int err = 0;
 
 	atomic_store_explicit(&ep->regs->client.arm, 0, memory_order_seq_cst);
 	while (err == 0) {
-		err = urn_pipe_read(ep->fd, &ev);
+		uint32_t due = atomic_load_explicit(pending, memory_order_acquire) - ep->drained;
+
+		err = (int32_t)due > 0 ? urn_pipe_read_due(ep->fd, &ev)
+				       : urn_pipe_read(ep->fd, &ev);
 		ep->drained += err == 0;
-		if (err == 0 && ep->drained == atomic_load_explicit(&ep->regs->dp.pending,
-								    memory_order_acquire))
+		if (err == 0 && ep->drained == atomic_load_explicit(pending, memory_order_acquire))
 			return 0;
 	}
 	return err == EAGAIN || err == EINTR ? 0 : EIO;

@@ -35,15 +35,19 @@ urn_msg_set_arm(struct urn_register_set *set)
 int
 urn_msg_set_drain(struct urn_register_set *set)
 {
+	_Atomic uint32_t *pending = &set->regs->rstat.pending;
 	struct urn_abi_event ev;
-	int err;
+	int err = 0;
 
 	if (set->fd < 0)
 		return 0;
-	while ((err = urn_pipe_read(set->fd, &ev)) == 0) {
-		set->drained++;
-		if (set->drained ==
-		    atomic_load_explicit(&set->regs->rstat.pending, memory_order_acquire))
+	while (err == 0) {
+		uint32_t due = atomic_load_explicit(pending, memory_order_acquire) - set->drained;
+
+		err = (int32_t)due > 0 ? urn_pipe_read_due(set->fd, &ev)
+				       : urn_pipe_read(set->fd, &ev);
+		set->drained += err == 0;
+		if (err == 0 && set->drained == atomic_load_explicit(pending, memory_order_acquire))
 			return 0;
 	}
 	if (err == EAGAIN || err == EINTR)

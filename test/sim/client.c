@@ -64,7 +64,9 @@ count(struct sim_client *c, const struct urn_abi_req *req, const struct urn_abi_
 {
 	for (size_t i = 0; i < RTE_DIM(made); i++)
 		if (made[i].op == req->op)
-			c->has[made[i].quota] += (uint64_t)(int64_t)made[i].n;
+			c->has[made[i].quota] +=
+				(uint64_t)(int64_t)made[i].n *
+				(made[i].quota == URN_QUOTA_FD ? URN_TELLER_WAY_FDS : 1);
 	switch (req->op) {
 	case URN_CTL_REG_MR:
 		c->has[URN_QUOTA_PINNED] += req->reg_mr.length;
@@ -142,7 +144,8 @@ sim_client_open(struct sim_client *c, struct sim_node *n, struct urn_account *ac
 {
 	struct urn_abi_req req = {.op = URN_CTL_SHARE};
 	struct urn_abi_rep rep;
-	const struct urn_client_who who = {.conn_fd = -1, .account = account, .limits = limits};
+	const struct urn_client_who who = {
+		.conn_fd = -1, .account = account, .limits = limits, .direct = true};
 	struct urn_err err = {""};
 
 	memset(c, 0, sizeof(*c));

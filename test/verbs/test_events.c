@@ -248,14 +248,15 @@ test_resized_full(void **state)
 	ev_close(&t);
 }
 
-/* n events found no room; an engine of another thread may take a while to try. */
+/* n events found no room, unless a teller took so few; an engine of another thread may be slow. */
 static void
 wait_late(struct rig *r, int node, uint64_t n)
 {
-	time_t start = time(NULL);
+	time_t end = time(NULL) + (r->cfg.remote ? PATIENCE : 0);
 
-	while (rig_counter(r, node, URN_C_EVENT_LATE) < n && r->cfg.remote &&
-	       time(NULL) - start < PATIENCE)
+	if (r->cfg.remote && n <= URN_TELLER_QUEUE)
+		return;
+	while (rig_counter(r, node, URN_C_EVENT_LATE) < n && time(NULL) < end)
 		rig_turn(r);
 	assert_true(rig_counter(r, node, URN_C_EVENT_LATE) >= n);
 }
@@ -436,7 +437,6 @@ test_srq_limit(void **state)
 	assert_non_null(o.srq);
 	qp[1] = rig_make_qp(&r, 1, &o);
 	struct ibv_srq *srq = o.srq;
-
 	o.srq = NULL;
 	qp[0] = rig_make_qp(&r, 0, &o);
 	for (int e = 0; e < 2; e++)
@@ -470,7 +470,7 @@ test_srq_limit(void **state)
 static void
 test_many_events(void **state)
 {
-	enum { QPS = 1000 }; /* a socket pair holds some 550 events by default */
+	enum { QPS = 1000 }; /* a pipe, and a teller with its sockets, hold some hundreds */
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 16, .max_sge = 1}};
 	struct rig_qp o = {.depth = 1, .sge = 1};
 	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};

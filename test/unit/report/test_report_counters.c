@@ -123,6 +123,8 @@ order_stays(void **state)
 		{URN_C_DROP_PFC, "drop_pfc"},
 		{URN_C_AM_COMMANDS, "am_commands"},
 		{URN_C_DROP_AM_REPLY, "drop_am_reply"},
+		{URN_C_TELLER_MERGED, "teller_merged"},
+		{URN_C_TELLER_RESTS, "teller_rests"},
 	};
 
 	(void)state;
@@ -131,7 +133,7 @@ order_stays(void **state)
 		assert_true(i == 0 || at[i].id > at[i - 1].id);
 	}
 	assert_int_equal(URN_C_RX_PACKETS, 0);
-	assert_int_equal(URN_C_DROP_AM_REPLY, URN_COUNTER_COUNT - 1);
+	assert_int_equal(URN_C_TELLER_RESTS, URN_COUNTER_COUNT - 1);
 }
 
 /* ---- a block and a scope more */
