@@ -113,7 +113,7 @@ static bool
 make_set(struct foe_end *e, uint32_t n)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_OPEN,
-				  .msg_open = {.arena = 4096, .channel_fd = -1}};
+				  .msg_open = {.arena = 64, .channel_fd = -1}};
 	struct urn_abi_rep rep;
 
 	(void)n;
