@@ -10,9 +10,11 @@
 #include <urnic/cm.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -132,6 +134,23 @@ make_endpoint(struct foe_end *e, uint32_t n)
 	return urn_dev_call(urn_ctx_dev(e->ctx), &req, &rep) == 0;
 }
 
+/* A piece of shared memory: a mapping of the dataplane's. */
+static bool
+make_piece(struct foe_end *e, uint32_t n)
+{
+	struct urn_abi_req req = {.op = URN_CTL_SHARE, .share = {.addr = 4096, .length = 4096}};
+	struct urn_abi_rep rep;
+	int fd = memfd_create("attack", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	bool ok = fd >= 0 && ftruncate(fd, 4096) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0;
+
+	(void)n;
+	req.share.fd = fd;
+	ok = ok && urn_dev_call(urn_ctx_dev(e->ctx), &req, &rep) == 0;
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
 static const struct taken kinds[] = {
 	{"queue pairs", make_qp},
 	{"regions", make_region},
@@ -143,6 +162,7 @@ static const struct taken kinds[] = {
 	{"register sets", make_set},
 	{"endpoints", make_endpoint},
 	{"channels", make_channel},
+	{"pieces of shared memory", make_piece},
 };
 
 /* Open a device; the dataplane may refuse that. returns: true when it is open */
@@ -162,14 +182,12 @@ try_open(struct foe_end *e, const struct foe *f, unsigned int n)
 static void
 take_all(struct foe_end *e, unsigned int devices, const struct taken *k)
 {
-	uint32_t n = 0, all = 0;
+	uint32_t n = 0;
 
 	for (unsigned int i = 0; i < devices; i++)
-		while (n < MOST && k->make(&e[i], n)) {
+		while (n < MOST && k->make(&e[i], n))
 			n++;
-			all++;
-		}
-	fprintf(stderr, "took %u %s\n", all, k->name);
+	fprintf(stderr, "took %u %s\n", n, k->name);
 }
 
 void
