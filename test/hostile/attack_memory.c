@@ -33,6 +33,8 @@ enum {
 	DEPTH = 16,
 	TURNS = 64, /* requests in a round */
 	POPULATED = 256 << 20,
+	HUGE = 2 << 20,
+	MAPPINGS = 4000,
 };
 
 struct slow {
@@ -117,29 +119,87 @@ attack_pageout(struct foe *f)
 	move(&s);
 }
 
+/* Memory that is collapsed once; then all is made anew, because nothing splits it again. */
+struct wide {
+	struct foe *f;
+	struct foe_end end;
+	struct ibv_qp *qp[2];
+	struct ibv_mr *mr;   /* region of mem */
+	uint8_t *mem;	     /* SPARSE bytes */
+	void *map[MAPPINGS]; /* further mappings of mem: each makes the kernel's search longer */
+	_Atomic bool done;   /* all is collapsed */
+};
+
+static void
+wide_open(struct wide *w, const struct foe *f)
+{
+	struct urn_segment seg;
+
+	foe_open(&w->end, f, "a", CHUNK, 1024);
+	foe_pair(&w->end, &w->end, DEPTH, w->qp);
+	w->mem = urn_alloc(SPARSE);
+	FOE_MUST(w->mem != NULL && urn_segment_find(w->mem, SPARSE, &seg), "memory");
+	memset(w->mem, 1, SPARSE);
+	w->mr = ibv_reg_mr(w->end.pd, w->mem, SPARSE, FOE_ACCESS);
+	FOE_MUST(w->mr != NULL, "region");
+	for (unsigned int i = 0; i < MAPPINGS; i++)
+		w->map[i] = mmap(NULL, seg.length, PROT_READ, MAP_SHARED, seg.fd, 0);
+	w->done = false;
+}
+
+static void
+wide_close(struct wide *w)
+{
+	struct urn_segment seg;
+
+	FOE_MUST(urn_segment_find(w->mem, SPARSE, &seg), "memory");
+	for (unsigned int i = 0; i < MAPPINGS; i++)
+		if (w->map[i] != MAP_FAILED)
+			(void)munmap(w->map[i], seg.length);
+	for (unsigned int i = 0; i < 2; i++)
+		FOE_MUST(ibv_destroy_qp(w->qp[i]) == 0, "destroy");
+	FOE_MUST(ibv_dereg_mr(w->mr) == 0, "deregister");
+	foe_close(&w->end);
+	urn_free(w->mem);
+}
+
 static void *
 collapse_pages(void *arg)
 {
-	struct slow *s = arg;
+	struct wide *w = arg;
+	uintptr_t first = ((uintptr_t)w->mem + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
 
-	for (;;) {
-		if (madvise(s->mem, LEN, MADV_COLLAPSE) != 0 && errno == EINVAL)
+	for (uintptr_t p = first; p + HUGE <= (uintptr_t)w->mem + SPARSE; p += HUGE) {
+		if (madvise((void *)p, HUGE, MADV_COLLAPSE) != 0 && errno == EINVAL)
 			foe_skip("MADV_COLLAPSE");
-		(void)madvise(s->mem, LEN, MADV_PAGEOUT);
-		(void)mprotect(s->mem + 4096, 4096, PROT_READ);
-		(void)mprotect(s->mem + 4096, 4096, PROT_READ | PROT_WRITE);
+		foe_round(w->f);
 	}
+	atomic_store(&w->done, true);
 	return NULL;
 }
 
 void
 attack_collapse(struct foe *f)
 {
-	struct slow s;
+	static struct wide w;
 
-	slow_open(&s, f, NULL);
-	foe_thread(collapse_pages, &s);
-	move(&s);
+	w.f = f;
+	foe_ready(f);
+	for (;;) {
+		struct ibv_sge sge;
+		pthread_t t;
+
+		wide_open(&w, f);
+		sge = (struct ibv_sge){(uintptr_t)w.end.buf, 64, w.end.mr->lkey};
+		FOE_MUST(pthread_create(&t, NULL, collapse_pages, &w) == 0, "thread");
+		while (!atomic_load(&w.done)) {
+			(void)foe_post(w.qp[0], IBV_WR_RDMA_WRITE, &sge,
+				       (uintptr_t)w.mem + foe_below(f, SPARSE - 64), w.mr->rkey);
+			(void)foe_drain(w.end.cq);
+		}
+		FOE_MUST(pthread_join(t, NULL) == 0, "thread");
+		wide_close(&w);
+	}
 }
 
 /* Memory that was never touched is shared, written in a few places, and given back. */

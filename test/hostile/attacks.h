@@ -22,7 +22,7 @@
 	X(registers,    area,   "writes any bytes over 64 register sets, and rings them") \
 	X(commands,     area,   "writes any bytes over the rings of an endpoint") \
 	X(pageout,      memory, "has the pages of its shared memory taken out while they are written") \
-	X(collapse,     memory, "has the pages of its shared memory collapsed, and split again") \
+	X(collapse,     memory, "has pages of its shared memory, mapped 4,000 times, collapsed while they are written") \
 	X(sparse,       memory, "registers memory that it never touched, and gives it back") \
 	X(unmap,        memory, "unmaps and maps its memory while it is written") \
 	X(protect,      memory, "takes and gives rights to its memory while it is written") \
