@@ -126,6 +126,8 @@ struct wide {
 	struct ibv_qp *qp[2];
 	struct ibv_mr *mr;   /* region of mem */
 	uint8_t *mem;	     /* SPARSE bytes */
+	uint8_t *huge;	     /* another mapping of it, at a multiple of HUGE */
+	size_t length;	     /* bytes of each mapping */
 	void *map[MAPPINGS]; /* further mappings of mem: each makes the kernel's search longer */
 	_Atomic bool done;   /* all is collapsed */
 };
@@ -134,6 +136,7 @@ static void
 wide_open(struct wide *w, const struct foe *f)
 {
 	struct urn_segment seg;
+	uintptr_t at;
 
 	foe_open(&w->end, f, "a", CHUNK, 1024);
 	foe_pair(&w->end, &w->end, DEPTH, w->qp);
@@ -142,6 +145,11 @@ wide_open(struct wide *w, const struct foe *f)
 	memset(w->mem, 1, SPARSE);
 	w->mr = ibv_reg_mr(w->end.pd, w->mem, SPARSE, FOE_ACCESS);
 	FOE_MUST(w->mr != NULL, "region");
+	w->length = seg.length;
+	at = (uintptr_t)mmap(NULL, seg.length + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	at = (at + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
+	w->huge = mmap((void *)at, seg.length, PROT_READ, MAP_SHARED | MAP_FIXED, seg.fd, 0);
+	FOE_MUST(w->huge == (void *)at, "map");
 	for (unsigned int i = 0; i < MAPPINGS; i++)
 		w->map[i] = mmap(NULL, seg.length, PROT_READ, MAP_SHARED, seg.fd, 0);
 	w->done = false;
@@ -150,12 +158,10 @@ wide_open(struct wide *w, const struct foe *f)
 static void
 wide_close(struct wide *w)
 {
-	struct urn_segment seg;
-
-	FOE_MUST(urn_segment_find(w->mem, SPARSE, &seg), "memory");
+	(void)munmap(w->huge, w->length);
 	for (unsigned int i = 0; i < MAPPINGS; i++)
 		if (w->map[i] != MAP_FAILED)
-			(void)munmap(w->map[i], seg.length);
+			(void)munmap(w->map[i], w->length);
 	for (unsigned int i = 0; i < 2; i++)
 		FOE_MUST(ibv_destroy_qp(w->qp[i]) == 0, "destroy");
 	FOE_MUST(ibv_dereg_mr(w->mr) == 0, "deregister");
@@ -167,10 +173,9 @@ static void *
 collapse_pages(void *arg)
 {
 	struct wide *w = arg;
-	uintptr_t first = ((uintptr_t)w->mem + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
 
-	for (uintptr_t p = first; p + HUGE <= (uintptr_t)w->mem + SPARSE; p += HUGE) {
-		if (madvise((void *)p, HUGE, MADV_COLLAPSE) != 0 && errno == EINVAL)
+	for (size_t off = 0; off + HUGE <= w->length; off += HUGE) {
+		if (madvise(w->huge + off, HUGE, MADV_COLLAPSE) != 0 && errno == EINVAL)
 			foe_skip("MADV_COLLAPSE");
 		foe_round(w->f);
 	}
