@@ -97,7 +97,8 @@ struct urn_cm {
 
 /*
  * True when a request of this peer to this owner's listener may have an id: one peer and one owner
- * get an eighth of them each, all together half. The rest stays for requests of our own.
+ * get an eighth of them each, all together half. A 256th of them each owner gets from any peer. The
+ * rest stays for requests of our own.
  */
 bool cm_may_begin(const struct urn_cm *cm, const struct urn_cm_owner *o, const uint8_t peer[16]);
 /* An id was made for a request of a peer. */

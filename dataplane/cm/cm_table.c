@@ -341,9 +341,13 @@ cm_source(const struct urn_cm *cm, const uint8_t peer[16])
 bool
 cm_may_begin(const struct urn_cm *cm, const struct urn_cm_owner *o, const uint8_t peer[16])
 {
-	uint32_t all = RTE_MAX(cm->cfg.max_ids / 2, 16u), one = RTE_MAX(cm->cfg.max_ids / 8, 16u);
+	uint32_t all = RTE_MAX(cm->cfg.max_ids / 2, 16u), one = RTE_MAX(cm->cfg.max_ids / 8, 16u),
+		 few = cm->cfg.max_ids / 256;
 
-	return cm->half < all && o->half < one && cm->half_of[cm_source(cm, peer)] < one;
+	/* Programs share an address: one of them that begins much must not keep the others of its
+	 * node from the listeners of other programs. */
+	return cm->half < all && o->half < one &&
+	       (o->half < few || cm->half_of[cm_source(cm, peer)] < one);
 }
 
 void

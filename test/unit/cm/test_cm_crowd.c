@@ -125,6 +125,43 @@ test_all(void **state)
 	b.sent = b.told = 0;
 }
 
+/*
+ * Programs of one node share its address: when one of them has begun all that the address may, a
+ * listener of another program still gets a 256th of the ids for requests from there, and no more.
+ */
+static void
+test_shared_address(void **state)
+{
+	enum { IDS = 4096, ONE = IDS / 8, FEW = IDS / 256, OTHER = 78 };
+	static struct urn_cm_owner other;
+	struct urn_abi_cm_listen l = {.service_id = OTHER, .channel_fd = 0x5a, .backlog = IDS};
+	uint32_t id, all = 0;
+
+	(void)state;
+	bench_make(IDS, 0);
+	b.any_peer = b.any_owner = true;
+	to_listen(IDS);
+	for (uint32_t n = 0; n < ONE; n++)
+		assert_int_not_equal(asks(2, n), 0);
+	assert_int_equal(asks(2, ONE), 0);
+	urn_cm_owner_init(&other, 0, &b);
+	assert_int_equal(urn_cm_listen(b.cm, &other, &l, &id), 0);
+	for (uint32_t n = ONE; n < ONE + 2 * FEW; n++) {
+		struct urn_cm_msg m = from_peer(URN_CM_REQ, 0);
+
+		m.local_id += n;
+		m.qpn = 1000 + n;
+		m.service_id = OTHER;
+		all += input(&m) == URN_C_CM_RX;
+		b.sent = b.told = 0;
+	}
+	assert_int_equal(all, FEW);
+	assert_true(test_cm_sound(b.cm));
+	while (urn_cm_owner_goes(b.cm, &other, b.now))
+		;
+	b.sent = b.told = 0;
+}
+
 int
 main(void)
 {
@@ -132,6 +169,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shared_address, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
