@@ -72,22 +72,34 @@ urn_account_leave(struct urn_account *u)
 	pthread_mutex_unlock(&u->ledger->lock);
 }
 
-bool
-urn_account_take(struct urn_account *u, unsigned int kind, uint64_t n)
+/* Take n of a kind, at most `most` for the user. */
+static bool
+take(struct urn_account *u, unsigned int kind, uint64_t n, uint64_t most)
 {
-	struct urn_ledger *l = u ? u->ledger : NULL;
+	struct urn_ledger *l = u->ledger;
 	bool ok;
 
-	if (!l)
-		return true;
 	pthread_mutex_lock(&l->lock);
-	ok = n <= l->limits.max[kind] - l->used[kind];
+	ok = n <= l->limits.max[kind] - l->used[kind] && u->used[kind] <= most &&
+	     n <= most - u->used[kind];
 	if (ok) {
 		l->used[kind] += n;
 		u->used[kind] += n;
 	}
 	pthread_mutex_unlock(&l->lock);
 	return ok;
+}
+
+bool
+urn_account_take(struct urn_account *u, unsigned int kind, uint64_t n)
+{
+	return !u || take(u, kind, n, UINT64_MAX);
+}
+
+bool
+urn_account_take_own(struct urn_account *u, unsigned int kind, uint64_t n)
+{
+	return !u || take(u, kind, n, u->limits.max[kind]);
 }
 
 void

@@ -75,7 +75,9 @@ void urn_account_leave(struct urn_account *u);
  * them. u: NULL: not counted. returns: false when they may not
  */
 bool urn_account_take(struct urn_account *u, unsigned int kind, uint64_t n);
-/* Give n back that urn_account_take() took. u: NULL: not counted */
+/* Take like urn_account_take(), as far as this user may have them, too. */
+bool urn_account_take_own(struct urn_account *u, unsigned int kind, uint64_t n);
+/* Give n back that urn_account_take() or urn_account_take_own() took. u: NULL: not counted */
 void urn_account_give(struct urn_account *u, unsigned int kind, uint64_t n);
 
 /* Take n[kind] of each kind, or nothing. returns: false when a limit refuses, with *no */

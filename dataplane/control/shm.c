@@ -37,6 +37,8 @@ struct mapping {
 	uint64_t length;        /* bytes mapped, from its start on */
 	int fd; /* the memfd, opened anew, to look for holes by; -1: memory of this process */
 	struct urn_account *account; /* user that pays for fd; NULL: not counted */
+	uint64_t full_from,
+		full_to; /* bytes that have pages, of the latest look; under maps_lock */
 };
 
 static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; held for moments */
@@ -117,7 +119,7 @@ map_new(const struct urn_client *c, int fd)
 		return m;
 	m->account = c->quota.account;
 	errno = EMFILE;
-	if (urn_account_take(m->account, URN_QUOTA_FD, 1)) {
+	if (urn_account_take_own(m->account, URN_QUOTA_FD, 1)) {
 		m->fd = open_anew(fd);
 		if (m->fd >= 0)
 			return m;
@@ -256,6 +258,34 @@ urn_shm_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **bas
 	return NULL;
 }
 
+/* True when an earlier look found pages for all these bytes: a sealed memfd loses none. */
+static bool
+is_known(const struct mapping *m, uint64_t off, uint64_t length)
+{
+	bool known;
+
+	pthread_mutex_lock(&maps_lock);
+	known = off >= m->full_from && off <= m->full_to && length <= m->full_to - off;
+	pthread_mutex_unlock(&maps_lock);
+	return known;
+}
+
+/* Note what a look found, so that many regions of one piece need one look. */
+static void
+note_full(struct mapping *m, uint64_t from, uint64_t to)
+{
+	pthread_mutex_lock(&maps_lock);
+	if (from > m->full_to ||
+	    to < m->full_from) { /* apart from what is known: the latest counts */
+		m->full_from = from;
+		m->full_to = to;
+	} else {
+		m->full_from = from < m->full_from ? from : m->full_from;
+		m->full_to = to > m->full_to ? to : m->full_to;
+	}
+	pthread_mutex_unlock(&maps_lock);
+}
+
 int
 urn_shm_populated(struct urn_client *c, const struct urn_shm *s, uint64_t addr, uint64_t length,
 		  struct urn_abi_rep *rep)
@@ -263,13 +293,15 @@ urn_shm_populated(struct urn_client *c, const struct urn_shm *s, uint64_t addr, 
 	uint64_t off = addr - s->addr;
 	off_t hole;
 
-	if (s->map->fd < 0)
+	if (s->map->fd < 0 || is_known(s->map, off, length))
 		return 0;
 	/* Looking takes as long as the memory is large, and waits for the client's calls on the
 	 * file. */
 	urn_ctl_unlock(c);
 	hole = lseek(s->map->fd, (off_t)off, SEEK_HOLE);
 	urn_ctl_relock(c);
+	if (hole > (off_t)off)
+		note_full(s->map, off, (uint64_t)hole);
 	if (hole >= 0 && (uint64_t)hole >= off + length)
 		return 0;
 	if (hole < 0)

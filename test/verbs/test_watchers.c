@@ -18,6 +18,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -38,7 +39,7 @@ enum {
 
 /* ---- writers, by socket */
 
-static struct rig *watched;
+static const struct rig *_Atomic watched;
 /* sends_lock protects the table of sockets that were written to. */
 static pthread_mutex_t sends_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -51,7 +52,7 @@ ssize_t __real_send(int fd, const void *p, size_t n, int flags);
 ssize_t __wrap_send(int fd, const void *p, size_t n, int flags);
 
 static void
-note_send(ino_t socket)
+note_send(const struct rig *r, ino_t socket)
 {
 	unsigned int i = 0;
 
@@ -61,7 +62,7 @@ note_send(ino_t socket)
 	if (i < SOCKETS) {
 		sends_n += i == sends_n;
 		sends[i].socket = socket;
-		if (pthread_equal(pthread_self(), watched->thread))
+		if (pthread_equal(pthread_self(), r->thread))
 			sends[i].engines++;
 		else
 			sends[i].others++;
@@ -72,10 +73,12 @@ note_send(ino_t socket)
 ssize_t
 __wrap_send(int fd, const void *p, size_t n, int flags)
 {
+	const struct rig *r =
+		atomic_load(&watched); /* threads go on to send when it is taken away */
 	struct stat st;
 
-	if (watched && fstat(fd, &st) == 0)
-		note_send(st.st_ino);
+	if (r && fstat(fd, &st) == 0)
+		note_send(r, st.st_ino);
 	return __real_send(fd, p, n, flags);
 }
 
@@ -252,11 +255,11 @@ test_watchers(void **state)
 	look_at(pid);
 	/* The victim's bytes go over meanwhile, as often as it takes until the attacker had some
 	 * events. */
-	watched = r;
+	atomic_store(&watched, r);
 	for (start = time(NULL); check_sends() < EVENTS; hostile_others_go_on(r))
 		assert_true(time(NULL) - start < PATIENCE);
 	assert_int_equal(check_descriptors(r, pid), 2); /* asynchronous events, and the channel */
-	watched = NULL;
+	atomic_store(&watched, NULL);
 	assert_true(hostile_good_program(r));
 	/* The attacker's thread may rest or be at a wake-up: it ends all the same. */
 	assert_int_equal(kill(pid, SIGKILL), 0);
