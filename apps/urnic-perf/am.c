@@ -95,8 +95,6 @@ device_open(struct am_bench *b, struct am_end *e, struct urn_err *err)
 	const char *node = b->o.node[e->side.index], *attach = b->o.attach;
 	struct urn_abi_channel *channel;
 
-	if (e->side.index == 1 && b->o.attach_b != NULL)
-		attach = b->o.attach_b;
 	if (b->dp == NULL) {
 		e->dev = urn_msg_dev_connect(strcmp(attach, "auto") == 0 ? NULL : attach,
 					     node[0] != '\0' ? node : NULL);

@@ -77,13 +77,6 @@ check_other(const struct perf_opts *o, const struct perf_am_given *g, struct urn
 			    name);
 	else if (g->prepare && (!may_fill(o->op) || !perf_op_is_am(o->op)))
 		urn_err_set(err, "--prepare goes with am_rate and am_payload, not with %s", name);
-	else if (o->attach_b != NULL && !perf_op_is_rma(o->op) && !perf_op_is_am(o->op))
-		urn_err_set(err,
-			    "--attach-b goes with rma_..., am_..., not with %s; queue pairs of two "
-			    "dataplanes meet by --listen and --peer",
-			    name);
-	else if (o->attach_b != NULL && o->attach == NULL)
-		urn_err_set(err, "--attach-b is node B's dataplane; give node A's by --attach");
 	else if (g->fill && !may_fill(o->op))
 		urn_err_set(err,
 			    "--fill goes with am_rate, am_payload and write_send_bw, not with %s",

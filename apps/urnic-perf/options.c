@@ -218,8 +218,6 @@ static const struct urn_option rows[] = {
 	{"mem", NULL, "print the memory of an idle QP", urn_take_flag, O(show_mem)},
 	URN_OPTION_CAPTURE(struct perf_opts, capture, "the ports"),
 	URN_OPTION_ATTACH(struct perf_opts, attach),
-	{"attach-b", "S", "rma_..., am_...: node B is at another dataplane, at socket S",
-	 urn_take_text, O(attach_b)},
 	URN_OPTION_NODES(struct perf_opts, node, "a,b"),
 	{"listen", "WHERE", "be node B only, for a peer that comes to [HOST:]PORT; with --attach",
 	 perf_where_take, .id = PERF_LISTENS},

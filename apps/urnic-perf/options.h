@@ -119,8 +119,6 @@ struct perf_opts {
 	struct perf_wire_opts wire; /* the wire between the nodes */
 	const char *capture;    /* pcapng file, or NULL; owner: argv */
 	const char *attach;     /* socket of a dataplane, "auto", or NULL: our own; owner: argv */
-	const char *attach_b;	/* socket of node B's dataplane, or NULL: that of `attach`; owner:
-				   argv */
 	char node[2][32];       /* attached: the nodes of A and B; empty: the default one */
 	enum perf_role role;
 	bool by_cm;             /* the two sides meet by connection management; else over TCP */
