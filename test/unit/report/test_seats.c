@@ -146,12 +146,12 @@ test_bound(void **state)
 			sit((uint8_t)(urn_rnd_next(&rng) % (seed % 4 + 1)));
 		}
 		came = now;
-		while ((mine = sit(0)) ==
-		       SEATS) { /* the worst: an address that has seats already */
-			assert_int_equal(leave(&next), 0);
+		/* The worst: an address that has seats already. */
+		while ((mine = sit(0)) == SEATS) {
+			if (leave(&next) > 0)
+				continue;
 			now = next;
 			assert_true(now <= came + URN_SEAT_GRACE_MS);
-			(void)leave(&next);
 		}
 		for (came = now; now < came + URN_SEAT_GRACE_MS; now++) {
 			(void)leave(&next);
