@@ -419,6 +419,7 @@ def main():
         return 0
     if args.list:
         return subprocess.run([os.path.join(args.build, "test/hostile/urnic-attack"), "--list"], check=False).returncode
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)) # all that was started ends
     return 0 if (figures if args.figures else check)(args) else 1
 
 
