@@ -146,7 +146,8 @@ wide_open(struct wide *w, const struct foe *f)
 	w->mr = ibv_reg_mr(w->end.pd, w->mem, SPARSE, FOE_ACCESS);
 	FOE_MUST(w->mr != NULL, "region");
 	w->length = seg.length;
-	at = (uintptr_t)mmap(NULL, seg.length + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	at = (uintptr_t)mmap(NULL, seg.length + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			     0);
 	at = (at + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
 	w->huge = mmap((void *)at, seg.length, PROT_READ, MAP_SHARED | MAP_FIXED, seg.fd, 0);
 	FOE_MUST(w->huge == (void *)at, "map");
