@@ -124,6 +124,20 @@ rig_report(urn_report_fn *fn, uint32_t client, uint32_t rows)
 	return out.data ? out.data : "";
 }
 
+void
+rig_no_client(urn_report_fn *fn, uint32_t client)
+{
+	const struct urn_report_source src = {.dp = rig_dp};
+	struct urn_report_query q = {.client = client};
+	struct urn_report_json json;
+	struct urn_err err;
+
+	urn_report_buf_free(&out);
+	urn_report_json_init(&json, &out);
+	assert_int_equal(fn(&src, &q, &json.sink, &err), URN_REPORT_FAILED);
+	assert_non_null(strstr(err.text, "no client has the number"));
+}
+
 unsigned int
 rig_fields(const char *name)
 {

@@ -24,6 +24,8 @@ void rig_ring(uint32_t db);
 /* Ask in steps of `rows` objects. returns: the report as JSON, without spaces; valid until the next
  * one */
 const char *rig_report(urn_report_fn *fn, uint32_t client, uint32_t rows);
+/* Asking for a client that is not there fails. */
+void rig_no_client(urn_report_fn *fn, uint32_t client);
 /* Number of fields with that name in the last report. */
 unsigned int rig_fields(const char *name);
 /* Fails the test unless the last report has this text. */
