@@ -80,8 +80,9 @@ arrive(struct neigh_world *w, const uint8_t *bytes, uint32_t len)
 	kind = urn_wire_parse(m);
 	if (kind == URN_FRAME_ARP || kind == URN_FRAME_ICMP || kind == URN_FRAME_ICMP6) {
 		static const enum urn_counter outcome[] = {
-			URN_C_ARP_RX,	  URN_C_ND_RX,	      URN_C_ECHO_RX, URN_C_NEIGH_CONFLICT,
-			URN_C_DROP_NEIGH, URN_C_DROP_ADDRESS, URN_C_DROP_NOT_ROCE,
+			URN_C_ARP_RX,	      URN_C_ND_RX,	 URN_C_ECHO_RX,
+			URN_C_NEIGH_CONFLICT, URN_C_DROP_NEIGH,	 URN_C_DROP_ADDRESS,
+			URN_C_DROP_NOT_ROCE,  URN_C_NEIGH_CLAIM,
 		};
 		unsigned int i = 0, n = sizeof(outcome) / sizeof(outcome[0]);
 		struct urn_l3_msg msg;
