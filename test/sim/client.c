@@ -95,7 +95,13 @@ sim_client_check_quota(const struct sim_client *c)
 			sim_fail(c->node->s, "node %u: quota %u: a user has %llu, and may have %llu",
 				 c->node->id, q, (unsigned long long)u->used[q],
 				 (unsigned long long)u->limits.max[q]);
-	for (unsigned int q = 0; q < URN_QUOTAS; q++)
+	/* Queues have no more of the area than was ever given out. */
+	if (c->c->quota.used[URN_QUOTA_QUEUE] > c->c->area.next)
+		sim_fail(c->node->s,
+			 "node %u: queues of a client are said to have %llu bytes of %llu",
+			 c->node->id, (unsigned long long)c->c->quota.used[URN_QUOTA_QUEUE],
+			 (unsigned long long)c->c->area.next);
+	for (unsigned int q = 0; q < URN_QUOTA_QUEUE; q++)
 		if (c->c->quota.used[q] != c->has[q] || c->has[q] > c->c->quota.limits.max[q])
 			sim_fail(c->node->s, "node %u: quota %u: a client has %llu, is said to have %llu and may have %llu",
 				 c->node->id, q, (unsigned long long)c->has[q],

@@ -459,7 +459,8 @@ sim_client_die(struct sim_client *c, struct urn_account *account)
 	if (!c->c)
 		return;
 	for (unsigned int q = 0; q < URN_QUOTAS; q++)
-		rest[q] = account->used[q] - c->has[q];
+		rest[q] =
+			account->used[q] - (q == URN_QUOTA_QUEUE ? was->quota.used[q] : c->has[q]);
 	share = was->engine.share[h->shard->engine->index];
 	urn_client_destroy(c->c);
 	if (n->s->sabotage == SIM_BREAK_LEFT)
