@@ -3,6 +3,7 @@
 #include "transport/ack.h"
 #include "transport/act.h"
 #include "transport/frame.h"
+#include "transport/pool.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
 #include "transport/ring.h"
@@ -229,7 +230,7 @@ let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	URN_COUNT(tp, CONTRADICTS);
 	urn_ring_remove(&qp->rx.ooo, old);
 	qp->rx.ooo_count--;
-	tp->kept--;
+	urn_kept_count(tp, qp->share, -1);
 	urn_tp_drop(tp, old, URN_C_DROP_OOO);
 }
 
@@ -238,12 +239,12 @@ urn_resp_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	if (urn_ack_is_not_ready(&qp->rx))
 		return false;
-	if (tp->kept >= tp->cfg.kept || !urn_ring_insert(&qp->rx.ooo, m)) {
+	if (!urn_kept_room(tp, qp->share) || !urn_ring_insert(&qp->rx.ooo, m)) {
 		let_go_if_other(tp, qp, m);
 		return false;
 	}
 	qp->rx.ooo_count++;
-	tp->kept++;
+	urn_kept_count(tp, qp->share, 1);
 	URN_COUNT(tp, OOO_KEPT);
 	return true;
 }
@@ -254,7 +255,7 @@ urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp)
 	urn_trace_end(tp, qp);
 	while (qp->rx.ooo) {
 		qp->rx.ooo_count--;
-		tp->kept--;
+		urn_kept_count(tp, qp->share, -1);
 		urn_tp_drop(tp, urn_ring_pop(&qp->rx.ooo), URN_C_DROP_FLUSHED);
 	}
 }
