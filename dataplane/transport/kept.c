@@ -98,6 +98,7 @@ urn_trace_end(struct urn_tp *tp, struct urn_qp *qp)
 	*(t->older ? &tp->trace[t->older].newer : &s->trace_oldest) = t->newer;
 	*(t->newer ? &tp->trace[t->newer].older : &s->trace_newest) = t->older;
 	s->trace--;
+	urn_share_user(s)->trace--;
 	t->qp = NULL;
 	urn_pool_put(&tp->traces, qp->trace, &tp->trace->next, sizeof(*t));
 	qp->trace = 0;
@@ -107,13 +108,14 @@ urn_trace_end(struct urn_tp *tp, struct urn_qp *qp)
 /*
  * The pool is empty: pick the QP that loses its fingerprints to a QP of s's client. A client with
  * its part or more loses its own, those it has had longest. Otherwise a client with more than its
- * part loses some, and when none shows up, the QP whose turn it is.
+ * part loses some, or else one whose user has more than two parts, and when none shows up, the QP
+ * whose turn it is.
  */
 static struct urn_qp *
 loser(struct urn_tp *tp, const struct urn_tp_share *s)
 {
 	enum { LOOKS = 8 };
-	struct urn_qp *qp = NULL;
+	struct urn_qp *qp = NULL, *of_user = NULL;
 
 	if (s->trace >= URN_TRACES_PART)
 		return tp->trace[s->trace_oldest].qp;
@@ -122,8 +124,10 @@ loser(struct urn_tp *tp, const struct urn_tp_share *s)
 		qp = tp->trace[tp->trace_hand].qp;
 		if (qp->share->trace > URN_TRACES_PART)
 			return tp->trace[qp->share->trace_oldest].qp;
+		if (urn_share_user(qp->share)->trace > 2 * URN_TRACES_PART)
+			of_user = qp;
 	}
-	return qp;
+	return of_user ? of_user : qp;
 }
 
 static void
@@ -148,6 +152,7 @@ begin(struct urn_tp *tp, struct urn_qp *qp)
 	*(t->older ? &tp->trace[t->older].newer : &s->trace_oldest) = (uint16_t)qp->trace;
 	s->trace_newest = (uint16_t)qp->trace;
 	s->trace++;
+	urn_share_user(s)->trace++;
 }
 
 /* ---- fingerprints of one QP */

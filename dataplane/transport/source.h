@@ -80,7 +80,7 @@ struct urn_tp_user {
 	struct urn_tp_user *next, *prev;
 	uint32_t debt; /* bytes sent beyond those of turns: URN_TURN_BYTES of it cost a turn */
 	uint32_t work, ext, recv; /* entries that its clients hold: the sums of their shares' */
-	uint32_t held, repairs, states, am; /* likewise */
+	uint32_t held, repairs, states, trace, am; /* likewise */
 	/* Sources of its clients that wait because their priority is stopped, by priority. */
 	uint32_t stopped[URN_SCHED_PRIORITIES];
 };
