@@ -174,9 +174,7 @@ struct urn_source_ops_user {
 #define URN_SOURCE_PRIORITY_SHIFT 3
 
 enum {
-	URN_TURN_FRAMES =
-		16, /* frames of answers, and of requests, that a queue pair sends in a turn
-		     */
+	URN_TURN_FRAMES = 16, /* frames of requests, and of answers, in a queue pair's turn */
 	/* Bytes of a turn: those of 16 frames with an MTU of 1024, from the BTH on. A client that
 	 * sends more gives up later turns for that, while others have work (sched.h). */
 	URN_TURN_BYTES = URN_TURN_FRAMES * (1024 + 64),
