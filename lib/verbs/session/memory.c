@@ -102,7 +102,9 @@ urn_sv_alloc_pd(struct ibv_context *c)
 		return NULL;
 	LIST_INIT(&pd->regions);
 	pd->remote = urn_alloc(sizeof(*pd->remote));
-	err = pd->remote == NULL ? errno : urn_sv_pd_make_all(pd, ctx);
+	err = pd->remote == NULL ? errno : urn_sv_thread_start(ctx);
+	if (err == 0)
+		err = urn_sv_pd_make_all(pd, ctx);
 	if (err != 0) {
 		urn_sv_pd_free(pd);
 		free(pd);

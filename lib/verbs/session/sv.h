@@ -337,8 +337,7 @@ struct urn_sv_ctx {
 	LIST_HEAD(, urn_sv_qp) qps;
 	LIST_HEAD(, urn_sv_cq) cqs;
 	LIST_HEAD(urn_sv_bucket, urn_sv_path) bucket[URN_SV_BUCKETS], ctl_bucket[URN_SV_BUCKETS];
-	/* the thread; made with the first queue pair that may have a session, or the first channel
-	 */
+	/* the thread; made with the first domain, completion queue or channel */
 	bool runs, stop;
 	pthread_t thread;
 	int wake_fd; /* eventfd */
