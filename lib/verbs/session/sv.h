@@ -15,7 +15,7 @@
  *   wr.c      ibv_wr_*(); cm.c: librdmacm      thread.c   the thread that moves connections
  *   silence.c adapters that do not answer      fork.c     children of fork()
  *   atomic.c  atomics across a migration       record.c   the log of atomics
- *   regions.c the program's regions            log.c      the log of steps
+ *   regions.c the program's regions            log.c, lines.c: the log of steps
  *   options.c variables of the environment     calls.c    calls that make and end objects
  *   again.c   attaching to lost adapters again anew.c     objects of an adapter that came back
  *   heal.c    paths made anew, and trusted      paths.c, room.c: queue pairs and memory
@@ -31,6 +31,7 @@
 #include "session/wire.h"
 #include "verbs/provider/provider.h"
 #include "verbs/session/keys.h"
+#include "verbs/session/lines.h"
 #include "verbs/session/options.h"
 #include "verbs/session/parse.h"
 #include "verbs/session/peer.h"
@@ -177,6 +178,7 @@ struct urn_sv_qp {
 	bool unfenced; /* the fence waits for the end of an adapter that does not answer */
 	uint32_t reading;	    /* path whose table of keys is being read, plus one; 0: none */
 	const char *why;     /* reason of the next step, for the log of steps; NULL: not known */
+	struct urn_sv_lines lines; /* in the log of steps */
 	uint64_t unreadable; /* logs of atomics that could not be read */
 	enum ibv_wc_status genuine; /* status of the request that failed by itself */
 	uint64_t failed_at;	    /* number of that request; valid with failing */
@@ -421,38 +423,6 @@ void urn_sv_fork_join(struct urn_sv_ctx *ctx);
 void urn_sv_fork_leave(struct urn_sv_ctx *ctx);
 /* returns: 0; EIO with its text: this process is a child, and the device is the parent's */
 int urn_sv_forked(const struct urn_sv_ctx *ctx);
-
-/* ---- query.c */
-
-/* Remember what outlives the primary adapter. returns: 0 or an errno value with its text */
-int urn_sv_remember(struct urn_sv_ctx *ctx);
-int urn_sv_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr);
-int urn_sv_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
-int urn_sv_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
-int urn_sv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-		    struct ibv_qp_init_attr *init);
-int urn_sv_get_async_event(struct ibv_context *c, struct ibv_async_event *event);
-
-/* ---- cm.c */
-
-extern const struct urn_verbs_cm_ops urn_sv_cm;
-
-/* ---- memory.c */
-
-struct ibv_pd *urn_sv_alloc_pd(struct ibv_context *c);
-int urn_sv_dealloc_pd(struct ibv_pd *pd);
-struct ibv_mr *urn_sv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-			     unsigned int access);
-int urn_sv_dereg_mr(struct ibv_mr *mr);
-struct ibv_mw *urn_sv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
-int urn_sv_dealloc_mw(struct ibv_mw *mw);
-struct ibv_ah *urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr);
-int urn_sv_destroy_ah(struct ibv_ah *ah);
-struct ibv_srq *urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr,
-				  const struct ibv_cq *cq);
-int urn_sv_modify_srq(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask);
-int urn_sv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
-int urn_sv_destroy_srq(struct ibv_srq *srq);
 
 /* ---- channel.c */
 

@@ -2,14 +2,18 @@
 /* A peer that sends OFFER after OFFER, while queue pairs can be made and while they can't; and the
  * return to a better path. */
 #include "verbs/session/heal.h"
+#include "verbs/session/log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { PROBE_MS = 100, BEGIN_MS = 1000, NUMBER = 7, CTL = 9, FLOOD = 1000 };
 
@@ -287,6 +291,77 @@ of_itself(void **state)
 	assert_int_equal(posted, 1); /* to the queue pair that received it */
 }
 
+/* Let the peer send what the receive has now, so many times. */
+static void
+hear(struct offer_rig *r, unsigned int times, uint32_t bytes)
+{
+	struct urn_sv_path *p = &r->q.path[1];
+
+	while (times-- > 0) {
+		p->ctl = &ctl_qp;
+		LIST_INSERT_HEAD(&r->ctx.ctl_bucket[CTL % URN_SV_BUCKETS], p, ctl_link);
+		waiting =
+			(struct ibv_wc){.wr_id = URN_SV_ID_RECV, .qp_num = CTL, .byte_len = bytes};
+		urn_sv_control_poll(&r->ctx, 0);
+		if (p->ctl != NULL)
+			LIST_REMOVE(p, ctl_link);
+	}
+}
+
+/* The text of the log; to be freed. lines: how many it has */
+static char *
+logged(const struct offer_rig *r, unsigned int *lines)
+{
+	off_t bytes = lseek(r->ctx.log_fd, 0, SEEK_END);
+	char *text = calloc(1, (size_t)bytes + 1);
+
+	assert_non_null(text);
+	assert_int_equal(pread(r->ctx.log_fd, text, (size_t)bytes, 0), bytes);
+	*lines = 0;
+	for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+		++*lines;
+	return text;
+}
+
+/* A peer that sends without end, offers or nonsense, writes a bounded log, which tells how many
+ * lines it lacks. */
+static void
+log_bounded(void **state)
+{
+	struct offer_rig *r = *state;
+	uint8_t *at = r->q.memory + URN_SV_AT_CONTROL + URN_SV_CONTROLS * URN_SV_CONTROL_BYTES;
+	struct urn_sess_offer o = {.path = 1, .round = 1, .to = 1, .qpn = 3, .ctl_qpn = 4};
+	unsigned int lines, all = FLOOD;
+	char *text, out[64];
+
+	r->ctx.log_fd = memfd_create("log", MFD_CLOEXEC);
+	assert_true(r->ctx.log_fd >= 0);
+	hear(r, FLOOD, 3); /* refused */
+	(void)urn_sess_wire_offer(at, NUMBER, 0, &o);
+	hear(r, 2 * FLOOD, URN_SESS_WIRE_OFFER_BYTES);
+	all += 2 * FLOOD;
+	text = logged(r, &lines);
+	assert_int_equal(lines, URN_SV_LINES);
+	assert_null(strstr(text, "left-out"));
+	free(text);
+	clock_ms += 1000 / URN_SV_LINES_A_SECOND;
+	hear(r, 1, 3);
+	text = logged(r, &lines);
+	assert_int_equal(lines, URN_SV_LINES + 2);
+	snprintf(out, sizeof(out), " left-out lines=%u because", all - URN_SV_LINES);
+	assert_non_null(strstr(text, out));
+	free(text);
+	/* The end of the connection is told, whatever came before. */
+	hear(r, FLOOD, 3);
+	urn_sv_log_end(&r->q);
+	text = logged(r, &lines);
+	assert_int_equal(lines, URN_SV_LINES + 4);
+	assert_non_null(strstr(text, " end "));
+	free(text);
+	close(r->ctx.log_fd);
+	r->ctx.log_fd = -1;
+}
+
 /* A connection returns to a better path at once if others outlast its loss, else when it is proven.
  */
 static void
@@ -332,6 +407,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(tick_limited, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_vain, setup, teardown),
 		cmocka_unit_test_setup_teardown(of_itself, setup, teardown),
+		cmocka_unit_test_setup_teardown(log_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(returns, setup, teardown),
 	};
 
