@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An adapter that came back (FO-19). The dataplane there knows nothing of the objects that were
- * there, so all of them are made anew: domains, regions, channels, completion queues, memory of
- * queue pairs. Queue pairs follow path by path (heal.c). The thread does that with the lock held,
- * while no call of the program makes, changes or ends objects (calls.c).
+ * there, so all of them are made anew (rest.c). The lost adapter is cleared and replaced by the
+ * thread with the lock held, while no call of the program makes, changes or ends objects (calls.c).
  *
  * Objects of the primary adapter alone - queue pairs without a session, shared receive queues,
  * addresses, ends of connection management - stay what they are, lost. The lost adapter and its
@@ -17,11 +16,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-
-enum {
-	URN_SV_REST_LEAST_MS = 500,  /* pause before objects that are left out are tried again */
-	URN_SV_REST_MOST_MS = 30000, /* ... and the longest one */
-};
 
 /* An adapter that was lost. All are the context's; its lock. */
 struct urn_sv_wreck {
@@ -240,216 +234,16 @@ urn_sv_clear(struct urn_sv_ctx *ctx, uint32_t adapter, bool keep)
 	return 0;
 }
 
-/* ---- the adapter that came back: each object that is not there yet */
+/* ---- attempts */
 
-/* An object can't be made: it is left out for now. returns: EIO: the adapter is lost again; 0 */
-static int
-urn_sv_left_out(struct urn_sv_ctx *ctx, uint32_t adapter, const char *what, uint32_t name, int err)
-{
-	if (err == 0 || err == EIO)
-		return err;
-	ctx->lacks[adapter]++;
-	urn_sv_log_device(ctx, "adapter %s lacks %s %u: %s",
-			  urn_verbs_ctx(ctx->below[adapter])->id.name, what, name,
-			  urn_attach_error());
-	return 0;
-}
-
-/* A region. returns: 0 or an errno value with its text */
-static int
-urn_sv_region_anew(struct urn_sv_pd *pd, struct urn_sv_mr *mr, uint32_t adapter)
-{
-	int err = urn_sv_mr_below(mr, adapter);
-
-	if (err != 0)
-		return err;
-	urn_sv_keys_set(&pd->local, mr->ibv.lkey, adapter, mr->below[adapter]->lkey);
-	urn_sv_keys_set(pd->remote, mr->ibv.rkey, adapter, mr->below[adapter]->rkey);
-	return 0;
-}
-
-/* A domain and its regions. returns: 0, also if some are left out; EIO: the adapter is lost */
-static int
-urn_sv_domain_anew(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, uint32_t adapter)
-{
-	struct urn_sv_region *r;
-	int err = 0;
-
-	if (pd->below[adapter] == NULL) {
-		err = urn_sv_pd_make(pd, ctx, adapter);
-		if (err != 0) {
-			(void)urn_sv_pd_end(pd, adapter);
-			return urn_sv_left_out(ctx, adapter, "protection domain", pd->ibv.handle,
-					       err);
-		}
-	}
-	LIST_FOREACH(r, &pd->regions, link) {
-		struct urn_sv_mr *mr = urn_sv_mr_of(r);
-
-		if (err == 0 && mr->below[adapter] == NULL)
-			err = urn_sv_left_out(ctx, adapter, "the region with the key", mr->ibv.lkey,
-					      urn_sv_region_anew(pd, mr, adapter));
-	}
-	return err;
-}
-
-/* Make the queue pairs of a backup. returns: 0 or an errno value with its text */
-static int
-urn_sv_backup_anew(struct urn_sv_path *p)
-{
-	struct urn_sv_qp *q = p->qp;
-	int err = urn_sv_real_anew(p);
-
-	if (err == 0)
-		err = urn_sv_ctl_make(q, p);
-	if (err == 0 && q->ibv.state != IBV_QPS_RESET)
-		err = urn_sv_path_init(p);
-	if (err != 0) {
-		urn_sv_path_end(p, true);
-		return err;
-	}
-	urn_sv_path_psns(p);
-	/* The peer may connect to the queue pairs that an answer named: not to these. */
-	if (q->promised)
-		urn_sess_heal_made(&p->heal.end);
-	return 0;
-}
-
-/* The backups of a queue pair that is not connected. returns: 0 or an errno value with its text */
-static int
-urn_sv_backups_anew(struct urn_sv_qp *q, uint32_t adapter)
-{
-	int err = 0;
-
-	/* A queue pair whose domain lacks a region there gets its backups with that. */
-	for (uint32_t i = 0; i < URN_SV_PATHS && err == 0 && urn_sv_ready(q, adapter); i++)
-		if (q->path[i].mine == adapter && q->path[i].real == NULL)
-			err = urn_sv_backup_anew(&q->path[i]);
-	return err;
-}
-
-/* A queue pair's memory, and its backups if it is not connected. returns: 0 or an errno value with
- * its text */
-static int
-urn_sv_qp_anew(struct urn_sv_qp *q, uint32_t adapter)
-{
-	int err = 0;
-
-	if (q->memory != NULL && q->memory_mr[adapter] == NULL && q->pd->below[adapter] != NULL) {
-		err = urn_sv_room_below(q, adapter);
-		if (err == 0)
-			urn_sv_keys_set(&q->pd->local, q->memory_key, adapter,
-					q->memory_mr[adapter]->lkey);
-	}
-	if (err == 0 && q->can && q->mode == URN_SV_NEW && adapter != 0)
-		err = urn_sv_backups_anew(q, adapter);
-	return err;
-}
-
-/* A channel. returns: 0 or an errno value with its text */
-static int
-urn_sv_channel_anew(struct urn_sv_ctx *ctx, struct urn_sv_channel *ch, uint32_t adapter)
-{
-	int err = urn_sv_channel_below(ch, ctx, adapter);
-
-	if (err != 0)
-		urn_sv_channel_end(ch, ctx, adapter);
-	return err;
-}
-
-/* A completion queue. returns: 0 or an errno value with its text */
-static int
-urn_sv_queue_anew(struct urn_sv_ctx *ctx, struct urn_sv_cq *cq, uint32_t adapter)
-{
-	int err;
-
-	if (cq->channel != NULL && cq->channel->below[adapter] == NULL)
-		return urn_fail(ENODEV, "its channel is missing");
-	err = urn_sv_cq_below(cq, ctx, adapter);
-	if (err == 0 && cq->armed)
-		err = ibv_req_notify_cq(cq->below[adapter], 0);
-	return err;
-}
-
-/* Queues and channels. returns: like urn_sv_domain_anew() */
-static int
-urn_sv_queues_anew(struct urn_sv_ctx *ctx, uint32_t adapter)
-{
-	struct urn_sv_channel *ch;
-	struct urn_sv_cq *cq;
-	int err = 0;
-
-	LIST_FOREACH(ch, &ctx->channels, link)
-		if (err == 0 && ch->below[adapter] == NULL)
-			err = urn_sv_left_out(ctx, adapter, "channel", (uint32_t)ch->ibv.fd,
-					      urn_sv_channel_anew(ctx, ch, adapter));
-	LIST_FOREACH(cq, &ctx->cqs, link)
-		if (err == 0 && cq->below[adapter] == NULL)
-			err = urn_sv_left_out(ctx, adapter, "completion queue", cq->ibv.handle,
-					      urn_sv_queue_anew(ctx, cq, adapter));
-	return err;
-}
-
-/* Make all objects that are not on an adapter yet. returns: like urn_sv_domain_anew() */
-static int
-urn_sv_rest(struct urn_sv_ctx *ctx, uint32_t adapter)
-{
-	struct urn_sv_pd *pd;
-	struct urn_sv_qp *q;
-	int err;
-
-	ctx->lacks[adapter] = 0;
-	err = urn_sv_queues_anew(ctx, adapter);
-	LIST_FOREACH(pd, &ctx->pds, link)
-		if (err == 0)
-			err = urn_sv_domain_anew(ctx, pd, adapter);
-	LIST_FOREACH(q, &ctx->qps, link)
-		if (err == 0)
-			err = urn_sv_left_out(ctx, adapter, "something of queue pair",
-					      q->ibv.qp_num, urn_sv_qp_anew(q, adapter));
-	return err;
-}
-
-/* Make all objects on the adapter that came back. returns: 0, also if some are left out, or an
- * errno value with its text: the adapter is of no use */
+/* Make what the device itself needs on the adapter that came back; the program's objects follow
+ * (rest.c). returns: 0 or an errno value with its text: the adapter is of no use */
 static int
 urn_sv_fill(struct urn_sv_ctx *ctx, uint32_t adapter)
 {
 	int err = urn_sv_choose(ctx, adapter);
 
-	if (err == 0)
-		err = urn_sv_thread_make(ctx, adapter);
-	return err == 0 ? urn_sv_rest(ctx, adapter) : err;
-}
-
-/* ---- attempts */
-
-/* The objects that are left out are tried again after a pause, which grows. now: ms */
-static void
-urn_sv_rest_later(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now)
-{
-	uint32_t pause = 2 * ctx->rest_pause[adapter];
-
-	ctx->rest_due[adapter] = now + ctx->rest_pause[adapter];
-	ctx->rest_pause[adapter] = pause < URN_SV_REST_MOST_MS ? pause : URN_SV_REST_MOST_MS;
-}
-
-/* Try the objects again that are left out, if that is due and no call of the program makes or ends
- * objects. now: ms. returns: ms: when it is due next; UINT64_MAX: none are left out */
-static uint64_t
-urn_sv_rest_again(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now)
-{
-	if (ctx->dead[adapter] || ctx->lacks[adapter] == 0)
-		return UINT64_MAX;
-	if (now >= ctx->rest_due[adapter]) {
-		/* An adapter that is lost meanwhile says so by an event. */
-		if (ctx->calls == 0)
-			(void)urn_sv_rest(ctx, adapter);
-		urn_sv_rest_later(ctx, adapter, now);
-		if (ctx->lacks[adapter] == 0)
-			return UINT64_MAX;
-	}
-	return ctx->rest_due[adapter];
+	return err == 0 ? urn_sv_thread_make(ctx, adapter) : err;
 }
 
 /* Replace a lost adapter by the one that came back. */
@@ -466,8 +260,7 @@ urn_sv_replace(struct urn_sv_ctx *ctx, uint32_t adapter, struct ibv_context *c)
 	if (urn_sv_fill(ctx, adapter) == 0) {
 		ctx->dead[adapter] = ctx->over[adapter] = false;
 		urn_sv_again_well(ctx, adapter);
-		ctx->rest_pause[adapter] = URN_SV_REST_LEAST_MS;
-		urn_sv_rest_later(ctx, adapter, urn_sv_now_ms());
+		urn_sv_rest_begin(ctx, adapter);
 		urn_sv_log_device(ctx, "adapter %s is back", urn_verbs_ctx(c)->id.name);
 		return;
 	}
@@ -513,11 +306,12 @@ urn_sv_anew(struct urn_sv_ctx *ctx, uint64_t now)
 	bool wait = false, replaces;
 
 	for (uint32_t i = 0; i < URN_SV_ADAPTERS && !ctx->forked; i++) {
-		uint64_t its = urn_sv_rest_again(ctx, i, now);
+		uint64_t its;
 
-		next = its < next ? its : next;
 		if (ctx->dead[i])
 			wait |= !urn_sv_take_back(ctx, i);
+		its = urn_sv_rest_tick(ctx, i, now, &wait);
+		next = its < next ? its : next;
 	}
 	/* Calls wait until others end, but not until a lost adapter is drained. */
 	replaces = wait && ctx->calls != 0;

@@ -139,7 +139,7 @@ struct ibv_context *urn_sv_again_take(struct urn_sv_ctx *ctx, uint32_t adapter);
 /* End the attempts, without waiting for the one in progress. */
 void urn_sv_again_end(struct urn_sv_ctx *ctx);
 
-/* ---- anew.c */
+/* ---- anew.c, rest.c */
 
 /* An adapter that was lost, kept for the objects that are its alone. */
 struct urn_sv_wreck;
@@ -152,6 +152,16 @@ struct urn_sv_wreck;
  * returns: ms: when to call again at the latest; UINT64_MAX: no need to
  */
 uint64_t urn_sv_anew(struct urn_sv_ctx *ctx, uint64_t now);
+/* The adapter came back: all objects of the program are to be made there. */
+void urn_sv_rest_begin(struct urn_sv_ctx *ctx, uint32_t adapter);
+/*
+ * Make some of them, if that is due.
+ *
+ * now: ms
+ * wait: set when calls that make or end objects must end first
+ * returns: ms: when to call again; UINT64_MAX: no need to, or a call is waited for
+ */
+uint64_t urn_sv_rest_tick(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now, bool *wait);
 /* Close the adapters that were lost, when the device is closed. */
 void urn_sv_wrecks_close(struct urn_sv_ctx *ctx);
 

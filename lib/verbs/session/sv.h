@@ -18,7 +18,8 @@
  *   regions.c the program's regions            log.c, lines.c: the log of steps
  *   options.c variables of the environment     calls.c    calls that make and end objects
  *   again.c   attaching to lost adapters again anew.c     objects of an adapter that came back
- *   heal.c    paths made anew, and trusted      paths.c, room.c: queue pairs and memory
+ *   rest.c    ... a few at a time              heal.c     paths made anew, and trusted
+ *   paths.c, room.c: queue pairs of paths, and memory of queue pairs
  *
  * Locking: one lock a context protects all objects of the context, and is held around calls of the
  * machine and of the adapters. The thread of the context carries migrations out; calls of the
@@ -220,6 +221,7 @@ struct urn_sv_qp {
 
 	/* memory that adapters read and write: see urn_sv_room() */
 	uint8_t *memory; /* shared memory, urn_alloc() */
+	uint32_t tried[URN_SV_ADAPTERS];	   /* rounds in which memory was last tried there */
 	size_t memory_bytes;			   /* its size */
 	uint32_t memory_key;			   /* lkey of memory, as keys of the program are */
 	struct ibv_mr *memory_mr[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
@@ -251,6 +253,7 @@ struct urn_sv_cq {
 	};
 	LIST_ENTRY(urn_sv_cq) link; /* in the context; its lock, as all below */
 	struct ibv_cq *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
+	uint32_t tried[URN_SV_ADAPTERS]; /* rounds in which it was last tried; context's lock */
 	uint32_t vector;		       /* the program's completion vector; constant */
 	struct urn_sv_channel *channel; /* NULL: none */
 	struct urn_sv_wc *ring;
@@ -272,6 +275,7 @@ struct urn_sv_channel {
 	struct ibv_comp_channel ibv;
 	LIST_ENTRY(urn_sv_channel) link;		 /* in the context; its lock */
 	struct ibv_comp_channel *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
+	uint32_t tried[URN_SV_ADAPTERS]; /* rounds in which it was last tried; context's lock */
 	bool over[URN_SV_ADAPTERS]; /* no more events come from there; context's lock */
 	int event_fd;		    /* eventfd: readable while a queue has an event due */
 	int any_fd;		    /* epoll set of event_fd and the channels below; owner */
@@ -281,6 +285,7 @@ struct urn_sv_pd {
 	struct ibv_pd ibv;
 	LIST_ENTRY(urn_sv_pd) link;	       /* in the context; its lock */
 	struct ibv_pd *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
+	uint32_t tried[URN_SV_ADAPTERS]; /* rounds in which it was last tried; context's lock */
 	struct urn_sv_keys
 		*remote; /* rkeys, in urn_alloc() memory; peers' flush READs read it, too */
 	struct urn_sv_keys local; /* lkeys; context's lock */
@@ -294,6 +299,7 @@ struct urn_sv_mr {
 	struct ibv_mr ibv;
 	struct urn_sv_pd *pd;		       /* constant; the front's may be a parent domain */
 	struct ibv_mr *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
+	uint32_t tried[URN_SV_ADAPTERS]; /* rounds in which it was last tried; context's lock */
 	struct urn_sv_region region;	       /* in the domain's list */
 };
 
@@ -307,6 +313,17 @@ struct urn_sv_srq {
 	struct ibv_srq ibv;
 	struct ibv_srq *below; /* the primary adapter's */
 	struct urn_sv_pd *pd;  /* constant */
+};
+
+/* The program's objects that an adapter which came back lacks (rest.c). Context's lock. */
+struct urn_sv_rest {
+	uint64_t due;	/* ms: when the next ones are tried; valid with goes or lacks */
+	uint32_t round; /* times that all were tried; each object has the round of its last try */
+	uint32_t lacks; /* objects that could not be made in this round */
+	uint32_t pause; /* ms: in front of the next round */
+	uint32_t left;	/* objects that may still be tried in this turn */
+	bool goes;	/* the round is not over */
+	bool first;	/* ... and is the first since the adapter came back */
 };
 
 struct urn_sv_ctx {
@@ -324,9 +341,9 @@ struct urn_sv_ctx {
 	struct urn_sv_place place[URN_SV_ADAPTERS];  /* names of the adapters; constant */
 	struct urn_sv_again *again[URN_SV_ADAPTERS]; /* threads that attach again; NULL: none */
 	uint32_t returned[URN_SV_ADAPTERS];	     /* times that the adapter came back */
-	uint32_t lacks[URN_SV_ADAPTERS];      /* objects that could not be made when it came back */
-	uint64_t rest_due[URN_SV_ADAPTERS];   /* ms: when they are tried again; valid with lacks */
-	uint32_t rest_pause[URN_SV_ADAPTERS]; /* ms: in front of that; valid with lacks */
+	struct urn_sv_rest rest[URN_SV_ADAPTERS];    /* objects that it lacks since then */
+	uint32_t remade;    /* paths whose queue pairs were made anew in this turn of the thread */
+	uint32_t heal_next; /* queue pair whose paths are the first of the next turn; 0: any */
 	uint32_t calls; /* calls of the program that make, change or end objects now */
 	bool replacing; /* an adapter's objects are to be made anew: such calls wait */
 	uint32_t alone; /* objects of the primary adapter alone */

@@ -15,11 +15,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PROBE_MS = 100, BEGIN_MS = 1000, NUMBER = 7, CTL = 9, FLOOD = 1000 };
+enum {
+	PROBE_MS = 100,
+	BEGIN_MS = 1000,
+	NUMBER = 7,
+	CTL = 9,
+	FLOOD = 1000,
+	CROWD = 100,
+	A_TURN = 16
+};
 
 static uint64_t clock_ms;
 static unsigned int made, told, posted, returned;
 static int make_err, init_err;
+static bool lacking; /* the adapter lacks objects of the program */
 static struct ibv_context below;
 static struct ibv_qp real_qp, ctl_qp;
 static struct ibv_wc waiting; /* the completion that the next poll finds; qp_num 0: none */
@@ -28,6 +37,7 @@ static struct ibv_wc waiting; /* the completion that the next poll finds; qp_num
 
 uint64_t __wrap_urn_sv_now_ms(void);
 void __wrap_urn_sv_path_end(struct urn_sv_path *p, bool real);
+bool __wrap_urn_sv_ready(const struct urn_sv_qp *q, uint32_t adapter);
 int __wrap_urn_sv_real_anew(struct urn_sv_path *p);
 int __wrap_urn_sv_ctl_make(struct urn_sv_qp *q, struct urn_sv_path *p);
 int __wrap_urn_sv_path_init(struct urn_sv_path *p);
@@ -54,6 +64,13 @@ __wrap_urn_sv_path_end(struct urn_sv_path *p, bool real)
 	if (p->ctl != NULL)
 		LIST_REMOVE(p, ctl_link);
 	p->ctl = NULL;
+}
+
+bool
+__wrap_urn_sv_ready(const struct urn_sv_qp *q, uint32_t adapter)
+{
+	(void)q, (void)adapter;
+	return !lacking;
 }
 
 int
@@ -160,6 +177,7 @@ setup(void **state)
 	clock_ms = BEGIN_MS;
 	made = told = posted = returned = 0;
 	make_err = init_err = 0;
+	lacking = false;
 	below.ops.poll_cq = poll_one;
 	below.ops.post_recv = post_recv;
 	ctl_qp = (struct ibv_qp){.context = &below, .qp_num = CTL};
@@ -291,6 +309,104 @@ of_itself(void **state)
 	assert_int_equal(posted, 1); /* to the queue pair that received it */
 }
 
+/* While the adapter lacks objects of the program nothing is made, and no pause grows. */
+static void
+objects_first(void **state)
+{
+	struct urn_sess_offer o = {.path = 1, .round = 2, .to = 0, .qpn = 3, .ctl_qpn = 4};
+	struct offer_rig *r = *state;
+	struct urn_sv_path *p = &r->q.path[1];
+
+	LIST_INSERT_HEAD(&r->ctx.qps, &r->q, link);
+	r->ctx.dead[1] = true;
+	p->heal.pause = PROBE_MS;
+	lacking = true;
+	for (uint32_t i = 0; i < FLOOD; i++) {
+		urn_sv_heal_heard(&r->q, &o);
+		assert_int_equal(urn_sv_heal_tick(&r->ctx, clock_ms), clock_ms + PROBE_MS);
+		clock_ms += PROBE_MS;
+	}
+	assert_int_equal(made, 0);
+	assert_int_equal(p->heal.end.own, 1);
+	assert_int_equal(p->heal.pause, PROBE_MS);
+	lacking = false;
+	(void)urn_sv_heal_tick(&r->ctx, clock_ms);
+	assert_int_equal(made, 1);
+}
+
+/* Many queue pairs whose second path is lost; to be freed. pause: ms, between offers */
+static struct urn_sv_qp *
+crowd(struct offer_rig *r, unsigned int n, uint32_t pause)
+{
+	struct urn_sv_qp *q = calloc(n, sizeof(*q));
+
+	assert_non_null(q);
+	r->ctx.dead[1] = true;
+	for (unsigned int i = 0; i < n; i++) {
+		q[i] = r->q;
+		q[i].ibv.qp_num = NUMBER + i;
+		for (uint32_t k = 0; k < URN_SV_PATHS; k++)
+			q[i].path[k].qp = &q[i];
+		q[i].path[1].heal.pause = pause;
+		LIST_INSERT_HEAD(&r->ctx.qps, &q[i], link);
+	}
+	return q;
+}
+
+/* A turn of the thread, which has the lock, makes a bounded number of paths anew; the others follow
+ * in the next turns. */
+static void
+crowd_heals(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sv_qp *q = crowd(r, CROWD, PROBE_MS);
+
+	for (unsigned int most = A_TURN; most < CROWD + A_TURN; most += A_TURN) {
+		assert_true(urn_sv_heal_tick(&r->ctx, clock_ms) == clock_ms + 1 || most >= CROWD);
+		assert_int_equal(made, most < CROWD ? most : CROWD);
+		clock_ms++;
+	}
+	for (unsigned int i = 0; i < CROWD; i++)
+		assert_true(q[i].path[1].heal.fresh);
+	free(q);
+}
+
+/* The same when the peers ask for it, all at once; nobody is forgotten. */
+static void
+crowd_asks(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sv_qp *q = crowd(r, CROWD, PROBE_MS);
+	struct urn_sess_offer o = {.path = 1, .round = 2, .to = 0, .qpn = 3, .ctl_qpn = 4};
+
+	for (unsigned int i = 0; i < CROWD; i++)
+		urn_sv_heal_heard(&q[i], &o);
+	assert_int_equal(made, A_TURN);
+	for (unsigned int i = 0; i < CROWD; i++) {
+		(void)urn_sv_heal_tick(&r->ctx, clock_ms);
+		assert_true(made <= A_TURN * (i + 2));
+		clock_ms++;
+	}
+	assert_int_equal(made, CROWD);
+	free(q);
+}
+
+/* Queue pairs that can't be made, over and over, hold no others up. */
+static void
+crowd_in_vain(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sv_qp *q = crowd(r, CROWD, 0);
+
+	r->ctx.options.probe = 1;
+	init_err = ENOMEM;
+	for (unsigned int i = 0; i < CROWD / A_TURN + 1; i++)
+		(void)urn_sv_heal_tick(&r->ctx, clock_ms++);
+	for (unsigned int i = 0; i < CROWD; i++)
+		assert_true(q[i].path[1].heal.made_at != 0);
+	free(q);
+}
+
 /* Let the peer send what the receive has now, so many times. */
 static void
 hear(struct offer_rig *r, unsigned int times, uint32_t bytes)
@@ -407,6 +523,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(tick_limited, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_vain, setup, teardown),
 		cmocka_unit_test_setup_teardown(of_itself, setup, teardown),
+		cmocka_unit_test_setup_teardown(objects_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(crowd_heals, setup, teardown),
+		cmocka_unit_test_setup_teardown(crowd_asks, setup, teardown),
+		cmocka_unit_test_setup_teardown(crowd_in_vain, setup, teardown),
 		cmocka_unit_test_setup_teardown(log_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(returns, setup, teardown),
 	};
