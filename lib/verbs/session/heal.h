@@ -29,7 +29,8 @@ bool urn_sv_pd_whole(const struct urn_sv_pd *pd, uint32_t adapter);
 /* Register a region on an adapter. returns: like urn_sv_pd_make() */
 int urn_sv_mr_below(struct urn_sv_mr *mr, uint32_t adapter);
 /*
- * Choose the name of memory in a domain, which is its lkey for the program; the lock is held.
+ * Choose the name of memory in a domain, which is its lkey for the program, and of no other memory
+ * of the device; the lock is held.
  *
  * first: its region on the primary adapter; NULL: none
  */

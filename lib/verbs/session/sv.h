@@ -291,7 +291,6 @@ struct urn_sv_pd {
 	struct urn_sv_keys local; /* lkeys; context's lock */
 	struct ibv_mr *remote_mr[URN_SV_ADAPTERS];
 	struct urn_sv_regions regions; /* the program's; context's lock */
-	uint32_t names;		  /* keys given to regions without the primary adapter; lock */
 	_Atomic uint32_t objects; /* the program's regions, queues, queue pairs and addresses */
 };
 
@@ -347,6 +346,7 @@ struct urn_sv_ctx {
 	uint32_t calls; /* calls of the program that make, change or end objects now */
 	bool replacing; /* an adapter's objects are to be made anew: such calls wait */
 	uint32_t alone; /* objects of the primary adapter alone */
+	uint32_t names; /* names given to memory that are no keys of the primary adapter */
 	LIST_HEAD(, urn_sv_wreck) wrecks; /* adapters that were lost, with such objects */
 	LIST_HEAD(, urn_sv_pd) pds;
 	LIST_HEAD(, urn_sv_channel) channels;
