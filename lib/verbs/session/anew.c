@@ -5,8 +5,7 @@
  * thread with the lock held, while no call of the program makes, changes or ends objects (calls.c).
  *
  * Objects of the primary adapter alone - queue pairs without a session, shared receive queues,
- * addresses, ends of connection management - stay what they are, lost. The lost adapter and its
- * queues stay open as a wreck while the program may have some.
+ * addresses, ends of connection management - stay what they are, lost (wreck.c).
  */
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
@@ -15,65 +14,14 @@
 #include <urnic/attach.h>
 
 #include <errno.h>
-#include <stdlib.h>
-
-/* An adapter that was lost. All are the context's; its lock. */
-struct urn_sv_wreck {
-	LIST_ENTRY(urn_sv_wreck) link;
-	struct ibv_context *c;
-	uint32_t cqs, pds, channels;	   /* entries of cq, pd and channel */
-	struct ibv_cq **cq;		   /* its completion queues */
-	struct ibv_pd **pd;		   /* its domains */
-	struct ibv_comp_channel **channel; /* its channels */
-};
-
-static void
-urn_sv_wreck_free(struct urn_sv_wreck *w)
-{
-	free(w->cq);
-	free(w->pd);
-	free(w->channel);
-	free(w);
-}
-
-static void
-urn_sv_wreck_close(struct urn_sv_wreck *w)
-{
-	for (uint32_t i = 0; i < w->cqs; i++)
-		(void)ibv_destroy_cq(w->cq[i]);
-	for (uint32_t i = 0; i < w->channels; i++)
-		(void)ibv_destroy_comp_channel(w->channel[i]);
-	for (uint32_t i = 0; i < w->pds; i++)
-		(void)ibv_dealloc_pd(w->pd[i]);
-	(void)ibv_close_device(w->c);
-	urn_sv_wreck_free(w);
-}
-
-void
-urn_sv_wrecks_close(struct urn_sv_ctx *ctx)
-{
-	while (!LIST_EMPTY(&ctx->wrecks)) {
-		struct urn_sv_wreck *w = LIST_FIRST(&ctx->wrecks);
-
-		LIST_REMOVE(w, link);
-		urn_sv_wreck_close(w);
-	}
-}
 
 /* ---- the lost adapter goes */
-
-/* True when a queue pair of a lost adapter is the program's as it is. */
-static bool
-urn_sv_stays(const struct urn_sv_qp *q, uint32_t adapter)
-{
-	return adapter == 0 && q->mode != URN_SV_SESSION && q->path[0].real != NULL;
-}
 
 /* A queue pair's part of a lost adapter. */
 static void
 urn_sv_qp_lost(struct urn_sv_qp *q, uint32_t adapter)
 {
-	bool stays = urn_sv_stays(q, adapter);
+	bool stays = adapter == 0 && urn_sv_plain(q);
 
 	for (uint32_t i = 0; i < URN_SV_PATHS; i++) {
 		struct urn_sv_path *p = &q->path[i];
@@ -94,84 +42,6 @@ urn_sv_qp_lost(struct urn_sv_qp *q, uint32_t adapter)
 	if (q->memory_mr[adapter] != NULL)
 		(void)ibv_dereg_mr(q->memory_mr[adapter]);
 	q->memory_mr[adapter] = NULL;
-}
-
-/* True when the wreck of an adapter has objects of the program. */
-static bool
-urn_sv_needed(const struct urn_sv_ctx *ctx, uint32_t adapter)
-{
-	const struct urn_sv_qp *q;
-
-	LIST_FOREACH(q, &ctx->qps, link)
-		if (urn_sv_stays(q, adapter))
-			return true;
-	return adapter == 0 && ctx->alone != 0;
-}
-
-/* Make room for all queues, channels and domains of the program. returns: 0 or ENOMEM */
-static int
-urn_sv_wreck_room(const struct urn_sv_ctx *ctx, struct urn_sv_wreck *w)
-{
-	uint32_t cqs = 0, pds = 0, channels = 0;
-	struct urn_sv_channel *ch;
-	struct urn_sv_cq *cq;
-	struct urn_sv_pd *pd;
-
-	LIST_FOREACH(cq, &ctx->cqs, link)
-		cqs++;
-	LIST_FOREACH(pd, &ctx->pds, link)
-		pds++;
-	LIST_FOREACH(ch, &ctx->channels, link)
-		channels++;
-	w->cq = calloc(cqs + 1, sizeof(struct ibv_cq *));
-	w->pd = calloc(pds + 1, sizeof(struct ibv_pd *));
-	w->channel = calloc(channels + 1, sizeof(struct ibv_comp_channel *));
-	return w->cq != NULL && w->pd != NULL && w->channel != NULL ? 0 : ENOMEM;
-}
-
-/* Give the queues, channels and domains of a lost adapter to its wreck. */
-static void
-urn_sv_wreck_fill(struct urn_sv_ctx *ctx, struct urn_sv_wreck *w, uint32_t adapter)
-{
-	struct urn_sv_channel *ch;
-	struct urn_sv_cq *cq;
-	struct urn_sv_pd *pd;
-
-	LIST_FOREACH(cq, &ctx->cqs, link) {
-		if (cq->below[adapter] != NULL)
-			w->cq[w->cqs++] = cq->below[adapter];
-		cq->below[adapter] = NULL;
-	}
-	LIST_FOREACH(ch, &ctx->channels, link) {
-		struct ibv_comp_channel *below = urn_sv_channel_take(ch, ctx, adapter);
-
-		if (below != NULL)
-			w->channel[w->channels++] = below;
-	}
-	LIST_FOREACH(pd, &ctx->pds, link) {
-		if (pd->below[adapter] != NULL)
-			w->pd[w->pds++] = pd->below[adapter];
-		pd->below[adapter] = NULL;
-	}
-}
-
-/* Keep a lost adapter as a wreck, with its queues. returns: 0 or ENOMEM */
-static int
-urn_sv_wreck_make(struct urn_sv_ctx *ctx, uint32_t adapter)
-{
-	struct urn_sv_wreck *w = calloc(1, sizeof(*w));
-
-	if (w == NULL)
-		return ENOMEM;
-	if (urn_sv_wreck_room(ctx, w) != 0) {
-		urn_sv_wreck_free(w);
-		return ENOMEM;
-	}
-	urn_sv_wreck_fill(ctx, w, adapter);
-	w->c = ctx->below[adapter];
-	ctx->below[adapter] = NULL;
-	LIST_INSERT_HEAD(&ctx->wrecks, w, link);
-	return 0;
 }
 
 /* Take the last completions of a lost adapter, then end what queue pairs and regions have there. */
@@ -291,6 +161,8 @@ urn_sv_take_back(struct urn_sv_ctx *ctx, uint32_t adapter)
 	urn_sv_again_want(ctx, adapter);
 	if (!urn_sv_again_there(ctx, adapter))
 		return true;
+	if (adapter == 0 && urn_sv_crowded(ctx))
+		return true;
 	if (ctx->calls != 0 || urn_sv_drains(ctx, adapter))
 		return false;
 	c = urn_sv_again_take(ctx, adapter);
@@ -299,24 +171,31 @@ urn_sv_take_back(struct urn_sv_ctx *ctx, uint32_t adapter)
 	return true;
 }
 
+static uint64_t
+urn_sv_sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 uint64_t
 urn_sv_anew(struct urn_sv_ctx *ctx, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 	bool wait = false, replaces;
 
+	(void)urn_sv_wrecks_tick(ctx, now); /* before another one may be made */
 	for (uint32_t i = 0; i < URN_SV_ADAPTERS && !ctx->forked; i++) {
 		uint64_t its;
 
 		if (ctx->dead[i])
 			wait |= !urn_sv_take_back(ctx, i);
 		its = urn_sv_rest_tick(ctx, i, now, &wait);
-		next = its < next ? its : next;
+		next = urn_sv_sooner(its, next);
 	}
 	/* Calls wait until others end, but not until a lost adapter is drained. */
 	replaces = wait && ctx->calls != 0;
 	if (ctx->replacing && !replaces)
 		pthread_cond_broadcast(&ctx->cond);
 	ctx->replacing = replaces;
-	return next;
+	return urn_sv_sooner(urn_sv_wrecks_tick(ctx, now), next);
 }

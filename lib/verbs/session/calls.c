@@ -26,7 +26,8 @@ urn_sv_exit(struct urn_sv_ctx *ctx)
 	bool last;
 
 	urn_sv_lock_first(ctx);
-	last = --ctx->calls == 0 && ctx->replacing;
+	/* The call may have ended the last object of a wreck. */
+	last = --ctx->calls == 0 && (ctx->replacing || !LIST_EMPTY(&ctx->wrecks));
 	urn_sv_unlock(ctx);
 	if (last)
 		urn_sv_kick(ctx);

@@ -44,8 +44,6 @@ struct ibv_comp_channel *urn_sv_channel_take(struct urn_sv_channel *ch, struct u
 					     uint32_t adapter);
 /* Destroy that; the lock is held. */
 void urn_sv_channel_end(struct urn_sv_channel *ch, struct urn_sv_ctx *ctx, uint32_t adapter);
-/* Count objects of the primary adapter alone, which keep that open when it is lost. */
-void urn_sv_count_alone(struct urn_sv_ctx *ctx, int more);
 
 /*
  * Translate the elements of a request that goes to the primary adapter as it is, after that came
@@ -140,10 +138,34 @@ struct ibv_context *urn_sv_again_take(struct urn_sv_ctx *ctx, uint32_t adapter);
 /* End the attempts, without waiting for the one in progress. */
 void urn_sv_again_end(struct urn_sv_ctx *ctx);
 
-/* ---- anew.c, rest.c */
+/* ---- wreck.c */
+
+/* Objects of the program that are the primary adapter's alone, in one life of that. */
+struct urn_sv_life;
+
+/* Begin a life. returns: NULL with its text: there is no memory */
+struct urn_sv_life *urn_sv_life_begin(void);
+/* An object begins, in the life that the adapter has now; the lock is not held. */
+struct urn_sv_life *urn_sv_life_use(struct urn_sv_ctx *ctx);
+/* That object ends; or the device, or wreck, of the life. */
+void urn_sv_life_leave(struct urn_sv_life *life);
 
 /* An adapter that was lost, kept for the objects that are its alone. */
 struct urn_sv_wreck;
+
+/* True when the program has objects that are a lost adapter's alone; the lock is held, as below. */
+bool urn_sv_needed(const struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Keep a lost adapter as a wreck, with its queues. returns: 0 or ENOMEM */
+int urn_sv_wreck_make(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Close the wrecks whose objects are gone; for the thread. now: ms. returns: ms: when to call
+ * again; UINT64_MAX: there are no wrecks */
+uint64_t urn_sv_wrecks_tick(struct urn_sv_ctx *ctx, uint64_t now);
+/* True when the primary adapter can't be replaced, because there are too many wrecks already. */
+bool urn_sv_crowded(struct urn_sv_ctx *ctx);
+/* Close all wrecks, when the device is closed. */
+void urn_sv_wrecks_close(struct urn_sv_ctx *ctx);
+
+/* ---- anew.c, rest.c */
 
 /*
  * Make the objects of adapters that came back, and later those that could not be made then; for
@@ -163,8 +185,6 @@ void urn_sv_rest_begin(struct urn_sv_ctx *ctx, uint32_t adapter);
  * returns: ms: when to call again; UINT64_MAX: no need to, or a call is waited for
  */
 uint64_t urn_sv_rest_tick(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now, bool *wait);
-/* Close the adapters that were lost, when the device is closed. */
-void urn_sv_wrecks_close(struct urn_sv_ctx *ctx);
 
 /* ---- heal.c; the lock is held */
 

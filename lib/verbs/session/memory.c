@@ -351,15 +351,6 @@ urn_sv_primary(struct ibv_pd *pd)
 	return EIO;
 }
 
-/* Count an object of the primary adapter alone, which keeps that open when it is lost. */
-void
-urn_sv_count_alone(struct urn_sv_ctx *ctx, int more)
-{
-	urn_sv_lock(ctx);
-	ctx->alone += (uint32_t)more;
-	urn_sv_unlock(ctx);
-}
-
 struct ibv_ah *
 urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 {
@@ -377,7 +368,7 @@ urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 	ah->ibv.handle = ah->below->handle;
 	ah->pd = (struct urn_sv_pd *)pd;
 	atomic_fetch_add(&ah->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(pd->context), 1);
+	ah->life = urn_sv_life_use(urn_sv_ctx(pd->context));
 	return &ah->ibv;
 }
 
@@ -390,7 +381,7 @@ urn_sv_destroy_ah(struct ibv_ah *ah)
 	if (err != 0)
 		return err;
 	atomic_fetch_sub(&a->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(ah->context), -1);
+	urn_sv_life_leave(a->life);
 	return 0;
 }
 
@@ -413,7 +404,7 @@ urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv
 	srq->ibv.handle = srq->below->handle;
 	srq->pd = (struct urn_sv_pd *)pd;
 	atomic_fetch_add(&srq->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(pd->context), 1);
+	srq->life = urn_sv_life_use(urn_sv_ctx(pd->context));
 	return &srq->ibv;
 }
 
@@ -440,6 +431,6 @@ urn_sv_destroy_srq(struct ibv_srq *srq)
 	if (err != 0)
 		return err;
 	atomic_fetch_sub(&s->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(srq->context), -1);
+	urn_sv_life_leave(s->life);
 	return 0;
 }

@@ -19,7 +19,7 @@
  *   options.c variables of the environment     calls.c    calls that make and end objects
  *   again.c   attaching to lost adapters again anew.c     objects of an adapter that came back
  *   rest.c    ... a few at a time              heal.c     paths made anew, and trusted
- *   paths.c, room.c: queue pairs of paths, and memory of queue pairs
+ *   paths.c, room.c: queue pairs of paths, and memory of queue pairs; wreck.c: lost adapters
  *
  * Locking: one lock a context protects all objects of the context, and is held around calls of the
  * machine and of the adapters. The thread of the context carries migrations out; calls of the
@@ -305,12 +305,14 @@ struct urn_sv_mr {
 struct urn_sv_ah {
 	struct ibv_ah ibv;
 	struct ibv_ah *below; /* the primary adapter's */
+	struct urn_sv_life *life; /* the adapter's life to which it belongs; constant */
 	struct urn_sv_pd *pd; /* constant */
 };
 
 struct urn_sv_srq {
 	struct ibv_srq ibv;
 	struct ibv_srq *below; /* the primary adapter's */
+	struct urn_sv_life *life; /* the adapter's life to which it belongs; constant */
 	struct urn_sv_pd *pd;  /* constant */
 };
 
@@ -345,7 +347,8 @@ struct urn_sv_ctx {
 	uint32_t heal_next; /* queue pair whose paths are the first of the next turn; 0: any */
 	uint32_t calls; /* calls of the program that make, change or end objects now */
 	bool replacing; /* an adapter's objects are to be made anew: such calls wait */
-	uint32_t alone; /* objects of the primary adapter alone */
+	struct urn_sv_life *life; /* objects of the primary adapter alone (wreck.c) */
+	bool crowded;	/* the primary adapter waits for the end of objects of lives before */
 	uint32_t names; /* names given to memory that are no keys of the primary adapter */
 	LIST_HEAD(, urn_sv_wreck) wrecks; /* adapters that were lost, with such objects */
 	LIST_HEAD(, urn_sv_pd) pds;
@@ -416,6 +419,13 @@ static inline struct urn_sv_path *
 urn_sv_used(struct urn_sv_qp *q)
 {
 	return urn_sv_at(q, q->c.path);
+}
+
+/* True when a queue pair is one of the primary adapter as it is, or not connected yet. */
+static inline bool
+urn_sv_plain(const struct urn_sv_qp *q)
+{
+	return q->mode != URN_SV_SESSION && q->path[0].real != NULL;
 }
 
 /* True when requests go to the queue pair in use at once. */

@@ -3,13 +3,15 @@
  * FO-19). */
 #include "adapters.h"
 
+#include <urnic/cm.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 #include <errno.h>
 
-enum { BYTES = 4096, MANY = 24, FEW = 4, INDEXES = 1 << 23 };
+enum { BYTES = 4096, MANY = 24, FEW = 4, INDEXES = 1 << 23, WRECKS = 8 };
 
 static uint8_t memory[BYTES];
 
@@ -213,11 +215,147 @@ addresses(void **state)
 	plain_unmake(&p);
 }
 
+/* ---- adapters that stay open for objects */
+
+/* Contexts of the primary adapter that are to be open. */
+static bool
+opened(void *arg)
+{
+	return atomic_load(&adapters[0].opened) == *(const uint32_t *)arg;
+}
+
+static void
+until_opened(uint32_t n)
+{
+	adapters_until(opened, &n);
+}
+
+/* A lost adapter stays open while the program has an address of it, one life and no more, and not
+ * longer. */
+static void
+address_kept(void **state)
+{
+	struct ibv_ah *ah;
+	struct plain p;
+
+	plain_make(&p, *state);
+	flap(*state);
+	until_opened(1);
+	ah = address(&p);
+	flap(*state);
+	until_opened(2);
+	flap(*state); /* nothing is of this life */
+	until_opened(2);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	until_opened(1);
+	plain_unmake(&p);
+}
+
+/* The same with a shared receive queue and a queue pair on it, of which either is the last. */
+static void
+queues_kept(void **state)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct plain p;
+
+	plain_make(&p, *state);
+	for (int first = 0; first < 2; first++) {
+		struct ibv_srq *srq = ibv_create_srq(p.pd, &attr);
+		struct ibv_qp *qp = queue_pair(&p, IBV_QPT_RC, srq), *ud;
+
+		ud = queue_pair(&p, IBV_QPT_UD, NULL);
+		assert_true(srq != NULL && qp != NULL && ud != NULL);
+		flap(*state);
+		flap(*state);
+		until_opened(2);
+		assert_int_equal(ibv_destroy_qp(first ? ud : qp), 0);
+		if (!first)
+			assert_int_equal(ibv_destroy_srq(srq), 0);
+		else
+			assert_int_equal(ibv_destroy_qp(qp), 0);
+		until_opened(2);
+		if (!first)
+			assert_int_equal(ibv_destroy_qp(ud), 0);
+		else
+			assert_int_equal(ibv_destroy_srq(srq), 0);
+		until_opened(1);
+	}
+	plain_unmake(&p);
+}
+
+/* The same with an end of connection management, which may outlive the device. */
+static void
+end_kept(void **state)
+{
+	struct urn_cm_end *end, *last;
+	struct plain p;
+
+	plain_make(&p, *state);
+	assert_int_equal(urn_cm_end_open(&end, *state), 0);
+	flap(*state);
+	until_opened(2);
+	urn_cm_end_close(end);
+	until_opened(1);
+	assert_int_equal(urn_cm_end_open(&last, *state), 0);
+	plain_unmake(&p);
+	assert_int_equal(ibv_close_device(*state), 0);
+	until_opened(0);
+	urn_cm_end_close(last);
+	assert_int_equal(adapters_setup(state), 0);
+}
+
+static bool
+crowded(void *arg)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(arg);
+	bool is;
+
+	urn_sv_lock(ctx);
+	is = ctx->crowded;
+	urn_sv_unlock(ctx);
+	return is;
+}
+
+/* A program that keeps objects of life after life gets the primary adapter back only so often,
+ * until it destroys those of one life. */
+static void
+bounded(void **state)
+{
+	struct adapters_whole back = {.c = *state, .returned = WRECKS + 1};
+	struct ibv_ah *ah[WRECKS + 1];
+	struct plain p;
+
+	plain_make(&p, *state);
+	for (uint32_t i = 0; i < WRECKS; i++) {
+		ah[i] = address(&p);
+		flap(*state);
+	}
+	ah[WRECKS] = address(&p);
+	adapters_lose(0);
+	adapters_back(0);
+	adapters_until(crowded, *state);
+	assert_int_equal(urn_sv_ctx(*state)->returned[0], WRECKS);
+	/* Those, the lost one, and the one that waits. */
+	until_opened(WRECKS + 2);
+	assert_int_equal(ibv_destroy_ah(ah[WRECKS / 2]), 0);
+	adapters_until(adapters_whole, &back);
+	assert_false(crowded(*state));
+	until_opened(WRECKS + 1);
+	for (uint32_t i = 0; i <= WRECKS; i++)
+		if (i != WRECKS / 2)
+			assert_int_equal(ibv_destroy_ah(ah[i]), 0);
+	until_opened(1);
+	plain_unmake(&p);
+}
+
 int
 main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, adapters_setup, adapters_teardown)
-	const struct CMUnitTest tests[] = {T(names), T(wrap), T(shared), T(addresses)};
+	const struct CMUnitTest tests[] = {
+		T(names),	 T(wrap),	 T(shared),   T(addresses),
+		T(address_kept), T(queues_kept), T(end_kept), T(bounded),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
