@@ -3,7 +3,6 @@
 #include "transport/ack.h"
 #include "transport/act.h"
 #include "transport/frame.h"
-#include "transport/pool.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
 #include "transport/ring.h"
@@ -98,7 +97,6 @@ urn_trace_end(struct urn_tp *tp, struct urn_qp *qp)
 	*(t->older ? &tp->trace[t->older].newer : &s->trace_oldest) = t->newer;
 	*(t->newer ? &tp->trace[t->newer].older : &s->trace_newest) = t->older;
 	s->trace--;
-	urn_share_user(s)->trace--;
 	t->qp = NULL;
 	urn_pool_put(&tp->traces, qp->trace, &tp->trace->next, sizeof(*t));
 	qp->trace = 0;
@@ -108,14 +106,13 @@ urn_trace_end(struct urn_tp *tp, struct urn_qp *qp)
 /*
  * The pool is empty: pick the QP that loses its fingerprints to a QP of s's client. A client with
  * its part or more loses its own, those it has had longest. Otherwise a client with more than its
- * part loses some, or else one whose user has more than two parts, and when none shows up, the QP
- * whose turn it is.
+ * part loses some, and when none shows up, the QP whose turn it is.
  */
 static struct urn_qp *
 loser(struct urn_tp *tp, const struct urn_tp_share *s)
 {
 	enum { LOOKS = 8 };
-	struct urn_qp *qp = NULL, *of_user = NULL;
+	struct urn_qp *qp = NULL;
 
 	if (s->trace >= URN_TRACES_PART)
 		return tp->trace[s->trace_oldest].qp;
@@ -124,10 +121,8 @@ loser(struct urn_tp *tp, const struct urn_tp_share *s)
 		qp = tp->trace[tp->trace_hand].qp;
 		if (qp->share->trace > URN_TRACES_PART)
 			return tp->trace[qp->share->trace_oldest].qp;
-		if (urn_share_user(qp->share)->trace > 2 * URN_TRACES_PART)
-			of_user = qp;
 	}
-	return of_user ? of_user : qp;
+	return qp;
 }
 
 static void
@@ -152,7 +147,6 @@ begin(struct urn_tp *tp, struct urn_qp *qp)
 	*(t->older ? &tp->trace[t->older].newer : &s->trace_oldest) = (uint16_t)qp->trace;
 	s->trace_newest = (uint16_t)qp->trace;
 	s->trace++;
-	urn_share_user(s)->trace++;
 }
 
 /* ---- fingerprints of one QP */
@@ -235,7 +229,7 @@ let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	URN_COUNT(tp, CONTRADICTS);
 	urn_ring_remove(&qp->rx.ooo, old);
 	qp->rx.ooo_count--;
-	urn_kept_count(tp, qp->share, -1);
+	tp->kept--;
 	urn_tp_drop(tp, old, URN_C_DROP_OOO);
 }
 
@@ -244,12 +238,12 @@ urn_resp_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	if (urn_ack_is_not_ready(&qp->rx))
 		return false;
-	if (!urn_kept_room(tp, qp->share) || !urn_ring_insert(&qp->rx.ooo, m)) {
+	if (tp->kept >= tp->cfg.kept || !urn_ring_insert(&qp->rx.ooo, m)) {
 		let_go_if_other(tp, qp, m);
 		return false;
 	}
 	qp->rx.ooo_count++;
-	urn_kept_count(tp, qp->share, 1);
+	tp->kept++;
 	URN_COUNT(tp, OOO_KEPT);
 	return true;
 }
@@ -260,7 +254,7 @@ urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp)
 	urn_trace_end(tp, qp);
 	while (qp->rx.ooo) {
 		qp->rx.ooo_count--;
-		urn_kept_count(tp, qp->share, -1);
+		tp->kept--;
 		urn_tp_drop(tp, urn_ring_pop(&qp->rx.ooo), URN_C_DROP_FLUSHED);
 	}
 }

@@ -49,11 +49,11 @@ static const struct spot places[] = {
 static struct urn_source *
 first(const struct crowd *c, const struct spot *at)
 {
-	const struct urn_tp_user *user = c->p.tp->sched.head;
+	struct urn_tp_share *client = c->p.tp->sched.head;
 
 	if (at->flag == URN_QPF_NEIGH)
 		return c->p.tp->neigh_head;
-	return user ? user->head->head : NULL;
+	return client ? client->head : NULL;
 }
 
 /* Expect exactly these QPs there, in the order in which they came. */
@@ -70,9 +70,7 @@ holds(const struct crowd *c, const struct spot *at, struct urn_qp *const *qp, in
 	}
 	assert_null(is);
 	if (n)
-		assert_ptr_equal(at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_tail
-							   : c->p.tp->sched.head->head->tail,
-				 before);
+		assert_ptr_equal(at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_tail : c->p.tp->sched.head->tail, before);
 	if (at->flag == URN_QPF_NEIGH)
 		assert_int_equal(c->p.tp->neigh_n, n);
 }
