@@ -4,7 +4,6 @@
 
 #include "near.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 /* Distinct words that may come at one place of a command, in the order of the list of commands. */
@@ -12,16 +11,6 @@ struct choice {
 	unsigned int n;
 	char name[ADMIN_COMMAND_COUNT][ADMIN_NAME];
 };
-
-static int __attribute__((format(printf, 2, 3))) wrong(struct admin_why *why, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why->text, sizeof(why->text), fmt, ap);
-	va_end(ap);
-	return -1;
-}
 
 /* Word number `at` of a command. returns: its length, with *s at it; 0: the command has fewer */
 static size_t
@@ -125,18 +114,18 @@ no_command(char *const *words, unsigned int at, const struct choice *ch, unsigne
 	char list[160];
 
 	if (fits > 1)
-		return wrong(why, "'%s%s%.40s' may be %s", before, blank, words[at],
-			     listed(ch, words[at], list, sizeof(list)));
+		return admin_wrong(why, "'%s%s%.40s' may be %s", before, blank, words[at],
+				   listed(ch, words[at], list, sizeof(list)));
 	urn_near_begin(&near, words[at]);
 	for (unsigned int i = 0; i < ch->n; i++)
 		urn_near_try(&near, ch->name[i]);
 	if (near.best)
-		return wrong(why, "'%s%s%.40s' is no command; did you mean %s%s%s?", before, blank,
-			     words[at], before, blank, near.best);
+		return admin_wrong(why, "'%s%s%.40s' is no command; did you mean %s%s%s?", before,
+				   blank, words[at], before, blank, near.best);
 	if (at == 0)
-		return wrong(why, "'%.40s' is no command; 'help' lists them", words[0]);
-	return wrong(why, "'%s %.40s' is no command; there are %s", before, words[at],
-		     listed(ch, "", list, sizeof(list)));
+		return admin_wrong(why, "'%.40s' is no command; 'help' lists them", words[0]);
+	return admin_wrong(why, "'%s %.40s' is no command; there are %s", before, words[at],
+			   listed(ch, "", list, sizeof(list)));
 }
 
 /* Say that a command is not complete. */
@@ -145,8 +134,8 @@ wants_more(const char *word, const struct choice *ch, struct admin_why *why)
 {
 	char list[160];
 
-	return wrong(why, "'%s' wants a word behind it; there are %s", word,
-		     listed(ch, "", list, sizeof(list)));
+	return admin_wrong(why, "'%s' wants a word behind it; there are %s", word,
+			   listed(ch, "", list, sizeof(list)));
 }
 
 int
@@ -156,9 +145,9 @@ admin_lengthen(char *const *words, unsigned int n, struct admin_whole *whole, st
 	bool complete;
 
 	if (n == 0)
-		return wrong(why, "give a command; 'help' lists them");
+		return admin_wrong(why, "give a command; 'help' lists them");
 	if (n > ADMIN_WORDS)
-		return wrong(why, "a command has at most %d words", ADMIN_WORDS);
+		return admin_wrong(why, "a command has at most %d words", ADMIN_WORDS);
 	memcpy(whole->word, words, n * sizeof(*words));
 	for (unsigned int at = 0; at < ADMIN_NAMES; at++) {
 		const char *name;

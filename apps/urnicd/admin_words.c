@@ -15,7 +15,8 @@ const struct admin_command admin_commands[ADMIN_COMMAND_COUNT] = {
 #undef X
 };
 
-static int __attribute__((format(printf, 2, 3))) wrong(struct admin_why *why, const char *fmt, ...)
+int
+admin_wrong(struct admin_why *why, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -171,7 +172,7 @@ admin_split(char *line, char *words[ADMIN_WORDS], struct admin_why *why)
 		if (*from == '\0' || *from == '#')
 			return n;
 		if (n == ADMIN_WORDS)
-			return wrong(why, "a command has at most %d words", ADMIN_WORDS);
+			return admin_wrong(why, "a command has at most %d words", ADMIN_WORDS);
 		words[n++] = to = from;
 		while (*from != '\0' && !strchr(" \t\r\n", *from)) {
 			char quote = *from++;
@@ -183,7 +184,7 @@ admin_split(char *line, char *words[ADMIN_WORDS], struct admin_why *why)
 			while (*from != '\0' && *from != quote)
 				*to++ = *from++;
 			if (*from++ == '\0')
-				return wrong(why, "a quote %c has no end", quote);
+				return admin_wrong(why, "a quote %c has no end", quote);
 		}
 		from += *from != '\0';
 		*to = '\0';
@@ -236,8 +237,8 @@ element_for(struct elements *el, const char *word, unsigned int *index)
 static int
 usage(const struct admin_command *c, struct admin_why *why, const char *what)
 {
-	return wrong(why, "%s: %s; write: %s%s%s", c->words, what, c->words, c->args[0] ? " " : "",
-		     c->args);
+	return admin_wrong(why, "%s: %s; write: %s%s%s", c->words, what, c->words,
+			   c->args[0] ? " " : "", c->args);
 }
 
 static int

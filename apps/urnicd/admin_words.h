@@ -52,6 +52,9 @@ struct admin_why {
 	char text[256];
 };
 
+/* Say what is wrong. returns: -1 */
+int admin_wrong(struct admin_why *why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /*
  * Cut a line into words, in place: blanks separate words, '...' and "..." quote,
  * # begins a comment. returns: how many words, or -1 with *why
