@@ -75,7 +75,7 @@ mistakes(void **state)
 static void
 sockets(void **state)
 {
-	char folder[] = "/tmp/urnic-parse.XXXXXX", one[64], two[64], link[64];
+	char folder[] = P_tmpdir "/urnic-parse.XXXXXX", one[64], two[64], link[64];
 
 	(void)state;
 	assert_non_null(mkdtemp(folder));
