@@ -220,12 +220,12 @@ attack_clients(struct foe *f)
 	int fd;
 
 	(void)foe_descriptors();
-	while (n < CLIENTS && urn_remote_connect(f->path) >= 0)
+	while (n < CLIENTS && urn_remote_connect(f->path, NULL) >= 0)
 		n++;
 	fprintf(stderr, "took %u connections\n", n);
 	foe_ready(f);
 	for (;;) {
-		fd = urn_remote_connect(f->path);
+		fd = urn_remote_connect(f->path, NULL);
 		if (fd >= 0)
 			close(fd);
 		foe_round(f);
