@@ -45,6 +45,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROJECT = os.path.dirname(os.path.dirname(HERE))
 ROOT = os.getuid() == 0
 NICD, VICTIM, ATTACKER = 61000, 61001, 61002 # users that no system has
+QUEUES = "2G"     # memory for queues of all users; half of it for one
 PATIENCE = 240    # seconds after which a victim is taken to be held up
 WRITES = 300      # operations of a victim beside an attack
 MESSAGES = 60
@@ -55,7 +56,7 @@ MUST_US, AIM_US = 10000, 2000  # worst operation of a victim
 MUST_SHARE, AIM_SHARE = 40, 80 # % of the rate alone
 MUST_END = 3      # seconds from SIGTERM to the end of urnicd
 # Begun last when all attacks are under way at once: they leave the others of their user nothing.
-LAST = ("queue_full", "rma", "bulk", "qps", "everything", "clients")
+LAST = ("queue_full", "rma", "bulk", "qps", "everything", "queue_memory", "clients")
 
 
 class Fault(Exception):
@@ -176,7 +177,8 @@ class Town:
             text = f.read()
         with open(config, "w", encoding="utf-8") as f:
             f.write(f"[urnicd]\nsocket = {self.socket}\nmode = 0666\n"
-                    f"{'' if quiet else 'idle = pause' + chr(10) + 'empty_polls = 4' + chr(10)}\n{text}")
+                    f"{'' if quiet else 'idle = pause' + chr(10) + 'empty_polls = 4' + chr(10)}\n"
+                    f"[limits]\nqueues = {QUEUES}\n\n{text}")
         self.said = os.path.join(self.dir, "said")
         with open(self.said, "wb") as f:
             self.nicd = subprocess.Popen([self.urnicd, "-c", config], stdout=f, stderr=f, cwd=self.dir,
