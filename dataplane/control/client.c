@@ -284,6 +284,33 @@ urn_client_create(struct urn_adapter *a, const struct urn_client_who *who, struc
 	return NULL;
 }
 
+void
+urn_client_mark(struct urn_client *c)
+{
+	if (!c->area_at || !c->space || c->mark_off)
+		return;
+	if (urn_area_alloc(&c->area, URN_ABI_CACHE_LINE, &c->mark_off) == 0)
+		urn_space_mark(c->space, (uint64_t *)(void *)(c->area.base + c->mark_off),
+			       c->area_at + c->mark_off);
+}
+
+void
+urn_client_reach(struct urn_client *c, struct urn_space *space, const char *why)
+{
+	const struct urn_client_shard *first = urn_client_shard(c, 0);
+
+	urn_ctl_enter(c);
+	snprintf(c->no_space, sizeof(c->no_space), "%s", why);
+	if (space && first)
+		urn_space_leave_by(space, &first->scan.db->left);
+	c->space = space;
+	if (space) {
+		urn_client_mark(c);
+		urn_ctl_reach_cqs(c);
+	}
+	urn_ctl_leave(c);
+}
+
 int
 urn_client_alloc(struct urn_client *c, uint64_t bytes, uint64_t *off)
 {

@@ -106,7 +106,7 @@ setup(void **state)
 
 	(void)state;
 	memset(&none, 0xff, sizeof(none));
-	urn_quota_ledger_init(&ledger);
+	urn_quota_ledger_init(&ledger, 0);
 	pthread_mutex_init(&adapter.lock, NULL);
 	client = (struct urn_client){
 		.adapter = &adapter, .remote = true, .reply_fd = -1, .quota.limits = none};

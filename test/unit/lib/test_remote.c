@@ -5,6 +5,7 @@
  */
 #include "test.h"
 
+#include "abi/fd.h"
 #include "attach/remote.h"
 
 #include <urnic/attach.h>
@@ -64,13 +65,40 @@ say(int fd, const struct said *s, size_t bytes, int *fds, unsigned int n)
 	assert_int_equal(sendmsg(fd, &msg, MSG_NOSIGNAL), bytes);
 }
 
-/* A channel whose other end is *peer. */
+/* Take a question of a kind. returns: the descriptors that came with it */
+static unsigned int
+asked(int fd, uint16_t kind)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(8 * sizeof(int))];
+	} control;
+	struct urn_sock_ask q;
+	struct iovec iov = {.iov_base = &q, .iov_len = sizeof(q)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control.buf)};
+	unsigned int n = 0;
+	int fds[8];
+
+	assert_int_equal(recvmsg(fd, &msg, MSG_DONTWAIT), urn_sock_ask_bytes(kind));
+	assert_int_equal(q.head.kind, kind);
+	(void)urn_fd_take(&msg, fds, 8, &n);
+	for (unsigned int i = 0; i < n; i++)
+		close(fds[i]);
+	return n;
+}
+
+/*
+ * A channel whose other end is *peer. can: of the dataplane; memory: descriptors that must come
+ * with the question
+ */
 static struct urn_abi_channel *
-channel(int *peer)
+channel_of(int *peer, uint32_t can, unsigned int memory)
 {
 	struct said s = answer(URN_SOCK_OPEN, 0);
 	struct urn_abi_channel *ch;
-	char buf[1024];
 	int fd[2], own[2] = {memfd_create("area", MFD_CLOEXEC), eventfd(0, EFD_CLOEXEC)};
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd), 0);
@@ -78,13 +106,19 @@ channel(int *peer)
 	s.a.open.area_size = AREA;
 	s.a.open.engines = 1;
 	say(fd[1], &s, sizeof(s.a), own, 2);
-	ch = urn_remote_open(fd[0], (char[32]){"a"});
+	ch = urn_remote_open(fd[0], (char[32]){"a"}, can);
 	assert_non_null(ch);
 	close(own[0]);
 	close(own[1]);
-	assert_int_equal(recv(fd[1], buf, sizeof(buf), 0), urn_sock_ask_bytes(URN_SOCK_OPEN));
+	assert_int_equal(asked(fd[1], URN_SOCK_OPEN), memory);
 	*peer = fd[1];
 	return ch;
+}
+
+static struct urn_abi_channel *
+channel(int *peer)
+{
+	return channel_of(peer, 0, 2);
 }
 
 /* Events arrive as they were sent, and no more than there is room for. */
@@ -185,6 +219,54 @@ test_others(void **state)
 	ch->close(ch->ctx);
 }
 
+/* Share memory: the dataplane hears one question of a kind; 0: none. err: its answer to MEMORY */
+static void
+share(struct urn_abi_channel *ch, int peer, const void *addr, uint16_t kind, int err)
+{
+	struct said s = answer(kind, 0);
+	struct urn_abi_rep rep = {0};
+	char none;
+
+	s.a.err = kind == URN_SOCK_MEMORY ? err : 0;
+	s.a.call.handle = 1;
+	if (kind != 0)
+		say(peer, &s, sizeof(s.a), NULL, 0);
+	assert_int_equal(ch->share(ch->ctx, addr, 4096, &rep), 0);
+	if (kind != 0)
+		assert_int_equal(asked(peer, kind), kind == URN_SOCK_MEMORY ? 2 : 1);
+	assert_int_equal(recv(peer, &none, 1, MSG_DONTWAIT), -1);
+}
+
+/*
+ * The descriptors of all memory leave the program with its first region that is in no shared
+ * memory, once, and not before; a dataplane that would not take them later has them with OPEN.
+ */
+static void
+test_memory(void **state)
+{
+	static char own[4096];
+	int peer;
+	struct urn_abi_channel *ch;
+	void *shared = urn_alloc(4096);
+
+	(void)state;
+	assert_non_null(shared);
+	for (int err = 0; err < 2; err++) { /* taken or refused */
+		ch = channel_of(&peer, URN_SOCK_CAN_MEMORY, 0);
+		share(ch, peer, shared, URN_SOCK_CALL, 0);
+		share(ch, peer, shared, 0, 0);
+		share(ch, peer, own, URN_SOCK_MEMORY, err ? EOPNOTSUPP : 0);
+		share(ch, peer, own, 0, 0);
+		close(peer);
+		ch->close(ch->ctx);
+	}
+	ch = channel_of(&peer, 0, 2);
+	share(ch, peer, own, 0, 0);
+	close(peer);
+	ch->close(ch->ctx);
+	urn_free(shared);
+}
+
 /* ---- patience */
 
 static unsigned int stalls;	/* waits for an answer that end without one */
@@ -281,7 +363,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits),  cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_events), cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_others), cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests_name("remote", tests, NULL, NULL);
