@@ -113,10 +113,10 @@ int urn_take_nodes(const struct urn_option *row, const char *arg, void *to, stru
 			offsetof(type, field)                                      \
 	}
 /* of_what: "the port", "the ports" */
-#define URN_OPTION_CAPTURE(type, field, of_what)                                               \
-	{                                                                                      \
-		"capture", "FILE", "write the frames of " of_what " as pcapng", urn_take_text, \
-			offsetof(type, field)                                                  \
+#define URN_OPTION_CAPTURE(type, field, of_what)                                             \
+	{                                                                                    \
+		"capture", "FILE", "write the frames of " of_what " as pcapng; - is stdout", \
+			urn_take_text, offsetof(type, field)                                 \
 	}
 #define URN_OPTION_ATTACH(type, field)                                              \
 	{                                                                           \

@@ -210,18 +210,36 @@ ask(int fd, bool json, char *const *words, unsigned int n)
 	return -1;
 }
 
-/* Receive the next piece of the answer. returns: as recvmsg() */
-static ssize_t
-piece(int fd, struct msghdr *msg)
+/* The descriptor that a message carries. returns: -1: none */
+static int
+carried(struct msghdr *msg)
 {
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+/* Receive the next piece of the answer. *carries: its descriptor, or -1. returns: as recvmsg() */
+static ssize_t
+piece(int fd, struct msghdr *msg, int *carries)
+{
+	_Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(int))];
 	bool reset = false;
 	ssize_t n;
+
+	msg->msg_control = room;
+	msg->msg_controllen = sizeof(room);
 
 	/* An urnicd that turns us away without reading our question resets the connection; the
 	 * reason follows, once. */
 	do {
-		n = recvmsg(fd, msg, 0);
+		n = recvmsg(fd, msg, MSG_CMSG_CLOEXEC);
 	} while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
+	*carries = n < 0 ? -1 : carried(msg);
 	return n;
 }
 
@@ -240,6 +258,53 @@ tell_no_piece(ssize_t n, const char *path, unsigned long seconds)
 		      stderr);
 }
 
+/* Copy a capture to the standard output until it ends, or nobody reads there. returns: the exit
+ * code */
+static int
+copy_capture(int fd)
+{
+	static char data[65536];
+	ssize_t n, done;
+
+	while ((n = read(fd, data, sizeof(data))) != 0) {
+		if (n < 0 && errno != EINTR) {
+			fprintf(stderr, "urnicctl: can't read the capture: %s\n", strerror(errno));
+			return EXIT_FAILED;
+		}
+		for (const char *at = data; n > 0; at += done, n -= done) {
+			done = write(STDOUT_FILENO, at, (size_t)n);
+			if (done < 0 && errno == EPIPE)
+				return EXIT_SUCCESS; /* Wireshark was closed */
+			if (done < 0 && errno != EINTR) {
+				fprintf(stderr, "urnicctl: can't write the capture: %s\n",
+					strerror(errno));
+				return EXIT_FAILED;
+			}
+			done = done < 0 ? 0 : done;
+		}
+	}
+	return EXIT_SUCCESS;
+}
+
+/* Print the end of an answer. pipe: a capture, or -1. returns: the exit code */
+static int
+finish(const struct admin_answer *a, const char *text, int pipe)
+{
+	int rc = a->status;
+
+	if (fflush(stdout) != 0) {
+		fprintf(stderr, "urnicctl: can't write the answer: %s\n", strerror(errno));
+		rc = EXIT_FAILED;
+	} else if (rc) {
+		fprintf(stderr, "urnicctl: %s\n", text);
+	} else if (pipe >= 0) {
+		rc = copy_capture(pipe);
+	}
+	if (pipe >= 0)
+		close(pipe);
+	return rc;
+}
+
 /* Print the answer. returns: the exit code */
 static int
 answer(int fd, const char *path, unsigned long seconds)
@@ -250,7 +315,8 @@ answer(int fd, const char *path, unsigned long seconds)
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
 	for (;;) {
-		ssize_t n = piece(fd, &msg);
+		int carries;
+		ssize_t n = piece(fd, &msg, &carries);
 
 		if (n < (ssize_t)sizeof(a) || a.magic != ADMIN_MAGIC) {
 			tell_no_piece(n, path, seconds);
@@ -263,15 +329,18 @@ answer(int fd, const char *path, unsigned long seconds)
 			fprintf(stderr, "urnicctl: can't write the answer: %s\n", strerror(errno));
 			return EXIT_FAILED;
 		}
-		if (fflush(stdout) != 0) {
-			fprintf(stderr, "urnicctl: can't write the answer: %s\n", strerror(errno));
-			return EXIT_FAILED;
-		}
 		text[n] = '\0';
-		if (a.status)
-			fprintf(stderr, "urnicctl: %s\n", text);
-		return a.status;
+		return finish(&a, text, carries);
 	}
+}
+
+/* True when a command's answer is a capture. */
+static bool
+is_stream(const struct admin_call *call)
+{
+	const char *file = admin_arg(call, "FILE");
+
+	return call->id == ADMIN_capture_start && file && strcmp(file, "-") == 0;
 }
 
 int
@@ -292,6 +361,12 @@ main(int argc, char **argv)
 		fprintf(stderr, "urnicctl: %s\n", why.text);
 		return EXIT_USAGE;
 	}
+	if (is_stream(&call) && isatty(STDOUT_FILENO)) {
+		fputs("urnicctl: a capture is nothing for a terminal; add: | wireshark -k -i -\n",
+		      stderr);
+		return EXIT_USAGE;
+	}
+	o.json &= !is_stream(&call); /* only the capture goes to the standard output */
 	for (int i = optind; i < argc; i++)
 		bytes += strlen(argv[i]) + 1;
 	if (bytes > ADMIN_LINE || argc - optind > ADMIN_WORDS) {

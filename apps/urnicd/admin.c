@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- objects */
 
@@ -79,6 +80,7 @@ nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console
 	memset(r, 0, sizeof(*r));
 	r->admin = a;
 	r->console = console;
+	r->fd = -1;
 	urn_report_text_init(&r->text, &r->out);
 	urn_report_json_init(&r->json, &r->out);
 	r->sink = json ? &r->json.sink : &r->text.sink;
@@ -123,6 +125,8 @@ nicd_run_end(struct nicd_run *r)
 {
 	urn_report_text_free(&r->text);
 	urn_report_buf_free(&r->out);
+	if (r->fd >= 0)
+		close(r->fd);
 }
 
 /* ---- completion */

@@ -43,6 +43,8 @@ struct nicd_run {
 	enum nicd_run_status status;  /* valid once the command has ended */
 	bool console;		      /* given at the console: only there may it end the dataplane */
 	bool quit;		      /* the dataplane is to end */
+	int fd; /* descriptor that goes to the asker with the end of the answer; owner: the run; -1:
+		   none */
 };
 
 /* returns: 0, or -1 with *err: no memory */

@@ -152,10 +152,15 @@ by_id(uint32_t id)
 static void
 ask(struct conn *c)
 {
-	struct urn_abi_req req = {.cm_connect = {
-		.service_id = urn_cm_service(URN_CM_PS_TCP, PORT), .channel_fd = -1, .mtu = me.mtu,
-		.retry_count = 7, .rnr_retry = 7, .timeout = 18, .max_retries = 15, .ack_timeout = 17,
-		.data_len = URN_CM_REQ_DATA}};
+	struct urn_abi_req req = {.cm_connect = {.service_id = urn_cm_service(URN_CM_PS_TCP, PORT),
+						 .channel_fd = -1,
+						 .mtu = me.mtu,
+						 .retry_count = 7,
+						 .rnr_retry = 7,
+						 .timeout = 18,
+						 .max_retries = 15,
+						 .ack_timeout = 17,
+						 .data_len = URN_CM_REQ_DATA}};
 	struct urn_cm_ip ip = {.version = me.family, .port = OUR_PORT};
 
 	if (!c->qp)
