@@ -25,8 +25,9 @@
 
 #define COPIES 4095u /* frames on their way to the file */
 #define RING_SIZE 4096u
-#define BLOCKS 65536u /* bytes of blocks that are written at once, and room for the longest block \
-		       */
+#define BLOCKS                                                                             \
+	65536u /* bytes of blocks that are written at once, and room for the longest block \
+		*/
 
 static unsigned int captures; /* makes names unique; control threads, atomic */
 

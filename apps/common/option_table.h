@@ -35,6 +35,7 @@ struct urn_option {
 	uint64_t min, max;	  /* numbers, sizes, times (ns) */
 	const char *const *words; /* urn_take_word(), urn_take_choice(): ended by NULL */
 	int id;			  /* for readers of a program that serve several rows */
+	char letter;		  /* short form, "-s"; 0: none */
 };
 
 struct urn_options {
