@@ -25,9 +25,7 @@
 
 #define COPIES 4095u /* frames on their way to the file */
 #define RING_SIZE 4096u
-#define BLOCKS                                                                             \
-	65536u /* bytes of blocks that are written at once, and room for the longest block \
-		*/
+#define BLOCKS 65536u /* bytes of blocks that are written at once; as many for one block more */
 
 static unsigned int captures; /* makes names unique; control threads, atomic */
 

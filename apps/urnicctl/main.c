@@ -20,6 +20,7 @@ enum { PATIENCE_S = 60, PATIENCE_MOST_S = 86400 };
 
 struct options {
 	const char *socket; /* NULL, "auto": look for the socket */
+	const char *file;   /* commands, a line each; "-": the standard input; NULL: one command */
 	bool json;
 };
 
@@ -27,6 +28,7 @@ static void
 help(void)
 {
 	fputs("Usage: urnicctl [OPTION...] COMMAND...\n"
+	      "       urnicctl [OPTION...] -f FILE\n"
 	      "\n"
 	      "Ask a running urnicd, or tell it something (doc/reference/urnicctl.md).\n"
 	      "\n"
@@ -34,6 +36,8 @@ help(void)
 	      "the\n"
 	      "                      default: of URNIC_SOCKET, $XDG_RUNTIME_DIR/urnic/ or "
 	      "/run/urnic/\n"
+	      "  -f, --file FILE     take commands from a file, a line each; -: from the standard "
+	      "input\n"
 	      "      --json          answer as an array of objects\n"
 	      "      --help          this text\n"
 	      "      --version       the version\n"
@@ -49,19 +53,20 @@ static int
 parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"socket", required_argument, NULL, 's'},
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},
-		{NULL, 0, NULL, 0},
+		{"socket", required_argument, NULL, 's'}, {"file", required_argument, NULL, 'f'},
+		{"json", no_argument, NULL, 'j'},	  {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},	  {NULL, 0, NULL, 0},
 	};
 	int c;
 
 	/* Options come first: words after a command belong to the command. */
-	while ((c = getopt_long(argc, argv, "+s:h", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+s:f:h", longs, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			o->socket = optarg;
+			break;
+		case 'f':
+			o->file = optarg;
 			break;
 		case 'j':
 			o->json = true;
@@ -343,21 +348,23 @@ is_stream(const struct admin_call *call)
 	return call->id == ADMIN_capture_start && file && strcmp(file, "-") == 0;
 }
 
-int
-main(int argc, char **argv)
+/* The urnicd that is asked. */
+struct target {
+	char path[256];
+	unsigned long seconds; /* bound of a wait */
+};
+
+/* Carry out one command. returns: the exit code */
+static int
+run(const struct target *t, bool json, char *const *words, unsigned int n)
 {
-	struct options o = {0};
-	int rc = parse(argc, argv, &o), fd;
 	struct admin_call call;
 	struct admin_why why;
-	unsigned long seconds;
-	char path[256];
 	size_t bytes = 0;
+	int rc, fd;
 
-	if (rc >= 0)
-		return rc;
 	/* Refuse a wrong command here, without asking; urnicd checks again. */
-	if (admin_parse(&call, argv + optind, (unsigned int)(argc - optind), &why) != 0) {
+	if (admin_parse(&call, words, n, &why) != 0) {
 		fprintf(stderr, "urnicctl: %s\n", why.text);
 		return EXIT_USAGE;
 	}
@@ -366,27 +373,96 @@ main(int argc, char **argv)
 		      stderr);
 		return EXIT_USAGE;
 	}
-	o.json &= !is_stream(&call); /* only the capture goes to the standard output */
-	for (int i = optind; i < argc; i++)
-		bytes += strlen(argv[i]) + 1;
-	if (bytes > ADMIN_LINE || argc - optind > ADMIN_WORDS) {
+	json &= !is_stream(&call); /* only the capture goes to the standard output */
+	for (unsigned int i = 0; i < n; i++)
+		bytes += strlen(words[i]) + 1;
+	if (bytes > ADMIN_LINE || n > ADMIN_WORDS) {
 		fprintf(stderr, "urnicctl: a command has at most %d bytes\n", ADMIN_LINE);
 		return EXIT_USAGE;
 	}
+	fd = dial(t->path, t->seconds);
+	if (fd < 0)
+		return EXIT_FAILED;
+	rc = ask(fd, json, words, n) == 0 ? answer(fd, t->path, t->seconds) : EXIT_FAILED;
+	close(fd);
+	return rc;
+}
+
+/* Carry out one line of a file. size: its bytes, with those behind a NUL. returns: the exit code */
+static int
+run_line(const struct target *t, bool json, char *line, size_t size)
+{
+	char *words[ADMIN_WORDS];
+	struct admin_why why;
+	int n;
+
+	if (strlen(line) != size) {
+		fputs("urnicctl: a line with a NUL byte is no command; is this text?\n", stderr);
+		return EXIT_USAGE;
+	}
+	n = admin_split(line, words, &why);
+	if (n < 0) {
+		fprintf(stderr, "urnicctl: %s\n", why.text);
+		return EXIT_USAGE;
+	}
+	return n == 0 ? EXIT_SUCCESS : run(t, json, words, (unsigned int)n);
+}
+
+/*
+ * Carry out the commands of a file, and go on after one that failed. returns: the exit code: that
+ * of the first command that failed
+ */
+static int
+run_file(const struct target *t, const struct options *o)
+{
+	bool input = strcmp(o->file, "-") == 0;
+	FILE *f = input ? stdin : fopen(o->file, "re");
+	unsigned int at = 0;
+	int rc = EXIT_SUCCESS, one;
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+
+	errno = f ? 0 : errno;
+	while (f && (n = getline(&line, &room, f)) >= 0) {
+		at++;
+		one = run_line(t, o->json, line, (size_t)n);
+		if (one != EXIT_SUCCESS)
+			fprintf(stderr, "urnicctl: line %u of %s failed\n", at,
+				input ? "the standard input" : o->file);
+		rc = rc ? rc : one;
+	}
+	if (!f || ferror(f)) {
+		fprintf(stderr, "urnicctl: %s can't be read: %s\n", o->file, strerror(errno));
+		rc = EXIT_USAGE;
+	}
+	free(line);
+	if (f && !input)
+		fclose(f);
+	return rc;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = {0};
+	int rc = parse(argc, argv, &o);
+	struct target t;
+
+	if (rc >= 0)
+		return rc;
+	if (o.file && optind < argc) {
+		fputs("urnicctl: give a command, or a file of them, not both\n", stderr);
+		return EXIT_USAGE;
+	}
 	signal(SIGPIPE, SIG_IGN);
-	if (!find(&o, path, sizeof(path))) {
+	if (!find(&o, t.path, sizeof(t.path))) {
 		fputs("urnicctl: the path of the socket is too long\n", stderr);
 		return EXIT_FAILED;
 	}
-	seconds = patience();
-	if (seconds == 0)
+	t.seconds = patience();
+	if (t.seconds == 0)
 		return EXIT_USAGE;
-	fd = dial(path, seconds);
-	if (fd < 0)
-		return EXIT_FAILED;
-	rc = ask(fd, o.json, argv + optind, (unsigned int)(argc - optind)) == 0
-		     ? answer(fd, path, seconds)
-		     : EXIT_FAILED;
-	close(fd);
-	return rc;
+	return o.file ? run_file(&t, &o)
+		      : run(&t, o.json, argv + optind, (unsigned int)(argc - optind));
 }

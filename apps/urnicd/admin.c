@@ -51,7 +51,11 @@ nicd_admin_init(struct nicd_admin *a, struct nicd_rig *rig, struct urn_err *err)
 		.server = rig->server,
 		.server_config = &rig->server_config,
 	};
-	return 0;
+	a->base = urn_report_base_create(&a->src, err);
+	if (a->base != NULL)
+		return 0;
+	nicd_admin_fini(a);
+	return -1;
 }
 
 void
@@ -60,6 +64,7 @@ nicd_admin_fini(struct nicd_admin *a)
 	free(a->ports);
 	free(a->port);
 	free(a->sw);
+	urn_report_base_destroy(a->base);
 	memset(a, 0, sizeof(*a));
 }
 

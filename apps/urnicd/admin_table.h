@@ -51,6 +51,8 @@
 	  "until so much; of each so many bytes; of one queue pair")                              \
 	X(capture_stop, "capture stop", "", "end the capture")                                    \
 	X(show_capture, "show capture", "", "the capture under way, or the last one")             \
+	X(clear_counters, "clear counters", "",                                                   \
+	  "have counters of adapters and ports shown from now on; telemetry goes on")             \
 	X(client, "client", "CLIENT kick", "end a program's connection: it loses all it has")     \
 	X(help, "help", "", "all commands")                                                       \
 	X(quit, "quit", "", "end the dataplane; at its console only")
