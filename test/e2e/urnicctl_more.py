@@ -5,6 +5,7 @@ telemetry go on."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -70,6 +71,28 @@ class More(urnicd_prometheus.Prometheus):
         got = self.ctl("-f", "-", "show", "version", text="")
         self.assertEqual(got.returncode, 2)
         self.assertIn("not both", got.stderr)
+        self.assertEqual(self.stop(p)[0], 0)
+
+    def test_columns_are_defined(self):
+        """Each column that is shown, and each line of one object, stands in the manual's row of that command."""
+        p = self.start()[0]
+        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        self.assertTrue(self.until(lambda: len(self.ask("show", "qp", "state", "RTS")) >= 2))
+        with open(os.path.join(os.path.dirname(self.CONFIG), "doc", "reference", "urnicctl.md"), encoding="utf-8") as f:
+            rows = {r[1].strip(): (r[2], r[3]) for r in (line.split("|") for line in f) if len(r) == 5}
+        one = {"port": "a0", "adapter": "a0", "client": "1", "engine": "0"}
+        for what in ("port", "adapter", "engine", "cq", "mr", "client", "switch", "address", "neigh", "limits", "server",
+                     "version"):
+            columns, lines = (re.findall("`([a-z_0-9]+)`", text) for text in rows[what])
+            shown = self.ask("show", what)
+            self.assertEqual(set(shown[0]) - set(columns), set(), what)
+            self.assertEqual(set(columns) - set(shown[0]) - {"port"}, set(), what)
+            if what in one:
+                card = self.ask("show", what, one[what])[0]
+                more = {key for key in set(card) - set(columns) if not key.startswith("feature")}
+                self.assertTrue(set(lines) <= set(card), what)
+                self.assertEqual(more - set(lines), set() if what != "adapter" else more - set(lines), what)
+        self.assertIsNone(perf.poll())
         self.assertEqual(self.stop(p)[0], 0)
 
     def test_clear_counters(self):
