@@ -3,6 +3,8 @@
 #include "pmd_glue/family.h"
 
 #include <linux/capability.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Ask the kernel about an interface. ifr: value of the request, both ways. returns: as ioctl() */
 static int
 ask(const char *name, unsigned long what, struct ifreq *ifr)
 {
@@ -21,7 +24,7 @@ ask(const char *name, unsigned long what, struct ifreq *ifr)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	memset(ifr, 0, sizeof(*ifr));
+	memset(ifr->ifr_name, 0, sizeof(ifr->ifr_name));
 	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", name);
 	ret = ioctl(fd, what, ifr);
 	close(fd);
@@ -31,7 +34,7 @@ ask(const char *name, unsigned long what, struct ifreq *ifr)
 int
 urn_netdev_mtu(const char *name)
 {
-	struct ifreq ifr;
+	struct ifreq ifr = {0};
 
 	return ask(name, SIOCGIFMTU, &ifr) == 0 ? ifr.ifr_mtu : -1;
 }
@@ -39,7 +42,7 @@ urn_netdev_mtu(const char *name)
 int
 urn_netdev_mac(const char *name, uint8_t mac[6])
 {
-	struct ifreq ifr;
+	struct ifreq ifr = {0};
 
 	if (ask(name, SIOCGIFHWADDR, &ifr) != 0)
 		return -1;
@@ -48,9 +51,18 @@ urn_netdev_mac(const char *name, uint8_t mac[6])
 }
 
 bool
+urn_netdev_is_bridge(const char *name)
+{
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq ifr = {.ifr_data = (void *)&info};
+
+	return ask(name, SIOCETHTOOL, &ifr) == 0 && strcmp(info.driver, "bridge") == 0;
+}
+
+bool
 urn_netdev_running(const char *name)
 {
-	struct ifreq ifr;
+	struct ifreq ifr = {0};
 
 	return ask(name, SIOCGIFFLAGS, &ifr) == 0 &&
 	       (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);

@@ -9,6 +9,8 @@
 int urn_netdev_mtu(const char *name);
 /* MAC of an interface. returns 0, or -1: there is none of that name */
 int urn_netdev_mac(const char *name, uint8_t mac[6]);
+/* True when the interface is a bridge of the kernel. */
+bool urn_netdev_is_bridge(const char *name);
 /* True when the interface is up, with a carrier. */
 bool urn_netdev_running(const char *name);
 /*

@@ -22,11 +22,50 @@ long_options(const struct urn_options *t, struct option *out)
 	*out = (struct option){0};
 }
 
+/* Make getopt's list of letters; the colon in front tells a missing value from an unknown option.
+ */
+static void
+letters(const struct urn_options *t, char *out)
+{
+	*out++ = ':';
+	for (unsigned int i = 0; i < t->rows; i++) {
+		if (t->row[i].letter == 0)
+			continue;
+		*out++ = t->row[i].letter;
+		if (t->row[i].arg != NULL)
+			*out++ = ':';
+	}
+	*out = '\0';
+}
+
+/* The number of an option, from getopt's, which is the letter of a short one. */
+static int
+number_of(const struct urn_options *t, int id)
+{
+	for (unsigned int i = 0; i < t->rows; i++)
+		if (t->row[i].letter != 0 && t->row[i].letter == id)
+			return FIRST + (int)i;
+	return id;
+}
+
+/* The word that getopt did not understand, for a message. */
+static const char *
+bad_word(char **argv, char word[3])
+{
+	/* A letter among others, "-xyz", is named alone: optind may stand before or behind its
+	 * word. */
+	if (optopt <= 0 || optopt >= FIRST)
+		return argv[optind - 1];
+	snprintf(word, 3, "-%c", optopt);
+	return word;
+}
+
 static enum urn_options_rc
 take_one(const struct urn_options *t, int id, char **argv, void *to, uint64_t *given,
 	 struct urn_err *err)
 {
 	unsigned int i = (unsigned int)id - FIRST;
+	char word[3];
 
 	switch (id) {
 	case OPT_HELP:
@@ -35,7 +74,7 @@ take_one(const struct urn_options *t, int id, char **argv, void *to, uint64_t *g
 		return URN_OPTIONS_VERSION;
 	case '?':
 	case ':':
-		urn_opt_bad(id, argv[optind - 1], t->help, err);
+		urn_opt_bad(id, bad_word(argv, word), t->help, err);
 		return URN_OPTIONS_BAD;
 	default:
 		*given |= UINT64_C(1) << i;
@@ -49,16 +88,18 @@ urn_options_parse(const struct urn_options *t, int argc, char **argv, void *to, 
 		  struct urn_err *err)
 {
 	struct option longs[URN_OPTION_ROWS + 3];
+	char shorts[2 * URN_OPTION_ROWS + 2];
 	enum urn_options_rc rc;
 	int id;
 
 	assert(t->rows <= URN_OPTION_ROWS);
 	long_options(t, longs);
+	letters(t, shorts);
 	*given = 0;
 	optind = 0; /* glibc: start over, for a caller that parses twice */
 	opterr = 0;
-	while ((id = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
-		rc = take_one(t, id, argv, to, given, err);
+	while ((id = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		rc = take_one(t, number_of(t, id), argv, to, given, err);
 		if (rc != URN_OPTIONS_RUN)
 			return rc;
 	}
@@ -85,8 +126,9 @@ urn_options_help(const struct urn_options *t, FILE *out)
 
 		if (r->help == NULL)
 			continue;
-		n = fprintf(out, "  --%s%s%s", r->name, r->arg != NULL ? " " : "",
-			    r->arg != NULL ? r->arg : "");
+		n = r->letter != 0 ? fprintf(out, "  -%c, ", r->letter) : fprintf(out, "  ");
+		n += fprintf(out, "--%s%s%s", r->name, r->arg != NULL ? " " : "",
+			     r->arg != NULL ? r->arg : "");
 		/* A name that reaches the column has two blanks behind it all the same. */
 		fprintf(out, "%*s", n < (int)t->column ? (int)t->column - n : 2, "");
 		for (const char *c = r->help; *c != '\0'; c++) {

@@ -35,6 +35,7 @@ struct urn_option {
 	uint64_t min, max;	  /* numbers, sizes, times (ns) */
 	const char *const *words; /* urn_take_word(), urn_take_choice(): ended by NULL */
 	int id;			  /* for readers of a program that serve several rows */
+	char letter;		  /* short form, "-s"; 0: none */
 };
 
 struct urn_options {
@@ -113,10 +114,10 @@ int urn_take_nodes(const struct urn_option *row, const char *arg, void *to, stru
 			offsetof(type, field)                                      \
 	}
 /* of_what: "the port", "the ports" */
-#define URN_OPTION_CAPTURE(type, field, of_what)                                               \
-	{                                                                                      \
-		"capture", "FILE", "write the frames of " of_what " as pcapng", urn_take_text, \
-			offsetof(type, field)                                                  \
+#define URN_OPTION_CAPTURE(type, field, of_what)                                             \
+	{                                                                                    \
+		"capture", "FILE", "write the frames of " of_what " as pcapng; - is stdout", \
+			urn_take_text, offsetof(type, field)                                 \
 	}
 #define URN_OPTION_ATTACH(type, field)                                              \
 	{                                                                           \

@@ -6,8 +6,11 @@
 #include "pmd_glue/eal.h"
 #include "pmd_glue/pool.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DEFAULT_MBUFS = 8192, DEFAULT_COPIES = 4096 };
 
@@ -118,6 +121,26 @@ urn_rig_ports(struct urn_rig *rig, struct urn_err *err)
 	return urn_rig_switches(rig, err);
 }
 
+/* Capture to the standard output; other output goes to the standard error then. returns: NULL with
+ * *err */
+static struct urn_capture *
+capture_stdout(struct urn_port *const *port, unsigned int n, struct urn_err *err)
+{
+	struct urn_capture_config cfg = {.path = "-", .ports = port, .n = n};
+
+	if (isatty(STDOUT_FILENO)) {
+		urn_err_set(err, "a capture is nothing for a terminal; write: --capture - | "
+				 "wireshark -k -i -");
+		return NULL;
+	}
+	cfg.fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (cfg.fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+		urn_err_set(err, "the standard output can't take a capture: %s", strerror(errno));
+		return NULL;
+	}
+	return urn_capture_begin(&cfg, err);
+}
+
 int
 urn_rig_capture(struct urn_rig *rig, const char *path, struct urn_err *err)
 {
@@ -132,7 +155,8 @@ urn_rig_capture(struct urn_rig *rig, const char *path, struct urn_err *err)
 	for (unsigned int i = 0; i < c->ports; i++)
 		if (c->port[i].sw < 0)
 			port[n++] = rig->port[i];
-	rig->capture = urn_capture_open(path, port, n, err);
+	rig->capture = strcmp(path, "-") == 0 ? capture_stdout(port, n, err)
+					      : urn_capture_open(path, port, n, err);
 	free(port);
 	return rig->capture ? 0 : -1;
 }

@@ -45,8 +45,10 @@ int urn_rig_start(struct urn_rig *rig, const struct urn_config *cfg,
 /* Open ports and switches; devices may have been named since urn_rig_start(). returns: 0, or -1
  * with *err */
 int urn_rig_ports(struct urn_rig *rig, struct urn_err *err);
-/* Write what crosses the ports, but for those on a switch, to a pcapng file. returns: 0, or -1 with
- * *err */
+/* Write what crosses the ports, but for those on a switch, to a pcapng file. path "-": to the
+ * standard output; then what else is printed goes to the standard error. returns: 0, or -1 with
+ * *err
+ */
 int urn_rig_capture(struct urn_rig *rig, const char *path, struct urn_err *err);
 /* Make the dataplane of the configuration's engines and adapters. returns: 0, or -1 with *err */
 int urn_rig_dataplane(struct urn_rig *rig, struct urn_err *err);

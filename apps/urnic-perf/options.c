@@ -129,9 +129,9 @@ static const char *const off_on[] = {"off", "on", NULL};
 #define O(field) offsetof(struct perf_opts, field)
 static const struct urn_option rows[] = {
 	{"size", "N", "bytes a message, 0..1G (64K; latency 8; atomics 8)", urn_take_size, O(size),
-	 .max = PERF_MAX_SIZE},
+	 .max = PERF_MAX_SIZE, .letter = 's'},
 	{"iters", "N", "messages to measure, instead of a time", urn_take_size, O(iters), .min = 1,
-	 .max = MAX_ITERS},
+	 .max = MAX_ITERS, .letter = 'n'},
 	URN_OPTION_DURATION(struct perf_opts, duration_ns, MAX_DURATION_NS, "time to measure", "2"),
 	{"qps", "N", "queue pairs, 1..65536 (1)", urn_take_u32, O(qps), .min = 1,
 	 .max = PERF_MAX_QPS},
@@ -224,7 +224,7 @@ static const struct urn_option rows[] = {
 	{"peer", "WHERE", "be node A only; node B listens at HOST[:PORT] (18515)", perf_where_take,
 	 .id = PERF_ASKS},
 	{"node", "NAME", "the node or adapter of this side (as URNIC_NODE says, or the first)",
-	 perf_node_take},
+	 perf_node_take, .letter = 'd'},
 	{"connect", "HOW",
 	 "the two meet over TCP (oob), or by connection management (cm):\n"
 	 "HOST is then the address of node B (oob; connect: cm)",

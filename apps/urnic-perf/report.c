@@ -362,16 +362,29 @@ print_stages(const struct perf_opts *o, const struct result *res)
 	}
 }
 
+/* Print a count, or "-" for one that this family of operations has not. */
 static void
-print_counters(const struct result *res)
+print_count(const char *what, uint64_t n, bool counted)
+{
+	if (counted)
+		printf("%s%" PRIu64, what, n);
+	else
+		printf("%s-", what);
+}
+
+static void
+print_counters(const struct perf_opts *o, const struct result *res)
 {
 	uint64_t drops = 0;
 
 	if (!res->have_counters)
 		return;
-	printf("  retransmits:  %" PRIu64 ", timeouts %" PRIu64 ", RNR NAKs %" PRIu64 "\n",
-	       res->retransmits, res->counters.v[URN_C_TIMEOUTS],
-	       res->counters.v[URN_C_RX_RNR_NAKS]);
+	/* Datagrams are not repeated, and only receives of connections can be missing. */
+	print_count("  retransmits:  ", res->retransmits, !o->ud);
+	print_count(", timeouts ", res->counters.v[URN_C_TIMEOUTS], !o->ud);
+	print_count(", RNR NAKs ", res->counters.v[URN_C_RX_RNR_NAKS],
+		    !o->ud && !perf_op_is_flow(o->op));
+	putchar('\n');
 	printf("  drops:        ");
 	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++) {
 		if (res->counters.v[i] == 0 || strncmp(urn_counter_name(i), "drop_", 5) != 0)
@@ -421,7 +434,7 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 	print_check(o, res);
 	if (perf_op_is_msg(o->op))
 		print_answers(res);
-	print_counters(res);
+	print_counters(o, res);
 	if (res->have_counters && (o->qps > 1 || o->show_mem) && !perf_op_is_flow(o->op))
 		printf("  memory per idle QP: %" PRIu64 " bytes in the dataplane, queues aside\n",
 		       res->qp_bytes);

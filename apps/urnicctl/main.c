@@ -20,6 +20,7 @@ enum { PATIENCE_S = 60, PATIENCE_MOST_S = 86400 };
 
 struct options {
 	const char *socket; /* NULL, "auto": look for the socket */
+	const char *file;   /* commands, a line each; "-": the standard input; NULL: one command */
 	bool json;
 };
 
@@ -27,6 +28,7 @@ static void
 help(void)
 {
 	fputs("Usage: urnicctl [OPTION...] COMMAND...\n"
+	      "       urnicctl [OPTION...] -f FILE\n"
 	      "\n"
 	      "Ask a running urnicd, or tell it something (doc/reference/urnicctl.md).\n"
 	      "\n"
@@ -34,6 +36,8 @@ help(void)
 	      "the\n"
 	      "                      default: of URNIC_SOCKET, $XDG_RUNTIME_DIR/urnic/ or "
 	      "/run/urnic/\n"
+	      "  -f, --file FILE     take commands from a file, a line each; -: from the standard "
+	      "input\n"
 	      "      --json          answer as an array of objects\n"
 	      "      --help          this text\n"
 	      "      --version       the version\n"
@@ -49,19 +53,20 @@ static int
 parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"socket", required_argument, NULL, 's'},
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},
-		{NULL, 0, NULL, 0},
+		{"socket", required_argument, NULL, 's'}, {"file", required_argument, NULL, 'f'},
+		{"json", no_argument, NULL, 'j'},	  {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},	  {NULL, 0, NULL, 0},
 	};
 	int c;
 
 	/* Options come first: words after a command belong to the command. */
-	while ((c = getopt_long(argc, argv, "+s:h", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+s:f:h", longs, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			o->socket = optarg;
+			break;
+		case 'f':
+			o->file = optarg;
 			break;
 		case 'j':
 			o->json = true;
@@ -210,18 +215,36 @@ ask(int fd, bool json, char *const *words, unsigned int n)
 	return -1;
 }
 
-/* Receive the next piece of the answer. returns: as recvmsg() */
-static ssize_t
-piece(int fd, struct msghdr *msg)
+/* The descriptor that a message carries. returns: -1: none */
+static int
+carried(struct msghdr *msg)
 {
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+/* Receive the next piece of the answer. *carries: its descriptor, or -1. returns: as recvmsg() */
+static ssize_t
+piece(int fd, struct msghdr *msg, int *carries)
+{
+	_Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(int))];
 	bool reset = false;
 	ssize_t n;
+
+	msg->msg_control = room;
+	msg->msg_controllen = sizeof(room);
 
 	/* An urnicd that turns us away without reading our question resets the connection; the
 	 * reason follows, once. */
 	do {
-		n = recvmsg(fd, msg, 0);
+		n = recvmsg(fd, msg, MSG_CMSG_CLOEXEC);
 	} while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
+	*carries = n < 0 ? -1 : carried(msg);
 	return n;
 }
 
@@ -240,6 +263,53 @@ tell_no_piece(ssize_t n, const char *path, unsigned long seconds)
 		      stderr);
 }
 
+/* Copy a capture to the standard output until it ends, or nobody reads there. returns: the exit
+ * code */
+static int
+copy_capture(int fd)
+{
+	static char data[65536];
+	ssize_t n, done;
+
+	while ((n = read(fd, data, sizeof(data))) != 0) {
+		if (n < 0 && errno != EINTR) {
+			fprintf(stderr, "urnicctl: can't read the capture: %s\n", strerror(errno));
+			return EXIT_FAILED;
+		}
+		for (const char *at = data; n > 0; at += done, n -= done) {
+			done = write(STDOUT_FILENO, at, (size_t)n);
+			if (done < 0 && errno == EPIPE)
+				return EXIT_SUCCESS; /* Wireshark was closed */
+			if (done < 0 && errno != EINTR) {
+				fprintf(stderr, "urnicctl: can't write the capture: %s\n",
+					strerror(errno));
+				return EXIT_FAILED;
+			}
+			done = done < 0 ? 0 : done;
+		}
+	}
+	return EXIT_SUCCESS;
+}
+
+/* Print the end of an answer. pipe: a capture, or -1. returns: the exit code */
+static int
+finish(const struct admin_answer *a, const char *text, int pipe)
+{
+	int rc = a->status;
+
+	if (fflush(stdout) != 0) {
+		fprintf(stderr, "urnicctl: can't write the answer: %s\n", strerror(errno));
+		rc = EXIT_FAILED;
+	} else if (rc) {
+		fprintf(stderr, "urnicctl: %s\n", text);
+	} else if (pipe >= 0) {
+		rc = copy_capture(pipe);
+	}
+	if (pipe >= 0)
+		close(pipe);
+	return rc;
+}
+
 /* Print the answer. returns: the exit code */
 static int
 answer(int fd, const char *path, unsigned long seconds)
@@ -250,7 +320,8 @@ answer(int fd, const char *path, unsigned long seconds)
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
 	for (;;) {
-		ssize_t n = piece(fd, &msg);
+		int carries;
+		ssize_t n = piece(fd, &msg, &carries);
 
 		if (n < (ssize_t)sizeof(a) || a.magic != ADMIN_MAGIC) {
 			tell_no_piece(n, path, seconds);
@@ -263,55 +334,135 @@ answer(int fd, const char *path, unsigned long seconds)
 			fprintf(stderr, "urnicctl: can't write the answer: %s\n", strerror(errno));
 			return EXIT_FAILED;
 		}
-		if (fflush(stdout) != 0) {
-			fprintf(stderr, "urnicctl: can't write the answer: %s\n", strerror(errno));
-			return EXIT_FAILED;
-		}
 		text[n] = '\0';
-		if (a.status)
-			fprintf(stderr, "urnicctl: %s\n", text);
-		return a.status;
+		return finish(&a, text, carries);
 	}
+}
+
+/* True when a command's answer is a capture. */
+static bool
+is_stream(const struct admin_call *call)
+{
+	const char *file = admin_arg(call, "FILE");
+
+	return call->id == ADMIN_capture_start && file && strcmp(file, "-") == 0;
+}
+
+/* The urnicd that is asked. */
+struct target {
+	char path[256];
+	unsigned long seconds; /* bound of a wait */
+};
+
+/* Carry out one command. returns: the exit code */
+static int
+run(const struct target *t, bool json, char *const *words, unsigned int n)
+{
+	struct admin_call call;
+	struct admin_why why;
+	size_t bytes = 0;
+	int rc, fd;
+
+	/* Refuse a wrong command here, without asking; urnicd checks again. */
+	if (admin_parse(&call, words, n, &why) != 0) {
+		fprintf(stderr, "urnicctl: %s\n", why.text);
+		return EXIT_USAGE;
+	}
+	if (is_stream(&call) && isatty(STDOUT_FILENO)) {
+		fputs("urnicctl: a capture is nothing for a terminal; add: | wireshark -k -i -\n",
+		      stderr);
+		return EXIT_USAGE;
+	}
+	json &= !is_stream(&call); /* only the capture goes to the standard output */
+	for (unsigned int i = 0; i < n; i++)
+		bytes += strlen(words[i]) + 1;
+	if (bytes > ADMIN_LINE || n > ADMIN_WORDS) {
+		fprintf(stderr, "urnicctl: a command has at most %d bytes\n", ADMIN_LINE);
+		return EXIT_USAGE;
+	}
+	fd = dial(t->path, t->seconds);
+	if (fd < 0)
+		return EXIT_FAILED;
+	rc = ask(fd, json, words, n) == 0 ? answer(fd, t->path, t->seconds) : EXIT_FAILED;
+	close(fd);
+	return rc;
+}
+
+/* Carry out one line of a file. size: its bytes, with those behind a NUL. returns: the exit code */
+static int
+run_line(const struct target *t, bool json, char *line, size_t size)
+{
+	char *words[ADMIN_WORDS];
+	struct admin_why why;
+	int n;
+
+	if (strlen(line) != size) {
+		fputs("urnicctl: a line with a NUL byte is no command; is this text?\n", stderr);
+		return EXIT_USAGE;
+	}
+	n = admin_split(line, words, &why);
+	if (n < 0) {
+		fprintf(stderr, "urnicctl: %s\n", why.text);
+		return EXIT_USAGE;
+	}
+	return n == 0 ? EXIT_SUCCESS : run(t, json, words, (unsigned int)n);
+}
+
+/*
+ * Carry out the commands of a file, and go on after one that failed. returns: the exit code: that
+ * of the first command that failed
+ */
+static int
+run_file(const struct target *t, const struct options *o)
+{
+	bool input = strcmp(o->file, "-") == 0;
+	FILE *f = input ? stdin : fopen(o->file, "re");
+	unsigned int at = 0;
+	int rc = EXIT_SUCCESS, one;
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+
+	errno = f ? 0 : errno;
+	while (f && (n = getline(&line, &room, f)) >= 0) {
+		at++;
+		one = run_line(t, o->json, line, (size_t)n);
+		if (one != EXIT_SUCCESS)
+			fprintf(stderr, "urnicctl: line %u of %s failed\n", at,
+				input ? "the standard input" : o->file);
+		rc = rc ? rc : one;
+	}
+	if (!f || ferror(f)) {
+		fprintf(stderr, "urnicctl: %s can't be read: %s\n", o->file, strerror(errno));
+		rc = EXIT_USAGE;
+	}
+	free(line);
+	if (f && !input)
+		fclose(f);
+	return rc;
 }
 
 int
 main(int argc, char **argv)
 {
 	struct options o = {0};
-	int rc = parse(argc, argv, &o), fd;
-	struct admin_call call;
-	struct admin_why why;
-	unsigned long seconds;
-	char path[256];
-	size_t bytes = 0;
+	int rc = parse(argc, argv, &o);
+	struct target t;
 
 	if (rc >= 0)
 		return rc;
-	/* Refuse a wrong command here, without asking; urnicd checks again. */
-	if (admin_parse(&call, argv + optind, (unsigned int)(argc - optind), &why) != 0) {
-		fprintf(stderr, "urnicctl: %s\n", why.text);
-		return EXIT_USAGE;
-	}
-	for (int i = optind; i < argc; i++)
-		bytes += strlen(argv[i]) + 1;
-	if (bytes > ADMIN_LINE || argc - optind > ADMIN_WORDS) {
-		fprintf(stderr, "urnicctl: a command has at most %d bytes\n", ADMIN_LINE);
+	if (o.file && optind < argc) {
+		fputs("urnicctl: give a command, or a file of them, not both\n", stderr);
 		return EXIT_USAGE;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	if (!find(&o, path, sizeof(path))) {
+	if (!find(&o, t.path, sizeof(t.path))) {
 		fputs("urnicctl: the path of the socket is too long\n", stderr);
 		return EXIT_FAILED;
 	}
-	seconds = patience();
-	if (seconds == 0)
+	t.seconds = patience();
+	if (t.seconds == 0)
 		return EXIT_USAGE;
-	fd = dial(path, seconds);
-	if (fd < 0)
-		return EXIT_FAILED;
-	rc = ask(fd, o.json, argv + optind, (unsigned int)(argc - optind)) == 0
-		     ? answer(fd, path, seconds)
-		     : EXIT_FAILED;
-	close(fd);
-	return rc;
+	return o.file ? run_file(&t, &o)
+		      : run(&t, o.json, argv + optind, (unsigned int)(argc - optind));
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- objects */
 
@@ -50,7 +51,11 @@ nicd_admin_init(struct nicd_admin *a, struct nicd_rig *rig, struct urn_err *err)
 		.server = rig->server,
 		.server_config = &rig->server_config,
 	};
-	return 0;
+	a->base = urn_report_base_create(&a->src, err);
+	if (a->base != NULL)
+		return 0;
+	nicd_admin_fini(a);
+	return -1;
 }
 
 void
@@ -59,6 +64,7 @@ nicd_admin_fini(struct nicd_admin *a)
 	free(a->ports);
 	free(a->port);
 	free(a->sw);
+	urn_report_base_destroy(a->base);
 	memset(a, 0, sizeof(*a));
 }
 
@@ -79,6 +85,7 @@ nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console
 	memset(r, 0, sizeof(*r));
 	r->admin = a;
 	r->console = console;
+	r->fd = -1;
 	urn_report_text_init(&r->text, &r->out);
 	urn_report_json_init(&r->json, &r->out);
 	r->sink = json ? &r->json.sink : &r->text.sink;
@@ -123,6 +130,8 @@ nicd_run_end(struct nicd_run *r)
 {
 	urn_report_text_free(&r->text);
 	urn_report_buf_free(&r->out);
+	if (r->fd >= 0)
+		close(r->fd);
 }
 
 /* ---- completion */

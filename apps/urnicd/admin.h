@@ -18,13 +18,15 @@ struct nicd_admin_port {
 	struct urn_port *port;
 };
 
-/* The objects that commands work on. Made once the dataplane is up; read-only from then on. */
+/* The objects that commands work on. Made once the dataplane is up; but for base, read-only from
+ * then on. */
 struct nicd_admin {
 	struct nicd_rig *rig;
 	struct urn_report_source src;
 	struct nicd_admin_port *ports; /* owner; src.ports entries */
 	struct urn_port **port;	       /* owner; the same ports, for src.port */
 	struct urn_report_switch *sw;  /* owner */
+	struct urn_report_base *base;  /* counts at the last `clear counters`; owner */
 };
 
 /* Exit codes of a command, the same as urnicctl's. */
@@ -43,6 +45,8 @@ struct nicd_run {
 	enum nicd_run_status status;  /* valid once the command has ended */
 	bool console;		      /* given at the console: only there may it end the dataplane */
 	bool quit;		      /* the dataplane is to end */
+	int fd; /* descriptor that goes to the asker with the end of the answer; owner: the run; -1:
+		   none */
 };
 
 /* returns: 0, or -1 with *err: no memory */

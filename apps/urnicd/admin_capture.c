@@ -19,24 +19,46 @@ size_of(const struct nicd_run *r, const char *name)
 	return text && urn_text_parse_size(text, &v) == 0 ? v : 0;
 }
 
+/* Take what is to be captured. returns: 0, or -1 with r->err: a number is wrong */
+static int
+take_order(struct nicd_run *r, struct urn_capture_order *o)
+{
+	const char *port = admin_arg(&r->call, "PORT");
+	uint64_t snap = admin_number(&r->call, "snap", 1);
+
+	o->port = strcmp(port, "all") == 0 ? NULL : port;
+	o->file = admin_arg(&r->call, "FILE");
+	o->pipe = &r->fd;
+	o->max_frames = admin_number(&r->call, "frames", 0);
+	o->max_bytes = size_of(r, "size");
+	o->snap = (uint32_t)admin_number(&r->call, "snap", 0);
+	o->by_qpn = admin_arg(&r->call, "qp") != NULL;
+	o->qpn = (uint32_t)admin_number(&r->call, "qp", 0);
+	/* A capture takes 0 as no limit; a person who writes 0 means something else. */
+	if (admin_number(&r->call, "frames", 1) == 0 || snap == 0 ||
+	    (admin_arg(&r->call, "size") && o->max_bytes == 0)) {
+		urn_err_set(&r->err,
+			    "frames, size and snap are from 1; leave them out for a capture "
+			    "without an end, and of whole frames");
+		return -1;
+	}
+	return 0;
+}
+
 int
 nicd_run_capture_start(struct nicd_run *r)
 {
-	const char *port = admin_arg(&r->call, "PORT");
+	struct urn_capture_order o = {0};
 
-	/* A capture takes 0 as no limit; a person who writes 0 means something else. */
-	if (admin_number(&r->call, "frames", 1) == 0 ||
-	    (admin_arg(&r->call, "size") && size_of(r, "size") == 0)) {
-		urn_err_set(
-			&r->err,
-			"frames and size are from 1; leave them out for a capture without an end");
+	if (take_order(r, &o) != 0)
+		return NICD_RUN_WRONG;
+	if (r->console && strcmp(o.file, URN_CAPTURE_PIPE) == 0) {
+		urn_err_set(&r->err,
+			    "the console's standard output is for answers; name a file, or "
+			    "give this command to urnicctl");
 		return NICD_RUN_WRONG;
 	}
-	if (strcmp(port, "all") == 0)
-		port = NULL;
-	return urn_capture_start(r->admin->rig->captures, port, admin_arg(&r->call, "FILE"),
-				 admin_number(&r->call, "frames", 0), size_of(r, "size"),
-				 &r->err) == 0
+	return urn_capture_start_order(r->admin->rig->captures, &o, &r->err) == 0
 		       ? URN_REPORT_DONE
 		       : URN_REPORT_FAILED;
 }

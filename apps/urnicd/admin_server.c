@@ -110,15 +110,34 @@ take_question(const struct nicd_admin_server *s, struct asker *who)
 	return true;
 }
 
-/* Send one piece. returns: 1: sent; 0: no room now; -1: hang up */
-static int
-give(struct asker *who, enum admin_kind kind, int status, const char *text, size_t len)
+/* Let a message carry a descriptor. room: for one */
+static void
+attach_fd(struct msghdr *msg, char *room, size_t size, int fd)
 {
+	struct cmsghdr *c;
+
+	msg->msg_control = room;
+	msg->msg_controllen = size;
+	c = CMSG_FIRSTHDR(msg);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+}
+
+/* Send one piece, with a descriptor unless fd is -1. returns: 1: sent; 0: no room now; -1: hang up
+ */
+static int
+give(struct asker *who, enum admin_kind kind, int status, const char *text, size_t len, int fd)
+{
+	_Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {0};
 	struct admin_answer a = {
 		.magic = ADMIN_MAGIC, .kind = (uint16_t)kind, .status = (uint16_t)status};
 	struct iovec iov[2] = {{&a, sizeof(a)}, {(char *)(uintptr_t)text, len}};
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
+	if (fd >= 0)
+		attach_fd(&msg, room, sizeof(room), fd);
 	if (sendmsg(who->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 1;
 	return errno == EAGAIN || errno == EINTR ? 0 : -1;
@@ -134,7 +153,7 @@ give_next(struct asker *who)
 
 	if (left) {
 		left = left < ADMIN_PIECE ? left : ADMIN_PIECE;
-		rc = give(who, ADMIN_OUT, 0, r->out.data + who->sent, left);
+		rc = give(who, ADMIN_OUT, 0, r->out.data + who->sent, left, -1);
 		who->sent += rc > 0 ? left : 0;
 		return rc;
 	}
@@ -144,7 +163,8 @@ give_next(struct asker *who)
 		who->more = nicd_run_step(r);
 		return 1;
 	}
-	rc = give(who, ADMIN_END, (int)r->status, r->err.text, r->status ? strlen(r->err.text) : 0);
+	rc = give(who, ADMIN_END, (int)r->status, r->err.text, r->status ? strlen(r->err.text) : 0,
+		  r->status ? -1 : r->fd);
 	who->ended = rc > 0;
 	return rc;
 }
@@ -193,7 +213,7 @@ free_place(struct nicd_admin_server *s)
 static void
 turn_away(struct asker *who, const char *why)
 {
-	(void)give(who, ADMIN_END, NICD_RUN_FAILED, why, strlen(why));
+	(void)give(who, ADMIN_END, NICD_RUN_FAILED, why, strlen(why), -1);
 	close(who->fd);
 	who->fd = -1;
 }

@@ -15,6 +15,7 @@ query(struct nicd_run *r, const char *name)
 	q->client = (uint32_t)admin_number(&r->call, "client", 0);
 	q->state = admin_arg(&r->call, "state");
 	q->all = admin_arg(&r->call, "all") != NULL;
+	q->base = r->admin->base;
 	return q;
 }
 
@@ -137,6 +138,13 @@ int
 nicd_run_show_version(struct nicd_run *r)
 {
 	return report(r, urn_report_version, NULL);
+}
+
+int
+nicd_run_clear_counters(struct nicd_run *r)
+{
+	urn_report_base_set(r->admin->base, &r->admin->src);
+	return URN_REPORT_DONE;
 }
 
 int

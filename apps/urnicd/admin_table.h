@@ -46,10 +46,13 @@
 	X(port, "port", "PORT up|down|fail", "a port's link; fail: as if it were unplugged")      \
 	X(impair, "impair", "SWITCH WHO SPEC",                                                    \
 	  "frames from WHO.in, to WHO.out, or both: drop=1%,delay=200us; none: no more")          \
-	X(capture_start, "capture start", "PORT FILE [frames N] [size SIZE]",                     \
-	  "write the frames of a port, or all, to a file; until so much")                         \
+	X(capture_start, "capture start", "PORT FILE [frames N] [size SIZE] [snap N] [qp QPN]",   \
+	  "write the frames of a port, or all, to a file, or to urnicctl's standard output (-): " \
+	  "until so much; of each so many bytes; of one queue pair")                              \
 	X(capture_stop, "capture stop", "", "end the capture")                                    \
 	X(show_capture, "show capture", "", "the capture under way, or the last one")             \
+	X(clear_counters, "clear counters", "",                                                   \
+	  "have counters of adapters and ports shown from now on; telemetry goes on")             \
 	X(client, "client", "CLIENT kick", "end a program's connection: it loses all it has")     \
 	X(help, "help", "", "all commands")                                                       \
 	X(quit, "quit", "", "end the dataplane; at its console only")

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 enum {
+	MISTAKES = 10, /* most mistakes of a configuration that are said at a time */
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	EXIT_SIGNAL = 128,
@@ -324,6 +325,19 @@ say_right(const char *file, struct urn_config *cfg)
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
 }
 
+/* Say the first mistakes: more at a time nobody mends, and the later ones often come of these. */
+static void
+say_mistakes(const struct urn_config_errors *errors)
+{
+	unsigned int all = urn_config_errors_count(errors), shown = 0;
+
+	for (; shown < errors->n && shown < MISTAKES; shown++)
+		fprintf(stderr, "%s\n", errors->error[shown].text);
+	if (all > shown)
+		fprintf(stderr, "urnicd: and %u mistake%s more\n", all - shown,
+			all - shown == 1 ? "" : "s");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -338,10 +352,7 @@ main(int argc, char **argv)
 	if (rc >= 0)
 		return rc;
 	cfg = urn_config_read(o.file, &errors);
-	for (unsigned int i = 0; i < errors.n; i++)
-		fprintf(stderr, "%s\n", errors.error[i].text);
-	if (errors.more)
-		fprintf(stderr, "urnicd: and %u mistakes more\n", errors.more);
+	say_mistakes(&errors);
 	urn_config_errors_free(&errors);
 	if (cfg == NULL)
 		return EXIT_USAGE;

@@ -63,7 +63,7 @@ static void
 check_device(struct urn_config_ctx *ctx, unsigned int i)
 {
 	const struct urn_config_port *p = ctx->cfg->port;
-	char id[64], other[64];
+	char id[64], other[64], why[384];
 
 	if (!urn_ini_find(ctx->port[i], "device")) {
 		urn_config_say(
@@ -80,6 +80,13 @@ check_device(struct urn_config_ctx *ctx, unsigned int i)
 				       "device %s is that of port %s already (line %u); give each "
 				       "port its own",
 				       id, p[k].port.name, urn_config_line(ctx->port[k], "device"));
+		else if (urn_config_memif_clash(p[i].port.device, p[k].port.device, why,
+						sizeof(why)))
+			urn_config_say(ctx, urn_config_line(ctx->port[i], "device"),
+				       "port %s has %s already (line %u); give one of the two "
+				       "another role, id or socket",
+				       p[k].port.name, why,
+				       urn_config_line(ctx->port[k], "device"));
 	}
 }
 

@@ -153,6 +153,11 @@ void urn_config_reference(FILE *out);
 
 /* Check that pmd_glue could open such a device, by its text alone. returns: 0, or -1 with *err */
 int urn_config_device_check(const char *device, struct urn_err *err);
+/*
+ * True when two devices are memifs that DPDK does not let one process have: of the same socket, id
+ * and role. why: says these of the first
+ */
+bool urn_config_memif_clash(const char *device, const char *other, char *why, size_t size);
 /* The device's name in one way of writing: two ports cannot share it. */
 void urn_config_device_id(const char *device, char *out, size_t size);
 /* Check that EAL arguments do not repeat what keys configure. returns: 0, or -1 with *err */

@@ -3,6 +3,8 @@
 
 #include "control/objects.h"
 #include "pmd_glue/capture.h"
+#include "report/capture_qp.h"
+#include "wire/hdr.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +27,7 @@ struct urn_captures {
 	char name[RTE_MAX_ETHPORTS][32];
 	pthread_mutex_t lock;		/* protects the fields below */
 	struct urn_capture *running;	/* NULL: none */
+	struct urn_capture_qps qps;	/* filter of the running capture, if it has one */
 	struct urn_capture_status last; /* status of the running capture, or of the last one */
 	struct totals sum;		/* all captures before the running one */
 	struct totals told;		/* totals that were given last; atomic */
@@ -97,7 +100,8 @@ check_name(const char *file, struct urn_err *err)
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+";
 	size_t n = strlen(file);
 
-	if (n > 0 && n < URN_CAPTURE_FILE && file[0] != '.' && strspn(file, good) == n)
+	if (n > 0 && n < URN_CAPTURE_FILE && file[0] != '.' && strspn(file, good) == n &&
+	    strcmp(file, URN_CAPTURE_PIPE) != 0)
 		return 0;
 	urn_err_set(err,
 		    "'%.100s' is no name for a capture: give 1 to %d letters, digits, '_', '-', "
@@ -156,32 +160,71 @@ look(struct urn_captures *c)
 	c->last.ended = info.full || info.error != 0;
 	if (info.error != 0)
 		snprintf(c->last.failure, sizeof(c->last.failure), "%s can't be written: %s",
-			 c->last.file, strerror(info.error));
+			 c->last.file, urn_capture_why(info.error));
+}
+
+/* Make the file, or the pipe. returns: the end for the writer, or -1 with *err */
+static int
+make(struct urn_captures *c, const struct urn_capture_order *o, struct urn_err *err)
+{
+	int fd, ends[2];
+
+	if (strcmp(o->file, URN_CAPTURE_PIPE) == 0) {
+		/* Readers may be anybody: the end that stays here must never wait. */
+		if (pipe2(ends, O_CLOEXEC) != 0) {
+			urn_err_set(err, "no pipe for the capture: %s", strerror(errno));
+			return -1;
+		}
+		(void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
+		*o->pipe = ends[0];
+		return ends[1];
+	}
+	/* Never a file that exists: no link is followed, nothing is overwritten. */
+	fd = openat(c->dir, o->file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		urn_err_set(err, "%s can't be made in capture_dir: %s%s", o->file, strerror(errno),
+			    errno == EEXIST ? "; choose another name" : "");
+	return fd;
+}
+
+/* Undo make(). */
+static void
+unmake(struct urn_captures *c, const struct urn_capture_order *o)
+{
+	if (strcmp(o->file, URN_CAPTURE_PIPE) != 0) {
+		(void)unlinkat(c->dir, o->file, 0);
+		return;
+	}
+	close(*o->pipe);
+	*o->pipe = -1;
 }
 
 static int
-begin(struct urn_captures *c, int port, const char *file, struct urn_capture_config *cfg,
-      struct urn_err *err)
+begin(struct urn_captures *c, int port, const struct urn_capture_order *o, struct urn_err *err)
 {
-	/* Never a file that exists: no link is followed, nothing is overwritten. */
-	cfg->fd = openat(c->dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (cfg->fd < 0) {
-		urn_err_set(err, "%s can't be made in capture_dir: %s%s", file, strerror(errno),
-			    errno == EEXIST ? "; choose another name" : "");
+	struct urn_capture_config cfg = {
+		.path = o->file,
+		.ports = port < 0 ? c->port : &c->port[port],
+		.n = port < 0 ? c->ports : 1,
+		.max_frames = o->max_frames,
+		.max_bytes = o->max_bytes,
+		.snap = o->snap,
+		.filter = o->by_qpn ? urn_capture_qps_want : NULL,
+		.filter_arg = &c->qps,
+		.quiesce = c->dp != NULL ? urn_captures_quiesce : NULL,
+		.quiesce_arg = c->dp,
+	};
+
+	cfg.fd = make(c, o, err);
+	if (cfg.fd < 0)
 		return -1;
-	}
-	cfg->path = file;
-	cfg->ports = port < 0 ? c->port : &c->port[port];
-	cfg->n = port < 0 ? c->ports : 1;
-	cfg->quiesce = c->dp != NULL ? urn_captures_quiesce : NULL;
-	cfg->quiesce_arg = c->dp;
-	c->running = urn_capture_begin(cfg, err);
+	c->running = urn_capture_begin(&cfg, err);
 	if (c->running == NULL) {
-		(void)unlinkat(c->dir, file, 0);
+		unmake(c, o);
 		return -1;
 	}
 	memset(&c->last, 0, sizeof(c->last));
-	snprintf(c->last.file, sizeof(c->last.file), "%s", file);
+	snprintf(c->last.file, sizeof(c->last.file), "%s", o->file);
 	if (port >= 0)
 		snprintf(c->last.port, sizeof(c->last.port), "%s", c->name[port]);
 	return 0;
@@ -215,30 +258,78 @@ finish(struct urn_captures *c, struct urn_err *err)
 	return rc;
 }
 
-int
-urn_capture_start(struct urn_captures *c, const char *port, const char *file, uint64_t max_frames,
-		  uint64_t max_bytes, struct urn_err *err)
+/* returns: 0, or -1 with *err: a bound is broken */
+static int
+check_bounds(const struct urn_capture_order *o, struct urn_err *err)
 {
-	struct urn_capture_config cfg = {.max_frames = max_frames, .max_bytes = max_bytes};
-	int which = find_port(c, port, err), rc = -1;
-
-	if (which < -1 || check_name(file, err) != 0)
+	if (o->snap != 0 && (o->snap < URN_CAPTURE_SNAP_LEAST || o->snap > URN_CAPTURE_SNAP_MOST)) {
+		urn_err_set(err, "snap is from %d to %d bytes of a frame, not %u",
+			    URN_CAPTURE_SNAP_LEAST, URN_CAPTURE_SNAP_MOST, o->snap);
 		return -1;
-	pthread_mutex_lock(&c->lock);
+	}
+	if (o->by_qpn && (o->qpn == 0 || o->qpn >= URN_QPN_MULTICAST)) {
+		urn_err_set(err,
+			    "queue pairs have the numbers 1 to %u, not %u; 'show qp' lists them",
+			    URN_QPN_MULTICAST - 1, o->qpn);
+		return -1;
+	}
+	return 0;
+}
+
+/* returns: 0, or -1 with *err: another capture is in the way. c->lock is held */
+static int
+give_way(struct urn_captures *c, struct urn_err *err)
+{
 	look(c);
 	/* A capture that ended by itself gives way; one that failed waits until its failure is asked for. */
 	if (c->running != NULL && c->last.ended && c->last.failure[0] == '\0')
 		(void)finish(c, err);
-	if (c->running != NULL && c->last.ended)
+	if (c->running == NULL)
+		return 0;
+	if (c->last.ended)
 		urn_err_set(err, "%s; stop that capture first", c->last.failure);
-	else if (c->running != NULL)
-		urn_err_set(err, "%s is being captured; stop that first", c->last.file);
-	else if (c->ports == 0)
-		urn_err_set(err, "there is no port to capture");
+	else if (strcmp(c->last.file, URN_CAPTURE_PIPE) == 0)
+		urn_err_set(err, "another urnicctl reads a capture; stop that first");
 	else
-		rc = begin(c, which, file, &cfg, err);
+		urn_err_set(err, "%s is being captured; stop that first", c->last.file);
+	return -1;
+}
+
+int
+urn_capture_start_order(struct urn_captures *c, const struct urn_capture_order *o,
+			struct urn_err *err)
+{
+	int which = find_port(c, o->port, err), rc = -1;
+	struct urn_capture_qps qps = {0};
+
+	if (which < -1 || check_bounds(o, err) != 0 ||
+	    (strcmp(o->file, URN_CAPTURE_PIPE) != 0 && check_name(o->file, err) != 0))
+		return -1;
+	/* Adapters' locks may be waited for, so not under c->lock. */
+	if (o->by_qpn && urn_capture_qps_find(&qps, c->dp, o->qpn, err) != 0)
+		return -1;
+	pthread_mutex_lock(&c->lock);
+	if (c->ports == 0) {
+		urn_err_set(err, "there is no port to capture");
+	} else if (give_way(c, err) == 0) {
+		c->qps = qps;
+		rc = begin(c, which, o, err);
+	}
 	pthread_mutex_unlock(&c->lock);
 	return rc;
+}
+
+int
+urn_capture_start(struct urn_captures *c, const char *port, const char *file, uint64_t max_frames,
+		  uint64_t max_bytes, struct urn_err *err)
+{
+	const struct urn_capture_order o = {
+		.port = port, .file = file, .max_frames = max_frames, .max_bytes = max_bytes};
+
+	/* This call has no place for a pipe: "-" is no name. */
+	if (check_name(file, err) != 0)
+		return -1;
+	return urn_capture_start_order(c, &o, err);
 }
 
 int

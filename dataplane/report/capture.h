@@ -15,15 +15,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { URN_CAPTURE_FILE = 128 }; /* bytes of a file's name, NUL included */
+enum {
+	URN_CAPTURE_FILE = 128, /* bytes of a file's name, NUL included */
+	URN_CAPTURE_SNAP_LEAST =
+		14, /* bytes that are kept of a frame, at least: the Ethernet header */
+	URN_CAPTURE_SNAP_MOST = 65535,
+};
+#define URN_CAPTURE_PIPE "-" /* in place of a file's name: the capture goes to a pipe */
 
 struct urn_captures;
 
 /* Status of the running capture, or of the last one. */
 struct urn_capture_status {
 	bool running;		     /* false: the fields below are of the last capture; file "": there was none */
-	bool ended;		     /* at its limit, or by a failure; no frame is taken any more */
-	char file[URN_CAPTURE_FILE]; /* in the folder */
+	bool ended; /* at its limit, by a failure, or without a reader; no frame is taken any more
+		     */
+	char file[URN_CAPTURE_FILE]; /* in the folder, or URN_CAPTURE_PIPE */
 	char port[32];		     /* name of the port; "": all */
 	uint64_t frames;	     /* frames written */
 	uint64_t bytes;		     /* bytes of the file */
@@ -62,6 +69,23 @@ void urn_captures_quiesce(void *dp);
  */
 int urn_capture_start(struct urn_captures *c, const char *port, const char *file,
 		      uint64_t max_frames, uint64_t max_bytes, struct urn_err *err);
+/* Choices of a capture. All zero but for the file: all frames of all ports, without an end. */
+struct urn_capture_order {
+	const char *port; /* a name, NULL or "": all */
+	const char *file; /* a name in the folder, or URN_CAPTURE_PIPE */
+	int *pipe; /* with URN_CAPTURE_PIPE: receives the end to read from, the caller's then */
+	uint64_t max_frames; /* 0: no limit */
+	uint64_t max_bytes;  /* size of the file; 0: no limit */
+	uint32_t snap;	     /* bytes of each frame that are kept, in the bounds above; 0: all */
+	bool by_qpn;  /* only frames of the queue pair qpn, as urn_capture_qps_find() has them */
+	uint32_t qpn; /* at most 24 bits */
+};
+/*
+ * urn_capture_start() with all choices. A capture to a pipe ends by itself when its reader leaves;
+ * a reader that is slow loses frames, which are counted. returns: likewise
+ */
+int urn_capture_start_order(struct urn_captures *c, const struct urn_capture_order *o,
+			    struct urn_err *err);
 /*
  * Stop the capture, write the frames it has taken, close the file. *last (may be NULL): its status.
  * returns: 0, or -1 with *err: no capture runs, or the file is not whole

@@ -100,13 +100,15 @@ adapter_of(const struct urn_dp *dp, const struct urn_port *p)
 }
 
 static void
-port_counters(const struct urn_port *p, struct urn_report_sink *s)
+port_counters(const struct urn_port *p, unsigned int i, struct urn_report_base *base,
+	      struct urn_report_sink *s)
 {
 	struct rte_eth_stats st = {0};
 
 	/* A device that does not count: zeros, which mislead nobody, because its packets pass all the
 	 * same. */
 	(void)rte_eth_stats_get(p->id, &st);
+	report_since_port(base, i, &st);
 	s->u64(s, "rx_packets", st.ipackets);
 	s->u64(s, "rx_bytes", st.ibytes);
 	s->u64(s, "rx_missed", st.imissed);
@@ -120,9 +122,12 @@ port_counters(const struct urn_port *p, struct urn_report_sink *s)
 }
 
 static void
-one_port(const struct urn_dp *dp, const struct urn_port *p, bool card, struct urn_report_sink *s)
+one_port(const struct urn_report_source *src, unsigned int i, const struct urn_report_query *q,
+	 struct urn_report_sink *s)
 {
-	const struct urn_adapter *a = adapter_of(dp, p);
+	const struct urn_port *p = src->port[i];
+	const struct urn_adapter *a = adapter_of(src->dp, p);
+	bool card = q->name != NULL;
 	struct rte_eth_link link = {0};
 	char mac[18];
 
@@ -142,7 +147,7 @@ one_port(const struct urn_dp *dp, const struct urn_port *p, bool card, struct ur
 	s->u64(s, "numa_node", (uint64_t)(p->caps.socket < 0 ? 0 : p->caps.socket));
 	s->str(s, "device", p->cfg.device);
 	if (card)
-		port_counters(p, s);
+		port_counters(p, i, q->base, s);
 	s->end(s);
 }
 
@@ -156,7 +161,7 @@ urn_report_ports(const struct urn_report_source *src, struct urn_report_query *q
 		if (!report_named(q->name, src->port[i]->cfg.name))
 			continue;
 		any = true;
-		one_port(src->dp, src->port[i], q->name != NULL, s);
+		one_port(src, i, q, s);
 	}
 	if (any || q->name == NULL)
 		return URN_REPORT_DONE;
@@ -390,6 +395,7 @@ urn_report_counters(const struct urn_report_source *src, struct urn_report_query
 		if (!report_named(q->adapter, src->dp->adapter[i]->cfg.name))
 			continue;
 		urn_dp_counters(src->dp, i, &c);
+		report_since_adapter(q->base, i, &c);
 		s->begin(s, "counters", true);
 		s->str(s, "adapter", src->dp->adapter[i]->cfg.name);
 		report_counters(s, &urn_adapter_scope, "", c.v, q->all);

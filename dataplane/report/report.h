@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 struct urn_fabric;
+struct urn_report_base;
 struct urn_server;
 struct urn_server_config;
 struct urn_switch;
@@ -73,6 +74,8 @@ struct urn_report_query {
 	bool by_qpn;	     /* the queue pair qpn alone, in detail */
 	uint32_t qpn;
 	bool all;		 /* with counters that are zero */
+	struct urn_report_base
+		*base; /* counters of adapters and ports since then; NULL: since the start */
 	uint32_t rows;		 /* objects at most; 0: 256 */
 	struct urn_report_at at; /* moves on with each call */
 };
@@ -116,6 +119,18 @@ urn_report_fn urn_report_addresses; /* tables of addresses of switches */
 
 /* Name of an idle policy: "spin". NULL: no such policy */
 const char *urn_idle_name(unsigned int idle);
+
+/*
+ * Make the counts from which people have counters shown: none yet. src: the objects; they do not
+ * change any more. returns: NULL with *err: no memory
+ */
+struct urn_report_base *urn_report_base_create(const struct urn_report_source *src,
+					       struct urn_err *err);
+/* NULL is allowed. */
+void urn_report_base_destroy(struct urn_report_base *b);
+/* Have counters shown from now on. src: that of urn_report_base_create(). Any thread that polls no
+ * engine. */
+void urn_report_base_set(struct urn_report_base *b, const struct urn_report_source *src);
 
 /*
  * Take the lock of an adapter, from a thread that polls no engine. returns: 0, or

@@ -25,7 +25,12 @@ struct admin_ask {
 
 enum admin_kind {
 	ADMIN_OUT = 1, /* text for the standard output */
-	ADMIN_END = 2, /* status is the exit code; when not 0, the text is the reason */
+	/*
+	 * status is the exit code; when not 0, the text is the reason. The start of a capture to
+	 * "-" comes with a descriptor: a pipe, from which the capture is read. Closing it ends the
+	 * capture.
+	 */
+	ADMIN_END = 2,
 };
 
 /* A piece of an answer: this header, and text. */

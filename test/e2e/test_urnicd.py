@@ -421,6 +421,30 @@ class Urnicd(unittest.TestCase):
             for line in (3, 4, 5):
                 self.assertIn(f"{path}:{line}: ", p.stderr)
 
+    def test_many_mistakes(self):
+        """Ten are said, and how many more there are."""
+        path = os.path.join(self.dir.name, "bad.ini")
+        for n, more in ((10, ""), (11, "urnicd: and 1 mistake more\n"), (100, "urnicd: and 90 mistakes more\n"),
+                        (300, "urnicd: and 290 mistakes more\n")):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("[port p]\ndevice = net_null0\n[adapter a]\nport = p\n" + "nonsense = 1\n" * n)
+            p = subprocess.run([NICD, "-c", path, "--check"], capture_output=True, text=True, timeout=SECONDS)
+            self.assertEqual(p.returncode, 2)
+            lines = p.stderr.splitlines(keepends=True)
+            self.assertTrue(all(line.startswith(f"{path}:{i + 5}: ") for i, line in enumerate(lines[:10])), p.stderr)
+            self.assertEqual("".join(lines[10:]), more)
+
+    def test_bridge_as_device(self):
+        path = os.path.join(self.dir.name, "bridge.ini")
+        for name, words in (("br7", "ip link set urn0 master br7"), ("du7", "net_af_packet0,iface=du7")):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(f"[port p]\ndevice = {name}\n[adapter a]\nport = p\n")
+            p = subprocess.run(["unshare", "-rn", "sh", "-c", "ip link add br7 type bridge && ip link add du7 type dummy && "
+                                f"exec {NICD} -c {path} --check"], capture_output=True, text=True, timeout=SECONDS)
+            self.assertEqual(p.returncode, 2, p.stderr)
+            self.assertIn(f"{path}:2: ", p.stderr)
+            self.assertIn(words, p.stderr)
+
     def test_usage(self):
         for args, code, words in (((), 2, "give a configuration"), (("-c",), 2, "--help"),
                                   (("--nonsense",), 2, "--help"), (("-c", "x", "y"), 2, "'y'"),

@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import unittest
@@ -46,6 +47,27 @@ class Capture(Nicd):
             interface, direction, length, opcode = line.split("\t")
             found.append((interface, int(direction, 16), int(length), opcode != ""))
         return found
+
+    def fields(self, name, *fields):
+        """Fields of every frame of a file."""
+        p = subprocess.run(["tshark", "-r", os.path.join(self.files, name), "-T", "fields",
+                            *(w for f in fields for w in ("-e", f))],
+                           env=dict(os.environ, LC_ALL="C"), capture_output=True, text=True, timeout=SECONDS, check=True)
+        return [line.split("\t") for line in p.stdout.splitlines()]
+
+    def interfaces(self, name):
+        """Names of the interfaces that a file lists, by its blocks."""
+        with open(os.path.join(self.files, name), "rb") as f:
+            data = f.read()
+        at, names = 0, []
+        while at < len(data):
+            kind, length = struct.unpack_from("=II", data, at)
+            if kind == 1:
+                code, size = struct.unpack_from("=HH", data, at + 16)
+                self.assertEqual(code, 2)
+                names.append(data[at + 20:at + 20 + size].decode())
+            at += length
+        return sorted(names)
 
     def counters(self, adapter):
         return self.ctl("show", "counters", adapter, "all")[0]
@@ -96,6 +118,109 @@ class Capture(Nicd):
         self.assertGreater(len(self.frames("small")), 10)
         self.assertEqual(self.stop(p)[0], 0)
 
+    def test_snap_length_and_idle_ports(self):
+        """Frames are cut, their length stays known; a port without a frame is not in the file."""
+        p = self.begin()
+        self.ctl("capture", "start", "all", "cut", "snap", "70")
+        self.perf("send_lat", "--iters", "20", "--size", "3000")
+        self.ctl("capture", "stop")
+        lengths = self.fields("cut", "frame.cap_len", "frame.len", "infiniband.bth.opcode")
+        self.assertGreater(max(int(f[1]) for f in lengths), 1000)
+        for kept, whole, _ in lengths:
+            self.assertEqual(int(kept), min(70, int(whole)))
+        self.assertGreaterEqual(sum(f[2] != "" for f in lengths), 40)
+        self.assertEqual(self.interfaces("cut"), ["a0", "b0"])
+        self.ctl("capture", "start", "all", "none", "qp", "0x7fffff")
+        self.perf("send_lat", "--iters", "20")
+        self.assertEqual(self.ctl("capture", "stop")[0]["frames"], 0)
+        self.assertEqual(self.interfaces("none"), [])
+        self.assertEqual(self.stop(p)[0], 0)
+
+    def test_frames_of_a_queue_pair(self):
+        """Requests to a queue pair and the answers to its peer, and nothing of the other one."""
+        p = self.begin()
+        perfs = []
+        for n in (1, 2):  # one after the other, so that the two pairs do not share a number
+            perfs.append(self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60"))
+            qps = self.until(lambda: (q := [q for q in self.ctl("show", "qp", "state", "RTS", "adapter", "b0")
+                                            if q["type"] == "RC"]) and len(q) >= n and q)
+        qp = qps[0]
+        self.ctl("capture", "start", "all", "one", "qp", str(qp["qpn"]), "frames", "500")
+        self.assertTrue(self.until(lambda: self.ctl("show", "capture")[0]["ended"]))
+        self.ctl("capture", "stop")
+        mine = {qp["qpn"]} | {q["peer_qpn"] for q in self.ctl("show", "qp") if q["qpn"] == qp["qpn"]}
+        self.assertFalse({q["qpn"] for q in qps[1:]} <= mine)
+        seen = {int(f[0], 16) for f in self.fields("one", "infiniband.bth.destqp")}
+        self.assertIn(qp["qpn"], seen)
+        self.assertIn(qp["peer_qpn"], seen)
+        self.assertLessEqual(seen, mine)
+        for q in perfs:
+            self.assertIsNone(q.poll())
+        self.assertEqual(self.stop(p)[0], 0)
+
+    def stream(self, *words):
+        """A capture to the standard output of an urnicctl."""
+        q = subprocess.Popen([CTL, "--socket", self.socket, *words], env=self.env, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+        self.running.append(q)
+        return q
+
+    def running_capture(self):
+        return any(c["running"] and not c["ended"] for c in self.ctl("show", "capture"))
+
+    def test_to_standard_output(self):
+        """Whole when it is stopped, and at a limit; the reader's end is the capture's; nothing else is printed."""
+        p = self.begin()
+        for extra, ends in (((), True), (("frames", "30"), False), (("snap", "80", "frames", "30"), False)):
+            q = self.stream("--json", "capture", "start", "all", "-", *extra)
+            self.assertTrue(self.until(self.running_capture))
+            if ends:
+                self.assertIn("stop that first", self.ctl("capture", "start", "all", "-", code=1))
+            self.perf("send_lat", "--iters", "20")
+            if ends:
+                self.ctl("capture", "stop")
+            out, err = q.communicate(timeout=SECONDS)
+            self.assertEqual((q.returncode, err), (0, b""))
+            with open(os.path.join(self.files, "piped"), "wb") as f:
+                f.write(out)
+            frames = self.frames("piped")
+            self.assertTrue(len(frames) >= 40 if ends else len(frames) == 30, len(frames))
+        for leave in ("stdout", "urnicctl"):
+            q = self.stream("capture", "start", "all", "-")
+            self.assertTrue(self.until(self.running_capture))
+            if leave == "urnicctl":
+                q.kill()
+            else:
+                q.stdout.close()
+                q.stdout = None
+            self.perf("send_lat", "--iters", "20")
+            self.assertTrue(self.until(lambda: not self.running_capture()))
+            q.wait(timeout=SECONDS)
+            self.assertIn(q.returncode, (0, -signal.SIGKILL))
+            self.assertEqual(self.ctl("show", "capture")[0]["failure"], "")
+        self.assertEqual(os.listdir(self.files), ["piped"])
+        self.assertEqual(self.stop(p)[0], 0)
+
+    def test_a_reader_that_sleeps_delays_nobody(self):
+        p = self.begin()
+        q = self.stream("capture", "start", "all", "-")
+        self.assertTrue(self.until(self.running_capture))
+        q.send_signal(signal.SIGSTOP)
+        self.perf("write_bw", "--iters", "200")
+        self.assertIn("its reader takes nothing", self.ctl("capture", "stop", code=1))
+        self.perf("write_bw", "--iters", "10")
+        q.send_signal(signal.SIGCONT)
+        q.communicate(timeout=SECONDS)
+        self.assertEqual(q.returncode, 0)
+        self.assertEqual(self.stop(p)[0], 0)
+
+    def test_perf_to_standard_output(self):
+        with open(os.path.join(self.files, "perf"), "wb") as f:
+            q = subprocess.run([self.PERF, "send_lat", "--iters", "20", "--capture", "-", "--json"], stdout=f,
+                               stderr=subprocess.PIPE, env=self.env, timeout=SECONDS, check=True)
+        self.assertEqual(json.loads(q.stderr)["capture_lost"], 0)
+        self.assertGreaterEqual(len(self.frames("perf")), 40)
+
     def test_what_is_refused(self):
         p = self.begin()
         os.symlink(os.path.join(self.dir.name, "elsewhere"), os.path.join(self.files, "link"))
@@ -103,7 +228,11 @@ class Capture(Nicd):
                                   ("all", ".x", "no name for a capture"), ("all", "link", "choose another name"),
                                   ("c0", "x", "a0, b0")):
             self.assertIn(words, self.ctl("capture", "start", port, file, code=1))
-        for limit in (("frames", "0"), ("size", "0")):
+        for wrong, words in (("13", "from 14 to 65535 bytes"), ("65536", "from 14 to 65535 bytes")):
+            self.assertIn(words, self.ctl("capture", "start", "all", "x", "snap", wrong, code=1))
+        for wrong in ("0", "0xffffff", "0xffffffff"):
+            self.assertIn("1 to 16777214", self.ctl("capture", "start", "all", "x", "qp", wrong, code=1))
+        for limit in (("frames", "0"), ("size", "0"), ("snap", "0")):
             self.assertIn("from 1", self.ctl("capture", "start", "all", "x", *limit, code=2))
         self.assertIn("no capture is running", self.ctl("capture", "stop", code=1))
         self.assertEqual(os.listdir(self.files), ["link"])

@@ -36,6 +36,7 @@ nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console
 	assert_ptr_equal(a, &admin);
 	assert_false(console);
 	memset(r, 0, sizeof(*r));
+	r->fd = -1;
 	atomic_fetch_add(&runs, 1);
 	if (n == 2 && strcmp(words[0], "say") == 0)
 		urn_report_buf_printf(&r->out, "%s%s\n", json ? "json " : "", words[1]);

@@ -164,7 +164,7 @@ short_words(void **state)
 	bad("s", "'s' may be show, set");
 	ok("sh c", ADMIN_show_cq); /* the first of several */
 	bad("cap st", "'capture st' may be start, stop");
-	bad("c 4 kick", "'c' may be capture, client");
+	bad("c 4 kick", "'c' may be capture, clear, client");
 	bad("sh", "'show' wants a word behind it; there are port");
 	/* Nobody ends a dataplane by a letter, or a program by a short argument. */
 	for (unsigned int i = 0; i <= ADMIN_WORDS; i++)
@@ -235,9 +235,10 @@ static void
 what_comes_next(void **state)
 {
 	(void)state;
-	next("", "show set port impair capture client help quit ");
+	next("", "show set port impair capture clear client help quit ");
 	next("capture", "start stop ");
 	next("set", "log engine adapter ");
+	next("clear", "counters ");
 	next("sho", "");
 	next("show port", "p0 p1 ");
 	next("show port p0", "");

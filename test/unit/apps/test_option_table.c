@@ -39,7 +39,8 @@ static const char *const ways[] = {"one", "two", NULL};
 static const struct urn_option rows[] = {
 	URN_OPTION_IDLE(struct opts, idle, "sleep"),
 	URN_OPTION_MTU(struct opts, mtu, "4096"),
-	{"size", "N", "bytes", urn_take_size, offsetof(struct opts, size), .min = 1, .max = 4096},
+	{"size", "N", "bytes", urn_take_size, offsetof(struct opts, size), .min = 1, .max = 4096,
+	 .letter = 's'},
 	{"way", "W", "one\nor two", urn_take_choice, offsetof(struct opts, second), .words = ways},
 	{"a-long-name", "WORD", "a sum", take_sum, .id = 10},
 	{"hidden", "N", NULL, urn_take_size, offsetof(struct opts, size), .max = 9},
@@ -86,6 +87,11 @@ fields(void **state)
 	assert_true(urn_options_given(&table, given, "size"));
 	assert_false(urn_options_given(&table, given, "mtu"));
 	assert_false(urn_options_given(&table, given, "nothing"));
+	/* A letter stands for its name. */
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(parse(i == 0 ? "-s 3 --json" : "--json -s3"), URN_OPTIONS_RUN);
+		assert_true(o.size == 3 && o.json && urn_options_given(&table, given, "size"));
+	}
 }
 
 static void
@@ -104,6 +110,14 @@ refusals(void **state)
 	assert_string_equal(err.text,
 			    "--sizes is no option, or not a whole one; --help lists them");
 	assert_int_equal(parse("--nodes a"), URN_OPTIONS_BAD);
+	assert_int_equal(parse("-s 0"), URN_OPTIONS_BAD);
+	assert_string_equal(err.text, "--size 0: give a number from 1 to 4K, such as 64 or 64K");
+	assert_int_equal(parse("-s"), URN_OPTIONS_BAD);
+	assert_string_equal(err.text, "-s wants a value; --help tells which");
+	assert_int_equal(parse("-z"), URN_OPTIONS_BAD);
+	assert_string_equal(err.text, "-z is no option, or not a whole one; --help lists them");
+	assert_int_equal(parse("--json -z5"), URN_OPTIONS_BAD);
+	assert_string_equal(err.text, "-z is no option, or not a whole one; --help lists them");
 }
 
 static void
@@ -117,17 +131,17 @@ help(void **state)
 	assert_non_null(f);
 	urn_options_help(&table, f);
 	fclose(f);
-	assert_string_equal(text,
-			    "  --idle I  spin, pause or sleep when there is nothing to do (sleep)\n"
-			    "  --mtu N   path MTU: 256 512 1024 2048 4096 (4096)\n"
-			    "  --size N  bytes\n"
-			    "  --way W   one\n"
-			    "            or two\n"
-			    "  --a-long-name WORD  a sum\n"
-			    "  --capture FILE  write the frames of the port as pcapng\n"
-			    "  --nodes A,B  nodes or adapters to run between (a,b)\n"
-			    "  --json    print JSON\n"
-			    "  --help, --version\n");
+	assert_string_equal(
+		text, "  --idle I  spin, pause or sleep when there is nothing to do (sleep)\n"
+		      "  --mtu N   path MTU: 256 512 1024 2048 4096 (4096)\n"
+		      "  -s, --size N  bytes\n"
+		      "  --way W   one\n"
+		      "            or two\n"
+		      "  --a-long-name WORD  a sum\n"
+		      "  --capture FILE  write the frames of the port as pcapng; - is stdout\n"
+		      "  --nodes A,B  nodes or adapters to run between (a,b)\n"
+		      "  --json    print JSON\n"
+		      "  --help, --version\n");
 	free(text);
 }
 

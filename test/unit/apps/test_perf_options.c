@@ -43,7 +43,7 @@ sides(void **state)
 	assert_int_equal(o.role, PERF_BOTH);
 	assert_string_equal(o.node[1], "b");
 	assert_false(o.pinned);
-	assert_int_equal(parse("send_bw --attach auto --listen 700 --node x --lcores 0"), PERF_RUN);
+	assert_int_equal(parse("send_bw --attach auto --listen 700 -d x --lcores 0"), PERF_RUN);
 	assert_int_equal(o.role, PERF_LISTENS);
 	assert_string_equal(o.host, "");
 	assert_string_equal(o.port, "700");

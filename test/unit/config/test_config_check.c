@@ -45,6 +45,19 @@ ports(void **state)
 		{"[port p]\ndevice = net_null9,size=64\n[adapter x]\nport = p\n",
 		 "6: device net_null9 is that of port p already (line 2); give each port its "
 		 "own\n"},
+		{"[port p]\ndevice = net_memif0,role=server,socket=/s\n"
+		 "[port q]\ndevice = net_memif1,role=master,socket=/s,id=0x0\n"
+		 "[port r]\ndevice = net_memif2,socket=/s\n"
+		 "[port s]\ndevice = net_memif3,role=server,socket=/s,id=1\n"
+		 "[port t]\ndevice = net_memif4,role=server,socket=/t\n"
+		 "[port u]\ndevice = net_memif5,role=client,socket=/s\n"
+		 "[adapter a]\nport = p\n[adapter b]\nport = q\n[adapter c]\nport = r\n"
+		 "[adapter d]\nport = s\n[adapter e]\nport = t\n[adapter f]\nport = u\n",
+		 "4: port p has role=server of the socket /s with id=0x0 already (line 2); give "
+		 "one "
+		 "of the two another role, id or socket\n"
+		 "12: port r has role=client of the socket /s with id=0 already (line 6); give one "
+		 "of the two another role, id or socket\n"},
 		{"[port p]\ndevice = 3b:00.0\n[port q]\ndevice = 0000:3B:00.0\n"
 		 "[adapter x]\nport = p\n[adapter y]\nport = q\n",
 		 "4: device 0000:3b:00.0 is that of port p already (line 2); give each port its "

@@ -34,6 +34,7 @@ path_of(char path[64], const char *name)
 struct seen {
 	unsigned int in, out;  /* packets, by direction */
 	unsigned int bytes_ok; /* packets with the bytes that the test sent */
+	uint32_t snap;	       /* snap length of the interfaces */
 	unsigned int ifaces;
 	char names[64];		    /* names of the interfaces, a space behind each */
 	unsigned int stats;	    /* blocks of interface statistics */
@@ -58,13 +59,14 @@ packet_see(struct seen *s, const uint8_t *b, uint32_t len, uint64_t *last)
 	uint32_t cap = u32(b + 20), i;
 	uint8_t want[8192];
 
-	check(cap <= len - 32 && cap == u32(b + 24));
+	check(cap <= len - 32 &&
+	      cap == (s->snap != 0 ? RTE_MIN(s->snap, u32(b + 24)) : u32(b + 24)));
 	s->sorted &= ns >= *last;
 	*last = ns;
 	if (s->first_ns == 0)
 		s->first_ns = ns;
 	/* The seed of a frame is its length here. */
-	frame_fill(want, b + 28 + 6, cap, cap);
+	frame_fill(want, b + 28 + 6, u32(b + 24), u32(b + 24));
 	s->bytes_ok += memcmp(want, b + 28, cap) == 0;
 	for (i = 28 + RTE_ALIGN(cap, 4); i + 8 <= len - 4; i += 4 + RTE_ALIGN(b[i + 2], 4)) {
 		if (b[i] != 2)
@@ -94,6 +96,7 @@ block_see(struct seen *s, const uint8_t *b, uint32_t len)
 
 	if (u32(b) == 1) {
 		s->ifaces++;
+		s->snap = u32(b + 12);
 		v = option(b, 16, len, 2, &size);
 		check(v != NULL && strlen(s->names) + size + 2 < sizeof(s->names));
 		strncat(s->names, (const char *)v, size);
@@ -331,6 +334,107 @@ limits(void *arg)
 	urn_port_close(p[1]);
 }
 
+/* True for frames of an even length. */
+static bool
+even(const void *arg, const struct rte_mbuf *m)
+{
+	__atomic_fetch_add((unsigned int *)(uintptr_t)arg, 1, __ATOMIC_RELAXED);
+	return m->pkt_len % 2 == 0;
+}
+
+/* Frames are cut at every length, and chosen; a port without a chosen frame is not in the file. */
+static void
+cut_and_chosen(void *arg)
+{
+	static const uint32_t snaps[] = {1, 14, 59, 60, 61, 62, 1000};
+	struct urn_capture_info info;
+	struct urn_err err = {""};
+	struct urn_port *p[2];
+	struct seen s;
+	char path[64];
+
+	(void)arg;
+	path_of(path, "cut");
+	eal_up();
+	pair_up(p, 1);
+	for (unsigned int i = 0; i < sizeof(snaps) / sizeof(snaps[0]); i++) {
+		unsigned int asked = 0, n = 0;
+		const struct urn_capture_config cfg = {.path = path,
+						       .fd = -1,
+						       .ports = p,
+						       .n = 2,
+						       .snap = snaps[i],
+						       .filter = even,
+						       .filter_arg = &asked};
+		struct urn_capture *cap = urn_capture_begin(&cfg, &err);
+
+		check_ok(cap == NULL, &err);
+		for (uint32_t len = 60; len < 90; len++, n++) {
+			frame_send(p[0], 0, frame_make(p[0], len, len));
+			frame_expect(p[1], 0, p[0], len, len);
+		}
+		check_ok(urn_capture_finish(cap, &info, &err), &err);
+		s = pcapng_read(path);
+		check(asked == 2 * n && info.dropped == 0 && s.out == n / 2 && s.in == n / 2);
+		check(s.snap == snaps[i] && s.bytes_ok == n && s.received == 2 * n &&
+		      s.ifaces == 2);
+
+		cap = urn_capture_begin(&cfg, &err);
+		check_ok(cap == NULL, &err);
+		frame_send(p[0], 0, frame_make(p[0], 61, 61));
+		frame_expect(p[1], 0, p[0], 61, 61);
+		check_ok(urn_capture_close(cap, NULL, &err), &err);
+		s = pcapng_read(path);
+		check(s.in + s.out == 0 && s.ifaces == 0 && s.stats == 0);
+	}
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+}
+
+/*
+ * A pipe: a reader that takes nothing stops neither the ports nor the end of the capture; a reader
+ * that leaves ends the capture, with frames or without, and is no failure.
+ */
+static void
+readers(void *arg)
+{
+	struct urn_capture_info info;
+	struct urn_err err = {""};
+	struct urn_port *p[2];
+
+	(void)arg;
+	eal_up();
+	pair_up(p, 1);
+	for (int leaves = 0; leaves < 3; leaves++) {
+		struct urn_capture_config cfg = {.path = "-", .ports = p, .n = 2};
+		struct urn_capture *cap;
+		int ends[2];
+
+		check(pipe(ends) == 0); /* waits: the capture must not rely on the other kind */
+		cfg.fd = ends[1];
+		cap = urn_capture_begin(&cfg, &err);
+		check_ok(cap == NULL, &err);
+		if (leaves == 1)
+			close(ends[0]);
+		for (int i = 0; i < 40 && leaves < 2; i++)
+			frames_cross(p[0], p[1], 0, 4000);
+		if (leaves == 2)
+			close(ends[0]);
+		do
+			urn_capture_info(cap, &info);
+		while (leaves > 0 && !info.full);
+		check(urn_capture_finish(cap, &info, &err) == (leaves == 0 ? -1 : 0));
+		if (leaves == 0)
+			check_says(&err, "its reader takes nothing");
+		check(info.error == (leaves == 0 ? ETIMEDOUT : 0) && (leaves != 0) == info.full);
+		check((leaves == 0) == (info.dropped > 0));
+		if (leaves == 0)
+			close(ends[0]);
+	}
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+}
+
 static void
 errors(void *arg)
 {
@@ -356,6 +460,8 @@ CHILD_TEST(again)
 CHILD_TEST(overrun)
 CHILD_TEST(disk_full)
 CHILD_TEST(limits)
+CHILD_TEST(cut_and_chosen)
+CHILD_TEST(readers)
 CHILD_TEST(errors)
 
 static int
@@ -379,9 +485,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),	cmocka_unit_test(test_again),
-		cmocka_unit_test(test_overrun), cmocka_unit_test(test_disk_full),
-		cmocka_unit_test(test_limits),	cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_whole),	       cmocka_unit_test(test_again),
+		cmocka_unit_test(test_overrun),	       cmocka_unit_test(test_disk_full),
+		cmocka_unit_test(test_limits),	       cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_cut_and_chosen), cmocka_unit_test(test_readers),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

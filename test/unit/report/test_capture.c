@@ -97,8 +97,8 @@ one_at_a_time(void *arg)
 static void
 names(void *arg)
 {
-	static const char *const bad[] = {"",	 ".",	"..",	".hidden",  "../x", "/tmp/x",
-					  "a/b", "a b", "a\nb", "\xc3\xa4", "a;b"};
+	static const char *const bad[] = {"-",	    "",	   ".",	  "..",	  ".hidden",  "../x",
+					  "/tmp/x", "a/b", "a b", "a\nb", "\xc3\xa4", "a;b"};
 	char path[256], target[256];
 	struct urn_err err = {""};
 	struct urn_port *p[2];
