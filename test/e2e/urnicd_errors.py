@@ -6,6 +6,7 @@ after it has gone.
 usage: urnicd_errors.py URNICCTL URNICD URNIC_PERF CONFIG_FOLDER"""
 
 import json
+import os
 import subprocess
 import sys
 import unittest
@@ -51,5 +52,5 @@ class Errors(Nicd):
 
 
 if __name__ == "__main__":
-    Errors.CTL, Nicd.NICD, Nicd.PERF, Nicd.CONFIG = sys.argv[1:5]
+    Errors.CTL, Nicd.NICD, Nicd.PERF, Nicd.CONFIG = map(os.path.abspath, sys.argv[1:5])
     unittest.main(argv=sys.argv[:1], verbosity=2)
