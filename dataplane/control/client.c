@@ -147,6 +147,7 @@ remove_shard(struct urn_client *c, uint32_t vector)
 	if (!cs)
 		return;
 	urn_engine_call(l.shard->engine, unlink_shard, &l);
+	urn_explain_keep(c, c->adapter->engine_of[vector], &cs->share);
 	urn_sources_fini(cs);
 	free(cs);
 }

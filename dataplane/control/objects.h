@@ -12,6 +12,7 @@
 #include "cm/cm_agent.h"
 #include "control/area.h"
 #include "control/dataplane.h"
+#include "control/explain.h"
 #include "control/handles.h"
 #include "control/pair.h"
 #include "control/quota.h"
@@ -186,6 +187,7 @@ struct urn_adapter {
 	struct urn_key_link *key_link; /* by index: in the list of the owner's keys */
 	struct urn_shm **key_shm;                      /* by index: shared memory in which a remote client's region lies */
 	struct urn_pairs pairs;                        /* clients by the remote QP they are connected to */
+	struct urn_explain_past past; /* errors of clients that have gone; under its lock */
 	LIST_HEAD(, urn_client) clients;	       /* that have started; the newest first */
 	struct urn_teller_counts told; /* counts of the tellers of all its clients */
 	pthread_mutex_t lock;                          /* the adapter's lock is held during a control call: one at a time */
