@@ -49,16 +49,22 @@ urn_remote_whole(const struct urn_sock_answer *a, size_t got, struct urn_remote_
 	return true;
 }
 
+/* Times that patience begins anew, because the dataplane waits for this program's memory: that may
+ * never be there, as when a program of the user's supplies it. */
+enum { URN_REMOTE_RENEWALS = 3 };
+
 /* The wait for an answer. */
 struct urn_remote_wait {
 	uint64_t start; /* ms: when patience began */
+	uint32_t renewed; /* times that it began anew */
 	uint32_t waits; /* the dataplane's word then; valid when it has one */
 	bool reset;	/* the connection was reset, and was read once more */
 };
 
 /*
  * True when the wait goes on after recvmsg() failed: a signal came, the dataplane hung up before it
- * had read all (its answer comes after, once), or it has been waiting for this program's memory.
+ * had read all (its answer comes after, once), or it has been waiting for this program's memory,
+ * and not for long.
  */
 static bool
 urn_remote_goes_on(int fd, const struct urn_remote_more *more, struct urn_remote_wait *w)
@@ -70,6 +76,8 @@ urn_remote_goes_on(int fd, const struct urn_remote_more *more, struct urn_remote
 	if (errno == EINTR && !urn_patience_over(fd, w->start))
 		return true;
 	if ((errno != EINTR && errno != EAGAIN) || more->waits == NULL || waits == w->waits)
+		return false;
+	if (w->renewed++ == URN_REMOTE_RENEWALS)
 		return false;
 	w->waits = waits;
 	w->start = urn_clock_ms();

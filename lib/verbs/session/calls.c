@@ -4,17 +4,27 @@
  * (anew.c), exclude each other: so a call finds the same adapters from its beginning to its end,
  * though it lets the lock go meanwhile. The thread does not wait for calls, which may take
  * long; a replacement that is due makes new calls wait, and is carried out when the last one ends.
+ * A call that lasts, for it waits for a peer or for the program's own memory, holds no others up
+ * for longer than an adapter may be silent: the replacement comes later then.
  */
 #include "verbs/session/heal.h"
 
 #include <errno.h>
+#include <time.h>
 
 void
 urn_sv_enter(struct urn_sv_ctx *ctx)
 {
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)(ctx->options.silence % 1000) * 1000000;
+	until.tv_sec += ctx->options.silence / 1000 + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
 	urn_sv_lock_first(ctx);
-	while (ctx->replacing)
-		pthread_cond_wait(&ctx->cond, &ctx->lock);
+	while (ctx->replacing &&
+	       pthread_cond_clockwait(&ctx->cond, &ctx->lock, CLOCK_MONOTONIC, &until) == 0)
+		;
 	ctx->calls++;
 	urn_sv_unlock(ctx);
 }
@@ -26,7 +36,8 @@ urn_sv_exit(struct urn_sv_ctx *ctx)
 	bool last;
 
 	urn_sv_lock_first(ctx);
-	last = --ctx->calls == 0 && ctx->replacing;
+	/* The call may have ended the last object of a wreck. */
+	last = --ctx->calls == 0 && (ctx->replacing || !LIST_EMPTY(&ctx->wrecks));
 	urn_sv_unlock(ctx);
 	if (last)
 		urn_sv_kick(ctx);

@@ -14,8 +14,10 @@
 	((unsigned int)(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
 			IBV_ACCESS_REMOTE_ATOMIC))
 
-/* The first key of a region that is on the backup adapter alone: adapters have fewer regions. */
+/* The first name that is no key of the primary adapter: adapters have fewer regions. The
+ * index of a name, its upper 24 bits, has this bit and 23 more. */
 #define URN_SV_NAMES 0x80000000u
+#define URN_SV_INDEXES 0x7fffffu
 
 /* ---- protection domains */
 
@@ -102,7 +104,9 @@ urn_sv_alloc_pd(struct ibv_context *c)
 		return NULL;
 	LIST_INIT(&pd->regions);
 	pd->remote = urn_alloc(sizeof(*pd->remote));
-	err = pd->remote == NULL ? errno : urn_sv_pd_make_all(pd, ctx);
+	err = pd->remote == NULL ? errno : urn_sv_thread_start(ctx);
+	if (err == 0)
+		err = urn_sv_pd_make_all(pd, ctx);
 	if (err != 0) {
 		urn_sv_pd_free(pd);
 		free(pd);
@@ -136,9 +140,9 @@ urn_sv_dealloc_pd(struct ibv_pd *ibv)
 
 /* ---- regions */
 
-/* True when a name is that of a region, or of a queue pair's memory, in the domain. */
+/* True when a name is that of a region, or of a queue pair's memory, in a domain. */
 static bool
-urn_sv_named(const struct urn_sv_pd *pd, uint32_t name)
+urn_sv_named_in(const struct urn_sv_pd *pd, uint32_t name)
 {
 	uint32_t unused;
 
@@ -146,17 +150,53 @@ urn_sv_named(const struct urn_sv_pd *pd, uint32_t name)
 	       urn_sv_keys_find(pd->remote, name, 0, &unused);
 }
 
+/* True when a name is taken in any domain, as keys of an adapter are. */
+static bool
+urn_sv_named(const struct urn_sv_pd *pd, uint32_t name)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(pd->ibv.context);
+	const struct urn_sv_pd *other;
+
+	if (urn_sv_named_in(pd, name))
+		return true;
+	/* Until the primary adapter is lost all names are its keys, no two of which are alike. */
+	if (ctx->returned[0] == 0 && !ctx->dead[0])
+		return false;
+	LIST_FOREACH(other, &ctx->pds, link)
+		if (other != pd && urn_sv_named_in(other, name))
+			return true;
+	return false;
+}
+
+/* The next name that is no key of the primary adapter: 2^31 of them, and each index comes once
+ * before one comes again with another key. */
+static uint32_t
+urn_sv_next_name(struct urn_sv_ctx *ctx)
+{
+	uint32_t n;
+
+	do
+		n = ctx->names++ & (URN_SV_NAMES - 1);
+	while (n == URN_SV_NAMES - 1); /* URN_SV_NO_KEY is no name */
+	return URN_SV_NAMES | (n & URN_SV_INDEXES) << 8 | n >> 23;
+}
+
 uint32_t
 urn_sv_name(struct urn_sv_pd *pd, const struct ibv_mr *first)
 {
+	uint32_t name;
+
 	if (first != NULL && !urn_sv_named(pd, first->lkey) && !urn_sv_named(pd, first->rkey))
 		return first->lkey;
-	return URN_SV_NAMES + (pd->names++ << 8);
+	do
+		name = urn_sv_next_name(urn_sv_ctx(pd->ibv.context));
+	while (urn_sv_named(pd, name));
+	return name;
 }
 
 /*
  * Choose the keys that the program knows: those of the primary adapter. While that is away, and
- * when an older region of the domain has them, they are keys that no region ever had: a peer may
+ * when an older region of any domain has them, they are keys that no region ever had: a peer may
  * still know what a key meant before.
  */
 static void
@@ -311,15 +351,6 @@ urn_sv_primary(struct ibv_pd *pd)
 	return EIO;
 }
 
-/* Count an object of the primary adapter alone, which keeps that open when it is lost. */
-void
-urn_sv_count_alone(struct urn_sv_ctx *ctx, int more)
-{
-	urn_sv_lock(ctx);
-	ctx->alone += (uint32_t)more;
-	urn_sv_unlock(ctx);
-}
-
 struct ibv_ah *
 urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 {
@@ -337,7 +368,7 @@ urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 	ah->ibv.handle = ah->below->handle;
 	ah->pd = (struct urn_sv_pd *)pd;
 	atomic_fetch_add(&ah->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(pd->context), 1);
+	ah->life = urn_sv_life_use(urn_sv_ctx(pd->context));
 	return &ah->ibv;
 }
 
@@ -350,7 +381,7 @@ urn_sv_destroy_ah(struct ibv_ah *ah)
 	if (err != 0)
 		return err;
 	atomic_fetch_sub(&a->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(ah->context), -1);
+	urn_sv_life_leave(a->life);
 	return 0;
 }
 
@@ -373,7 +404,7 @@ urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv
 	srq->ibv.handle = srq->below->handle;
 	srq->pd = (struct urn_sv_pd *)pd;
 	atomic_fetch_add(&srq->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(pd->context), 1);
+	srq->life = urn_sv_life_use(urn_sv_ctx(pd->context));
 	return &srq->ibv;
 }
 
@@ -400,6 +431,6 @@ urn_sv_destroy_srq(struct ibv_srq *srq)
 	if (err != 0)
 		return err;
 	atomic_fetch_sub(&s->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(srq->context), -1);
+	urn_sv_life_leave(s->life);
 	return 0;
 }

@@ -60,6 +60,10 @@ urn_sv_real_make(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_qp
 		.sq_sig_all = q->can ? 0 : attr->sq_sig_all,
 	};
 
+	if (init.srq != NULL && q->pd->below[p->mine] != NULL &&
+	    init.srq->context != q->pd->below[p->mine]->context)
+		return urn_fail(EIO, "the shared receive queue was the primary adapter's before "
+				     "that was lost: make another one");
 	if (q->pd->below[p->mine] == NULL || init.send_cq == NULL || init.recv_cq == NULL)
 		return urn_fail(EIO, "an adapter of the virtual device is away");
 	if (q->can && !urn_sv_ready(q, p->mine))

@@ -242,7 +242,7 @@ static void
 urn_sv_end(struct urn_sv_qp *q)
 {
 	q->c.cfg.step = NULL;
-	urn_sv_log_counts(q, "end");
+	urn_sv_log_end(q);
 	urn_sess_fini(&q->c);
 }
 

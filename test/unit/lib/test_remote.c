@@ -206,11 +206,11 @@ __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 }
 
 /*
- * Make a call whose answer comes after several bounds, after a HELLO that tells of the doorbells.
+ * Make a call whose answer comes after so many bounds, after a HELLO that tells of the doorbells.
  * returns: 0 or an errno value
  */
 static int
-call_slowly(struct urn_abi_channel *ch, int peer, bool lives)
+call_slowly(struct urn_abi_channel *ch, int peer, unsigned int bounds, bool lives)
 {
 	struct urn_abi_db *db = (void *)((uint8_t *)ch->area + 4096);
 	struct urn_abi_req req = {.op = URN_CTL_HELLO};
@@ -224,7 +224,7 @@ call_slowly(struct urn_abi_channel *ch, int peer, bool lives)
 	ch->call(ch->ctx, &req, &rep);
 	assert_int_equal(rep.err, 0);
 	say(peer, &s, sizeof(s.a), NULL, 0);
-	stalls = 3;
+	stalls = bounds;
 	grows = lives ? &db->waits : NULL;
 	req.op = URN_CTL_DEREG_MR;
 	ch->call(ch->ctx, &req, &rep);
@@ -232,18 +232,28 @@ call_slowly(struct urn_abi_channel *ch, int peer, bool lives)
 	return rep.err;
 }
 
-/* A dataplane that waits for the program's own memory is waited for; a silent one is given up. */
+/* A dataplane that waits for the program's own memory is waited for, four times as long as a silent
+ * one and no longer. */
 static void
 test_waits(void **state)
 {
+	static const struct {
+		unsigned int bounds;
+		bool lives, answered;
+	} t[] = {
+		{1, false, false}, {1, true, true},  {3, false, false},
+		{3, true, true},   {4, true, false}, {1000, true, false},
+	};
+
 	(void)state;
-	for (int lives = 0; lives < 2; lives++) {
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		int peer;
 		struct urn_abi_channel *ch = channel(&peer);
 
 		urn_remote_bound(ch, 1000);
-		assert_int_equal(call_slowly(ch, peer, lives), lives ? 0 : ENODEV);
-		assert_int_equal(ch->given_up(ch->ctx), !lives);
+		assert_int_equal(call_slowly(ch, peer, t[i].bounds, t[i].lives),
+				 t[i].answered ? 0 : ENODEV);
+		assert_int_equal(ch->given_up(ch->ctx), !t[i].answered);
 		close(peer);
 		ch->close(ch->ctx);
 	}
