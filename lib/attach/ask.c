@@ -49,14 +49,14 @@ urn_remote_whole(const struct urn_sock_answer *a, size_t got, struct urn_remote_
 	return true;
 }
 
-/* Times that patience begins anew, because the dataplane waits for this program's memory: that may
- * never be there, as when a program of the user's supplies it. */
-enum { URN_REMOTE_RENEWALS = 3 };
+/* Bounds that a wait lasts at most, when patience begins anew because the dataplane waits for this
+ * program's memory: that may never be there, as when a program of the user's supplies it. */
+enum { URN_REMOTE_BOUNDS = 4 };
 
 /* The wait for an answer. */
 struct urn_remote_wait {
-	uint64_t start; /* ms: when patience began */
-	uint32_t renewed; /* times that it began anew */
+	uint64_t begin; /* ms: when the wait began; constant */
+	uint64_t start; /* ms: when patience began, the last time */
 	uint32_t waits; /* the dataplane's word then; valid when it has one */
 	bool reset;	/* the connection was reset, and was read once more */
 };
@@ -73,11 +73,12 @@ urn_remote_goes_on(int fd, const struct urn_remote_more *more, struct urn_remote
 
 	if (errno == ECONNRESET && !w->reset)
 		return w->reset = true;
-	if (errno == EINTR && !urn_patience_over(fd, w->start))
-		return true;
-	if ((errno != EINTR && errno != EAGAIN) || more->waits == NULL || waits == w->waits)
+	if ((errno != EINTR && errno != EAGAIN) ||
+	    urn_patience_over(fd, w->begin, URN_REMOTE_BOUNDS))
 		return false;
-	if (w->renewed++ == URN_REMOTE_RENEWALS)
+	if (errno == EINTR && !urn_patience_over(fd, w->start, 1))
+		return true;
+	if (more->waits == NULL || waits == w->waits)
 		return false;
 	w->waits = waits;
 	w->start = urn_clock_ms();
@@ -105,8 +106,10 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, struct urn_remote_more *mo
 		.msg_control = &control,
 		.msg_controllen = sizeof(control.buf),
 	};
+	uint64_t now = urn_clock_ms();
 	struct urn_remote_wait w = {
-		.start = urn_clock_ms(),
+		.begin = now,
+		.start = now,
 		.waits = more->waits != NULL ? atomic_load(more->waits) : 0,
 	};
 

@@ -42,6 +42,20 @@ urn_sv_qp_lost(struct urn_sv_qp *q, uint32_t adapter)
 	if (q->memory_mr[adapter] != NULL)
 		(void)ibv_dereg_mr(q->memory_mr[adapter]);
 	q->memory_mr[adapter] = NULL;
+	if (q->memory_key != 0)
+		urn_sv_keys_set(&q->pd->local, q->memory_key, adapter, URN_SV_NO_KEY);
+}
+
+/* A region's part of a lost adapter. The adapter that comes back may give its key to another one,
+ * so the key is of no use from here on. */
+static void
+urn_sv_region_lost(struct urn_sv_pd *pd, struct urn_sv_mr *mr, uint32_t adapter)
+{
+	if (mr->below[adapter] != NULL)
+		(void)ibv_dereg_mr(mr->below[adapter]);
+	urn_sv_mr_lost(mr, adapter);
+	urn_sv_keys_set(&pd->local, mr->ibv.lkey, adapter, URN_SV_NO_KEY);
+	urn_sv_keys_set(pd->remote, mr->ibv.rkey, adapter, URN_SV_NO_KEY);
 }
 
 /* Take the last completions of a lost adapter, then end what queue pairs and regions have there. */
@@ -58,13 +72,8 @@ urn_sv_strip(struct urn_sv_ctx *ctx, uint32_t adapter)
 	LIST_FOREACH(q, &ctx->qps, link)
 		urn_sv_qp_lost(q, adapter);
 	LIST_FOREACH(pd, &ctx->pds, link)
-		LIST_FOREACH(r, &pd->regions, link) {
-			struct urn_sv_mr *mr = urn_sv_mr_of(r);
-
-			if (mr->below[adapter] != NULL)
-				(void)ibv_dereg_mr(mr->below[adapter]);
-			mr->below[adapter] = NULL;
-		}
+		LIST_FOREACH(r, &pd->regions, link)
+			urn_sv_region_lost(pd, urn_sv_mr_of(r), adapter);
 }
 
 /* End all that is left of an adapter, and close it. */
@@ -152,7 +161,8 @@ urn_sv_drains(struct urn_sv_ctx *ctx, uint32_t adapter)
 	return false;
 }
 
-/* Replace an adapter that came back, if nobody is in the way. returns: false: somebody is */
+/* Replace an adapter that came back, if nobody is in the way. returns: true: calls of the program
+ * must end first */
 static bool
 urn_sv_take_back(struct urn_sv_ctx *ctx, uint32_t adapter)
 {
@@ -160,15 +170,18 @@ urn_sv_take_back(struct urn_sv_ctx *ctx, uint32_t adapter)
 
 	urn_sv_again_want(ctx, adapter);
 	if (!urn_sv_again_there(ctx, adapter))
-		return true;
-	if (adapter == 0 && urn_sv_crowded(ctx))
-		return true;
-	if (ctx->calls != 0 || urn_sv_drains(ctx, adapter))
 		return false;
+	if (adapter == 0 && urn_sv_crowded(ctx))
+		return false;
+	/* Calls do not wait until a lost adapter is drained. */
+	if (urn_sv_drains(ctx, adapter))
+		return false;
+	if (ctx->calls != 0)
+		return true;
 	c = urn_sv_again_take(ctx, adapter);
 	if (c != NULL)
 		urn_sv_replace(ctx, adapter, c);
-	return true;
+	return false;
 }
 
 static uint64_t
@@ -181,21 +194,17 @@ uint64_t
 urn_sv_anew(struct urn_sv_ctx *ctx, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
-	bool wait = false, replaces;
+	bool wait = false;
 
 	(void)urn_sv_wrecks_tick(ctx, now); /* before another one may be made */
 	for (uint32_t i = 0; i < URN_SV_ADAPTERS && !ctx->forked; i++) {
 		uint64_t its;
 
 		if (ctx->dead[i])
-			wait |= !urn_sv_take_back(ctx, i);
+			wait |= urn_sv_take_back(ctx, i);
 		its = urn_sv_rest_tick(ctx, i, now, &wait);
 		next = urn_sv_sooner(its, next);
 	}
-	/* Calls wait until others end, but not until a lost adapter is drained. */
-	replaces = wait && ctx->calls != 0;
-	if (ctx->replacing && !replaces)
-		pthread_cond_broadcast(&ctx->cond);
-	ctx->replacing = replaces;
+	next = urn_sv_sooner(urn_sv_hold(ctx, wait, now), next);
 	return urn_sv_sooner(urn_sv_wrecks_tick(ctx, now), next);
 }

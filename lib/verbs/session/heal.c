@@ -236,6 +236,7 @@ urn_sv_agreed(struct urn_sv_path *p, uint32_t flags)
 		h->end.agreed = true;
 		h->due = 0;
 		p->ctl_ok = true;
+		pthread_cond_broadcast(&p->qp->ctx->cond); /* an end that leaves tells it so */
 	}
 	h->peer_trusts = (flags & URN_SESS_O_TRUSTED) != 0;
 	if (urn_sv_alive(p) && !(flags & URN_SESS_O_KNOWN))
@@ -251,7 +252,7 @@ urn_sv_heal_step(struct urn_sv_path *p, enum urn_sess_heal_step step,
 		/* The peer has lost the path: it is left first. */
 		if (urn_sv_alive(p))
 			urn_sv_down(p->qp, urn_sv_bit_of(p));
-		if (urn_sv_busy(p) || urn_sv_now_ms() < urn_sv_remake_due(p) || urn_sv_lacking(p))
+		if (urn_sv_busy(p) || urn_sv_now_ms() < urn_sv_remake_due(p))
 			return false;
 		if (!urn_sv_remake_room(p->qp)) {
 			/* A later turn makes the path anew by itself, and offers it. */
@@ -259,7 +260,7 @@ urn_sv_heal_step(struct urn_sv_path *p, enum urn_sess_heal_step step,
 			p->heal.due = 0;
 			return false;
 		}
-		if (urn_sv_remake(p) != 0)
+		if (urn_sv_lacking(p) || urn_sv_remake(p) != 0)
 			return false;
 	}
 	if (step == URN_SESS_HEAL_REMAKE)
@@ -357,12 +358,12 @@ urn_sv_heal_dead(struct urn_sv_path *p, uint64_t now)
 		h->due = urn_sv_remake_due(p);
 		if (now < h->due)
 			return;
-		if (urn_sv_lacking(p)) {
-			h->due = now + p->qp->ctx->options.probe;
-			return;
-		}
 		if (!urn_sv_remake_room(p->qp)) {
 			h->due = now + URN_SV_TURN_MS;
+			return;
+		}
+		if (urn_sv_lacking(p)) {
+			h->due = now + p->qp->ctx->options.probe;
 			return;
 		}
 		(void)urn_sv_remake(p);

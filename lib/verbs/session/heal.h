@@ -24,10 +24,12 @@ urn_sv_mr_of(struct urn_sv_region *r)
 int urn_sv_pd_make(struct urn_sv_pd *pd, struct urn_sv_ctx *ctx, uint32_t adapter);
 /* Deallocate that. returns: like urn_sv_pd_make() */
 int urn_sv_pd_end(struct urn_sv_pd *pd, uint32_t adapter);
-/* True when a domain and all its regions are on an adapter. */
+/* True when a domain and all its regions are on an adapter, in constant time; the lock is held. */
 bool urn_sv_pd_whole(const struct urn_sv_pd *pd, uint32_t adapter);
 /* Register a region on an adapter. returns: like urn_sv_pd_make() */
 int urn_sv_mr_below(struct urn_sv_mr *mr, uint32_t adapter);
+/* A region, which is in its domain's list, is not on an adapter any more; the lock is held. */
+void urn_sv_mr_lost(struct urn_sv_mr *mr, uint32_t adapter);
 /*
  * Choose the name of memory in a domain, which is its lkey for the program, and of no other memory
  * of the device; the lock is held.
@@ -177,11 +179,14 @@ void urn_sv_wrecks_close(struct urn_sv_ctx *ctx);
 uint64_t urn_sv_anew(struct urn_sv_ctx *ctx, uint64_t now);
 /* The adapter came back: all objects of the program are to be made there. */
 void urn_sv_rest_begin(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* For an object of the primary adapter alone, in a call of the program. returns: EIO with its text:
+ * regions of the program are still to be tried there; 0 */
+int urn_sv_rest_early(const struct urn_sv_ctx *ctx);
 /*
  * Make some of them, if that is due.
  *
  * now: ms
- * wait: set when calls that make or end objects must end first
+ * wait: set when calls that make or end objects must end first, or begin later
  * returns: ms: when to call again; UINT64_MAX: no need to, or a call is waited for
  */
 uint64_t urn_sv_rest_tick(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now, bool *wait);

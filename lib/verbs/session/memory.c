@@ -50,14 +50,7 @@ urn_sv_pd_end(struct urn_sv_pd *pd, uint32_t adapter)
 bool
 urn_sv_pd_whole(const struct urn_sv_pd *pd, uint32_t adapter)
 {
-	struct urn_sv_region *r;
-
-	if (pd->below[adapter] == NULL)
-		return false;
-	LIST_FOREACH(r, &pd->regions, link)
-		if (urn_sv_mr_of(r)->below[adapter] == NULL)
-			return false;
-	return true;
+	return pd->below[adapter] != NULL && pd->missing[adapter] == 0;
 }
 
 static void
@@ -227,6 +220,8 @@ urn_sv_mr_keys(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, struct urn_sv_mr *m
 		fits = false;
 	}
 	mr->region.lkey = mr->ibv.lkey;
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS && fits; i++)
+		pd->missing[i] += mr->below[i] == NULL;
 	if (fits)
 		LIST_INSERT_HEAD(&pd->regions, &mr->region, link);
 	urn_sv_unlock(ctx);
@@ -236,18 +231,38 @@ urn_sv_mr_keys(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, struct urn_sv_mr *m
 			       URN_SV_KEYS);
 }
 
-/* Deregister a region on both adapters. */
-static int
-urn_sv_mr_end(struct urn_sv_mr *mr)
+void
+urn_sv_mr_lost(struct urn_sv_mr *mr, uint32_t adapter)
 {
-	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
+	mr->pd->missing[adapter] += mr->below[adapter] != NULL;
+	mr->below[adapter] = NULL;
+}
+
+/* Deregister a region, which is in its domain's list, on both adapters. returns: 0 or an errno
+ * value with its text: it is in the list still, and may be on one adapter alone */
+static int
+urn_sv_mr_end(struct urn_sv_ctx *ctx, struct urn_sv_mr *mr)
+{
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
 		int err = mr->below[i] != NULL ? ibv_dereg_mr(mr->below[i]) : 0;
 
 		if (err != 0)
 			return err;
-		mr->below[i] = NULL;
+		urn_sv_lock(ctx);
+		urn_sv_mr_lost(mr, i);
+		urn_sv_unlock(ctx);
 	}
 	return 0;
+}
+
+/* Deregister a region that is in no list yet. */
+static void
+urn_sv_mr_undo(struct urn_sv_mr *mr)
+{
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
+		if (mr->below[i] != NULL)
+			(void)ibv_dereg_mr(mr->below[i]);
+	free(mr);
 }
 
 int
@@ -292,8 +307,7 @@ urn_sv_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length, uint64_t iova, uns
 	if (err == 0)
 		err = urn_sv_mr_keys(urn_sv_ctx(ibpd->context), pd, mr);
 	if (err != 0) {
-		(void)urn_sv_mr_end(mr);
-		free(mr);
+		urn_sv_mr_undo(mr);
 		errno = err;
 		return NULL;
 	}
@@ -309,11 +323,13 @@ urn_sv_dereg_mr(struct ibv_mr *ibmr)
 	struct urn_sv_ctx *ctx = urn_sv_ctx(ibmr->context);
 	struct urn_sv_pd *pd = mr->pd;
 
-	int err = urn_sv_mr_end(mr);
+	int err = urn_sv_mr_end(ctx, mr);
 
 	if (err != 0)
 		return err;
 	urn_sv_lock(ctx);
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
+		pd->missing[i]--;
 	LIST_REMOVE(&mr->region, link);
 	urn_sv_keys_drop(&pd->local, ibmr->lkey);
 	urn_sv_keys_drop(pd->remote, ibmr->rkey);
@@ -394,7 +410,7 @@ urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv
 	(void)cq;
 	if (srq == NULL)
 		return NULL;
-	if (urn_sv_primary(pd) == 0)
+	if (urn_sv_primary(pd) == 0 && urn_sv_rest_early(urn_sv_ctx(pd->context)) == 0)
 		srq->below = ibv_create_srq(URN_SV_BELOW(pd, pd, 0), &init);
 	if (srq->below == NULL) {
 		free(srq);

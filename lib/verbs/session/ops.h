@@ -43,6 +43,14 @@ int urn_sv_destroy_srq(struct ibv_srq *srq);
 void urn_sv_enter(struct urn_sv_ctx *ctx);
 /* The call ends. */
 void urn_sv_exit(struct urn_sv_ctx *ctx);
+/*
+ * Let new calls wait, or go on; for the thread, with the lock.
+ *
+ * replaces: an adapter is to be replaced, or is being given the program's objects
+ * now: ms
+ * returns: ms: when to call again at the latest; UINT64_MAX: no need to
+ */
+uint64_t urn_sv_hold(struct urn_sv_ctx *ctx, bool replaces, uint64_t now);
 /* The operations of the provider's table, each in such a call. */
 int urn_sv_in_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
 int urn_sv_in_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);

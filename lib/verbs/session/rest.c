@@ -6,7 +6,8 @@
  * or ends objects (calls.c); so it makes a few in a turn, and lets the lock go between turns.
  *
  * Each object is tried once in a round. Objects that can't be made are left out, and the next
- * round begins after a pause.
+ * round begins after a pause. Calls of the program wait until the first round is over, and no
+ * object that uses regions without a session is made before (urn_sv_rest_early()).
  */
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
@@ -64,6 +65,7 @@ urn_sv_region_anew(struct urn_sv_pd *pd, struct urn_sv_mr *mr, uint32_t adapter)
 
 	if (err != 0)
 		return err;
+	pd->missing[adapter]--;
 	urn_sv_keys_set(&pd->local, mr->ibv.lkey, adapter, mr->below[adapter]->lkey);
 	urn_sv_keys_set(pd->remote, mr->ibv.rkey, adapter, mr->below[adapter]->rkey);
 	return 0;
@@ -241,6 +243,15 @@ urn_sv_rest_begin(struct urn_sv_ctx *ctx, uint32_t adapter)
 		.round = r->round + 1, .pause = URN_SV_REST_LEAST_MS, .goes = true, .first = true};
 }
 
+int
+urn_sv_rest_early(const struct urn_sv_ctx *ctx)
+{
+	return !ctx->rest[0].first
+		       ? 0
+		       : urn_fail(EIO, "the primary adapter of the virtual device came back, and "
+				       "has not all objects yet: make this one later");
+}
+
 /* The next objects are tried after the pause, which grows. now: ms */
 static void
 urn_sv_rest_later(struct urn_sv_rest *r, uint64_t now)
@@ -282,15 +293,14 @@ urn_sv_rest_tick(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now, bool *w
 
 	if (ctx->dead[adapter] || (!r->goes && r->lacks == 0))
 		return UINT64_MAX;
-	if (now < r->due)
-		return r->due;
-	if (ctx->calls == 0) {
+	if (now >= r->due && ctx->calls == 0) {
 		urn_sv_rest_go(ctx, adapter, now);
-	} else if (r->first) {
+	} else if (now >= r->due && r->first) {
 		*wait = true; /* the last call to end wakes the thread */
 		return UINT64_MAX;
-	} else {
+	} else if (now >= r->due) {
 		r->due = now + URN_SV_REST_LEAST_MS;
 	}
+	*wait |= r->first && r->goes; /* between turns, too */
 	return r->goes || r->lacks != 0 ? r->due : UINT64_MAX;
 }

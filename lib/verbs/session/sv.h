@@ -99,6 +99,7 @@ struct urn_sv_path {
 	uint32_t epoch;	       /* epoch of the machine in which real came into use */
 	uint32_t ctl_busy;     /* bits by slot: a control Send is in flight */
 	bool ctl_ok;	       /* the control path is connected, and has not failed */
+	bool leaves;	       /* the control queue pair was given LEAVE to send */
 	bool alone;	       /* real is one of an adapter that was lost, and in no bucket */
 	uint8_t gid[16];       /* the peer's address; valid when connected */
 	uint32_t key;	       /* key of the peer's table of keys; valid when connected */
@@ -154,7 +155,8 @@ struct urn_sv_qp {
 	bool can;		    /* RC with its own receive queue: may have a session */
 	bool lower;		    /* our adapters count first in numbers of paths; of a session */
 	bool left;		    /* the peer has left: no message of it comes any more */
-	bool told;		    /* the peer was told that this end leaves */
+	bool told;		    /* the peer was told that this end leaves, or can't be */
+	bool known;		    /* ... and has acknowledged that */
 	bool lost;    /* the primary adapter came back since it was made: its number is not there */
 	bool keeps;   /* receives stay, though the connection is dead: the peer has left */
 	bool sig_all; /* each send request is signalled */
@@ -291,6 +293,7 @@ struct urn_sv_pd {
 	struct urn_sv_keys local; /* lkeys; context's lock */
 	struct ibv_mr *remote_mr[URN_SV_ADAPTERS];
 	struct urn_sv_regions regions; /* the program's; context's lock */
+	uint32_t missing[URN_SV_ADAPTERS]; /* ... of which not on that adapter; context's lock */
 	_Atomic uint32_t objects; /* the program's regions, queues, queue pairs and addresses */
 };
 
@@ -346,7 +349,8 @@ struct urn_sv_ctx {
 	uint32_t remade;    /* paths whose queue pairs were made anew in this turn of the thread */
 	uint32_t heal_next; /* queue pair whose paths are the first of the next turn; 0: any */
 	uint32_t calls; /* calls of the program that make, change or end objects now */
-	bool replacing; /* an adapter's objects are to be made anew: such calls wait */
+	bool replacing; /* an adapter's objects are to be made anew, or are: such calls wait */
+	uint64_t hold_until;	  /* ms: ... until then at the latest; valid with replacing */
 	struct urn_sv_life *life; /* objects of the primary adapter alone (wreck.c) */
 	bool crowded;	/* the primary adapter waits for the end of objects of lives before */
 	uint32_t names; /* names given to memory that are no keys of the primary adapter */
@@ -369,8 +373,7 @@ struct urn_sv_ctx {
 	struct ibv_comp_channel *ctl_channel[URN_SV_ADAPTERS];
 	struct ibv_cq *ctl_cq[URN_SV_ADAPTERS];
 	uint32_t ctl_load[URN_SV_ADAPTERS]; /* completions that control paths may have there */
-	/* the adapter's descriptors are not looked at any more; changed by the thread, with the
-	 * lock */
+	/* no look at the adapter's descriptors any more; changed by the thread, with the lock */
 	bool over[URN_SV_ADAPTERS];
 	int log_fd;	     /* log of steps; -1: none; constant */
 	uint32_t log_number; /* place of this device among those the program opened; constant */

@@ -5,6 +5,7 @@
  */
 #include "test.h"
 
+#include "attach/patience.h"
 #include "attach/remote.h"
 
 #include <urnic/attach.h>
@@ -16,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { AREA = 65536 };
@@ -64,6 +66,8 @@ say(int fd, const struct said *s, size_t bytes, int *fds, unsigned int n)
 	assert_int_equal(sendmsg(fd, &msg, MSG_NOSIGNAL), bytes);
 }
 
+static int channel_fd; /* the newest channel's own end */
+
 /* A channel whose other end is *peer. */
 static struct urn_abi_channel *
 channel(int *peer)
@@ -84,6 +88,7 @@ channel(int *peer)
 	close(own[1]);
 	assert_int_equal(recv(fd[1], buf, sizeof(buf), 0), urn_sock_ask_bytes(URN_SOCK_OPEN));
 	*peer = fd[1];
+	channel_fd = fd[0];
 	return ch;
 }
 
@@ -187,7 +192,11 @@ test_others(void **state)
 
 /* ---- patience */
 
+enum { BOUND_MS = 1000 };
+
 static unsigned int stalls;	/* waits for an answer that end without one */
+static int stall_err;		/* errno of each of them */
+static uint64_t stall_ms, late_ms; /* how long each takes; how far the clock was set forward */
 static _Atomic uint32_t *grows; /* grows meanwhile; NULL: nothing does */
 
 ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
@@ -201,16 +210,32 @@ __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 	stalls--;
 	if (grows != NULL)
 		atomic_fetch_add(grows, 1);
-	errno = EAGAIN; /* the socket's bound is over */
+	late_ms += stall_ms;
+	errno = stall_err;
 	return -1;
 }
 
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+
+int
+__wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int err = __real_clock_gettime(clock, t);
+
+	t->tv_sec += (time_t)(late_ms / 1000);
+	t->tv_nsec += (long)(late_ms % 1000) * 1000000;
+	t->tv_sec += t->tv_nsec / 1000000000;
+	t->tv_nsec %= 1000000000;
+	return err;
+}
+
 /*
- * Make a call whose answer comes after so many bounds, after a HELLO that tells of the doorbells.
+ * Make a call whose answer comes after so many waits, after a HELLO that tells of the doorbells.
  * returns: 0 or an errno value
  */
 static int
-call_slowly(struct urn_abi_channel *ch, int peer, unsigned int bounds, bool lives)
+call_slowly(struct urn_abi_channel *ch, int peer, unsigned int waits, bool lives)
 {
 	struct urn_abi_db *db = (void *)((uint8_t *)ch->area + 4096);
 	struct urn_abi_req req = {.op = URN_CTL_HELLO};
@@ -224,7 +249,7 @@ call_slowly(struct urn_abi_channel *ch, int peer, unsigned int bounds, bool live
 	ch->call(ch->ctx, &req, &rep);
 	assert_int_equal(rep.err, 0);
 	say(peer, &s, sizeof(s.a), NULL, 0);
-	stalls = bounds;
+	stalls = waits;
 	grows = lives ? &db->waits : NULL;
 	req.op = URN_CTL_DEREG_MR;
 	ch->call(ch->ctx, &req, &rep);
@@ -233,16 +258,28 @@ call_slowly(struct urn_abi_channel *ch, int peer, unsigned int bounds, bool live
 }
 
 /* A dataplane that waits for the program's own memory is waited for, four times as long as a silent
- * one and no longer. */
+ * one, and no longer, but for the time of one more wait that a signal ends. */
 static void
 test_waits(void **state)
 {
 	static const struct {
-		unsigned int bounds;
+		int err; /* EAGAIN: the socket's bound is over; EINTR: a signal came */
+		uint32_t ms;
+		unsigned int waits;
 		bool lives, answered;
 	} t[] = {
-		{1, false, false}, {1, true, true},  {3, false, false},
-		{3, true, true},   {4, true, false}, {1000, true, false},
+		{EAGAIN, BOUND_MS, 1, false, false},
+		{EAGAIN, BOUND_MS, 1, true, true},
+		{EAGAIN, BOUND_MS, 3, false, false},
+		{EAGAIN, BOUND_MS, 3, true, true},
+		{EAGAIN, BOUND_MS, 4, true, false},
+		{EAGAIN, BOUND_MS, 1000, true, false},
+		{EINTR, BOUND_MS * 9 / 10, 1, false, true},
+		{EINTR, BOUND_MS * 9 / 10, 2, false, false},
+		{EINTR, BOUND_MS * 9 / 10, 4, true, true},
+		{EINTR, BOUND_MS * 9 / 10, 5, true, false},
+		{EINTR, BOUND_MS / 100, 390, true, true},
+		{EINTR, BOUND_MS / 100, 400, true, false},
 	};
 
 	(void)state;
@@ -250,8 +287,11 @@ test_waits(void **state)
 		int peer;
 		struct urn_abi_channel *ch = channel(&peer);
 
-		urn_remote_bound(ch, 1000);
-		assert_int_equal(call_slowly(ch, peer, t[i].bounds, t[i].lives),
+		urn_remote_bound(ch, BOUND_MS);
+		urn_patience_set(channel_fd, BOUND_MS);
+		stall_err = t[i].err;
+		stall_ms = t[i].ms;
+		assert_int_equal(call_slowly(ch, peer, t[i].waits, t[i].lives),
 				 t[i].answered ? 0 : ENODEV);
 		assert_int_equal(ch->given_up(ch->ctx), !t[i].answered);
 		close(peer);

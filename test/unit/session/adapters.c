@@ -178,7 +178,11 @@ reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 static int
 dereg_mr(struct ibv_mr *mr)
 {
-	atomic_fetch_sub(&below_of(mr->context)->of->regions, 1);
+	struct adapters_one *of = below_of(mr->context)->of;
+
+	if (atomic_load(&of->busy))
+		return urn_fail(EBUSY, "the test keeps the region");
+	atomic_fetch_sub(&of->regions, 1);
 	return 0;
 }
 
@@ -514,18 +518,33 @@ adapters_until(bool (*is)(void *arg), void *arg)
 	}
 }
 
+uint32_t
+adapters_missing(const struct urn_sv_pd *pd, uint32_t adapter)
+{
+	struct urn_sv_region *r;
+	uint32_t n = 0;
+
+	LIST_FOREACH(r, &pd->regions, link)
+		n += urn_sv_mr_of(r)->below[adapter] == NULL;
+	return n;
+}
+
 bool
 adapters_whole(void *arg)
 {
 	const struct adapters_whole *w = arg;
 	struct urn_sv_ctx *ctx = urn_sv_ctx(w->c);
 	struct urn_sv_pd *pd;
-	bool whole;
+	bool whole, counted = true;
 
 	urn_sv_lock(ctx);
 	whole = !ctx->dead[w->adapter] && ctx->returned[w->adapter] >= w->returned;
-	LIST_FOREACH(pd, &ctx->pds, link)
+	LIST_FOREACH(pd, &ctx->pds, link) {
+		for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
+			counted = counted && pd->missing[i] == adapters_missing(pd, i);
 		whole = whole && urn_sv_pd_whole(pd, w->adapter);
+	}
 	urn_sv_unlock(ctx);
+	assert_true(counted);
 	return whole;
 }

@@ -22,6 +22,7 @@ struct adapters_one {
 	_Atomic uint32_t keys;	  /* regions made in this life */
 	_Atomic uint32_t numbers; /* numbers of queue pairs given in this life */
 	void *_Atomic refused;	  /* memory that can't be registered; NULL: any can */
+	_Atomic bool busy;	  /* regions can't be deregistered */
 };
 
 extern struct adapters_one adapters[URN_SV_ADAPTERS];
@@ -43,5 +44,7 @@ struct adapters_whole {
 	uint32_t returned; /* times that it came back, at least */
 };
 bool adapters_whole(void *arg);
+/* Regions of a domain that are not on an adapter, counted one by one; the device's lock is held. */
+uint32_t adapters_missing(const struct urn_sv_pd *pd, uint32_t adapter);
 
 #endif

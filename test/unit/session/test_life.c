@@ -169,6 +169,36 @@ shared(void **state)
 	plain_unmake(&p);
 }
 
+/* Until all regions were tried on the primary adapter that came back, nothing is made there that
+ * would use them without a session. */
+static void
+early(void **state)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
+	struct plain p;
+
+	plain_make(&p, *state);
+	flap(*state);
+	for (int i = 0; i < 2; i++) {
+		struct ibv_srq *srq;
+		struct ibv_qp *qp;
+
+		urn_sv_lock(ctx);
+		ctx->rest[0].first = i == 0;
+		urn_sv_unlock(ctx);
+		errno = 0;
+		qp = queue_pair(&p, IBV_QPT_UD, NULL);
+		assert_true(i == 0 ? qp == NULL && errno == EIO : qp != NULL);
+		errno = 0;
+		srq = ibv_create_srq(p.pd, &attr);
+		assert_true(i == 0 ? srq == NULL && errno == EIO : srq != NULL);
+		assert_int_equal(qp != NULL ? ibv_destroy_qp(qp) : 0, 0);
+		assert_int_equal(srq != NULL ? ibv_destroy_srq(srq) : 0, 0);
+	}
+	plain_unmake(&p);
+}
+
 static struct ibv_ah *
 address(const struct plain *p)
 {
@@ -353,7 +383,7 @@ main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, adapters_setup, adapters_teardown)
 	const struct CMUnitTest tests[] = {
-		T(names),	 T(wrap),	 T(shared),   T(addresses),
+		T(names),	 T(wrap),	 T(shared),   T(addresses), T(early),
 		T(address_kept), T(queues_kept), T(end_kept), T(bounded),
 	};
 

@@ -26,7 +26,7 @@ enum {
 };
 
 static uint64_t clock_ms;
-static unsigned int made, told, posted, returned;
+static unsigned int made, told, posted, returned, asked;
 static int make_err, init_err;
 static bool lacking; /* the adapter lacks objects of the program */
 static struct ibv_context below;
@@ -70,6 +70,7 @@ bool
 __wrap_urn_sv_ready(const struct urn_sv_qp *q, uint32_t adapter)
 {
 	(void)q, (void)adapter;
+	asked++;
 	return !lacking;
 }
 
@@ -175,7 +176,7 @@ setup(void **state)
 
 	assert_non_null(r);
 	clock_ms = BEGIN_MS;
-	made = told = posted = returned = 0;
+	made = told = posted = returned = asked = 0;
 	make_err = init_err = 0;
 	lacking = false;
 	below.ops.poll_cq = poll_one;
@@ -364,6 +365,7 @@ crowd_heals(void **state)
 	for (unsigned int most = A_TURN; most < CROWD + A_TURN; most += A_TURN) {
 		assert_true(urn_sv_heal_tick(&r->ctx, clock_ms) == clock_ms + 1 || most >= CROWD);
 		assert_int_equal(made, most < CROWD ? most : CROWD);
+		assert_int_equal(asked, made); /* a turn that is full asks for no more */
 		clock_ms++;
 	}
 	for (unsigned int i = 0; i < CROWD; i++)
@@ -382,6 +384,7 @@ crowd_asks(void **state)
 	for (unsigned int i = 0; i < CROWD; i++)
 		urn_sv_heal_heard(&q[i], &o);
 	assert_int_equal(made, A_TURN);
+	assert_int_equal(asked, A_TURN);
 	for (unsigned int i = 0; i < CROWD; i++) {
 		(void)urn_sv_heal_tick(&r->ctx, clock_ms);
 		assert_true(made <= A_TURN * (i + 2));
