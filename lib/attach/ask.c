@@ -23,15 +23,16 @@ urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned
 	} control;
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)q, .iov_len = q->head.bytes};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	const uint64_t start = urn_clock_ms();
 	ssize_t n;
 
 	urn_fd_put(&msg, &control, extra, count);
 	do
 		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && errno == EINTR && !urn_patience_over(fd, start, 1));
 	if (n == (ssize_t)q->head.bytes)
 		return 0;
-	if (n < 0 && errno == EAGAIN)
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return ETIMEDOUT;
 	/* The dataplane hung up; an answer that says why may still be there to read. */
 	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;

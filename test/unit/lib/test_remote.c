@@ -196,7 +196,7 @@ enum { BOUND_MS = 1000 };
 
 static unsigned int stalls;	/* waits for an answer that end without one */
 static int stall_err;		/* errno of each of them */
-static uint64_t stall_ms, late_ms; /* how long each takes; how far the clock was set forward */
+static uint64_t stall_ms, late_ms; /* how long each takes; the clock */
 static _Atomic uint32_t *grows; /* grows meanwhile; NULL: nothing does */
 
 ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
@@ -221,13 +221,11 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
 int
 __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 {
-	int err = __real_clock_gettime(clock, t);
-
-	t->tv_sec += (time_t)(late_ms / 1000);
-	t->tv_nsec += (long)(late_ms % 1000) * 1000000;
-	t->tv_sec += t->tv_nsec / 1000000000;
-	t->tv_nsec %= 1000000000;
-	return err;
+	if (clock != CLOCK_MONOTONIC)
+		return __real_clock_gettime(clock, t);
+	*t = (struct timespec){.tv_sec = (time_t)(late_ms / 1000),
+			       .tv_nsec = (long)(late_ms % 1000) * 1000000};
+	return 0;
 }
 
 /*
@@ -255,6 +253,48 @@ call_slowly(struct urn_abi_channel *ch, int peer, unsigned int waits, bool lives
 	ch->call(ch->ctx, &req, &rep);
 	stalls = 0;
 	return rep.err;
+}
+
+static unsigned int send_stalls; /* signals that interrupt the sending of a question */
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+
+ssize_t
+__wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	if (send_stalls == 0 || fd != channel_fd)
+		return __real_sendmsg(fd, msg, flags);
+	send_stalls--;
+	late_ms += stall_ms;
+	errno = EINTR;
+	return -1;
+}
+
+/* Signals do not let a question wait for ever for room on its way. */
+static void
+test_asks(void **state)
+{
+	(void)state;
+	for (unsigned int n = 1; n <= 2; n++) {
+		int peer;
+		struct urn_abi_channel *ch = channel(&peer);
+		struct urn_abi_req req = {.op = URN_CTL_DEREG_MR};
+		struct said s = answer(URN_SOCK_CALL, 0);
+		struct urn_abi_rep rep;
+
+		urn_remote_bound(ch, BOUND_MS);
+		urn_patience_set(channel_fd, BOUND_MS);
+		say(peer, &s, sizeof(s.a), NULL, 0);
+		stall_ms = BOUND_MS * 9 / 10;
+		send_stalls = n;
+		ch->call(ch->ctx, &req, &rep);
+		assert_int_equal(rep.err, n == 1 ? 0 : ENODEV);
+		assert_int_equal(ch->given_up(ch->ctx), n != 1);
+		send_stalls = 0;
+		close(peer);
+		ch->close(ch->ctx);
+	}
 }
 
 /* A dataplane that waits for the program's own memory is waited for, four times as long as a silent
@@ -331,7 +371,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits),  cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_events), cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_others), cmocka_unit_test(test_asks),
 	};
 
 	return cmocka_run_group_tests_name("remote", tests, NULL, NULL);
