@@ -91,6 +91,7 @@ wrap(void **state)
 	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
 	struct ibv_mr *mr[N];
+	uint32_t name[N];
 
 	assert_non_null(pd);
 	adapters_lose(0);
@@ -104,6 +105,15 @@ wrap(void **state)
 	}
 	for (unsigned int i = 0; i < N; i++)
 		assert_int_equal(ibv_dereg_mr(mr[i]), 0);
+	/* The same of regions that are gone: a peer may still know their names. */
+	for (unsigned int i = 0; i < N; i++) {
+		ctx->names = (uint32_t)at[i];
+		mr[i] = region(pd);
+		name[i] = mr[i]->lkey;
+		assert_int_equal(ibv_dereg_mr(mr[i]), 0);
+		for (unsigned int k = 0; k < i && at[i] < 0x7fffffff; k++)
+			assert_int_not_equal(name[i], name[k]);
+	}
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
