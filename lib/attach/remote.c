@@ -80,7 +80,7 @@ urn_remote_socket(const char *path)
 		return close(fd), -1;
 	do /* connect() waits while many programs connect at once, and is called again after a signal */
 		err = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
-	while (err == EINTR && !urn_patience_over(fd, start));
+	while (err == EINTR && !urn_patience_over(fd, start, 1));
 	if (err == 0)
 		return fd;
 	if (err == EINTR || err == EAGAIN) {
