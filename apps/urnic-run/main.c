@@ -15,7 +15,7 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct options {
-	bool sockets, verbs, share;
+	bool sockets, verbs, share, explain;
 	const char *socket, *node, *net; /* NULL: as the environment says */
 	const char *library, *folder;	 /* NULL: look for it */
 	const char *start;		 /* configuration of a urnicd to start; NULL: start none */
@@ -55,6 +55,9 @@ help(void)
 	      "or the\n"
 	      "                       path of a file. Several run at once, each with its own "
 	      "socket\n"
+	      "      --explain        completions with errors that the program polls are explained "
+	      "on the\n"
+	      "                       standard error (with --verbs, or alone)\n"
 	      "      --fault FAULT    a call, completion or event fails on demand, such as\n"
 	      "                       post_send:3=ENOMEM or wc:100=RNR_RETRY_EXC; as often as\n"
 	      "                       wanted (doc/reference/faults.md)\n"
@@ -80,6 +83,10 @@ take(struct options *o, int c)
 		break;
 	case 'H':
 		o->share = true;
+		o->verbs = true;
+		break;
+	case 'x':
+		o->explain = true;
 		o->verbs = true;
 		break;
 	case 's':
@@ -115,13 +122,21 @@ static int
 parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"verbs", no_argument, NULL, 'v'},	   {"sockets", no_argument, NULL, 'S'},
-		{"share", no_argument, NULL, 'H'},	   {"socket", required_argument, NULL, 's'},
-		{"node", required_argument, NULL, 'n'},	   {"net", required_argument, NULL, 'N'},
-		{"library", required_argument, NULL, 'l'}, {"folder", required_argument, NULL, 'f'},
-		{"start", required_argument, NULL, 'T'},   {"fault", required_argument, NULL, 'F'},
-		{"seed", required_argument, NULL, 'e'},	   {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},	   {NULL, 0, NULL, 0},
+		{"verbs", no_argument, NULL, 'v'},
+		{"sockets", no_argument, NULL, 'S'},
+		{"explain", no_argument, NULL, 'x'},
+		{"share", no_argument, NULL, 'H'},
+		{"socket", required_argument, NULL, 's'},
+		{"node", required_argument, NULL, 'n'},
+		{"net", required_argument, NULL, 'N'},
+		{"library", required_argument, NULL, 'l'},
+		{"folder", required_argument, NULL, 'f'},
+		{"start", required_argument, NULL, 'T'},
+		{"fault", required_argument, NULL, 'F'},
+		{"seed", required_argument, NULL, 'e'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -190,6 +205,8 @@ prepare(const struct options *o)
 	if (o->sockets && !run_sockets(o->library))
 		return false;
 	if (o->share && !run_share())
+		return false;
+	if (o->explain && !run_tell("URNIC_EXPLAIN_ERRORS", "1"))
 		return false;
 	return !o->verbs ||
 	       (run_verbs(o->folder) && run_urnicd_answers() && run_faults(o->faults, o->seed));

@@ -52,6 +52,14 @@ nicd_run_show_qp(struct nicd_run *r)
 }
 
 int
+nicd_run_show_errors(struct nicd_run *r)
+{
+	r->query.by_qpn = admin_arg(&r->call, "qp") != NULL;
+	r->query.qpn = (uint32_t)admin_number(&r->call, "qp", 0);
+	return report(r, urn_report_errors, NULL);
+}
+
+int
 nicd_run_show_cq(struct nicd_run *r)
 {
 	return report(r, urn_report_cqs, NULL);

@@ -20,6 +20,8 @@
 	X(show_engine, "show engine", "[ENGINE]", "engines: how they wait when idle, turns")      \
 	X(show_qp, "show qp", "[QPN] [adapter ADAPTER] [client CLIENT] [state STATE]",            \
 	  "queue pairs; one by its number: PSNs, retries, round trip")                            \
+	X(show_errors, "show errors", "[adapter ADAPTER] [client CLIENT] [qp QPN]",               \
+	  "latest errors of programs, each with a sentence that says why")                        \
 	X(show_cq, "show cq", "[adapter ADAPTER] [client CLIENT]", "completion queues")           \
 	X(show_srq, "show srq", "[adapter ADAPTER] [client CLIENT]", "shared receive queues")     \
 	X(show_msg, "show msg", "[adapter ADAPTER] [client CLIENT]",                              \

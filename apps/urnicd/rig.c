@@ -176,6 +176,7 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 	cfg.clients_per_uid = few(l->clients_per_uid);
 	cfg.per_client = limits_of(&l->per_client);
 	cfg.per_uid = limits_of(&l->per_uid);
+	cfg.queues = l->queue;
 	cfg.shared = urn_config_shared(rig->cfg);
 	rig->server_config = cfg;
 	return listen_in_folder(rig, err) == 0 ? metrics_up(rig, err) : -1;

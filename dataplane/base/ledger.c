@@ -24,6 +24,12 @@ urn_ledger_fini(struct urn_ledger *l)
 	pthread_mutex_destroy(&l->lock);
 }
 
+uint64_t
+urn_ledger_refused(const struct urn_ledger *l, unsigned int kind)
+{
+	return atomic_load_explicit(&l->refused[kind], memory_order_relaxed);
+}
+
 /* ---- users */
 
 /* The account of a user, made if need be. The ledger's lock is held. NULL: no memory */
@@ -72,16 +78,26 @@ urn_account_leave(struct urn_account *u)
 	pthread_mutex_unlock(&u->ledger->lock);
 }
 
+/* Count a refusal by the limits of all users together. The ledger's lock is held. */
+static void
+refused(struct urn_ledger *l, unsigned int kind)
+{
+	atomic_fetch_add_explicit(&l->refused[kind], 1, memory_order_relaxed);
+}
+
 /* Take n of a kind, at most `most` for the user. */
 static bool
 take(struct urn_account *u, unsigned int kind, uint64_t n, uint64_t most)
 {
 	struct urn_ledger *l = u->ledger;
-	bool ok;
+	bool ok, room;
 
 	pthread_mutex_lock(&l->lock);
-	ok = n <= l->limits.max[kind] - l->used[kind] && u->used[kind] <= most &&
-	     n <= most - u->used[kind];
+	ok = u->used[kind] <= most && n <= most - u->used[kind];
+	room = n <= l->limits.max[kind] - l->used[kind];
+	if (ok && !room)
+		refused(l, kind);
+	ok = ok && room;
 	if (ok) {
 		l->used[kind] += n;
 		u->used[kind] += n;
@@ -153,6 +169,8 @@ urn_tally_take(struct urn_tally *t, const uint64_t n[URN_LEDGER_KINDS], struct u
 	pthread_mutex_lock(&t->account->ledger->lock);
 	for (unsigned int k = 0; k < URN_LEDGER_KINDS && ok; k++)
 		ok = allowed(t, k, n[k], no);
+	if (!ok && no->level == URN_LEDGER_ALL)
+		refused(t->account->ledger, no->kind);
 	for (unsigned int k = 0; k < URN_LEDGER_KINDS && ok; k++)
 		count(t, k, n[k]);
 	pthread_mutex_unlock(&t->account->ledger->lock);

@@ -12,6 +12,7 @@
 #define URN_BASE_LEDGER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,6 +29,8 @@ struct urn_ledger {
 	pthread_mutex_t lock;            /* protects the fields "under lock" here, in accounts and tallies; taken last */
 	struct urn_limits limits;        /* for all users together; constant */
 	uint64_t used[URN_LEDGER_KINDS]; /* under lock */
+	_Atomic uint64_t refused[URN_LEDGER_KINDS]; /* times that `limits` refused a kind; written
+						       under lock */
 	struct urn_account *accounts;    /* under lock; each stays until the end */
 };
 
@@ -79,6 +82,9 @@ bool urn_account_take(struct urn_account *u, unsigned int kind, uint64_t n);
 bool urn_account_take_own(struct urn_account *u, unsigned int kind, uint64_t n);
 /* Give n back that urn_account_take() or urn_account_take_own() took. u: NULL: not counted */
 void urn_account_give(struct urn_account *u, unsigned int kind, uint64_t n);
+
+/* Times that the limits of all users together refused a kind so far. Any thread */
+uint64_t urn_ledger_refused(const struct urn_ledger *l, unsigned int kind);
 
 /* Take n[kind] of each kind, or nothing. returns: false when a limit refuses, with *no */
 bool urn_tally_take(struct urn_tally *t, const uint64_t n[URN_LEDGER_KINDS], struct urn_ledger_refusal *no);

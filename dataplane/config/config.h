@@ -85,6 +85,7 @@ struct urn_config_limits {
 	uint64_t clients_per_uid;
 	struct urn_config_quota per_client;
 	struct urn_config_quota per_uid; /* for all clients of a user together */
+	uint64_t queue; /* bytes of areas that queues of all clients together had so far */
 };
 
 /* [congestion]: copied into each adapter */

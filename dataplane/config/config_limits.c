@@ -25,6 +25,7 @@ check_limits(struct urn_config_ctx *ctx)
 		{"shared_per_client", "shared_per_uid"},
 		{"area_per_client", "area_per_uid"},
 		{"queues_per_client", "queues_per_uid"},
+		{"queues_per_uid", "queues"},
 		{"msg_sets_per_client", "msg_sets_per_uid"},
 	};
 	const struct urn_config_limits *l = &ctx->cfg->limits;
@@ -44,6 +45,7 @@ check_limits(struct urn_config_ctx *ctx)
 		{c->shared, u->shared},
 		{c->area, u->area},
 		{c->queue, u->queue},
+		{u->queue, l->queue},
 		{c->msg, u->msg},
 	};
 	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
@@ -88,19 +90,30 @@ check_areas(struct urn_config_ctx *ctx)
 	}
 }
 
+/* Part of the machine's memory in bytes, 1 for all; UINT64_MAX: the system does not tell. */
+static uint64_t
+memory(uint64_t part)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && bytes > 0 ? (uint64_t)pages / part * (uint64_t)bytes : UINT64_MAX;
+}
+
 /*
  * Memory for queues is the dataplane's own, by the kernel's account: unless the file says something
- * else, a user gets a quarter of what the machine has.
+ * else, all users together get half of what the machine has, and one of them half of that.
  */
 static void
 bound_queues(struct urn_config *cfg)
 {
-	long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+	struct urn_config_limits *l = &cfg->limits;
+	uint64_t most;
 
-	if (cfg->limits.per_uid.queue == 0)
-		cfg->limits.per_uid.queue = pages > 0 && bytes > 0
-						    ? (uint64_t)pages / 4 * (uint64_t)bytes
-						    : URN_CONFIG_UNLIMITED;
+	if (l->queue == 0)
+		l->queue = memory(2);
+	most = urn_config_shared(cfg) ? l->queue / 2 : l->queue;
+	if (l->per_uid.queue == 0)
+		l->per_uid.queue = memory(4) < most ? memory(4) : most;
 }
 
 /* ---- shares of tables */
@@ -176,6 +189,34 @@ leave_half(struct urn_config_ctx *ctx)
 	}
 }
 
+/* Note limits of memory for queues that leave others too little, or hold nothing. returns: how many
+ */
+static unsigned int
+note_queues(const struct urn_config *cfg, char note[][URN_CONFIG_NOTE], unsigned int max)
+{
+	const struct urn_config_limits *l = &cfg->limits;
+	char user[32], all[32];
+	unsigned int n = 0;
+
+	snprintf(user, sizeof(user), "unlimited");
+	snprintf(all, sizeof(all), "unlimited");
+	if (l->per_uid.queue != URN_CONFIG_UNLIMITED)
+		urn_config_number_text(l->per_uid.queue, user);
+	if (l->queue != URN_CONFIG_UNLIMITED)
+		urn_config_number_text(l->queue, all);
+	if (n < max && l->queue > memory(1))
+		snprintf(note[n++], URN_CONFIG_NOTE,
+			 "queues = %s is more than the machine's memory, so it bounds nothing: "
+			 "lower it",
+			 all);
+	if (n < max && urn_config_shared(cfg) && l->per_uid.queue > l->queue / 2)
+		snprintf(note[n++], URN_CONFIG_NOTE,
+			 "queues_per_uid = %s lets one user take more than half of queues = %s: "
+			 "lower it, or raise queues",
+			 user, all);
+	return n;
+}
+
 unsigned int
 urn_config_notes(struct urn_config *cfg, char note[][URN_CONFIG_NOTE], unsigned int max)
 {
@@ -198,7 +239,7 @@ urn_config_notes(struct urn_config *cfg, char note[][URN_CONFIG_NOTE], unsigned 
 			 t[i].size ? ": lower it, or raise " : ": lower it",
 			 t[i].size ? t[i].size : "");
 	}
-	return n;
+	return n + note_queues(cfg, note + n, max - n);
 }
 
 void

@@ -198,6 +198,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.take_events = urn_shard_tell_events,
 		.ring_again = urn_shard_ring_again,
 		.has_left = urn_shard_has_left,
+		.obstacle = urn_shard_obstacle,
 		.give_ctx = s,
 	};
 

@@ -147,6 +147,7 @@ remove_shard(struct urn_client *c, uint32_t vector)
 	if (!cs)
 		return;
 	urn_engine_call(l.shard->engine, unlink_shard, &l);
+	urn_explain_keep(c, c->adapter->engine_of[vector], &cs->share);
 	urn_sources_fini(cs);
 	free(cs);
 }
@@ -282,6 +283,33 @@ urn_client_create(struct urn_adapter *a, const struct urn_client_who *who, struc
 	urn_client_destroy(c);
 	errno = ENOMEM;
 	return NULL;
+}
+
+void
+urn_client_mark(struct urn_client *c)
+{
+	if (!c->area_at || !c->space || c->mark_off)
+		return;
+	if (urn_area_alloc(&c->area, URN_ABI_CACHE_LINE, &c->mark_off) == 0)
+		urn_space_mark(c->space, (uint64_t *)(void *)(c->area.base + c->mark_off),
+			       c->area_at + c->mark_off);
+}
+
+void
+urn_client_reach(struct urn_client *c, struct urn_space *space, const char *why)
+{
+	const struct urn_client_shard *first = urn_client_shard(c, 0);
+
+	urn_ctl_enter(c);
+	snprintf(c->no_space, sizeof(c->no_space), "%s", why);
+	if (space && first)
+		urn_space_leave_by(space, &first->scan.db->left);
+	c->space = space;
+	if (space) {
+		urn_client_mark(c);
+		urn_ctl_reach_cqs(c);
+	}
+	urn_ctl_leave(c);
 }
 
 int

@@ -27,6 +27,18 @@ void urn_client_orphan(struct urn_client *c);
 /* Orphan the client, if it is not orphaned yet, and free it. */
 void urn_client_destroy(struct urn_client *c);
 
+/*
+ * A number in the client's area proves that reads of the client's memory are really of its memory
+ * (memory/direct.c): put it there, once the client has told where its area lies and has handed its
+ * memory over. Without it reads are only slower. In the middle of a control call
+ */
+void urn_client_mark(struct urn_client *c);
+/*
+ * The client hands its memory over: regions may lie in all of it from now on. A call of its own,
+ * once; the client has started. space: the client's from now on; NULL: it can't be reached, by why
+ */
+void urn_client_reach(struct urn_client *c, struct urn_space *space, const char *why);
+
 /* True when this PD is the client's. */
 bool urn_client_owns_pd(const struct urn_client *c, uint32_t pd);
 /* True when the client may make objects in this PD: its own, or one that its family shares.

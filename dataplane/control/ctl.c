@@ -6,6 +6,7 @@
  * engine's thread.
  */
 #include "control/ctl.h"
+#include "control/client.h"
 #include "control/lock.h"
 
 #include <stdio.h>
@@ -152,23 +153,17 @@ urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 
 /* ---- operations on the adapter as a whole */
 
-/*
- * The client tells the address of its area: a number at that address proves that reads of the
- * client's memory are really of its memory (memory/direct.c). The address need not be true.
- */
+/* Take the address of the client's area, which need not be true. returns: 0, or EINVAL */
 static int
-mark_space(struct urn_client *c, uint64_t area, struct urn_abi_rep *rep)
+take_address(struct urn_client *c, uint64_t area, struct urn_abi_rep *rep)
 {
 	if (area & (AREA_ALIGN - 1) || area > UINT64_MAX - c->area.size)
 		return urn_ctl_fail(rep, EINVAL, "%s: an area of %llu bytes can't lie at 0x%llx",
 				    c->adapter->cfg.name, (unsigned long long)c->area.size,
 				    (unsigned long long)area);
-	if (!area || !c->space || c->mark_off)
-		return 0;
-	/* Without the mark reads are only slower. */
-	if (urn_area_alloc(&c->area, URN_ABI_CACHE_LINE, &c->mark_off) == 0)
-		urn_space_mark(c->space, (uint64_t *)(void *)(c->area.base + c->mark_off),
-			       area + c->mark_off);
+	if (!c->area_at)
+		c->area_at = area;
+	urn_client_mark(c);
 	return 0;
 }
 
@@ -184,7 +179,7 @@ urn_ctl_hello(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 
 	if (urn_abi_agree(&library, &a->dp->speaks, &agreed, rep->why, sizeof(rep->why)) != 0)
 		return EPROTO;
-	if (mark_space(c, req->hello.area, rep) != 0)
+	if (take_address(c, req->hello.area, rep) != 0)
 		return EINVAL;
 	c->agreed = agreed;
 	d->version = agreed.version;

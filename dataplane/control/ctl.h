@@ -92,6 +92,8 @@ bool urn_ctl_has_region(const struct urn_client *c, uint32_t lkey);
 
 /* An object of a client that goes was taken back: now and then let other clients' calls in. (client.c) */
 void urn_ctl_took_back(struct urn_client *c);
+/* The queues of a client that has handed its memory over are told of it. (ctl_cq.c) */
+void urn_ctl_reach_cqs(struct urn_client *c);
 /* Take back all keys of a client that goes: windows before the regions that they are bound to. (ctl_mem.c) */
 void urn_ctl_take_back_keys(struct urn_client *c);
 

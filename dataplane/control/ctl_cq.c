@@ -74,6 +74,18 @@ allocate(struct urn_client *c, struct urn_ctl_cq *q, uint32_t entries, bool besi
 	return 0;
 }
 
+void
+urn_ctl_reach_cqs(struct urn_client *c)
+{
+	for (uint32_t h = 1; h <= c->cqs.cap; h++) {
+		struct urn_ctl_cq *q = urn_handles_get(&c->cqs, h);
+
+		/* An engine may look at it: a message beside its completion is only faster. */
+		if (q)
+			__atomic_store_n(&q->cq.space, c->space, __ATOMIC_RELAXED);
+	}
+}
+
 int
 urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -92,7 +104,8 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 		return ENOMEM;
 	q->vector = req->create_cq.comp_vector % a->vectors;
 	rc = allocate(c, q, entries,
-		      req->create_cq.beside == 1 && c->space && entries <= BESIDE_MOST);
+		      req->create_cq.beside == 1 && (c->space || c->remote) &&
+			      entries <= BESIDE_MOST);
 	if (rc == 0) {
 		rc = urn_handles_put(&c->cqs, q, URN_ADAPTER_MAX_CQ, &q->cq.handle);
 		if (rc != 0)

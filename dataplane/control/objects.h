@@ -12,6 +12,7 @@
 #include "cm/cm_agent.h"
 #include "control/area.h"
 #include "control/dataplane.h"
+#include "control/explain.h"
 #include "control/handles.h"
 #include "control/pair.h"
 #include "control/quota.h"
@@ -87,7 +88,9 @@ struct urn_client {
 	_Atomic int conn_fd;           /* remote: its connection, owned by the server; -1: none. To hang up on */
 	struct urn_abi_channel channel;
 	struct urn_area area;
-	struct urn_space *space;       /* its address space, reference counted; NULL: this process's */
+	/* The address space of its process, reference counted; NULL: this process's, or not handed
+	 * over (yet). Set once, under the adapter's lock once the client has started. */
+	struct urn_space *space;
 	char no_space[160];            /* remote without a space: why there is none */
 	/*
 	 * Control's: the outcome of its latest HELLO, urn_abi_unasked() before the first.
@@ -95,6 +98,7 @@ struct urn_client {
 	 */
 	struct urn_abi_agreed agreed;
 	uint64_t mark_off; /* in its area: a number that proves reads of its space to be its own; 0: none */
+	uint64_t area_at;  /* address of its area in its process, by its own word; 0: not told */
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* by vector */
 	bool remote;                   /* in another process: reached by the memory that it shares */
 	/* Engines and other clients know it, and its area is sealed. Owner: its thread */
@@ -183,6 +187,7 @@ struct urn_adapter {
 	struct urn_key_link *key_link; /* by index: in the list of the owner's keys */
 	struct urn_shm **key_shm;                      /* by index: shared memory in which a remote client's region lies */
 	struct urn_pairs pairs;                        /* clients by the remote QP they are connected to */
+	struct urn_explain_past past; /* errors of clients that have gone; under its lock */
 	LIST_HEAD(, urn_client) clients;	       /* that have started; the newest first */
 	struct urn_teller_counts told; /* counts of the tellers of all its clients */
 	pthread_mutex_t lock;                          /* the adapter's lock is held during a control call: one at a time */

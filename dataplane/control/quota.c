@@ -66,7 +66,7 @@ max_maps(void)
 }
 
 void
-urn_quota_ledger_init(struct urn_ledger *l)
+urn_quota_ledger_init(struct urn_ledger *l, uint64_t queues)
 {
 	uint64_t used = open_fds() + RESERVE_FDS;
 	struct urn_limits limits;
@@ -78,6 +78,8 @@ urn_quota_ledger_init(struct urn_ledger *l)
 		limits.max[URN_QUOTA_FD] = fds.rlim_cur > used ? fds.rlim_cur - used : 0;
 	/* The other half is for areas, stacks and this process's own mappings. */
 	limits.max[URN_QUOTA_SHARE] = max_maps() / 2;
+	if (queues)
+		limits.max[URN_QUOTA_QUEUE] = queues;
 	urn_ledger_init(l, &limits);
 }
 
@@ -102,6 +104,11 @@ explain(const struct urn_client *c, char *why, size_t len, const struct urn_ledg
 	const char *name = c->adapter->cfg.name;
 	unsigned long long max = no->max;
 
+	if (no->level == URN_LEDGER_ALL && no->kind == URN_QUOTA_QUEUE)
+		return refuse(why, len, EDQUOT,
+			      "%s: all programs together may have at most %llu %s ([limits] of the "
+			      "dataplane: queues)",
+			      name, max, kinds[no->kind].name);
 	if (no->level == URN_LEDGER_ALL)
 		return refuse(why, len, kinds[no->kind].err, "%s: all programs together may have at most %llu %s "
 			      "of the dataplane: its process can have no more", name, max, kinds[no->kind].name);

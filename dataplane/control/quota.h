@@ -55,8 +55,11 @@ struct urn_charge {
 	uint64_t take[URN_LEDGER_KINDS], back[URN_LEDGER_KINDS];
 };
 
-/* Make a ledger whose limits are the descriptors and mappings that this process can have, less a reserve. */
-void urn_quota_ledger_init(struct urn_ledger *l);
+/*
+ * Make a ledger whose limits are the descriptors and mappings that this process can have, less a
+ * reserve, and so much memory for queues. queues: bytes; 0: no limit
+ */
+void urn_quota_ledger_init(struct urn_ledger *l, uint64_t queues);
 
 /*
  * Charge the area of a new client, all of it, because its program can fill the area.

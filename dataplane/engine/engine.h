@@ -326,6 +326,8 @@ void urn_shard_tell_left(struct urn_shard *s);
 void urn_shard_forget_left(struct urn_shard *s, struct urn_client_shard *c);
 /* True when the client with this share has left; struct urn_tp_config.has_left. */
 bool urn_shard_has_left(void *ctx, const struct urn_tp_share *share);
+/* The obstacle between a shard and the wire; struct urn_tp_config.obstacle. (obstacle.c) */
+uint8_t urn_shard_obstacle(void *ctx);
 /* Make the lists of a shard, before anything else is done with it; its other fields are zero. (doorbells.c) */
 void urn_shard_init_lists(struct urn_shard *s);
 /* Give events of this turn: of armed completion queues, and asynchronous ones. */

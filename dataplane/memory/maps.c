@@ -151,7 +151,7 @@ urn_maps_check(int fd, int mem, uint64_t addr, uint64_t length, bool write, char
 		if (!urn_map_parse(line, &map)) {
 			snprintf(why, len,
 				 "the map of the process has a line that is none: \"%.80s\"", line);
-			return EIO;
+			return EFAULT;
 		}
 		if (map.end <= at)
 			continue;
@@ -168,7 +168,7 @@ urn_maps_check(int fd, int mem, uint64_t addr, uint64_t length, bool write, char
 	}
 	if (rc < 0) {
 		snprintf(why, len, "the map of the process can't be read: %s", strerror(errno));
-		return EIO;
+		return EFAULT;
 	}
 	snprintf(why, len,
 		 "nothing is mapped at 0x%" PRIx64 " of the %" PRIu64 " bytes at 0x%" PRIx64, at,

@@ -22,8 +22,10 @@ const char *urn_map_special(const struct urn_map *map);
 /*
  * Check that `length` bytes at `addr` are mapped, readable (and writable), and ordinary memory, and
  * that no file ends before them. The file is read from its beginning with pread(): several threads
- * may. mem: the process's /proc/PID/mem; -1: where files end is not looked at. returns: 0, EFAULT
- * or EIO, with a sentence in why[len]
+ * may. mem: the process's /proc/PID/mem; -1: where files end is not looked at.
+ *
+ * returns: 0; EFAULT with a sentence in why[len], also when the map can't be read: EIO would tell
+ * the program that the device is lost
  */
 int urn_maps_check(int fd, int mem, uint64_t addr, uint64_t length, bool write, char *why,
 		   size_t len);

@@ -100,7 +100,7 @@ bool urn_space_alive(const struct urn_space *space);
  * kernel's own ([vvar], [vsyscall], [vdso]) nor of a device. Later changes are the program's
  * own affair, like with an adapter that has pinned the pages.
  *
- * returns: 0; EFAULT: not allowed, EIO: the map can't be read; with a sentence in why[len]
+ * returns: 0; EFAULT: not allowed, or the map can't be read; with a sentence in why[len]
  */
 int urn_space_check(const struct urn_space *space, uint64_t addr, uint64_t length, bool write,
 		    char *why, size_t len);

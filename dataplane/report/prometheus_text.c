@@ -98,6 +98,9 @@ server(const struct urn_server *s, FILE *out)
 	single(out, COUNTER, "client_opened", "adapters opened", c.opened);
 	single(out, COUNTER, "client_calls", "control calls", c.calls);
 	single(out, COUNTER, "client_bad_messages", "messages that made no sense", c.bad);
+	single(out, COUNTER, "queue_memory_refused",
+	       "requests for memory of queues refused, since all programs together had it",
+	       c.queue_memory_refused);
 }
 
 /* Metrics of captures. Frames that found no room are missing in the capture's file, and nowhere else. */

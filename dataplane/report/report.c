@@ -490,6 +490,7 @@ urn_report_server(const struct urn_report_source *src, struct urn_report_query *
 	s->u64(s, "opened", c.opened);
 	s->u64(s, "calls", c.calls);
 	s->u64(s, "bad", c.bad);
+	s->u64(s, "queue_memory_refused", c.queue_memory_refused);
 	s->end(s);
 	return URN_REPORT_DONE;
 }

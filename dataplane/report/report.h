@@ -113,6 +113,9 @@ urn_report_fn urn_report_ams; /* endpoints of remote memory access */
 /* report_qp.c */
 urn_report_fn urn_report_qps;
 
+/* report_errors.c */
+urn_report_fn urn_report_errors; /* latest errors of programs, also of some that have gone */
+
 /* report_switch.c */
 urn_report_fn urn_report_switches;  /* an object for each port of a switch */
 urn_report_fn urn_report_addresses; /* tables of addresses of switches */

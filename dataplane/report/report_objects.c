@@ -88,10 +88,9 @@ struct clients_walk {
 };
 
 /* Clients are listed with the newest, and so the highest number, first: q->at.middle is the next number. */
-static bool
-walk_clients(struct report_walk *w, struct urn_adapter *a)
+bool
+report_clients_of(struct report_walk *w, struct urn_adapter *a, report_client_fn *one)
 {
-	const struct clients_walk *cw = (const struct clients_walk *)w;
 	struct urn_report_at *at = &w->q->at;
 
 	for (const struct urn_client *c = LIST_FIRST(&a->clients); c; c = LIST_NEXT(c, link)) {
@@ -103,12 +102,18 @@ walk_clients(struct report_walk *w, struct urn_adapter *a)
 			at->inner = 0; /* the client that the walk was in the middle of is gone */
 		at->on = true;
 		at->middle = c->id;
-		if (!cw->one(w, c))
+		if (!one(w, c))
 			return false;
 		at->inner = 0;
 		at->middle = c->id - 1;
 	}
 	return true;
+}
+
+static bool
+walk_clients(struct report_walk *w, struct urn_adapter *a)
+{
+	return report_clients_of(w, a, ((const struct clients_walk *)w)->one);
 }
 
 int

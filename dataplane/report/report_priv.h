@@ -102,6 +102,11 @@ int report_adapters_walk(struct report_walk *w, struct urn_err *err, report_adap
 /* Walk the clients of those adapters, newest first; q->at.inner is 0 when a client begins. */
 int report_clients_walk(struct report_walk *w, struct urn_err *err, report_client_fn *one);
 /*
+ * The same for one adapter, as a part of a walk over adapters. Clients with numbers above
+ * q->at.middle are done when q->at.on is set. returns: like report_adapter_fn
+ */
+bool report_clients_of(struct report_walk *w, struct urn_adapter *a, report_client_fn *one);
+/*
  * Walk the slots below n of an engine's table from q->at.inner on. one: reports the object of a
  * slot, if there is one. returns: like report_adapter_fn
  */

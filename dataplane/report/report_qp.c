@@ -61,6 +61,7 @@ struct detail {
 	uint32_t missing_n;   /* responses kept ahead of their turn */
 	bool selective;
 	bool repairing;
+	struct urn_failure failure; /* its latest error; URN_FAILURE_NONE: none is on record */
 };
 
 /* In the engine's thread. */
@@ -70,7 +71,10 @@ look(void *arg)
 	struct detail *d = arg;
 	const struct urn_qp *qp = d->qp;
 	const struct urn_repair *r = urn_repair_of(d->tp, &qp->tx);
+	const struct urn_failure *f = urn_failure_find(qp->share, qp->qpn, UINT8_MAX);
 
+	if (f)
+		d->failure = *f;
 	d->copy = *qp;
 	d->peer = *urn_qp_peer(d->tp, qp);
 	d->selective = urn_qp_selective(d->tp, qp);
@@ -146,7 +150,7 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 {
 	const struct urn_qp *qp = &d->copy;
 	const struct urn_client *c = urn_client_of_qp(d->qp);
-	char program[32] = "";
+	char program[32] = "", why[512] = "";
 
 	s->begin(s, "qp", true);
 	common(a, qp, s);
@@ -164,6 +168,9 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 	if (c)
 		report_program(c, program);
 	s->str(s, "program", program);
+	if (d->failure.kind != URN_FAILURE_NONE)
+		urn_failure_text(&d->failure, a->cfg.port->cfg.name, false, why, sizeof(why));
+	s->str(s, "last_error", why);
 	s->end(s);
 }
 

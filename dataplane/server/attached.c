@@ -32,6 +32,7 @@ enum {
 	/* Descriptors of an open adapter, besides an eventfd for each engine: area, memory, map,
 	 * process, and those of the client's teller and its way of asynchronous events. */
 	OPEN_FDS = 4 + URN_TELLER_FDS + URN_TELLER_WAY_FDS,
+	NO_SPACE = sizeof(((struct urn_client_who *)0)->no_space), /* bytes of a sentence */
 };
 
 struct message {
@@ -126,6 +127,18 @@ answer_waits(const struct urn_attached *s)
 	return ioctl(s->fd, SIOCOUTQ, &bytes) != 0 || bytes > 0;
 }
 
+static bool
+needs_client(uint16_t kind)
+{
+	return kind == URN_SOCK_CALL || kind == URN_SOCK_EVENTS || kind == URN_SOCK_MEMORY;
+}
+
+static bool
+takes_memory(uint16_t kind)
+{
+	return kind == URN_SOCK_OPEN || kind == URN_SOCK_MEMORY;
+}
+
 /* The reason why a message makes no sense; NULL: the message is valid. */
 static const char *
 complaint(const struct urn_attached *s, const struct message *m, ssize_t n)
@@ -145,12 +158,12 @@ complaint(const struct urn_attached *s, const struct message *m, ssize_t n)
 		return "the message has not the length of its kind";
 	if (!s->version && h->kind != URN_SOCK_HELLO)
 		return "the first message says which versions the library speaks";
-	if (s->client ? h->kind == URN_SOCK_OPEN : h->kind == URN_SOCK_CALL || h->kind == URN_SOCK_EVENTS)
+	if (s->client ? h->kind == URN_SOCK_OPEN : needs_client(h->kind))
 		return s->client ? "the connection has opened an adapter already"
 				 : "no adapter is open on the connection";
 	if (answer_waits(s))
 		return "the answer before was not taken: one question at a time";
-	if (m->fds && h->kind != URN_SOCK_CALL && !(h->kind == URN_SOCK_OPEN && m->fds == 2))
+	if (m->fds && h->kind != URN_SOCK_CALL && !(takes_memory(h->kind) && m->fds == 2))
 		return "a descriptor came that nothing asked for";
 	return NULL;
 }
@@ -166,6 +179,7 @@ on_hello(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_a
 	a->err = urn_abi_agree(&library, &s->dp->speaks, &agreed, a->why, sizeof(a->why));
 	if (a->err == 0)
 		s->version = agreed.version;
+	a->can = URN_SOCK_CAN_MEMORY;
 	a->hello.abi = agreed.version;
 	a->hello.adapters = s->dp->adapters_n;
 	snprintf(a->hello.version, sizeof(a->hello.version), "%s", URN_VERSION);
@@ -208,30 +222,34 @@ find_adapter(const struct urn_dp *dp, const char name[32])
 	return NULL;
 }
 
-/* Open who->space, by which any memory of the client can be reached, or set who->no_space to the reason why not. */
-static void
-open_space(const struct urn_attached *s, struct message *m, struct urn_client_who *who)
+/*
+ * Open the space by which any memory of the client can be reached, by the descriptors of a message.
+ * why: room for NO_SPACE bytes, "" or the reason why there is none. returns: the space, or NULL
+ */
+static struct urn_space *
+open_space(const struct urn_attached *s, struct message *m, char *why)
 {
 	struct urn_space_fds fds = {.mem = m->fd[0], .maps = m->fd[1], .pid = s->peer.pid, .pidfd = -1};
+	struct urn_space *space;
 
+	why[0] = '\0';
 	if (m->fds != 2) {
-		snprintf(who->no_space, sizeof(who->no_space), "the program did not hand over its "
-			 "/proc/self/mem");
-		return;
+		snprintf(why, NO_SPACE, "the program has not handed over its /proc/self/mem");
+		return NULL;
 	}
 	fds.pidfd = s->owner_fd >= 0 ? fcntl(s->owner_fd, F_DUPFD_CLOEXEC, 0) : -1;
 	if (fds.pidfd < 0) {
-		snprintf(who->no_space, sizeof(who->no_space),
-			 "the program's process can't be watched: %s",
+		snprintf(why, NO_SPACE, "the program's process can't be watched: %s",
 			 strerror(s->owner_fd < 0 ? -s->owner_fd : errno));
-		return;
+		return NULL;
 	}
-	if (urn_space_create(&fds, &who->space, who->no_space, sizeof(who->no_space)) != 0) {
+	if (urn_space_create(&fds, &space, why, NO_SPACE) != 0) {
 		close(fds.pidfd);
-		return;
+		return NULL;
 	}
-	urn_space_set_user(who->space, s->peer.uid);
+	urn_space_set_user(space, s->peer.uid);
 	m->fds = 0; /* the space has the descriptors now */
+	return space;
 }
 
 /* Make the program's client. returns 0, or an errno value with *err */
@@ -253,7 +271,7 @@ make_client(struct urn_attached *s, struct urn_adapter *ad, struct message *m, s
 		return EMFILE;
 	}
 	s->fds = OPEN_FDS + ad->vectors;
-	open_space(s, m, &who);
+	who.space = open_space(s, m, who.no_space);
 	s->client = urn_client_create(ad, &who, err);
 	if (s->client) {
 		s->client->agreed.version = s->version;
@@ -291,6 +309,23 @@ on_open(struct urn_attached *s, struct message *m, struct urn_sock_answer *a, in
 	for (uint32_t v = 0; v < ad->vectors; v++)
 		fds[n++] = s->client->wake_fd[v];
 	return n;
+}
+
+/* The program hands its memory over; its client has started. */
+static void
+on_memory(struct urn_attached *s, struct message *m, struct urn_sock_answer *a)
+{
+	char why[NO_SPACE];
+	struct urn_space *space;
+
+	if (s->client->space) {
+		refuse(a, EALREADY, "the program has handed over its memory before");
+		return;
+	}
+	space = open_space(s, m, why);
+	urn_client_reach(s->client, space, why);
+	if (!space)
+		refuse(a, EOPNOTSUPP, "%s", why);
 }
 
 /* returns: descriptors to hand over, in fds[]; the first is closed after that */
@@ -390,11 +425,14 @@ handle(struct urn_attached *s, struct message *m, ssize_t n)
 		break;
 	case URN_SOCK_CALL:
 	case URN_SOCK_EVENTS:
+	case URN_SOCK_MEMORY:
 		started = start_client(s, m->ask.head.kind, &a);
 		if (started && m->ask.head.kind == URN_SOCK_CALL)
 			more.fds = on_call(s, m, &a, more.fd);
-		else if (started)
+		else if (started && m->ask.head.kind == URN_SOCK_EVENTS)
 			on_events(s, &m->ask, &a, &more);
+		else if (started)
+			on_memory(s, m, &a);
 		break;
 	}
 	on = answer(s, &a, &more);

@@ -355,7 +355,7 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->gone, &attr);
 	pthread_condattr_destroy(&attr);
-	urn_quota_ledger_init(&s->ledger);
+	urn_quota_ledger_init(&s->ledger, s->cfg.queues);
 	if (s->cfg.shared)
 		s->cfg.per_uid.max[URN_QUOTA_FD] = s->ledger.limits.max[URN_QUOTA_FD] / 2;
 	if (start(s, err) == 0)
@@ -427,5 +427,6 @@ urn_server_counters(const struct urn_server *s, struct urn_server_counters *out)
 		.bad = s->bad,
 		.truncated = s->truncated,
 		.clients = s->clients,
+		.queue_memory_refused = urn_ledger_refused(&s->ledger, URN_QUOTA_QUEUE),
 	};
 }

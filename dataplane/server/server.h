@@ -25,6 +25,8 @@ struct urn_server_config {
 	unsigned int clients_per_uid;         /* 0: as many as clients */
 	unsigned int look_ms; /* ms between checks that an idle program is still the one that attached; 0: 10000 */
 	struct urn_limits per_client, per_uid; /* a limit of 0: none */
+	uint64_t queues; /* bytes of areas that queues of all programs together have, or had; 0: no
+			    limit */
 	bool shared; /* users other than the process's may attach: one gets half of the descriptors
 		      */
 };
@@ -38,6 +40,8 @@ struct urn_server_counters {
 	uint64_t bad;      /* messages that made no sense, each the end of its connection */
 	uint64_t truncated; /* bad messages with more descriptors than are allowed, or than there was room for */
 	uint64_t clients;  /* connections now */
+	uint64_t queue_memory_refused; /* requests for memory of queues that `queues` refused; a
+					  queue may do with less, or be refused */
 };
 
 /*

@@ -135,5 +135,6 @@ urn_req_alive(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, bool response)
 		qp->tx.flags &= ~(uint32_t)URN_TXF_EARLY;
 		urn_peer_hasty(urn_qp_peer(tp, qp), tp->now); /* answered twice: the repeat was needless */
 	}
+	urn_peer_heard(urn_qp_peer(tp, qp), tp->now);
 	urn_psn_alive(&qp->tx, tp->now);
 }

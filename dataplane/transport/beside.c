@@ -8,11 +8,12 @@
 static bool
 locate(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_pkt_beside *b, uint32_t len)
 {
+	const struct urn_space *space = __atomic_load_n(&qp->recv_cq->space, __ATOMIC_RELAXED);
 	struct urn_region *region;
 
 	return urn_mem_check(tp->cfg.mem, b->lkey, urn_qp_recv_pd(qp), 0, b->addr, len,
 			     URN_ACCESS_LOCAL_WRITE, 0, &region) == URN_MEM_OK &&
-	       urn_mem_foreign_at(region, qp->recv_cq->space, b->addr, &b->to);
+	       urn_mem_foreign_at(region, space, b->addr, &b->to);
 }
 
 bool

@@ -79,6 +79,7 @@ lost(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return; /* the last acknowledgement has ended the QP */
+	urn_peer_heard(urn_qp_peer(tp, qp), tp->now);
 	switch (urn_psn_lost(&qp->tx)) {
 	case URN_PSN_NO_MATTER:
 		break;

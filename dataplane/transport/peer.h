@@ -45,6 +45,10 @@ struct urn_peer {
 	uint64_t late_ns;        /* longest time that a packet was only late, ns; 0: never */
 	uint32_t calm;           /* repairs since a packet was late */
 
+	/* ns: the peer was heard then, and perhaps later, by a QP that spends retries since; 0: no
+	 * QP ever did */
+	uint64_t heard;
+
 	/* ---- a peer that follows only the standard (back.c) */
 	uint64_t psn_ns;         /* ns that one PSN of many in flight takes: the best recently; valid with srtt */
 	uint64_t repeated_at;    /* ns: when a QP last repeated something by a timer; 0: never */
@@ -66,6 +70,14 @@ struct urn_peer {
 	uint64_t timed_at;       /* ns: when the packet was sent */
 	uint64_t timed_delivered; /* `delivered` when the packet was sent */
 };
+
+/* The peer was heard at this time, ns, by a QP that repeats: of all such QPs, the latest counts. */
+static inline void
+urn_peer_heard(struct urn_peer *peer, uint64_t at)
+{
+	if (at > peer->heard)
+		peer->heard = at;
+}
 
 /* Indices of peers that lie together. */
 struct urn_peer_page {

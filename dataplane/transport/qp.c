@@ -130,6 +130,7 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 	qp->mtu_shift = (uint8_t)__builtin_ctz(tp->cfg.mtu);
 	tp->qp[slot / URN_TP_QP_CHUNK][slot % URN_TP_QP_CHUNK] = qp;
 	tp->qp_count++;
+	urn_failure_forget(qp->share, qp->qpn);
 	*out = qp;
 	return 0;
 }
@@ -197,6 +198,7 @@ urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp)
 	urn_ack_void(&qp->rx);
 	if (qp->state == URN_QPS_ERR || qp->state == URN_QPS_RESET || (qp->flags & URN_QPF_DYING))
 		return;
+	urn_failure_quiet(tp, qp, URN_FAILURE_LOST, qp->rx.epsn, 0);
 	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
 	urn_qp_error(tp, qp);
 }
@@ -274,6 +276,7 @@ urn_qp_cq_broken(struct urn_tp *tp, struct urn_qp *qp)
 	qp->flags &= ~(uint32_t)URN_QPF_CQ_BROKEN;
 	if (qp->state == URN_QPS_RESET || qp->state == URN_QPS_ERR || (qp->flags & URN_QPF_DYING))
 		return;
+	urn_failure_quiet(tp, qp, URN_FAILURE_CQ, qp->tx.next, 0);
 	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
 	urn_qp_error(tp, qp);
 }

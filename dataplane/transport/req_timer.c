@@ -96,6 +96,8 @@ static void
 timed_out(struct urn_tp *tp, struct urn_qp *qp)
 {
 	URN_COUNT(tp, TIMEOUTS);
+	if (qp->tx.retries == qp->tx.retry_cnt) /* the wait began with the last progress */
+		urn_peer_heard(urn_qp_peer(tp, qp), qp->tx.deadline - urn_psn_span(&qp->tx));
 	if (!urn_psn_retry(&qp->tx)) {
 		give_up(tp, qp);
 		return;

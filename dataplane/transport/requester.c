@@ -8,6 +8,7 @@
 #include "transport/ack.h"
 #include "transport/act.h"
 #include "transport/complete.h"
+#include "transport/failure.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
 #include "transport/put_ext.h"
@@ -66,6 +67,7 @@ urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t s
 		urn_work_put(tp, qp, w);
 		w = urn_psn_tx_pop(&qp->tx); /* the head, which stands for the request */
 	}
+	urn_failure_request(tp, qp, w, status, vendor_err);
 	complete(tp, qp, w, 1, status, vendor_err);
 	urn_work_put(tp, qp, w);
 	urn_qp_service(tp, qp)->fail(tp, qp);

@@ -34,11 +34,13 @@ owe_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome, bo
 	tp->c.v[syndrome == URN_NAK_ACCESS    ? URN_C_NAK_ACCESS
 		: syndrome == URN_NAK_INV_REQ ? URN_C_NAK_INV_REQ
 					      : URN_C_NAK_OPERATIONAL]++;
-	if (!told)
+	if (!told) {
+		urn_failure_quiet(tp, qp, URN_FAILURE_REFUSED, psn, syndrome);
 		urn_qp_event(tp, qp,
 			     syndrome == URN_NAK_ACCESS	   ? URN_EVENT_QP_ACCESS_ERR
 			     : syndrome == URN_NAK_INV_REQ ? URN_EVENT_QP_REQ_ERR
 							   : URN_EVENT_QP_FATAL);
+	}
 	urn_qp_error(tp, qp);
 }
 
@@ -76,12 +78,14 @@ request_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	struct urn_pkt *p = urn_pkt(m);
 	uint8_t bits = p->recv.bits;
 
-	if (bits & URN_REQ_RECV)
-		(void)recv_done(tp, qp, m,
-				bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR,
-				URN_VE_MEMORY);
-	else if (p->op->flags & URN_OPF_SEND)
+	if (bits & URN_REQ_RECV) {
+		uint8_t status = bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR;
+
+		(void)recv_done(tp, qp, m, status, URN_VE_MEMORY);
+		urn_failure_receive(tp, qp, p->psn, status, URN_VE_MEMORY, URN_NAK_OP);
+	} else if (p->op->flags & URN_OPF_SEND) {
 		qp->flags |= URN_QPF_RECV_BAD; /* the receive of its message, which is incomplete */
+	}
 	owe_nak(tp, qp, p->psn, URN_NAK_OP, bits & URN_REQ_RECV);
 }
 
@@ -257,6 +261,8 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (p->recv.bits & URN_REQ_RECV) {
 		urn_qp_recv_done(tp, qp, p->recv.wr_id, p->recv.status, p->recv.vendor_err, 0,
 				 URN_WCO_RECV, 0, 0, qp->dest_qpn, false);
+		urn_failure_receive(tp, qp, p->psn, p->recv.status, p->recv.vendor_err,
+				    p->recv.syndrome);
 		told = true;
 	}
 	owe_nak(tp, qp, p->psn, p->recv.syndrome, told);

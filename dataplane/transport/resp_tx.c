@@ -66,9 +66,11 @@ urn_resp_cut(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrom
 	if ((qp->flags & URN_QPF_CUT) && urn_psn_diff(psn, qp->rx.nak_psn) >= 0)
 		return; /* behind a response that failed before */
 	tp->c.v[syndrome == URN_NAK_ACCESS ? URN_C_NAK_ACCESS : URN_C_NAK_OPERATIONAL]++;
-	if (qp->state != URN_QPS_ERR)
+	if (qp->state != URN_QPS_ERR) {
+		urn_failure_quiet(tp, qp, URN_FAILURE_REFUSED, psn, syndrome);
 		urn_qp_event(tp, qp, syndrome == URN_NAK_ACCESS ? URN_EVENT_QP_ACCESS_ERR
 								: URN_EVENT_QP_FATAL);
+	}
 	urn_ack_owe_nak(&qp->rx, psn, syndrome);
 	qp->flags |= URN_QPF_REFUSED | URN_QPF_CUT;
 	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)

@@ -8,7 +8,7 @@
 #define URN_TRANSPORT_SOURCE_H
 
 #include "abi/urn_abi.h"
-
+#include "transport/failure.h"
 #include "transport/wheel.h"
 
 #include <stdbool.h>
@@ -91,6 +91,7 @@ struct urn_tp_share {
 	struct urn_source *dry, *dry_tail;
 	struct urn_tp_share *dry_next, *dry_prev; /* among the clients with such; valid with dry,
 						     dry_prev not for the first */
+	struct urn_failures failures;		  /* its latest errors here (failure.h) */
 };
 
 /* True when the share is a client's; false for NULL, and for the share of QPs without a client. */

@@ -373,6 +373,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->source.db = keep.source.db;
 	qp->cookie = keep.cookie;
 	qp->share = keep.share;
+	urn_failure_forget(qp->share, qp->qpn);
 	if (qp->type == URN_QPT_UD)
 		qp->groups.lh_first = keep.groups.lh_first;
 	qp->send_cq = keep.send_cq;

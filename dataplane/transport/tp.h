@@ -238,6 +238,9 @@ struct urn_tp_config {
 	 * (urn_qp_cq_broken()). NULL: only QPs that have a completion for it do.
 	 */
 	void (*cq_broken)(void *ctx, const struct urn_cq *cq);
+	/* The obstacle between this transport and the wire, enum urn_obstacle. NULL: none is known
+	 */
+	uint8_t (*obstacle)(void *ctx);
 	/* Empty event[], because there is no room for another event; NULL: that event is lost. */
 	void (*take_events)(void *ctx);
 	/*
@@ -251,7 +254,7 @@ struct urn_tp_config {
 	 * fail for that, which says nothing about the peer's requests. NULL: clients never do.
 	 */
 	bool (*has_left)(void *ctx, const struct urn_tp_share *share);
-	void *give_ctx; /* ctx of all five */
+	void *give_ctx; /* ctx of all six */
 };
 
 struct urn_tp {

@@ -203,12 +203,11 @@ static void
 unwritable(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	const struct urn_pkt *p = urn_pkt(m);
+	uint8_t status = p->recv.bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR;
 
+	urn_failure_receive(tp, qp, p->psn, status, URN_VE_MEMORY, 0);
 	if (p->recv.bits & URN_REQ_RECV)
-		recv_done(tp, qp, m,
-			  p->recv.bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR
-						       : URN_WC_LOC_PROT_ERR,
-			  URN_VE_MEMORY);
+		recv_done(tp, qp, m, status, URN_VE_MEMORY);
 	else if (p->op->flags & URN_OPF_SEND)
 		qp->flags |= URN_QPF_RECV_BAD; /* the receive of its message, which is incomplete */
 	if (!(p->recv.bits & URN_REQ_RECV))
@@ -229,6 +228,7 @@ urn_uc_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	    !urn_beside_ready(tp, qp, m, urn_pkt_payload(m), p->payload_len))
 		p->mem_status = URN_MEMOP_FAILED;
 	if (unlikely(p->action == URN_ACT_NAK)) {
+		urn_failure_receive(tp, qp, p->psn, p->recv.status, p->recv.vendor_err, 0);
 		recv_done(tp, qp, m, p->recv.status, p->recv.vendor_err);
 		urn_qp_error(tp, qp);
 	} else if (unlikely(p->mem_status != URN_MEMOP_DONE)) {

@@ -305,6 +305,8 @@ finish_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		URN_COUNT(tp, DROP_UD_MEMORY);
 	if (qp->state == URN_QPS_ERR)
 		status = URN_WC_WR_FLUSH_ERR;
+	else if (status != URN_WC_SUCCESS)
+		urn_failure_receive(tp, qp, 0, status, ve, 0);
 	urn_qp_recv_done(tp, qp, p->recv.wr_id, status, ve, p->recv.bytes, URN_WCO_RECV,
 			 (uint8_t)(URN_WCF_GRH | (p->ipv6 ? 0 : URN_WCF_IPV4) |
 				   (imm ? URN_WCF_WITH_IMM : 0) |

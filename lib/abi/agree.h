@@ -39,7 +39,8 @@
 	X(BESIDE,     9, "beside",     "short messages beside their completions") \
 	X(ALIGN,     10, "align",      "writes on the peer's cache lines") \
 	X(LEAVE,     11, "leave",      "taking leave of a dataplane that does not answer") \
-	X(ATOMICS,   12, "atomics",    "numbered logs of atomics")
+	X(ATOMICS,   12, "atomics",    "numbered logs of atomics") \
+	X(EXPLAIN,   13, "explain",    "sentences about errors")
 /* clang-format on */
 
 enum urn_abi_feature {

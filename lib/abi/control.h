@@ -12,6 +12,8 @@
 #include "abi/align.h"
 #include "abi/am.h"
 #include "abi/cm.h"
+#include "abi/event.h"
+#include "abi/explain.h"
 #include "abi/msg.h"
 #include "abi/urn_abi.h"
 
@@ -103,7 +105,9 @@
 	X(END_MR,          end_mr,          handle,     ANY,    0, 0, URN_ABI_FEATURE_IMPORT, NO_QUOTA) /* handle = lkey */ \
 	X(ALIGN_QP,        align_qp,        align_qp,   ANY,    0, 0, URN_ABI_FEATURE_ALIGN, NO_QUOTA) /* handle = qpn, of RC */ \
 	/* handle = lkey -> stores. EOPNOTSUPP: the adapter does not count them */ \
-	X(QUERY_STORES,    query_stores,    handle,     ANY,    0, 0, URN_ABI_FEATURE_ALIGN, NO_QUOTA)
+	X(QUERY_STORES,    query_stores,    handle,     ANY,    0, 0, URN_ABI_FEATURE_ALIGN, NO_QUOTA) \
+	/* handle = qpn, also of a queue pair that is gone -> explained */ \
+	X(EXPLAIN,         explain,         explain,    ANY,    0, 0, URN_ABI_FEATURE_EXPLAIN, NO_QUOTA)
 
 enum urn_ctl_op {
 	URN_CTL_NONE, /* no operation has the number 0 */
@@ -118,7 +122,7 @@ _Static_assert(URN_CTL_HELLO == 1 && URN_CTL_CREATE_QP == 17 && URN_CTL_CONNECT_
 		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40 &&
 		       URN_CTL_AM_DEREG == 44 && URN_CTL_DETACH_MCAST == 46 &&
 		       URN_CTL_REPLACE_MR == 47 && URN_CTL_END_MR == 52 &&
-		       URN_CTL_QUERY_STORES == 54,
+		       URN_CTL_QUERY_STORES == 54 && URN_CTL_EXPLAIN == 55,
 	       "numbers");
 
 /* Descriptors that a request of another process may bring: 0 or 1. op: any number */
@@ -376,6 +380,7 @@ struct urn_abi_req {
 		struct {
 			uint32_t line; /* enum urn_abi_align, or bytes: 64, 128 or 256 */
 		} align_qp;
+		struct urn_abi_explain explain;
 		int32_t fd; /* an operation with fds_in: its descriptor, first in its part */
 	};
 };
@@ -436,6 +441,7 @@ struct urn_abi_rep {
 		struct { uint32_t max_wr, max_sge, limit; } srq_attr;
 		struct urn_abi_qp_attr qp_attr;
 		struct urn_abi_stores stores;
+		struct urn_abi_explained explained;
 		struct urn_abi_cm_event cm_event;
 		struct {
 			uint64_t off;       /* bytes from the start of the client's area to the register set */
@@ -496,38 +502,6 @@ _Static_assert(sizeof(struct urn_abi_rep) == 472, "reply");
 _Static_assert(offsetof(struct urn_abi_rep, device) == 128, "reply");
 _Static_assert(offsetof(struct urn_abi_rep, msg.db) == 160, "reply");
 _Static_assert(offsetof(struct urn_abi_rep, am.db) == 152, "reply");
-
-/*
- * Event, written whole to a channel or to the async descriptor: a pipe when the
- * dataplane is in this process, a pair of sockets when it is in another.
- */
-struct urn_abi_event {
-	uint32_t type;    /* async: enum ibv_event_type; channel: 0, or URN_EVENT_CM */
-	uint32_t handle;  /* QPN, CQ or SRQ handle; id of connection management */
-	uint64_t cookie;  /* the cookie of the CQ, QP, SRQ or id */
-};
-_Static_assert(sizeof(struct urn_abi_event) == 16, "event");
-
-/* Async events; equal to enum ibv_event_type. */
-enum urn_abi_event_type {
-	URN_EVENT_CQ_ERR = 0,
-	URN_EVENT_QP_FATAL = 1,
-	URN_EVENT_QP_REQ_ERR = 2,
-	URN_EVENT_QP_ACCESS_ERR = 3,
-	URN_EVENT_COMM_EST = 4,
-	URN_EVENT_SQ_DRAINED = 5,
-	URN_EVENT_PORT_ACTIVE = 9,
-	URN_EVENT_PORT_ERR = 10,
-	URN_EVENT_SRQ_ERR = 14,
-	URN_EVENT_SRQ_LIMIT = 15,
-	URN_EVENT_LAST_WQE = 16,
-	URN_EVENT_LOST = 17, /* IBV_EVENT_CLIENT_REREGISTER: events were lost, look at everything */
-	URN_EVENT_MSG = 257, /* no ibv_event_type: a register set's ARM INTR fired; handle and
-				cookie are the set's */
-	URN_EVENT_AM = 258,  /* no ibv_event_type: an endpoint's ARM INTR fired; handle and cookie
-				are the endpoint's */
-	URN_EVENT_CM = 256,  /* no ibv_event_type: fetch the event with URN_CTL_CM_EVENT */
-};
 
 /*
  * A client's way to one adapter of one dataplane. The embedded dataplane makes

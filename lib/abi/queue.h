@@ -14,6 +14,7 @@
 #define URN_ABI_QUEUE_H
 
 #include "abi/urn_abi.h"
+#include "abi/vendor_err.h"
 
 #include <stdatomic.h>
 
@@ -319,29 +320,6 @@ enum urn_abi_wc_flag {
 	URN_WCF_WITH_INV = 1 << 3,
 	URN_WCF_BESIDE = 1 << 6, /* the message is beside the completion */
 	URN_WCF_IPV4 = 1 << 7,	 /* UD: the header before the payload is IPv4's */
-};
-
-/* Reason of a failed completion, in more detail than its status. */
-enum urn_abi_vendor_err {
-	URN_VE_NONE = 0,
-	URN_VE_BAD_LKEY = 1,   /* no such key, or of another PD */
-	URN_VE_RANGE = 2,      /* outside its region */
-	URN_VE_ACCESS = 3,     /* the region does not allow it */
-	URN_VE_BAD_WQE = 4,    /* a request that makes no sense */
-	URN_VE_RECV_SHORT = 5, /* message longer than its receive */
-	URN_VE_TIMEOUT = 6,    /* no acknowledgement in time */
-	URN_VE_SEQ = 7,	       /* sequence errors without progress */
-	URN_VE_RNR = 8,	       /* receiver not ready for too long */
-	URN_VE_NAK = 9,	       /* the peer refused */
-	URN_VE_RESPONSE = 10,  /* a response that does not fit its request */
-	URN_VE_MEMORY = 11,    /* memory could not be read or written */
-	URN_VE_AH = 12,	       /* no such address handle */
-	URN_VE_STATE = 13,     /* the QP was in the wrong state */
-	URN_VE_WINDOW = 14,    /* memory window may not be bound or invalidated in this way */
-	URN_VE_GONE = 15,      /* the dataplane died first (made up by the library) */
-	URN_VE_FAULT = 16,     /* a fault on demand (made up by the library) */
-	URN_VE_UNKNOWN =
-		17, /* an atomic that was carried out or not: nobody knows (made up by sessions) */
 };
 
 #endif

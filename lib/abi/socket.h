@@ -7,10 +7,11 @@
  *   HELLO  range of versions        -> HELLO  the version agreed on, what the dataplane is
  *   LIST   index                    -> DEVICE adapter number `index`, or err ENOENT
  *   OPEN   name of an adapter [mem, maps] -> OPEN [area, a wake eventfd for each engine]
+ *   MEMORY [mem, maps]             -> MEMORY
  *   CALL   urn_abi_req [descriptor] -> CALL   urn_abi_rep [descriptor]
  *   EVENTS how many at most         -> EVENTS so many urn_abi_cm_event, the oldest first
  *
- * One connection opens one adapter, once; CALL and EVENTS are for after that. EVENTS
+ * One connection opens one adapter, once; MEMORY, CALL and EVENTS are for after that. EVENTS
  * is URN_CTL_CM_EVENT of any id, so many times or until there is no event. Closing the
  * connection gives everything back that was made over it. A message that makes
  * no sense is answered with an error and the connection is closed.
@@ -25,9 +26,10 @@
  * (F_SEAL_FUTURE_WRITE), so that nobody punches holes into it under an engine, and no
  * mapping that is made later is writable. URN_CTL_SHARE does the same to the memfd it brings.
  *
- * Descriptors travel by SCM_RIGHTS. With OPEN the program may hand over its
- * /proc/self/mem, open for reading and writing, and its /proc/self/maps: then
- * regions may lie in any memory of the program, not only in memory that it shares. Only one
+ * Descriptors travel by SCM_RIGHTS. With MEMORY the program hands over its /proc/self/mem, open
+ * for reading and writing, and its /proc/self/maps, once: then regions may lie in any memory of the
+ * program, not only in memory that it shares. A program that registers no other memory keeps them.
+ * To a dataplane without URN_SOCK_CAN_MEMORY they go with OPEN. Only one
  * control request brings a descriptor, URN_CTL_SHARE; the answers to URN_CTL_ASYNC_FD and
  * URN_CTL_CREATE_CHANNEL bring the two ends of a pipe for events.
  */
@@ -45,6 +47,12 @@ enum urn_sock_kind {
 	URN_SOCK_OPEN,
 	URN_SOCK_CALL,
 	URN_SOCK_EVENTS,
+	URN_SOCK_MEMORY,
+};
+
+/* Abilities that a dataplane tells in its HELLO. Bits; dataplanes of before have none. */
+enum urn_sock_can {
+	URN_SOCK_CAN_MEMORY = 1, /* takes MEMORY */
 };
 
 struct urn_sock_head {
@@ -65,6 +73,9 @@ struct urn_sock_ask {
 		struct { char name[32]; } open;                 /* the adapter's name, ends with NUL */
 		struct urn_abi_req call;
 		struct { uint32_t max; uint32_t rsvd; } events; /* at most; URN_SOCK_EVENTS_MAX caps it */
+		struct {
+			uint64_t rsvd;
+		} memory;
 	};
 };
 
@@ -78,7 +89,7 @@ struct urn_sock_device {
 struct urn_sock_answer {
 	struct urn_sock_head head;
 	int32_t err;    /* HELLO, LIST, OPEN, EVENTS: 0 or an errno value; CALL: see call.err */
-	uint32_t rsvd;
+	uint32_t can;	/* HELLO: bits of enum urn_sock_can; others: 0 */
 	char why[120];  /* when err: a sentence for people */
 	union {
 		/* abi: the version agreed on; when err: the dataplane's newest */
@@ -112,11 +123,9 @@ static inline uint32_t
 urn_sock_ask_bytes(uint16_t kind)
 {
 	static const uint16_t body[] = {
-		[URN_SOCK_HELLO] = 8,
-		[URN_SOCK_LIST] = 8,
-		[URN_SOCK_OPEN] = 32,
-		[URN_SOCK_CALL] = sizeof(struct urn_abi_req),
-		[URN_SOCK_EVENTS] = 8,
+		[URN_SOCK_HELLO] = 8,  [URN_SOCK_LIST] = 8,
+		[URN_SOCK_OPEN] = 32,  [URN_SOCK_CALL] = sizeof(struct urn_abi_req),
+		[URN_SOCK_EVENTS] = 8, [URN_SOCK_MEMORY] = 8,
 	};
 
 	if (kind == 0 || kind >= sizeof(body) / sizeof(body[0]))

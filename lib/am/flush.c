@@ -77,16 +77,19 @@ urn_am_flush_left(const struct urn_am_endpoint *ep, const struct urn_am_flush *f
 	return left;
 }
 
-/* Take a flush from the list. *code: of the first error, or 0. returns: completions that are left
+/*
+ * Take a flush from the list. *code: of the first error, or 0. *left: operations that are under
+ * way. A child of fork() may not touch the list: it has only a copy of the flush. returns: 0, or
+ * EPERM
  */
-static uint32_t
-urn_am_flush_end(struct urn_am_endpoint *ep, struct urn_am_flush *f, uint8_t *code)
+static int
+urn_am_flush_end(struct urn_am_endpoint *ep, struct urn_am_flush *f, uint8_t *code, uint32_t *left)
 {
 	struct urn_am_flush **at = &ep->flushes;
-	uint32_t left;
+	int err = urn_am_enter(ep);
 
-	if (urn_am_enter(ep) != 0)
-		return 0;
+	if (err != 0)
+		return err;
 	while (*at != f)
 		at = &(*at)->next;
 	*at = f->next;
@@ -95,10 +98,9 @@ urn_am_flush_end(struct urn_am_endpoint *ep, struct urn_am_flush *f, uint8_t *co
 		*code = ep->untold.code;
 		ep->untold.code = 0;
 	}
-	left = f->left;
+	*left = f->left;
 	urn_am_leave(ep);
-	free(f);
-	return left;
+	return 0;
 }
 
 int
@@ -110,7 +112,7 @@ urn_rma_flush_to(struct urn_am_endpoint *ep, const struct urn_am_address *to, in
 	struct urn_msg_pause pause = {0};
 	bool late = false;
 	uint8_t first = 0;
-	uint32_t left;
+	uint32_t left = 0;
 	int err;
 
 	if (f == NULL)
@@ -126,7 +128,10 @@ urn_rma_flush_to(struct urn_am_endpoint *ep, const struct urn_am_address *to, in
 			urn_msg_pause(&pause);
 		late = urn_clock_ms() >= end;
 	}
-	left = urn_am_flush_end(ep, f, &first);
+	err = urn_am_flush_end(ep, f, &first, &left);
+	free(f);
+	if (err != 0)
+		return err;
 	if (code != NULL)
 		*code = first;
 	if (left != 0)

@@ -66,7 +66,8 @@ urn_am_arm(struct urn_am_endpoint *ep)
 	return waits || urn_am_ended(ep);
 }
 
-/* Read the channel of the ring. returns: 0; EIO: the dataplane is gone */
+/* Read the channel of the ring, without a wait for an event that was counted and is still on its
+ * way. returns: 0; EIO: the dataplane is gone */
 static int
 urn_am_drain_ring(struct urn_am_endpoint *ep)
 {
@@ -76,10 +77,7 @@ urn_am_drain_ring(struct urn_am_endpoint *ep)
 
 	atomic_store_explicit(&ep->regs->client.arm, 0, memory_order_seq_cst);
 	while (err == 0) {
-		uint32_t due = atomic_load_explicit(pending, memory_order_acquire) - ep->drained;
-
-		err = (int32_t)due > 0 ? urn_pipe_read_due(ep->fd, &ev)
-				       : urn_pipe_read(ep->fd, &ev);
+		err = urn_pipe_read(ep->fd, &ev);
 		ep->drained += err == 0;
 		if (err == 0 && ep->drained == atomic_load_explicit(pending, memory_order_acquire))
 			return 0;

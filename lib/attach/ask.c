@@ -23,15 +23,16 @@ urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned
 	} control;
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)q, .iov_len = q->head.bytes};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	const uint64_t start = urn_clock_ms();
 	ssize_t n;
 
 	urn_fd_put(&msg, &control, extra, count);
 	do
 		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && errno == EINTR && !urn_patience_over(fd, start, 1));
 	if (n == (ssize_t)q->head.bytes)
 		return 0;
-	if (n < 0 && errno == EAGAIN)
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return ETIMEDOUT;
 	/* The dataplane hung up; an answer that says why may still be there to read. */
 	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
@@ -49,16 +50,22 @@ urn_remote_whole(const struct urn_sock_answer *a, size_t got, struct urn_remote_
 	return true;
 }
 
+/* Bounds that a wait lasts at most, when patience begins anew because the dataplane waits for this
+ * program's memory: that may never be there, as when a program of the user's supplies it. */
+enum { URN_REMOTE_BOUNDS = 4 };
+
 /* The wait for an answer. */
 struct urn_remote_wait {
-	uint64_t start; /* ms: when patience began */
+	uint64_t begin; /* ms: when the wait began; constant */
+	uint64_t start; /* ms: when patience began, the last time */
 	uint32_t waits; /* the dataplane's word then; valid when it has one */
 	bool reset;	/* the connection was reset, and was read once more */
 };
 
 /*
  * True when the wait goes on after recvmsg() failed: a signal came, the dataplane hung up before it
- * had read all (its answer comes after, once), or it has been waiting for this program's memory.
+ * had read all (its answer comes after, once), or it has been waiting for this program's memory,
+ * and not for long.
  */
 static bool
 urn_remote_goes_on(int fd, const struct urn_remote_more *more, struct urn_remote_wait *w)
@@ -67,9 +74,12 @@ urn_remote_goes_on(int fd, const struct urn_remote_more *more, struct urn_remote
 
 	if (errno == ECONNRESET && !w->reset)
 		return w->reset = true;
-	if (errno == EINTR && !urn_patience_over(fd, w->start))
+	if ((errno != EINTR && errno != EAGAIN) ||
+	    urn_patience_over(fd, w->begin, URN_REMOTE_BOUNDS))
+		return false;
+	if (errno == EINTR && !urn_patience_over(fd, w->start, 1))
 		return true;
-	if ((errno != EINTR && errno != EAGAIN) || more->waits == NULL || waits == w->waits)
+	if (more->waits == NULL || waits == w->waits)
 		return false;
 	w->waits = waits;
 	w->start = urn_clock_ms();
@@ -97,8 +107,10 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, struct urn_remote_more *mo
 		.msg_control = &control,
 		.msg_controllen = sizeof(control.buf),
 	};
+	uint64_t now = urn_clock_ms();
 	struct urn_remote_wait w = {
-		.start = urn_clock_ms(),
+		.begin = now,
+		.start = now,
 		.waits = more->waits != NULL ? atomic_load(more->waits) : 0,
 	};
 

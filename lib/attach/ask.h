@@ -15,7 +15,7 @@ struct urn_remote_more {
 	struct urn_abi_cm_event *ev;
 	uint32_t max_ev, n_ev;
 	/* The dataplane's word that grows while a call waits for this program (urn_abi_db.waits):
-	 * patience begins anew each time that the word has grown. NULL: none */
+	 * patience begins anew each time that the word has grown, a few times. NULL: none */
 	const _Atomic uint32_t *waits;
 };
 

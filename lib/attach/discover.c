@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the dataplane's socket, and the adapter that the program means. */
+#include "attach/ask.h"
 #include "attach/dev.h"
 #include "attach/remote.h"
 
@@ -47,6 +48,21 @@ urn_remote_path(char *buf, size_t size)
 			n = snprintf(buf, size, URN_DEFAULT_DIR "/" URN_SOCKET_NAME);
 	}
 	return n > 0 && (size_t)n < size ? buf : NULL;
+}
+
+int
+urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
+{
+	struct urn_sock_ask q = {.list.index = index};
+	struct urn_sock_answer a;
+	int err = urn_remote_ask(fd, &q, URN_SOCK_LIST, NULL, 0, &a, NULL);
+
+	if (err != 0)
+		return err;
+	*out = a.device;
+	out->name[sizeof(out->name) - 1] = '\0';
+	out->node[sizeof(out->node) - 1] = '\0';
+	return 0;
 }
 
 /* Names of the adapters and their nodes, as many as have room, for a message. */
@@ -97,6 +113,7 @@ urn_remote_attach(const char *path, const char *node)
 {
 	struct urn_sock_device device;
 	char buf[256];
+	uint32_t can;
 	int fd, err;
 	bool told;
 
@@ -109,7 +126,7 @@ urn_remote_attach(const char *path, const char *node)
 	told = node == NULL;
 	if (told)
 		node = secure_getenv("URNIC_NODE");
-	fd = urn_remote_connect(path);
+	fd = urn_remote_connect(path, &can);
 	if (fd < 0)
 		return NULL;
 	err = urn_remote_pick(fd, node, told, &device);
@@ -118,5 +135,5 @@ urn_remote_attach(const char *path, const char *node)
 		errno = err;
 		return NULL;
 	}
-	return urn_remote_open(fd, device.name);
+	return urn_remote_open(fd, device.name, can);
 }

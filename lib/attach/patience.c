@@ -54,11 +54,11 @@ urn_patience_begin(int fd)
 }
 
 bool
-urn_patience_over(int fd, uint64_t start)
+urn_patience_over(int fd, uint64_t start, unsigned int times)
 {
 	uint64_t ms = urn_patience_of(fd);
 
-	return ms != 0 && urn_clock_ms() - start >= ms;
+	return ms != 0 && urn_clock_ms() - start >= ms * times;
 }
 
 int

@@ -32,10 +32,10 @@ int urn_patience_begin(int fd);
 /* Bound each wait on a socket to so many ms from now on; 0: waits last for ever. */
 void urn_patience_set(int fd, uint32_t ms);
 /*
- * True when a wait that a signal interrupted has lasted for the socket's bound since `start`, a
- * time of urn_clock_ms(). Frequent signals at most double the wait.
+ * True when a wait has lasted for so many times the socket's bound since `start`, a time of
+ * urn_clock_ms(). Frequent signals lengthen the wait by one bound at most.
  */
-bool urn_patience_over(int fd, uint64_t start);
+bool urn_patience_over(int fd, uint64_t start, unsigned int times);
 /* Set the text "nobody answered at path"; NULL: the path that fd is connected to. returns: ETIMEDOUT */
 int urn_patience_lost(int fd, const char *path);
 

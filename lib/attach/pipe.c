@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -72,17 +71,6 @@ urn_pipe_read(int read_fd, struct urn_abi_event *ev)
 	if (n >= 0)
 		errno = EIO;
 	return errno;
-}
-
-int
-urn_pipe_read_due(int read_fd, struct urn_abi_event *ev)
-{
-	struct pollfd p = {.fd = read_fd, .events = POLLIN};
-	int err = urn_pipe_read(read_fd, ev);
-
-	if (err == EAGAIN && poll(&p, 1, URN_PIPE_DUE_MS) > 0)
-		err = urn_pipe_read(read_fd, ev);
-	return err;
 }
 
 void

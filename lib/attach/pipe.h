@@ -9,10 +9,6 @@
 
 #include "attach/dev.h"
 
-enum {
-	URN_PIPE_DUE_MS = 100
-}; /* some microseconds, unless the machine is overloaded, or the program has many watchers */
-
 /* Make a pipe. returns: 0, or an errno value (EMFILE, ENFILE) with errno set */
 int urn_pipe_open(int *read_fd, int *write_fd);
 
@@ -44,13 +40,6 @@ void urn_pipe_end(int write_fd);
 
 /* Read one record. returns: 0, or an errno value (EAGAIN, EINTR, ...; EIO: the end) with errno set */
 int urn_pipe_read(int read_fd, struct urn_abi_event *ev);
-
-/*
- * Read one record, which the dataplane has counted already. A dataplane in another process may
- * still be handing it over: waits for it, at most URN_PIPE_DUE_MS. A record that was counted and
- * not read would wake the program for nothing later. returns: like urn_pipe_read()
- */
-int urn_pipe_read_due(int read_fd, struct urn_abi_event *ev);
 
 /* Write one record. returns: 0, or an errno value (EAGAIN: full; EPIPE: ended) with errno set */
 int urn_pipe_write(int write_fd, const struct urn_abi_event *ev);

@@ -10,6 +10,7 @@
 #include "attach/ask.h"
 #include "abi/clock.h"
 #include "attach/dev.h"
+#include "attach/memory.h"
 #include "attach/missing.h"
 #include "attach/patience.h"
 #include "attach/still.h"
@@ -19,7 +20,6 @@
 #include <urnic/attach.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -45,7 +45,8 @@ struct urn_remote {
 	struct urn_segment_set shared; /* segments that the dataplane has mapped; under share_lock */
 	struct urn_segment_set
 		refused; /* segments that the dataplane does not map; under share_lock */
-	pthread_mutex_t share_lock;	/* share_lock protects shared and refused */
+	bool keeps;	 /* the dataplane has not got this program's memory; under share_lock */
+	pthread_mutex_t share_lock; /* share_lock protects shared, refused and keeps */
 	/* the watcher: a thread that waits for the dataplane's death */
 	bool watched;              /* there is a watcher */
 	pthread_t watcher;
@@ -79,7 +80,7 @@ urn_remote_socket(const char *path)
 		return close(fd), -1;
 	do /* connect() waits while many programs connect at once, and is called again after a signal */
 		err = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
-	while (err == EINTR && !urn_patience_over(fd, start));
+	while (err == EINTR && !urn_patience_over(fd, start, 1));
 	if (err == 0)
 		return fd;
 	if (err == EINTR || err == EAGAIN) {
@@ -92,7 +93,7 @@ urn_remote_socket(const char *path)
 }
 
 int
-urn_remote_connect(const char *path)
+urn_remote_connect(const char *path, uint32_t *can)
 {
 	const struct urn_abi_offer own = URN_ABI_OFFER;
 	struct urn_sock_ask q = {.hello = {.oldest = own.oldest, .newest = own.newest}};
@@ -108,26 +109,14 @@ urn_remote_connect(const char *path)
 		err = urn_dev_agree(
 			&(struct urn_abi_offer){.oldest = a.hello.abi, .newest = a.hello.abi},
 			NULL);
-	if (err == 0)
+	if (err == 0) {
+		if (can != NULL)
+			*can = a.can;
 		return fd;
+	}
 	close(fd);
 	errno = err;
 	return -1;
-}
-
-int
-urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
-{
-	struct urn_sock_ask q = {.list.index = index};
-	struct urn_sock_answer a;
-	int err = urn_remote_ask(fd, &q, URN_SOCK_LIST, NULL, 0, &a, NULL);
-
-	if (err != 0)
-		return err;
-	*out = a.device;
-	out->name[sizeof(out->name) - 1] = '\0';
-	out->node[sizeof(out->node) - 1] = '\0';
-	return 0;
 }
 
 /* ---- the channel */
@@ -284,17 +273,40 @@ urn_remote_shared(struct urn_remote *r, uint32_t id, struct urn_abi_rep *rep)
 	rep->err = ENOMEM;
 }
 
+/*
+ * Hand this program's memory over, once, when a region is about to lie in memory that is not
+ * shared. share_lock is held. A refusal is told by the call that makes the region.
+ */
+static void
+urn_remote_hand_over(struct urn_remote *r)
+{
+	struct urn_remote_more more = {0};
+	struct urn_sock_ask q = {0};
+	struct urn_sock_answer a;
+	int own[2];
+	unsigned int count = r->keeps ? urn_memory_open(own) : 0;
+
+	if (count == 0)
+		return;
+	r->keeps = false;
+	pthread_mutex_lock(&r->lock);
+	q.head.serial = ++r->serial;
+	(void)urn_remote_ask_open(r, &q, URN_SOCK_MEMORY, own, count, &a, &more);
+	pthread_mutex_unlock(&r->lock);
+	urn_memory_close(own, count);
+}
+
 static int
 urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep *rep)
 {
 	struct urn_remote *r = ctx;
 	struct urn_abi_req req = {.op = URN_CTL_SHARE};
-	struct urn_segment seg;
+	struct urn_segment seg = {0};
+	bool own = urn_segment_find(addr, length, &seg);
 
-	if (!urn_segment_find(addr, length, &seg))
-		return 0;
 	pthread_mutex_lock(&r->share_lock);
-	if (!urn_segment_set_has(&r->shared, seg.id) && !urn_segment_set_has(&r->refused, seg.id)) {
+	if (own && !urn_segment_set_has(&r->shared, seg.id) &&
+	    !urn_segment_set_has(&r->refused, seg.id)) {
 		req.share.fd = seg.fd;
 		req.share.addr = (uintptr_t)seg.base;
 		req.share.length = seg.length;
@@ -305,6 +317,8 @@ urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep 
 			 rep->err == EMFILE) /* regions in it are foreign memory */
 			rep->err = urn_segment_set_add(&r->refused, seg.id);
 	}
+	if (!own || urn_segment_set_has(&r->refused, seg.id))
+		urn_remote_hand_over(r);
 	pthread_mutex_unlock(&r->share_lock);
 	return rep->err;
 }
@@ -526,26 +540,8 @@ urn_remote_take(struct urn_remote *r, const struct urn_sock_answer *a, const int
 	return 0;
 }
 
-/*
- * Open /proc/self/mem and /proc/self/maps, by which the dataplane reaches any memory of
- * ours. Without them regions must lie in memory of urn_alloc(). returns: descriptors, 2 or none
- */
-static unsigned int
-urn_remote_memory(int own[2])
-{
-	own[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	own[1] = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	if (own[0] >= 0 && own[1] >= 0)
-		return 2;
-	if (own[0] >= 0)
-		close(own[0]);
-	if (own[1] >= 0)
-		close(own[1]);
-	return 0;
-}
-
 struct urn_abi_channel *
-urn_remote_open(int fd, const char name[32])
+urn_remote_open(int fd, const char name[32], uint32_t can)
 {
 	struct urn_remote *r = calloc(1, sizeof(*r));
 	struct urn_sock_ask q = {0};
@@ -581,10 +577,10 @@ urn_remote_open(int fd, const char name[32])
 	};
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';
-	count = urn_remote_memory(own);
+	r->keeps = (can & URN_SOCK_CAN_MEMORY) != 0;
+	count = r->keeps ? 0 : urn_memory_open(own);
 	err = urn_remote_ask(fd, &q, URN_SOCK_OPEN, own, count, &a, &more);
-	while (count > 0)
-		close(own[--count]);
+	urn_memory_close(own, count);
 	if (err == 0)
 		err = urn_remote_take(r, &a, fds, more.n_fds);
 	if (err == 0)

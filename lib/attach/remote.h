@@ -9,17 +9,18 @@
 
 /*
  * Connect and agree on versions. Until urn_abi_channel.watch() the wait for an answer has the
- * bound of patience.h: ETIMEDOUT. returns: the connection, or -1 with errno and
- * this thread's error text set
+ * bound of patience.h: ETIMEDOUT. *can: bits of enum urn_sock_can, for urn_remote_open(); NULL: not
+ * wanted. returns: the connection, or -1 with errno and this thread's error text set
  */
-int urn_remote_connect(const char *path);
+int urn_remote_connect(const char *path, uint32_t *can);
 /* Get adapter number `index`. returns: 0; ENOENT: there are no more; another errno value with its text */
 int urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out);
 /*
- * Open an adapter by name over a connection, which is taken over in any case.
- * returns: its channel; NULL with errno and text set
+ * Open an adapter by name over a connection, which is taken over in any case. can: of
+ * urn_remote_connect(): a dataplane that can get this program's memory later gets it at the first
+ * region that is not in memory of urn_alloc(). returns: its channel; NULL with errno and text set
  */
-struct urn_abi_channel *urn_remote_open(int fd, const char name[32]);
+struct urn_abi_channel *urn_remote_open(int fd, const char name[32], uint32_t can);
 
 /* Default path of the dataplane's socket (discover.c). returns: buf, or NULL: too long */
 const char *urn_remote_path(char *buf, size_t size);

@@ -32,6 +32,11 @@ urn_msg_set_arm(struct urn_register_set *set)
 	return urn_msg_set_waiting(set) != 0;
 }
 
+/*
+ * A dataplane in another process counts an event and hands it over after that. An event that is
+ * still on its way stays for the next call, and may wake a poller for nothing: callers of a socket
+ * that does not block must not wait here.
+ */
 int
 urn_msg_set_drain(struct urn_register_set *set)
 {
@@ -42,10 +47,7 @@ urn_msg_set_drain(struct urn_register_set *set)
 	if (set->fd < 0)
 		return 0;
 	while (err == 0) {
-		uint32_t due = atomic_load_explicit(pending, memory_order_acquire) - set->drained;
-
-		err = (int32_t)due > 0 ? urn_pipe_read_due(set->fd, &ev)
-				       : urn_pipe_read(set->fd, &ev);
+		err = urn_pipe_read(set->fd, &ev);
 		set->drained += err == 0;
 		if (err == 0 && set->drained == atomic_load_explicit(pending, memory_order_acquire))
 			return 0;

@@ -2,6 +2,7 @@
 /* Opening and closing contexts. */
 #include "verbs/fault/fault.h"
 #include "verbs/front.h"
+#include "verbs/polled_errors.h"
 #include "verbs/provider/registry.h"
 
 #include <errno.h>
@@ -36,7 +37,8 @@ urn_context_ops(struct verbs_context *v, const struct urn_verbs_ops *ops)
 	v->query_rt_values = urn_verbs_query_rt_values;
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-	v->context.ops.poll_cq = ops->poll_cq;
+	v->context.ops.poll_cq =
+		urn_polled_errors_wanted() ? urn_polled_errors_poll_cq : ops->poll_cq;
 	v->context.ops.req_notify_cq = ops->req_notify_cq;
 	v->context.ops.post_send = ops->post_send;
 	v->context.ops.post_recv = ops->post_recv;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion queues. */
 #include "verbs/front.h"
+#include "verbs/polled_errors.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,6 +49,8 @@ urn_verbs_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *wan
 	cq->cq_context = want->cq_context;
 	pthread_mutex_init(&cq->mutex, NULL);
 	pthread_cond_init(&cq->cond, NULL);
+	if (urn_polled_errors_wanted())
+		urn_polled_errors_add(cq);
 	return cq;
 }
 
@@ -123,6 +126,8 @@ ibv_destroy_cq(struct ibv_cq *cq)
 	urn_channel_use(cq->channel, -1);
 	pthread_cond_destroy(&cq->cond);
 	pthread_mutex_destroy(&cq->mutex);
+	if (urn_polled_errors_wanted())
+		urn_polled_errors_remove((struct ibv_cq_ex *)cq);
 	free(cq);
 	return 0;
 }

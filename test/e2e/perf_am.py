@@ -6,6 +6,7 @@ compares what was moved (AM-1 to AM-5, AM-8). No test depends on speed."""
 import json
 import os
 import signal
+import shutil
 import subprocess
 import sys
 import unittest
@@ -139,6 +140,13 @@ class Embedded(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertIn("am_payload --prepare: 4 KiB", p.stdout)
 
+    def test_memif(self):
+        """The same operations over a link of shared memory (AM-12)."""
+        for op in RMA + AM:
+            with self.subTest(op):
+                self.assertEqual(self.measure(op, "--link", "memif", "--full-check", iters=300)["link"], "memif")
+        self.measure("rma_write_bw", "--link", "memif", "--rma", "tagged", "--size", "100000", "--full-check", iters=50)
+
     def test_one_core_and_text(self):
         core = str(sorted(os.sched_getaffinity(0))[0])
         for op in RMA + AM:
@@ -218,6 +226,65 @@ class Attached(Nicd):
                 p.wait()
                 _, err = perf.communicate(timeout=80)
                 self.assertEqual((perf.returncode, err.count("\n")), (1, 1), err)
+
+
+class Links(Nicd):
+    """The same program over any link (AM-12): nothing of it depends on the port."""
+    NODE = ("[port p{node}]\ndevice = {device}\n[adapter {node}0]\nnode = {node}\nport = p{node}\nipv4 = 10.0.0.{n}\n"
+            "ipv6 = fd00::{n}\n")
+
+    def dataplane(self, name, text, *before):
+        """Start a urnicd with ports of its own. returns: its socket"""
+        sock, path = (os.path.join(self.dir.name, name + end) for end in (".sock", ".ini"))
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"[urnicd]\nsocket = {sock}\nidle = pause\nempty_polls = 4\n{text}")
+        p = self.popen(*before, self.NICD, "-c", path, cwd=self.dir.name)
+        line = p.stderr.readline()
+        self.assertIn("listening at", line, line or p.poll())
+        return sock
+
+    def every_operation(self, *args):
+        for op in RMA + AM:
+            with self.subTest(op):
+                p = subprocess.run([self.PERF, op, "--json", "--iters", "200", "--full-check", *args], env=self.env,
+                                   capture_output=True, text=True, timeout=100, check=False)
+                self.assertEqual((p.returncode, p.stderr), (0, ""))
+                judge(self, json.loads(p.stdout), op, 200)
+
+    def end(self):
+        """Stop the dataplanes. Each must end with 0 and no message."""
+        for p in reversed(self.running):
+            p.terminate()
+            self.assertEqual(p.communicate(timeout=60)[1], "")
+            self.assertEqual(p.returncode, 0)
+
+    def test_two_ports_over_memif(self):
+        """Two ends of a shared memory, which are ports of one dataplane."""
+        text = "".join(self.NODE.format(node=node, n=n, device=f"net_memif{n},role={role},socket={self.dir.name}/memif")
+                       for node, n, role in (("a", 1, "server"), ("b", 2, "client")))
+        sock = self.dataplane("memif", text)
+        self.every_operation("--attach", sock)
+        for way in ("direct", "pipelined", "tagged"):
+            self.every_way(way, "--attach", sock)
+        self.end()
+
+    def every_way(self, way, *args):
+        size = "4000" if way == "direct" else "100000"
+        for op in ("rma_write_bw", "rma_read_bw"):
+            with self.subTest((op, way)):
+                p = run(op, "--json", "--iters", "50", "--full-check", "--rma", way, "--size", size, *args)
+                self.assertEqual((p.returncode, p.stderr), (0, ""))
+                judge(self, json.loads(p.stdout), op, 50)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip"), "a pair of kernel interfaces needs root and ip")
+    def test_packet_sockets_over_veth(self):
+        """Two ports of the kernel's, in a network of their own, which ends with the dataplane."""
+        text = "".join(self.NODE.format(node=node, n=n, device=f"net_af_packet{n},iface=urnv{n}") for node, n in (("a", 1), ("b", 2)))
+        sock = self.dataplane("veth", text, "unshare", "--net", "sh", "-c",
+                              "ip link add urnv1 mtu 4188 type veth peer name urnv2 mtu 4188 && "
+                              "ip link set urnv1 up && ip link set urnv2 up && exec \"$@\"", "sh")
+        self.every_operation("--attach", sock)
+        self.end()
 
 
 if __name__ == "__main__":

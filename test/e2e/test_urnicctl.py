@@ -22,7 +22,7 @@ import unittest
 
 NICD = CTL = PERF = PROJECT = None
 SECONDS = 60
-SHOW = ("port", "adapter", "engine", "qp", "cq", "srq", "msg", "am", "mr", "client", "switch", "address", "neigh",
+SHOW = ("port", "adapter", "engine", "qp", "errors", "cq", "srq", "msg", "am", "mr", "client", "switch", "address", "neigh",
         "counters", "limits", "server", "version")
 
 

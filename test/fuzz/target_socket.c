@@ -315,6 +315,10 @@ next_question(struct peers_conn *c, struct fuzz_in *in, uint8_t kind, int *fds, 
 			too = FD_MAPS;
 		}
 		break;
+	case URN_SOCK_MEMORY:
+		usual = FD_MEM;
+		too = FD_MAPS;
+		break;
 	default:
 		op = fuzz_u8(in);
 		x = fuzz_u8(in);
@@ -428,8 +432,11 @@ one_step(struct fuzz_in *in)
 		else
 			peers_turn(1ull << (what >> 4) * 4);
 		break;
+	case 10:
+		send_question(c, in, what >= 0xc0 ? URN_SOCK_EVENTS : URN_SOCK_CALL);
+		break;
 	default:
-		send_question(c, in, what >= 0xc0 && (what & 15) == 10 ? URN_SOCK_EVENTS : URN_SOCK_CALL);
+		send_question(c, in, what == 0xff ? URN_SOCK_MEMORY : URN_SOCK_CALL);
 	}
 }
 

@@ -22,6 +22,7 @@ enum {
 	MOST = 1 << 17,	   /* objects of a kind, at most */
 	REFUSED = 64,	   /* further objects that are asked for in a round */
 	CLIENTS = 1 << 14, /* connections, at most */
+	CQES = 1 << 16,	   /* entries of a large queue: 4 MiB */
 	SERVICE = 0x4712,
 	NEIGHBOURS = 60000,
 	GROUPS = 2048,
@@ -211,6 +212,38 @@ attack_everything(struct foe *f)
 	}
 }
 
+/* Take queues of a device until there is no room in its area, or none for this user. returns: how
+ * many */
+static unsigned int
+take_queues(const struct foe_end *e)
+{
+	unsigned int n = 0;
+
+	while (ibv_create_cq(e->ctx, CQES, NULL, NULL, 0) != NULL)
+		n++;
+	return n;
+}
+
+void
+attack_queue_memory(struct foe *f)
+{
+	struct foe_end e[DEVICES];
+	unsigned int devices = 0, queues = 0;
+
+	(void)foe_descriptors();
+	while (devices < DEVICES && try_open(&e[devices], f, devices))
+		queues += take_queues(&e[devices++]);
+	FOE_MUST(devices > 0, "attach");
+	fprintf(stderr, "took %u large queues of %u devices: %s\n", queues, devices,
+		urn_attach_error());
+	foe_ready(f);
+	for (;;) {
+		for (unsigned int i = 0; i < devices; i++)
+			(void)take_queues(&e[i]);
+		foe_round(f);
+	}
+}
+
 /* ---- connections to the socket */
 
 void
@@ -220,12 +253,12 @@ attack_clients(struct foe *f)
 	int fd;
 
 	(void)foe_descriptors();
-	while (n < CLIENTS && urn_remote_connect(f->path) >= 0)
+	while (n < CLIENTS && urn_remote_connect(f->path, NULL) >= 0)
 		n++;
 	fprintf(stderr, "took %u connections\n", n);
 	foe_ready(f);
 	for (;;) {
-		fd = urn_remote_connect(f->path);
+		fd = urn_remote_connect(f->path, NULL);
 		if (fd >= 0)
 			close(fd);
 		foe_round(f);

@@ -50,6 +50,7 @@
 	X(neighbours,   tables, "makes the dataplane look for 60,000 neighbours") \
 	X(groups,       tables, "attaches queue pairs to all multicast groups") \
 	X(clients,      tables, "attaches as often as it may, and says nothing") \
+	X(queue_memory, tables, "takes all memory for queues that it gets") \
 	X(everything,   tables, "takes all objects of each kind that it gets")
 #define X(name, family, what) foe_attack_fn attack_##name;
 FOE_ATTACKS(X)

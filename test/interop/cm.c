@@ -24,7 +24,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PORT = 7471, OUR_PORT = 4711, MOST = 64, PATIENCE = 40 /* s */ };
+enum {
+	PORT = 7471,
+	OUR_PORT = 4711,
+	MOST = 64,
+	PATIENCE = 40,	      /* s */
+	STALE_PAUSE = 500000, /* us */
+	LISTEN_PAUSE = 50000, /* us */
+};
 
 struct conn {
 	struct ibv_qp *qp;
@@ -41,6 +48,8 @@ static struct {
 	struct conn conn[MOST];
 	unsigned int conns, messages, bytes, asked;
 	unsigned int up, over, received, sent;
+	bool listens; /* the peer's program does */
+	bool looks;   /* a look-up is under way, and nothing else */
 	uint8_t family, peer[16], own[16], mtu;
 	int sgid;
 } me;
@@ -149,30 +158,38 @@ by_id(uint32_t id)
 	rw_fail("an event of no connection");
 }
 
+/* Address a request, and give it to the connection management. returns: its id */
+static uint32_t
+request(uint32_t op, struct urn_abi_req *req)
+{
+	struct urn_cm_ip ip = {.version = me.family, .port = OUR_PORT};
+
+	req->cm_connect.service_id = urn_cm_service(URN_CM_PS_TCP, PORT);
+	req->cm_connect.channel_fd = -1;
+	req->cm_connect.sgid_index = (uint8_t)me.sgid;
+	memcpy(req->cm_connect.dgid, me.peer, 16);
+	memcpy(ip.src, me.own, 16);
+	memcpy(ip.dst, me.peer, 16);
+	urn_cm_ip_write(req->cm_connect.data, &ip);
+	return call(op, req).handle;
+}
+
 static void
 ask(struct conn *c)
 {
-	struct urn_abi_req req = {.cm_connect = {.service_id = urn_cm_service(URN_CM_PS_TCP, PORT),
-						 .channel_fd = -1,
-						 .mtu = me.mtu,
+	struct urn_abi_req req = {.cm_connect = {.mtu = me.mtu,
 						 .retry_count = 7,
 						 .rnr_retry = 7,
 						 .timeout = 18,
 						 .max_retries = 15,
 						 .ack_timeout = 17,
 						 .data_len = URN_CM_REQ_DATA}};
-	struct urn_cm_ip ip = {.version = me.family, .port = OUR_PORT};
 
 	if (!c->qp)
 		make_qp(c);
 	req.cm_connect.qpn = c->qp->qp_num;
 	req.cm_connect.psn = c->psn;
-	req.cm_connect.sgid_index = (uint8_t)me.sgid;
-	memcpy(req.cm_connect.dgid, me.peer, 16);
-	memcpy(ip.src, me.own, 16);
-	memcpy(ip.dst, me.peer, 16);
-	urn_cm_ip_write(req.cm_connect.data, &ip);
-	c->id = call(URN_CTL_CM_CONNECT, &req).handle;
+	c->id = request(URN_CTL_CM_CONNECT, &req);
 }
 
 static void
@@ -205,6 +222,17 @@ simply(uint32_t op, uint32_t id)
 	call(op, &req);
 }
 
+/* The answer to a look-up. A program that listens for connections refuses it. */
+static void
+on_look_up(const struct urn_abi_cm_event *ev)
+{
+	me.listens = ev->type == URN_CM_EVENT_SIDR_REPLY && ev->reason == URN_CM_SIDR_REJECT;
+	if (ev->type == URN_CM_EVENT_SIDR_REPLY && !me.listens &&
+	    ev->reason != URN_CM_SIDR_UNSUPPORTED)
+		rw_fail("look-up: status %u", ev->reason);
+	me.looks = false;
+}
+
 static void
 on_event(const struct urn_abi_cm_event *ev)
 {
@@ -212,6 +240,10 @@ on_event(const struct urn_abi_cm_event *ev)
 
 	if (ev->type == URN_CM_EVENT_REQUEST) {
 		on_request(ev);
+		return;
+	}
+	if (me.looks) {
+		on_look_up(ev);
 		return;
 	}
 	c = by_id(ev->id);
@@ -240,16 +272,16 @@ on_event(const struct urn_abi_cm_event *ev)
 	case URN_CM_EVENT_TIMEWAIT:
 		break;
 	case URN_CM_EVENT_REJECTED:
-		if (ev->reason != URN_CM_REJ_STALE_CONN &&
-		    (ev->reason != URN_CM_REJ_INVALID_SERVICE_ID || me.asked))
+		if (ev->reason != URN_CM_REJ_STALE_CONN)
 			rw_fail("rejected, reason %u", ev->reason);
 		/*
-		 * The peer does not listen yet, or still has a connection with a queue pair of this
-		 * number, which the program before this one had: queue pairs of each are numbered
-		 * from 2.
+		 * The peer still has a connection with a queue pair of this number, which the
+		 * program before this one had: queue pairs of each are numbered from 2. The pause
+		 * is long, because a copy of the refused request may come when that connection has
+		 * ended: the peer accepts the copy then, and nobody knows its answer here.
 		 */
 		simply(URN_CTL_CM_DESTROY, c->id);
-		usleep(50000);
+		usleep(STALE_PAUSE);
 		ask(c);
 		break;
 	default:
@@ -317,6 +349,34 @@ await(const unsigned int *n, unsigned int want, const char *what)
 	}
 }
 
+/*
+ * Wait until the peer listens. A look-up tells, and leaves nothing. A request for a connection does
+ * not do: the peer refuses it, begins to listen, and accepts the copy that the wire made of it, and
+ * nobody knows the answer here.
+ */
+static void
+await_listener(void)
+{
+	time_t start = time(NULL);
+
+	while (!me.listens) {
+		struct urn_abi_req req = {.cm_connect = {.timeout = 18,
+							 .max_retries = 15,
+							 .data_len = URN_CM_IP_BYTES}};
+		uint32_t id = request(URN_CTL_CM_RESOLVE, &req);
+
+		me.looks = true;
+		while (me.looks) {
+			if (time(NULL) - start > PATIENCE)
+				rw_fail("the peer does not listen in %d s", PATIENCE);
+			look();
+		}
+		simply(URN_CTL_CM_DESTROY, id);
+		if (!me.listens)
+			usleep(LISTEN_PAUSE);
+	}
+}
+
 static void
 send_all(void)
 {
@@ -375,6 +435,7 @@ main(int argc, char **argv)
 	me.ctx = rw_open(argv + 7, 3);
 	objects();
 	if (active) {
+		await_listener();
 		for (unsigned int i = 0; i < me.conns; i++)
 			ask(&me.conn[i]);
 	} else {

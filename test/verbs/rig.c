@@ -126,7 +126,8 @@ serve(struct rig *r)
 					.clients_per_uid = r->cfg.clients_per_uid,
 					.node = r->cfg.node,
 					.look_ms = r->cfg.look_ms,
-					.shared = r->cfg.shared};
+					.shared = r->cfg.shared,
+					.queues = r->cfg.queue_memory};
 	struct urn_err err = {{0}};
 
 	snprintf(r->path, sizeof(r->path), "%s/dp.sock", urn_eal_dir());

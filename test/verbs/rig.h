@@ -54,6 +54,7 @@ struct rig_config {
 	const char *node;          /* remote: node of programs that name none; NULL: none */
 	unsigned int look_ms;      /* remote: look_ms of urn_server_config */
 	bool shared;		   /* remote: shared of urn_server_config */
+	uint64_t queue_memory;	   /* remote: queues of urn_server_config */
 };
 
 enum { RIG_LATE = 64 };

@@ -298,6 +298,92 @@ test_no_space(void **state)
 	hostile_others_go_on(r);
 }
 
+/* A program hands its memory over once, after it has opened an adapter, with both descriptors. */
+static void
+test_memory_messages(void **state)
+{
+	struct rig *r = *state;
+	const char *name = r->dp->adapter[0]->cfg.name;
+	struct urn_sock_ask q = hostile_question(URN_SOCK_MEMORY);
+	int good[2] = {open("/proc/self/mem", O_RDWR), open("/proc/self/maps", O_RDONLY)};
+	int bad[2] = {good[1], good[0]};
+
+	for (unsigned int opened = 0; opened < 2; opened++) {
+		int fd = hostile_dial(r);
+
+		hostile_hello(fd);
+		if (opened)
+			assert_int_equal(hostile_open(fd, name, NULL, 0).err, 0);
+		hostile_post(fd, &q, q.head.bytes, good, opened ? 1 : 2);
+		hostile_hung_up(fd);
+	}
+	for (unsigned int early = 0; early < 2; early++) {
+		int fd = hostile_dial(r);
+
+		hostile_hello(fd);
+		assert_int_equal(hostile_open(fd, name, good, early ? 2 : 0).err, 0);
+		hostile_post(fd, &q, q.head.bytes, bad, 2);
+		assert_int_equal(hostile_take(fd).err, early ? EALREADY : EOPNOTSUPP);
+		hostile_post(fd, &q, q.head.bytes, good, 2);
+		assert_int_equal(hostile_take(fd).err, early ? EALREADY : 0);
+		hostile_post(fd, &q, q.head.bytes, good, 2);
+		assert_int_equal(hostile_take(fd).err, EALREADY);
+		close(fd);
+	}
+	close(good[0]);
+	close(good[1]);
+	hostile_others_go_on(r);
+}
+
+/* The newest client of node a. */
+static struct urn_client *
+newest(struct rig *r)
+{
+	struct urn_client *c;
+
+	pthread_mutex_lock(&r->dp->adapter[0]->lock);
+	c = LIST_FIRST(&r->dp->adapter[0]->clients);
+	pthread_mutex_unlock(&r->dp->adapter[0]->lock);
+	return c;
+}
+
+/*
+ * The dataplane has no descriptor of a program's memory before the program registers memory that it
+ * does not share; then its queues, made before, know where short messages go.
+ */
+static void
+test_late_space(void **state)
+{
+	struct rig *r = *state;
+	struct ibv_context *ctx = rig_attach(r, 0);
+	struct urn_client *c = newest(r);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 8, NULL, NULL, 0);
+	char *shared = urn_alloc(4096), *own = calloc(1, 4096);
+	struct ibv_mr *mr[3];
+	struct urn_ctl_cq *q;
+
+	assert_true(shared && own && pd && cq);
+	mr[0] = ibv_reg_mr(pd, shared, 4096, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr[0]);
+	assert_null(c->space);
+	for (unsigned int i = 1; i < 3; i++) {
+		mr[i] = ibv_reg_mr(pd, own, 4096, IBV_ACCESS_LOCAL_WRITE);
+		assert_non_null(mr[i]);
+		assert_non_null(c->space);
+	}
+	q = urn_handles_get(&c->cqs, 1);
+	assert_non_null(q);
+	assert_ptr_equal(q->cq.space, c->space);
+	assert_true(c->mark_off != 0); /* larger reads go by process number */
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(ibv_dereg_mr(mr[i]), 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	urn_free(shared);
+	free(own);
+	hostile_others_go_on(r);
+}
+
 /* ---- slots */
 
 /* A program that sees a completion may post into its slot at once. */
@@ -407,10 +493,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions),    cmocka_unit_test(test_ages),
-		cmocka_unit_test(test_agreed),	    cmocka_unit_test(test_list),
-		cmocka_unit_test(test_device_list), cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_no_space),    cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_ages),
+		cmocka_unit_test(test_agreed),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_device_list),
+		cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_no_space),
+		cmocka_unit_test(test_late_space),
+		cmocka_unit_test(test_memory_messages),
+		cmocka_unit_test(test_slots),
 		cmocka_unit_test(test_path),
 	};
 

@@ -131,6 +131,7 @@ test_killed(void **state)
 static void __attribute__((noreturn))
 parent_of_a_keeper(const struct rig *r, int say, int go, bool becomes_another)
 {
+	struct hostile_loop *m;
 	pid_t child;
 	char c;
 
@@ -138,7 +139,10 @@ parent_of_a_keeper(const struct rig *r, int say, int go, bool becomes_another)
 		if (fd != say && fd != go)
 			close(fd);
 	alarm(60);
-	(void)hostile_attach(r);
+	m = hostile_attach(r);
+	/* The dataplane sees the address space go with the memory that it has got. */
+	if (!ibv_reg_mr(m->rig.end[0].pd, m, sizeof(*m), IBV_ACCESS_LOCAL_WRITE))
+		_exit(1);
 	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (child == 0) {
 		alarm(60);

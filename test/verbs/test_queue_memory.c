@@ -8,6 +8,7 @@
 
 #include "abi/queue.h"
 #include "hostile.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <string.h>
@@ -96,12 +97,44 @@ test_user(void **state)
 	rig_open(r, &cfg, NULL);
 }
 
+/* All programs together, whoever's they are; refusals are counted, and the room of one that goes is
+ * the others'. */
+static void
+test_all(void **state)
+{
+	struct rig *r = *state;
+	struct rig_config cfg = r->cfg, tight = cfg;
+	struct urn_server_counters before, after;
+	struct ibv_context *one, *two;
+	struct ibv_cq *cq[MOST];
+
+	rig_close(r);
+	tight.queue_memory = SHARE;
+	rig_open(r, &tight, NULL);
+	for (unsigned int again = 0; again < 3; again++) {
+		one = rig_attach(r, 0);
+		two = rig_attach(r, 0);
+		urn_server_counters(r->server, &before);
+		assert_true(again > 0 || before.queue_memory_refused == 0);
+		(void)fill(one, two, cq, "all programs together may have at most");
+		urn_server_counters(r->server, &after);
+		assert_true(after.queue_memory_refused > before.queue_memory_refused);
+		assert_int_equal(ibv_close_device(one), 0);
+		assert_int_equal(ibv_close_device(two), 0);
+		assert_int_equal(hostile_clients(r, 2), 2);
+		hostile_others_go_on(r);
+	}
+	rig_close(r);
+	rig_open(r, &cfg, NULL);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_program),
 		cmocka_unit_test(test_user),
+		cmocka_unit_test(test_all),
 	};
 
 	return cmocka_run_group_tests_name("queue_memory", tests, hostile_setup, hostile_teardown);

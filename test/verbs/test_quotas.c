@@ -433,8 +433,8 @@ is_whole(const struct urn_client *c)
 	for (uint32_t v = 0; v < c->adapter->vectors; v++)
 		doorbells = doorbells && urn_client_shard(c, v) && c->wake_fd[v] >= 0;
 	return doorbells && c->id && c->remote && c->pid == getpid() && c->uid == getuid() &&
-	       atomic_load(&c->conn_fd) >= 0 && c->quota.account && c->quota.limits.max[URN_QUOTA_QP] && c->space &&
-	       c->quota.used[URN_QUOTA_AREA] == c->area.size;
+	       atomic_load(&c->conn_fd) >= 0 && c->quota.account &&
+	       c->quota.limits.max[URN_QUOTA_QP] && c->quota.used[URN_QUOTA_AREA] == c->area.size;
 }
 
 int

@@ -172,7 +172,10 @@ int urn_msg_set_fd(const struct urn_register_set *set);
  * after urn_msg_set_drain(). returns: 1: messages wait, look before you sleep; 0
  */
 int urn_msg_set_arm(struct urn_register_set *set);
-/* Read the descriptor's events. returns: 0; EIO: the dataplane is gone */
+/*
+ * Read the descriptor's events, without a wait. An event that is still on its way makes the
+ * descriptor readable once more, for nothing. returns: 0; EIO: the dataplane is gone
+ */
 int urn_msg_set_drain(struct urn_register_set *set);
 
 #pragma GCC visibility pop

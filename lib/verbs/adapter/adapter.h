@@ -271,6 +271,8 @@ void urn_datagrams_drain(struct urn_ctx *ctx);
 int urn_destroy_qp(struct ibv_qp *qp);
 int urn_qp_mcast(struct ibv_qp *qp, const union ibv_gid *gid, bool attach);
 int urn_align_qp(struct ibv_qp *qp, uint32_t line);
+int urn_explain_error(struct ibv_context *c, uint32_t qpn, uint32_t status, char *text,
+		      size_t size);
 int urn_query_stores(struct ibv_mr *mr, struct urn_stores *stores);
 int urn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int urn_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

@@ -165,6 +165,7 @@ const struct urn_verbs_ops urn_adapter_ops = {
 	.destroy_qp = urn_destroy_qp,
 	.mcast = urn_qp_mcast,
 	.align_qp = urn_align_qp,
+	.explain = urn_explain_error,
 	.query_stores = urn_query_stores,
 	.post_send = urn_post_send,
 	.post_recv = urn_post_recv,

@@ -27,9 +27,10 @@ static struct urn_abi_channel *
 urn_found_make(void *arg)
 {
 	const struct urn_found *d = arg;
-	int fd = urn_remote_connect(d->path);
+	uint32_t can;
+	int fd = urn_remote_connect(d->path, &can);
 
-	return fd < 0 ? NULL : urn_remote_open(fd, d->name);
+	return fd < 0 ? NULL : urn_remote_open(fd, d->name, can);
 }
 
 /* True when the adapter is on offer already; the offer works whenever the dataplane is there. */
@@ -87,7 +88,7 @@ urn_discover(void)
 
 	if (urn_remote_path(path, sizeof(path)) == NULL || access(path, F_OK) != 0)
 		return 0;
-	fd = urn_remote_connect(path);
+	fd = urn_remote_connect(path, NULL);
 	if (fd < 0)
 		return errno == ETIMEDOUT ? ETIMEDOUT : 0;
 	pthread_mutex_lock(&urn_found_lock);

@@ -41,8 +41,6 @@ urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned
 	struct urn_adapter_mr *mr;
 	struct urn_abi_rep rep;
 
-	if (urn_dev_share(&ctx->dev, addr, length) != 0)
-		return NULL;
 	mr = urn_object_alloc(sizeof(*mr));
 	if (mr == NULL)
 		return NULL;
@@ -51,7 +49,9 @@ urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned
 	req.reg_mr.addr = urn_share_take(&ctx->dev, addr, length, &mr->hold);
 	req.reg_mr.length = length;
 	req.reg_mr.iova = iova;
-	if (urn_dev_call(&ctx->dev, &req, &rep) != 0) {
+	/* Pages that were moved are shared; for others the program's memory may be handed over. */
+	if ((!urn_share_has(&mr->hold) && urn_dev_share(&ctx->dev, addr, length) != 0) ||
+	    urn_dev_call(&ctx->dev, &req, &rep) != 0) {
 		urn_share_drop(&mr->hold);
 		free(mr);
 		return NULL;

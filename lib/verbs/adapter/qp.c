@@ -3,6 +3,7 @@
 #include "verbs/adapter/adapter.h"
 #include "verbs/adapter/copy.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -320,6 +321,21 @@ urn_align_qp(struct ibv_qp *ibqp, uint32_t line)
 
 	req.align_qp.line = line;
 	return urn_dev_call(urn_ctx_dev(ibqp->context), &req, &rep);
+}
+
+int
+urn_explain_error(struct ibv_context *c, uint32_t qpn, uint32_t status, char *text, size_t size)
+{
+	struct urn_abi_req req = {.op = URN_CTL_EXPLAIN, .handle = qpn};
+	struct urn_abi_rep rep;
+	int err;
+
+	req.explain.status = status;
+	err = urn_dev_call(urn_ctx_dev(c), &req, &rep);
+	if (err == 0)
+		snprintf(text, size, "%.*s", (int)sizeof(rep.explained.text) - 1,
+			 rep.explained.text);
+	return err;
 }
 
 /*

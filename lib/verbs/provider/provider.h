@@ -166,6 +166,10 @@ struct urn_verbs_ops {
 	int (*mcast)(struct ibv_qp *qp, const union ibv_gid *gid, bool attach);
 	/* urn_qp_align() of an RC queue pair, with a valid line. NULL: it can't */
 	int (*align_qp)(struct ibv_qp *qp, uint32_t line);
+	/* urn_wc_explain() by the QP's number and enum ibv_wc_status. text: set on success alone.
+	 * NULL: it can't */
+	int (*explain)(struct ibv_context *c, uint32_t qpn, uint32_t status, char *text,
+		       size_t size);
 	/* urn_mr_stores(). NULL: it can't */
 	int (*query_stores)(struct ibv_mr *mr, struct urn_stores *stores);
 

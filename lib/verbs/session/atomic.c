@@ -12,7 +12,6 @@
 
 #include "attach/remote.h"
 
-#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -23,6 +22,16 @@ urn_sv_word(const uint8_t *at, uint64_t *word)
 	struct iovec to = {word, sizeof(*word)}, from = {(void *)(uintptr_t)at, sizeof(*word)};
 
 	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof(*word);
+}
+
+/* Write bytes to memory of the program, which may have unmapped it. returns: false: it can't be
+ * written */
+static bool
+urn_sv_store(uint8_t *at, const void *bytes, uint32_t n)
+{
+	struct iovec from = {(void *)(uintptr_t)bytes, n}, to = {at, n};
+
+	return n == 0 || process_vm_writev(getpid(), &from, 1, &to, 1, 0) == (ssize_t)n;
 }
 
 /*
@@ -106,9 +115,8 @@ urn_sv_result(const struct urn_sv_qp *q, const struct ibv_sge *sge, uint32_t n, 
 		uint8_t *to = urn_sv_regions_local(&q->pd->regions, sge[i].lkey, sge[i].addr, bytes,
 						   IBV_ACCESS_LOCAL_WRITE);
 
-		if (to == NULL)
+		if (to == NULL || !urn_sv_store(to, from + done, bytes))
 			return false;
-		memcpy(to, from + done, bytes);
 		done += bytes;
 	}
 	return done == sizeof(old);

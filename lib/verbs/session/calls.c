@@ -4,17 +4,48 @@
  * (anew.c), exclude each other: so a call finds the same adapters from its beginning to its end,
  * though it lets the lock go meanwhile. The thread does not wait for calls, which may take
  * long; a replacement that is due makes new calls wait, and is carried out when the last one ends.
+ * The calls wait on until all objects were tried once on the adapter that came back (rest.c).
+ * A call that lasts, for it waits for a peer or for the program's own memory, holds no others up
+ * for longer than an adapter may be silent, all calls of the program together: the replacement
+ * comes later then. Calls wait for it again after as long a time, because calls that overlap
+ * could keep it off for ever.
  */
 #include "verbs/session/heal.h"
 
 #include <errno.h>
+#include <time.h>
+
+uint64_t
+urn_sv_hold(struct urn_sv_ctx *ctx, bool replaces, uint64_t now)
+{
+	const uint64_t most = ctx->options.silence;
+
+	if (!replaces) {
+		if (ctx->replacing)
+			pthread_cond_broadcast(&ctx->cond);
+		ctx->replacing = false;
+		return UINT64_MAX;
+	}
+	if (!ctx->replacing || now >= ctx->hold_until + most)
+		ctx->hold_until = now + most;
+	ctx->replacing = true;
+	return ctx->hold_until + most;
+}
 
 void
 urn_sv_enter(struct urn_sv_ctx *ctx)
 {
+	struct timespec until;
+	uint64_t ms;
+
 	urn_sv_lock_first(ctx);
-	while (ctx->replacing)
-		pthread_cond_wait(&ctx->cond, &ctx->lock);
+	ms = ctx->hold_until;
+	until = (struct timespec){.tv_sec = (time_t)(ms / 1000),
+				  .tv_nsec = (long)(ms % 1000) * 1000000};
+	/* A time that has changed is the next wait's: this call has waited. */
+	while (ctx->replacing && ctx->hold_until == ms &&
+	       pthread_cond_clockwait(&ctx->cond, &ctx->lock, CLOCK_MONOTONIC, &until) == 0)
+		;
 	ctx->calls++;
 	urn_sv_unlock(ctx);
 }
@@ -26,7 +57,8 @@ urn_sv_exit(struct urn_sv_ctx *ctx)
 	bool last;
 
 	urn_sv_lock_first(ctx);
-	last = --ctx->calls == 0 && ctx->replacing;
+	/* The call may have ended the last object of a wreck. */
+	last = --ctx->calls == 0 && (ctx->replacing || !LIST_EMPTY(&ctx->wrecks));
 	urn_sv_unlock(ctx);
 	if (last)
 		urn_sv_kick(ctx);

@@ -11,6 +11,7 @@
 struct urn_sv_end {
 	struct urn_cm_end front;  /* first */
 	struct urn_cm_end *below; /* its fd is the front's */
+	struct urn_sv_life *life; /* the adapter's life to which it belongs; constant */
 };
 
 static struct urn_cm_end *
@@ -32,7 +33,7 @@ urn_sv_end_open(struct ibv_context *c)
 	if (ctx->below[0] != NULL)
 		err = urn_cm_end_open(&e->below, ctx->below[0]);
 	if (err == 0)
-		urn_sv_count_alone(ctx, 1);
+		e->life = urn_sv_life_use(ctx);
 	urn_sv_exit(ctx);
 	if (err != 0) {
 		free(e);
@@ -46,8 +47,9 @@ urn_sv_end_open(struct ibv_context *c)
 static void
 urn_sv_end_close(struct urn_cm_end *end)
 {
-	/* The count stays: the thread may not look at this adapter's objects any more. */
+	/* The device may be closed already; the adapter is not, before its life is left. */
 	urn_cm_end_close(urn_sv_end_below(end));
+	urn_sv_life_leave(((struct urn_sv_end *)end)->life);
 	free(end);
 }
 

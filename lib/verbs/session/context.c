@@ -232,6 +232,9 @@ urn_sv_open(void *arg)
 	}
 	if (urn_sv_remember(ctx) != 0)
 		goto err_fd;
+	ctx->life = urn_sv_life_begin();
+	if (ctx->life == NULL)
+		goto err_fd;
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_cond_init(&ctx->cond, NULL);
 	urn_sv_fork_join(ctx);
@@ -260,6 +263,7 @@ urn_sv_close(struct ibv_context *c)
 		if (ctx->below[i] != NULL)
 			ibv_close_device(ctx->below[i]);
 	urn_sv_wrecks_close(ctx);
+	urn_sv_life_leave(ctx->life);
 	close(ctx->wake_fd);
 	close(c->async_fd);
 	if (ctx->log_fd >= 0)

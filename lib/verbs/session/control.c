@@ -15,6 +15,10 @@
 
 /* How long the end of a queue pair waits for the peer to know. */
 enum { URN_SV_LEAVE_SECONDS = 1 };
+
+/* Bit of the wr_id of a Send of LEAVE, beside its slot; see URN_SV_ID_BITS. */
+#define URN_SV_ID_LEAVE (1ull << 59)
+
 _Static_assert((int)URN_SESS_WIRE_MAX <= (int)URN_SV_CONTROL_BYTES, "a message fits a receive");
 
 /* Memory of a control message. half: 0 receives, 1 Sends */
@@ -56,8 +60,10 @@ urn_sv_control_open(struct urn_sv_path *p)
 
 /* ---- out */
 
-static void
-urn_sv_control_on(struct urn_sv_path *p, const void *bytes, uint32_t length)
+/* Send a message over a path. id: bits of the request beside its slot. returns: false: the path is
+ * not alive, or has no room */
+static bool
+urn_sv_control_on(struct urn_sv_path *p, const void *bytes, uint32_t length, uint64_t id)
 {
 	uint32_t free = ~p->ctl_busy & ((1u << URN_SV_CONTROLS) - 1);
 	struct ibv_send_wr *bad, wr = {.num_sge = 1, .opcode = IBV_WR_SEND};
@@ -65,21 +71,23 @@ urn_sv_control_on(struct urn_sv_path *p, const void *bytes, uint32_t length)
 	uint32_t slot;
 
 	if (!p->ctl_ok || p->qp->ctx->dead[p->mine] || free == 0)
-		return;
+		return false;
 	slot = (uint32_t)__builtin_ctz(free);
 	memcpy(urn_sv_slot(p, 1, slot), bytes, length);
 	sge = urn_sv_slot_sge(p, urn_sv_slot(p, 1, slot), length);
-	wr.wr_id = slot;
+	wr.wr_id = id | slot;
 	wr.sg_list = &sge;
-	if (ibv_post_send(p->ctl, &wr, &bad) == 0)
-		p->ctl_busy |= 1u << slot;
+	if (ibv_post_send(p->ctl, &wr, &bad) != 0)
+		return false;
+	p->ctl_busy |= 1u << slot;
+	return true;
 }
 
 void
 urn_sv_control_send(struct urn_sv_qp *q, const void *bytes, uint32_t length)
 {
 	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
-		urn_sv_control_on(&q->path[i], bytes, length);
+		(void)urn_sv_control_on(&q->path[i], bytes, length, 0);
 }
 
 bool
@@ -233,6 +241,7 @@ urn_sv_control_take(struct urn_sv_path *p, const struct ibv_wc *wc)
 		urn_sv_heal_carried(p);
 	} else {
 		p->ctl_busy &= ~(1u << slot);
+		q->known |= (wc->wr_id & URN_SV_ID_LEAVE) != 0;
 		pthread_cond_broadcast(&q->ctx->cond);
 	}
 }
@@ -256,16 +265,6 @@ urn_sv_control_poll(struct urn_sv_ctx *ctx, uint32_t adapter)
 
 /* ---- the end of a queue pair */
 
-/* True when a path has the peer's acknowledgement of all that was sent over it. */
-static bool
-urn_sv_told(const struct urn_sv_qp *q)
-{
-	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
-		if (q->path[i].ctl_ok && !q->ctx->dead[q->path[i].mine] && q->path[i].ctl_busy == 0)
-			return true;
-	return false;
-}
-
 static bool
 urn_sv_can_tell(const struct urn_sv_qp *q)
 {
@@ -275,12 +274,25 @@ urn_sv_can_tell(const struct urn_sv_qp *q)
 	return false;
 }
 
+/* Send LEAVE over each path that has not got it: one that was agreed meanwhile, or had no room. */
+static void
+urn_sv_leave_by_all(struct urn_sv_qp *q, const void *bytes, uint32_t length)
+{
+	for (uint32_t i = 0; i < URN_SV_PATHS; i++) {
+		struct urn_sv_path *p = &q->path[i];
+
+		if (!p->leaves)
+			p->leaves = urn_sv_control_on(p, bytes, length, URN_SV_ID_LEAVE);
+	}
+}
+
 void
 urn_sv_leave(struct urn_sv_qp *q)
 {
 	uint8_t bytes[URN_SESS_WIRE_MAX];
 	struct urn_sess_report last;
 	struct timespec until;
+	uint32_t length;
 
 	/* Messages count that came, and that the program has not polled. */
 	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
@@ -292,13 +304,12 @@ urn_sv_leave(struct urn_sv_qp *q)
 					.sent = q->c.sent,
 					.sends = q->c.sends};
 	urn_sv_log_message(q, "tell", URN_SESS_WIRE_LEAVE, &last);
-	urn_sv_control_send(q, bytes,
-			    urn_sess_wire_leave(bytes, q->peer.number, q->c.epoch, &last));
+	length = urn_sess_wire_leave(bytes, q->peer.number, q->c.epoch, &last);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += URN_SV_LEAVE_SECONDS;
-	while (!q->left && !urn_sv_told(q) && urn_sv_can_tell(q))
-		if (pthread_cond_clockwait(&q->ctx->cond, &q->ctx->lock, CLOCK_MONOTONIC, &until) !=
-		    0)
-			break;
+	do
+		urn_sv_leave_by_all(q, bytes, length);
+	while (!q->left && !q->known && urn_sv_can_tell(q) &&
+	       pthread_cond_clockwait(&q->ctx->cond, &q->ctx->lock, CLOCK_MONOTONIC, &until) == 0);
 	q->told = true;
 }

@@ -94,7 +94,9 @@ urn_sv_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr)
 	cq->vector = attr->comp_vector;
 	cq->ibv.cqe = (int)attr->cqe;
 	cq->ibv.context = c;
-	err = urn_sv_cq_make(cq, ctx);
+	err = urn_sv_thread_start(ctx);
+	if (err == 0)
+		err = urn_sv_cq_make(cq, ctx);
 	if (err != 0) {
 		urn_sv_cq_free(cq);
 		free(cq);

@@ -17,6 +17,8 @@ enum {
 	URN_SV_PROBES = 5,	     /* probes that a path carries before it is trusted */
 	URN_SV_PROVEN = 50,	     /* times of a probe until a trusted path is proven */
 	URN_SV_PAUSE_MOST_MS = 2000, /* between offers that nobody answers */
+	URN_SV_REMAKES = 16, /* paths made anew in a turn of the thread, which has the lock */
+	URN_SV_TURN_MS = 1,  /* between turns: the program gets the lock */
 };
 
 static uint32_t
@@ -117,6 +119,27 @@ urn_sv_remake_due(const struct urn_sv_path *p)
 	return p->heal.made_at != 0 ? p->heal.made_at + p->qp->ctx->options.probe : 0;
 }
 
+/* True when the adapter of a path lacks what new queue pairs need: the program's objects come after
+ * the adapter. P-P's queue pair stays, as long as there is one. */
+static bool
+urn_sv_lacking(const struct urn_sv_path *p)
+{
+	return !(p == &p->qp->path[0] && p->real != NULL) && !urn_sv_ready(p->qp, p->mine);
+}
+
+/* True when this turn takes another path; if not, the queue pair is the first of the next turn. */
+static bool
+urn_sv_remake_room(const struct urn_sv_qp *q)
+{
+	struct urn_sv_ctx *ctx = q->ctx;
+
+	if (ctx->remade < URN_SV_REMAKES)
+		return true;
+	if (ctx->heal_next == 0)
+		ctx->heal_next = q->ibv.qp_num;
+	return false;
+}
+
 /* Make the queue pairs of a path anew, unconnected. returns: 0 or an errno value with its text */
 static int
 urn_sv_remake(struct urn_sv_path *p)
@@ -124,6 +147,7 @@ urn_sv_remake(struct urn_sv_path *p)
 	struct urn_sv_heal *h = &p->heal;
 	int err;
 
+	p->qp->ctx->remade++;
 	if (urn_sv_alive(p))
 		urn_sv_down(p->qp, urn_sv_bit_of(p));
 	/* A round that was made in vain has not been told: peers believe no end that is far ahead.
@@ -212,6 +236,7 @@ urn_sv_agreed(struct urn_sv_path *p, uint32_t flags)
 		h->end.agreed = true;
 		h->due = 0;
 		p->ctl_ok = true;
+		pthread_cond_broadcast(&p->qp->ctx->cond); /* an end that leaves tells it so */
 	}
 	h->peer_trusts = (flags & URN_SESS_O_TRUSTED) != 0;
 	if (urn_sv_alive(p) && !(flags & URN_SESS_O_KNOWN))
@@ -227,8 +252,15 @@ urn_sv_heal_step(struct urn_sv_path *p, enum urn_sess_heal_step step,
 		/* The peer has lost the path: it is left first. */
 		if (urn_sv_alive(p))
 			urn_sv_down(p->qp, urn_sv_bit_of(p));
-		if (urn_sv_busy(p) || urn_sv_now_ms() < urn_sv_remake_due(p) ||
-		    urn_sv_remake(p) != 0)
+		if (urn_sv_busy(p) || urn_sv_now_ms() < urn_sv_remake_due(p))
+			return false;
+		if (!urn_sv_remake_room(p->qp)) {
+			/* A later turn makes the path anew by itself, and offers it. */
+			p->heal.fresh = false;
+			p->heal.due = 0;
+			return false;
+		}
+		if (urn_sv_lacking(p) || urn_sv_remake(p) != 0)
 			return false;
 	}
 	if (step == URN_SESS_HEAL_REMAKE)
@@ -326,6 +358,14 @@ urn_sv_heal_dead(struct urn_sv_path *p, uint64_t now)
 		h->due = urn_sv_remake_due(p);
 		if (now < h->due)
 			return;
+		if (!urn_sv_remake_room(p->qp)) {
+			h->due = now + URN_SV_TURN_MS;
+			return;
+		}
+		if (urn_sv_lacking(p)) {
+			h->due = now + p->qp->ctx->options.probe;
+			return;
+		}
 		(void)urn_sv_remake(p);
 	}
 	if (h->end.agreed) {
@@ -404,24 +444,52 @@ urn_sv_fail_back(struct urn_sv_qp *q, uint64_t now)
 	return UINT64_MAX;
 }
 
+/* Do what is due of a queue pair. returns: like urn_sv_heal_path() */
+static uint64_t
+urn_sv_heal_qp(struct urn_sv_qp *q, uint64_t now)
+{
+	uint64_t next = UINT64_MAX, back;
+
+	if (!urn_sv_heals(q))
+		return UINT64_MAX;
+	for (uint32_t i = 0; i < URN_SV_PATHS; i++) {
+		uint64_t its = urn_sv_heal_path(&q->path[i], now);
+
+		next = its < next ? its : next;
+	}
+	back = urn_sv_fail_back(q, now);
+	return back < next ? back : next;
+}
+
+/* The queue pair for which the turn before had no room; else the first one. */
+static struct urn_sv_qp *
+urn_sv_heal_first(struct urn_sv_ctx *ctx)
+{
+	struct urn_sv_qp *q;
+
+	LIST_FOREACH(q, &ctx->qps, link)
+		if (q->ibv.qp_num == ctx->heal_next)
+			return q;
+	return LIST_FIRST(&ctx->qps);
+}
+
 uint64_t
 urn_sv_heal_tick(struct urn_sv_ctx *ctx, uint64_t now)
 {
+	struct urn_sv_qp *first = urn_sv_heal_first(ctx), *q = first;
 	uint64_t next = UINT64_MAX;
-	struct urn_sv_qp *q;
 
-	LIST_FOREACH(q, &ctx->qps, link) {
-		uint64_t back;
+	ctx->heal_next = 0;
+	while (q != NULL) {
+		uint64_t its = urn_sv_heal_qp(q, now);
 
-		if (!urn_sv_heals(q))
-			continue;
-		for (uint32_t i = 0; i < URN_SV_PATHS; i++) {
-			uint64_t its = urn_sv_heal_path(&q->path[i], now);
-
-			next = its < next ? its : next;
-		}
-		back = urn_sv_fail_back(q, now);
-		next = back < next ? back : next;
+		next = its < next ? its : next;
+		q = LIST_NEXT(q, link);
+		if (q == NULL)
+			q = LIST_FIRST(&ctx->qps);
+		if (q == first)
+			break;
 	}
+	ctx->remade = 0;
 	return next;
 }

@@ -8,6 +8,7 @@
 #ifndef URN_VERBS_SESSION_HEAL_H
 #define URN_VERBS_SESSION_HEAL_H
 
+#include "verbs/session/ops.h"
 #include "verbs/session/sv.h"
 
 /* ---- memory.c, cq.c, channel.c: one adapter's part of objects */
@@ -23,12 +24,15 @@ urn_sv_mr_of(struct urn_sv_region *r)
 int urn_sv_pd_make(struct urn_sv_pd *pd, struct urn_sv_ctx *ctx, uint32_t adapter);
 /* Deallocate that. returns: like urn_sv_pd_make() */
 int urn_sv_pd_end(struct urn_sv_pd *pd, uint32_t adapter);
-/* True when a domain and all its regions are on an adapter. */
+/* True when a domain and all its regions are on an adapter, in constant time; the lock is held. */
 bool urn_sv_pd_whole(const struct urn_sv_pd *pd, uint32_t adapter);
 /* Register a region on an adapter. returns: like urn_sv_pd_make() */
 int urn_sv_mr_below(struct urn_sv_mr *mr, uint32_t adapter);
+/* A region, which is in its domain's list, is not on an adapter any more; the lock is held. */
+void urn_sv_mr_lost(struct urn_sv_mr *mr, uint32_t adapter);
 /*
- * Choose the name of memory in a domain, which is its lkey for the program; the lock is held.
+ * Choose the name of memory in a domain, which is its lkey for the program, and of no other memory
+ * of the device; the lock is held.
  *
  * first: its region on the primary adapter; NULL: none
  */
@@ -42,8 +46,6 @@ struct ibv_comp_channel *urn_sv_channel_take(struct urn_sv_channel *ch, struct u
 					     uint32_t adapter);
 /* Destroy that; the lock is held. */
 void urn_sv_channel_end(struct urn_sv_channel *ch, struct urn_sv_ctx *ctx, uint32_t adapter);
-/* Count objects of the primary adapter alone, which keep that open when it is lost. */
-void urn_sv_count_alone(struct urn_sv_ctx *ctx, int more);
 
 /*
  * Translate the elements of a request that goes to the primary adapter as it is, after that came
@@ -138,10 +140,34 @@ struct ibv_context *urn_sv_again_take(struct urn_sv_ctx *ctx, uint32_t adapter);
 /* End the attempts, without waiting for the one in progress. */
 void urn_sv_again_end(struct urn_sv_ctx *ctx);
 
-/* ---- anew.c */
+/* ---- wreck.c */
+
+/* Objects of the program that are the primary adapter's alone, in one life of that. */
+struct urn_sv_life;
+
+/* Begin a life. returns: NULL with its text: there is no memory */
+struct urn_sv_life *urn_sv_life_begin(void);
+/* An object begins, in the life that the adapter has now; the lock is not held. */
+struct urn_sv_life *urn_sv_life_use(struct urn_sv_ctx *ctx);
+/* That object ends; or the device, or wreck, of the life. */
+void urn_sv_life_leave(struct urn_sv_life *life);
 
 /* An adapter that was lost, kept for the objects that are its alone. */
 struct urn_sv_wreck;
+
+/* True when the program has objects that are a lost adapter's alone; the lock is held, as below. */
+bool urn_sv_needed(const struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Keep a lost adapter as a wreck, with its queues. returns: 0 or ENOMEM */
+int urn_sv_wreck_make(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Close the wrecks whose objects are gone; for the thread. now: ms. returns: ms: when to call
+ * again; UINT64_MAX: there are no wrecks */
+uint64_t urn_sv_wrecks_tick(struct urn_sv_ctx *ctx, uint64_t now);
+/* True when the primary adapter can't be replaced, because there are too many wrecks already. */
+bool urn_sv_crowded(struct urn_sv_ctx *ctx);
+/* Close all wrecks, when the device is closed. */
+void urn_sv_wrecks_close(struct urn_sv_ctx *ctx);
+
+/* ---- anew.c, rest.c */
 
 /*
  * Make the objects of adapters that came back, and later those that could not be made then; for
@@ -151,8 +177,19 @@ struct urn_sv_wreck;
  * returns: ms: when to call again at the latest; UINT64_MAX: no need to
  */
 uint64_t urn_sv_anew(struct urn_sv_ctx *ctx, uint64_t now);
-/* Close the adapters that were lost, when the device is closed. */
-void urn_sv_wrecks_close(struct urn_sv_ctx *ctx);
+/* The adapter came back: all objects of the program are to be made there. */
+void urn_sv_rest_begin(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* For an object of the primary adapter alone, in a call of the program. returns: EIO with its text:
+ * regions of the program are still to be tried there; 0 */
+int urn_sv_rest_early(const struct urn_sv_ctx *ctx);
+/*
+ * Make some of them, if that is due.
+ *
+ * now: ms
+ * wait: set when calls that make or end objects must end first, or begin later
+ * returns: ms: when to call again; UINT64_MAX: no need to, or a call is waited for
+ */
+uint64_t urn_sv_rest_tick(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now, bool *wait);
 
 /* ---- heal.c; the lock is held */
 
@@ -171,35 +208,5 @@ void urn_sv_heal_reported(struct urn_sv_qp *q, uint32_t paths);
 void urn_sv_heal_carried(struct urn_sv_path *p);
 /* Remember attributes that a connected queue pair got, for paths that are made anew. */
 void urn_sv_heal_keep(struct urn_sv_qp *q, const struct ibv_qp_attr *attr, int mask);
-
-/* ---- calls.c */
-
-/* A call of the program begins that makes, changes or ends objects; the lock is not held. */
-void urn_sv_enter(struct urn_sv_ctx *ctx);
-/* The call ends. */
-void urn_sv_exit(struct urn_sv_ctx *ctx);
-/* The operations of the provider's table, each in such a call. */
-int urn_sv_in_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
-int urn_sv_in_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
-struct ibv_pd *urn_sv_in_alloc_pd(struct ibv_context *c);
-int urn_sv_in_dealloc_pd(struct ibv_pd *pd);
-struct ibv_mr *urn_sv_in_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-				unsigned int access);
-int urn_sv_in_dereg_mr(struct ibv_mr *mr);
-struct ibv_ah *urn_sv_in_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr);
-int urn_sv_in_destroy_ah(struct ibv_ah *ah);
-struct ibv_comp_channel *urn_sv_in_create_channel(struct ibv_context *c);
-int urn_sv_in_destroy_channel(struct ibv_comp_channel *channel);
-struct ibv_cq_ex *urn_sv_in_create_cq(struct ibv_context *c,
-				      const struct ibv_cq_init_attr_ex *attr);
-int urn_sv_in_resize_cq(struct ibv_cq *cq, uint32_t cqe);
-struct ibv_srq *urn_sv_in_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr,
-				     const struct ibv_cq *cq);
-int urn_sv_in_destroy_srq(struct ibv_srq *srq);
-struct ibv_qp *urn_sv_in_create_qp(struct ibv_qp_init_attr_ex *attr);
-int urn_sv_in_modify_qp(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
-int urn_sv_in_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-		       struct ibv_qp_init_attr *init);
-int urn_sv_in_destroy_qp(struct ibv_qp *qp);
 
 #endif

@@ -2,12 +2,14 @@
 /*
  * The log of steps (doc/reference/sessions.md): a line for each step of a connection, with its
  * numbers. A line is written by one call, so lines of several programs in one file stay whole. All
- * is written with the context's lock held; without a log nothing but a descriptor is looked at.
+ * is written with the context's lock held; without a log nothing but a descriptor is looked at. A
+ * connection's lines are bounded (lines.h), and the next one that is written tells how many were
+ * left out.
  */
 #include "verbs/session/log.h"
 
 #include "verbs/front.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/heal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +101,7 @@ urn_sv_line_of(struct urn_sv_line *l, const struct urn_sv_ctx *ctx)
 
 /* Begin a line with all that names the connection and its state. */
 static void
-urn_sv_line_begin(struct urn_sv_line *l, struct urn_sv_qp *q)
+urn_sv_line_conn(struct urn_sv_line *l, struct urn_sv_qp *q)
 {
 	urn_sv_line_of(l, q->ctx);
 	urn_sv_put(l, " conn=%u peer=%u epoch=%u path=%s", q->ibv.qp_num, q->peer.number,
@@ -141,6 +143,33 @@ urn_sv_logs(const struct urn_sv_qp *q)
 	return q->ctx->log_fd >= 0 && !q->ctx->forked;
 }
 
+/* Write how many lines of a connection were left out since the last one. */
+static void
+urn_sv_log_out(struct urn_sv_qp *q)
+{
+	struct urn_sv_line l;
+
+	if (q->lines.out == 0)
+		return;
+	urn_sv_line_conn(&l, q);
+	urn_sv_put(&l, " left-out lines=%llu because there were too many",
+		   (unsigned long long)q->lines.out);
+	urn_sv_line_end(&l, q->ctx);
+	q->lines.out = 0;
+}
+
+/* Begin a line of a connection, if the log takes one. last: one of the two lines of its death and
+ * its end, for which there is always room. returns: false: the log takes none */
+static bool
+urn_sv_line_begin(struct urn_sv_line *l, struct urn_sv_qp *q, bool last)
+{
+	if (!last && !urn_sv_lines_take(&q->lines, urn_sv_now_ms()))
+		return false;
+	urn_sv_log_out(q);
+	urn_sv_line_conn(l, q);
+	return true;
+}
+
 void
 urn_sv_log_device(const struct urn_sv_ctx *ctx, const char *format, ...)
 {
@@ -165,12 +194,11 @@ urn_sv_log(struct urn_sv_qp *q, const char *format, ...)
 	char text[512];
 	va_list args;
 
-	if (!urn_sv_logs(q))
+	if (!urn_sv_logs(q) || !urn_sv_line_begin(&l, q, false))
 		return;
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	urn_sv_line_begin(&l, q);
 	urn_sv_put(&l, " %s", text);
 	urn_sv_line_end(&l, q->ctx);
 }
@@ -193,17 +221,24 @@ urn_sv_put_counts(struct urn_sv_line *l, const struct urn_sv_qp *q)
 		urn_sv_put(l, " UNREADABLE=%llu", (unsigned long long)q->unreadable);
 }
 
-void
-urn_sv_log_counts(struct urn_sv_qp *q, const char *what)
+/* Write the counters of a connection. what: the line's first word; last: like urn_sv_line_begin()'s
+ */
+static void
+urn_sv_log_counts(struct urn_sv_qp *q, const char *what, bool last)
 {
 	struct urn_sv_line l;
 
-	if (!urn_sv_logs(q))
+	if (!urn_sv_logs(q) || !urn_sv_line_begin(&l, q, last))
 		return;
-	urn_sv_line_begin(&l, q);
 	urn_sv_put(&l, " %s", what);
 	urn_sv_put_counts(&l, q);
 	urn_sv_line_end(&l, q->ctx);
+}
+
+void
+urn_sv_log_end(struct urn_sv_qp *q)
+{
+	urn_sv_log_counts(q, "end", true);
 }
 
 /* A step of the machine. arg: struct urn_sv_qp */
@@ -214,7 +249,10 @@ urn_sv_log_step(void *arg, enum urn_sess_state from)
 	const struct urn_sess_conn *c = &q->c;
 	struct urn_sv_line l;
 
-	urn_sv_line_begin(&l, q);
+	if (!urn_sv_line_begin(&l, q, c->state == URN_SESS_DEAD)) {
+		q->why = NULL;
+		return;
+	}
 	urn_sv_put(&l, " step %s -> %s sent=%llu received=%llu next=%llu pending=%llu",
 		   urn_sess_state_name(from), urn_sess_state_name(c->state),
 		   (unsigned long long)c->sent, (unsigned long long)c->received,
@@ -226,7 +264,7 @@ urn_sv_log_step(void *arg, enum urn_sess_state from)
 	urn_sv_line_end(&l, q->ctx);
 	q->why = NULL;
 	if (c->state == URN_SESS_CONNECTED)
-		urn_sv_log_counts(q, "counts");
+		urn_sv_log_counts(q, "counts", false);
 }
 
 void
@@ -257,9 +295,8 @@ urn_sv_log_message(struct urn_sv_qp *q, const char *way, uint32_t kind,
 {
 	struct urn_sv_line l;
 
-	if (!urn_sv_logs(q))
+	if (!urn_sv_logs(q) || !urn_sv_line_begin(&l, q, false))
 		return;
-	urn_sv_line_begin(&l, q);
 	urn_sv_put(&l, " %s %s of=%u", way, urn_sv_kind_name(kind), r->epoch);
 	if (kind != URN_SESS_WIRE_MIGRATED)
 		urn_sv_put(&l, " sent=%llu received=%llu sends=%llu", (unsigned long long)r->sent,

@@ -26,8 +26,8 @@ bool urn_sv_logs(const struct urn_sv_qp *q);
 __attribute__((format(printf, 2, 3))) void urn_sv_log(struct urn_sv_qp *q, const char *format, ...);
 /* A connection has a session: log its steps from now on. */
 void urn_sv_log_begin(struct urn_sv_qp *q);
-/* Write the counters of a connection. what: the line's first word */
-void urn_sv_log_counts(struct urn_sv_qp *q, const char *what);
+/* A connection ends: log its counters. */
+void urn_sv_log_end(struct urn_sv_qp *q);
 /* A control message. way: "tell" or "hear"; kind: URN_SESS_WIRE_REPORT and so on */
 void urn_sv_log_message(struct urn_sv_qp *q, const char *way, uint32_t kind,
 			const struct urn_sess_report *r);

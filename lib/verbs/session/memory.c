@@ -14,8 +14,10 @@
 	((unsigned int)(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
 			IBV_ACCESS_REMOTE_ATOMIC))
 
-/* The first key of a region that is on the backup adapter alone: adapters have fewer regions. */
+/* The first name that is no key of the primary adapter: adapters have fewer regions. The
+ * index of a name, its upper 24 bits, has this bit and 23 more. */
 #define URN_SV_NAMES 0x80000000u
+#define URN_SV_INDEXES 0x7fffffu
 
 /* ---- protection domains */
 
@@ -48,14 +50,7 @@ urn_sv_pd_end(struct urn_sv_pd *pd, uint32_t adapter)
 bool
 urn_sv_pd_whole(const struct urn_sv_pd *pd, uint32_t adapter)
 {
-	struct urn_sv_region *r;
-
-	if (pd->below[adapter] == NULL)
-		return false;
-	LIST_FOREACH(r, &pd->regions, link)
-		if (urn_sv_mr_of(r)->below[adapter] == NULL)
-			return false;
-	return true;
+	return pd->below[adapter] != NULL && pd->missing[adapter] == 0;
 }
 
 static void
@@ -102,7 +97,9 @@ urn_sv_alloc_pd(struct ibv_context *c)
 		return NULL;
 	LIST_INIT(&pd->regions);
 	pd->remote = urn_alloc(sizeof(*pd->remote));
-	err = pd->remote == NULL ? errno : urn_sv_pd_make_all(pd, ctx);
+	err = pd->remote == NULL ? errno : urn_sv_thread_start(ctx);
+	if (err == 0)
+		err = urn_sv_pd_make_all(pd, ctx);
 	if (err != 0) {
 		urn_sv_pd_free(pd);
 		free(pd);
@@ -136,9 +133,9 @@ urn_sv_dealloc_pd(struct ibv_pd *ibv)
 
 /* ---- regions */
 
-/* True when a name is that of a region, or of a queue pair's memory, in the domain. */
+/* True when a name is that of a region, or of a queue pair's memory, in a domain. */
 static bool
-urn_sv_named(const struct urn_sv_pd *pd, uint32_t name)
+urn_sv_named_in(const struct urn_sv_pd *pd, uint32_t name)
 {
 	uint32_t unused;
 
@@ -146,17 +143,53 @@ urn_sv_named(const struct urn_sv_pd *pd, uint32_t name)
 	       urn_sv_keys_find(pd->remote, name, 0, &unused);
 }
 
+/* True when a name is taken in any domain, as keys of an adapter are. */
+static bool
+urn_sv_named(const struct urn_sv_pd *pd, uint32_t name)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(pd->ibv.context);
+	const struct urn_sv_pd *other;
+
+	if (urn_sv_named_in(pd, name))
+		return true;
+	/* Until the primary adapter is lost all names are its keys, no two of which are alike. */
+	if (ctx->returned[0] == 0 && !ctx->dead[0])
+		return false;
+	LIST_FOREACH(other, &ctx->pds, link)
+		if (other != pd && urn_sv_named_in(other, name))
+			return true;
+	return false;
+}
+
+/* The next name that is no key of the primary adapter: 2^31 of them, and each index comes once
+ * before one comes again with another key. */
+static uint32_t
+urn_sv_next_name(struct urn_sv_ctx *ctx)
+{
+	uint32_t n;
+
+	do
+		n = ctx->names++ & (URN_SV_NAMES - 1);
+	while (n == URN_SV_NAMES - 1); /* URN_SV_NO_KEY is no name */
+	return URN_SV_NAMES | (n & URN_SV_INDEXES) << 8 | n >> 23;
+}
+
 uint32_t
 urn_sv_name(struct urn_sv_pd *pd, const struct ibv_mr *first)
 {
+	uint32_t name;
+
 	if (first != NULL && !urn_sv_named(pd, first->lkey) && !urn_sv_named(pd, first->rkey))
 		return first->lkey;
-	return URN_SV_NAMES + (pd->names++ << 8);
+	do
+		name = urn_sv_next_name(urn_sv_ctx(pd->ibv.context));
+	while (urn_sv_named(pd, name));
+	return name;
 }
 
 /*
  * Choose the keys that the program knows: those of the primary adapter. While that is away, and
- * when an older region of the domain has them, they are keys that no region ever had: a peer may
+ * when an older region of any domain has them, they are keys that no region ever had: a peer may
  * still know what a key meant before.
  */
 static void
@@ -187,6 +220,8 @@ urn_sv_mr_keys(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, struct urn_sv_mr *m
 		fits = false;
 	}
 	mr->region.lkey = mr->ibv.lkey;
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS && fits; i++)
+		pd->missing[i] += mr->below[i] == NULL;
 	if (fits)
 		LIST_INSERT_HEAD(&pd->regions, &mr->region, link);
 	urn_sv_unlock(ctx);
@@ -196,18 +231,38 @@ urn_sv_mr_keys(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, struct urn_sv_mr *m
 			       URN_SV_KEYS);
 }
 
-/* Deregister a region on both adapters. */
-static int
-urn_sv_mr_end(struct urn_sv_mr *mr)
+void
+urn_sv_mr_lost(struct urn_sv_mr *mr, uint32_t adapter)
 {
-	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
+	mr->pd->missing[adapter] += mr->below[adapter] != NULL;
+	mr->below[adapter] = NULL;
+}
+
+/* Deregister a region, which is in its domain's list, on both adapters. returns: 0 or an errno
+ * value with its text: it is in the list still, and may be on one adapter alone */
+static int
+urn_sv_mr_end(struct urn_sv_ctx *ctx, struct urn_sv_mr *mr)
+{
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
 		int err = mr->below[i] != NULL ? ibv_dereg_mr(mr->below[i]) : 0;
 
 		if (err != 0)
 			return err;
-		mr->below[i] = NULL;
+		urn_sv_lock(ctx);
+		urn_sv_mr_lost(mr, i);
+		urn_sv_unlock(ctx);
 	}
 	return 0;
+}
+
+/* Deregister a region that is in no list yet. */
+static void
+urn_sv_mr_undo(struct urn_sv_mr *mr)
+{
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
+		if (mr->below[i] != NULL)
+			(void)ibv_dereg_mr(mr->below[i]);
+	free(mr);
 }
 
 int
@@ -252,8 +307,7 @@ urn_sv_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length, uint64_t iova, uns
 	if (err == 0)
 		err = urn_sv_mr_keys(urn_sv_ctx(ibpd->context), pd, mr);
 	if (err != 0) {
-		(void)urn_sv_mr_end(mr);
-		free(mr);
+		urn_sv_mr_undo(mr);
 		errno = err;
 		return NULL;
 	}
@@ -269,11 +323,13 @@ urn_sv_dereg_mr(struct ibv_mr *ibmr)
 	struct urn_sv_ctx *ctx = urn_sv_ctx(ibmr->context);
 	struct urn_sv_pd *pd = mr->pd;
 
-	int err = urn_sv_mr_end(mr);
+	int err = urn_sv_mr_end(ctx, mr);
 
 	if (err != 0)
 		return err;
 	urn_sv_lock(ctx);
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
+		pd->missing[i]--;
 	LIST_REMOVE(&mr->region, link);
 	urn_sv_keys_drop(&pd->local, ibmr->lkey);
 	urn_sv_keys_drop(pd->remote, ibmr->rkey);
@@ -311,15 +367,6 @@ urn_sv_primary(struct ibv_pd *pd)
 	return EIO;
 }
 
-/* Count an object of the primary adapter alone, which keeps that open when it is lost. */
-void
-urn_sv_count_alone(struct urn_sv_ctx *ctx, int more)
-{
-	urn_sv_lock(ctx);
-	ctx->alone += (uint32_t)more;
-	urn_sv_unlock(ctx);
-}
-
 struct ibv_ah *
 urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 {
@@ -337,7 +384,7 @@ urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 	ah->ibv.handle = ah->below->handle;
 	ah->pd = (struct urn_sv_pd *)pd;
 	atomic_fetch_add(&ah->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(pd->context), 1);
+	ah->life = urn_sv_life_use(urn_sv_ctx(pd->context));
 	return &ah->ibv;
 }
 
@@ -350,7 +397,7 @@ urn_sv_destroy_ah(struct ibv_ah *ah)
 	if (err != 0)
 		return err;
 	atomic_fetch_sub(&a->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(ah->context), -1);
+	urn_sv_life_leave(a->life);
 	return 0;
 }
 
@@ -363,7 +410,7 @@ urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv
 	(void)cq;
 	if (srq == NULL)
 		return NULL;
-	if (urn_sv_primary(pd) == 0)
+	if (urn_sv_primary(pd) == 0 && urn_sv_rest_early(urn_sv_ctx(pd->context)) == 0)
 		srq->below = ibv_create_srq(URN_SV_BELOW(pd, pd, 0), &init);
 	if (srq->below == NULL) {
 		free(srq);
@@ -373,7 +420,7 @@ urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv
 	srq->ibv.handle = srq->below->handle;
 	srq->pd = (struct urn_sv_pd *)pd;
 	atomic_fetch_add(&srq->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(pd->context), 1);
+	srq->life = urn_sv_life_use(urn_sv_ctx(pd->context));
 	return &srq->ibv;
 }
 
@@ -400,6 +447,6 @@ urn_sv_destroy_srq(struct ibv_srq *srq)
 	if (err != 0)
 		return err;
 	atomic_fetch_sub(&s->pd->objects, 1);
-	urn_sv_count_alone(urn_sv_ctx(srq->context), -1);
+	urn_sv_life_leave(s->life);
 	return 0;
 }

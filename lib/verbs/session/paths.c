@@ -60,8 +60,14 @@ urn_sv_real_make(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_qp
 		.sq_sig_all = q->can ? 0 : attr->sq_sig_all,
 	};
 
+	if (init.srq != NULL && q->pd->below[p->mine] != NULL &&
+	    init.srq->context != q->pd->below[p->mine]->context)
+		return urn_fail(EIO, "the shared receive queue was the primary adapter's before "
+				     "that was lost: make another one");
 	if (q->pd->below[p->mine] == NULL || init.send_cq == NULL || init.recv_cq == NULL)
 		return urn_fail(EIO, "an adapter of the virtual device is away");
+	if (!q->can && urn_sv_rest_early(q->ctx) != 0)
+		return EIO;
 	if (q->can && !urn_sv_ready(q, p->mine))
 		return urn_fail(EIO, "an adapter of the virtual device came back, and has not all "
 				     "regions of the protection domain");
@@ -114,7 +120,7 @@ urn_sv_path_end(struct urn_sv_path *p, bool real)
 		(void)ibv_destroy_qp(p->ctl);
 		p->ctl = NULL;
 	}
-	p->ctl_ok = false;
+	p->ctl_ok = p->leaves = false;
 }
 
 void

@@ -242,7 +242,7 @@ static void
 urn_sv_end(struct urn_sv_qp *q)
 {
 	q->c.cfg.step = NULL;
-	urn_sv_log_counts(q, "end");
+	urn_sv_log_end(q);
 	urn_sess_fini(&q->c);
 }
 
@@ -363,7 +363,7 @@ urn_sv_to_reset(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 		urn_sv_end(q);
 	}
 	for (uint32_t i = 0; i < URN_SV_PATHS && err == 0; i++) {
-		q->path[i].ctl_ok = false;
+		q->path[i].ctl_ok = q->path[i].leaves = false;
 		q->path[i].epoch = q->path[i].ctl_busy = 0;
 		q->path[i].heal.end.own = 1;
 		if (q->path[i].ctl == NULL || q->path[i].real == NULL)
@@ -379,7 +379,7 @@ urn_sv_to_reset(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 	q->send_held = q->unflushed = q->todo = q->reading = 0;
 	q->atomics_done = q->held_from = 0;
 	q->recv_live = q->flushing = q->holds = q->full = q->left = q->failed_one = q->ended =
-		q->told = q->keeps = false;
+		q->told = q->known = q->keeps = false;
 	q->asked = URN_SV_NOT_ASKED;
 	q->mode = URN_SV_NEW;
 	return err;

@@ -475,6 +475,17 @@ urn_sv_post_session(struct urn_sv_qp *q, struct ibv_send_wr *wr, struct ibv_send
 	return err;
 }
 
+/* Take the primary adapter's address of a datagram. returns: 0; EIO: the address was the primary
+ * adapter's before that was lost */
+static int
+urn_sv_address(const struct urn_sv_qp *q, struct ibv_send_wr *wr)
+{
+	if (q->ibv.qp_type != IBV_QPT_UD || wr->wr.ud.ah == NULL)
+		return 0;
+	wr->wr.ud.ah = ((struct urn_sv_ah *)wr->wr.ud.ah)->below;
+	return wr->wr.ud.ah->context == q->path[0].real->context ? 0 : EIO;
+}
+
 /*
  * Post one by one: datagrams name an address, which is the primary adapter's; a queue pair that
  * might have had a session was not made to signal all requests; and keys are not those of a primary
@@ -491,13 +502,13 @@ urn_sv_post_changed(const struct urn_sv_qp *q, struct ibv_send_wr *wr, struct ib
 
 		*bad = wr;
 		one.next = NULL;
-		if (!q->can && wr->wr.ud.ah != NULL)
-			one.wr.ud.ah = ((struct urn_sv_ah *)wr->wr.ud.ah)->below;
+		err = urn_sv_address(q, &one);
 		if (q->can && q->sig_all)
 			one.send_flags |= IBV_SEND_SIGNALED;
 		if (q->ctx->returned[0] != 0 && !(wr->send_flags & IBV_SEND_INLINE))
 			one.sg_list = urn_sv_translated(q->pd, sge, wr->sg_list, wr->num_sge);
-		err = ibv_post_send(q->path[0].real, &one, &unused);
+		if (err == 0)
+			err = ibv_post_send(q->path[0].real, &one, &unused);
 	}
 	return err;
 }

@@ -15,10 +15,11 @@
  *   wr.c      ibv_wr_*(); cm.c: librdmacm      thread.c   the thread that moves connections
  *   silence.c adapters that do not answer      fork.c     children of fork()
  *   atomic.c  atomics across a migration       record.c   the log of atomics
- *   regions.c the program's regions            log.c      the log of steps
+ *   regions.c the program's regions            log.c, lines.c: the log of steps
  *   options.c variables of the environment     calls.c    calls that make and end objects
  *   again.c   attaching to lost adapters again anew.c     objects of an adapter that came back
- *   heal.c    paths made anew, and trusted      paths.c, room.c: queue pairs and memory
+ *   rest.c    ... a few at a time              heal.c     paths made anew, and trusted
+ *   paths.c, room.c: queue pairs of paths, and memory of queue pairs; wreck.c: lost adapters
  *
  * Locking: one lock a context protects all objects of the context, and is held around calls of the
  * machine and of the adapters. The thread of the context carries migrations out; calls of the
@@ -31,6 +32,7 @@
 #include "session/wire.h"
 #include "verbs/provider/provider.h"
 #include "verbs/session/keys.h"
+#include "verbs/session/lines.h"
 #include "verbs/session/options.h"
 #include "verbs/session/parse.h"
 #include "verbs/session/peer.h"
@@ -97,6 +99,7 @@ struct urn_sv_path {
 	uint32_t epoch;	       /* epoch of the machine in which real came into use */
 	uint32_t ctl_busy;     /* bits by slot: a control Send is in flight */
 	bool ctl_ok;	       /* the control path is connected, and has not failed */
+	bool leaves;	       /* the control queue pair was given LEAVE to send */
 	bool alone;	       /* real is one of an adapter that was lost, and in no bucket */
 	uint8_t gid[16];       /* the peer's address; valid when connected */
 	uint32_t key;	       /* key of the peer's table of keys; valid when connected */
@@ -152,7 +155,8 @@ struct urn_sv_qp {
 	bool can;		    /* RC with its own receive queue: may have a session */
 	bool lower;		    /* our adapters count first in numbers of paths; of a session */
 	bool left;		    /* the peer has left: no message of it comes any more */
-	bool told;		    /* the peer was told that this end leaves */
+	bool told;		    /* the peer was told that this end leaves, or can't be */
+	bool known;		    /* ... and has acknowledged that */
 	bool lost;    /* the primary adapter came back since it was made: its number is not there */
 	bool keeps;   /* receives stay, though the connection is dead: the peer has left */
 	bool sig_all; /* each send request is signalled */
@@ -177,6 +181,7 @@ struct urn_sv_qp {
 	bool unfenced; /* the fence waits for the end of an adapter that does not answer */
 	uint32_t reading;	    /* path whose table of keys is being read, plus one; 0: none */
 	const char *why;     /* reason of the next step, for the log of steps; NULL: not known */
+	struct urn_sv_lines lines; /* in the log of steps */
 	uint64_t unreadable; /* logs of atomics that could not be read */
 	enum ibv_wc_status genuine; /* status of the request that failed by itself */
 	uint64_t failed_at;	    /* number of that request; valid with failing */
@@ -218,6 +223,7 @@ struct urn_sv_qp {
 
 	/* memory that adapters read and write: see urn_sv_room() */
 	uint8_t *memory; /* shared memory, urn_alloc() */
+	uint32_t tried[URN_SV_ADAPTERS];	   /* rounds in which memory was last tried there */
 	size_t memory_bytes;			   /* its size */
 	uint32_t memory_key;			   /* lkey of memory, as keys of the program are */
 	struct ibv_mr *memory_mr[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
@@ -249,6 +255,7 @@ struct urn_sv_cq {
 	};
 	LIST_ENTRY(urn_sv_cq) link; /* in the context; its lock, as all below */
 	struct ibv_cq *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
+	uint32_t tried[URN_SV_ADAPTERS]; /* rounds in which it was last tried; context's lock */
 	uint32_t vector;		       /* the program's completion vector; constant */
 	struct urn_sv_channel *channel; /* NULL: none */
 	struct urn_sv_wc *ring;
@@ -270,6 +277,7 @@ struct urn_sv_channel {
 	struct ibv_comp_channel ibv;
 	LIST_ENTRY(urn_sv_channel) link;		 /* in the context; its lock */
 	struct ibv_comp_channel *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
+	uint32_t tried[URN_SV_ADAPTERS]; /* rounds in which it was last tried; context's lock */
 	bool over[URN_SV_ADAPTERS]; /* no more events come from there; context's lock */
 	int event_fd;		    /* eventfd: readable while a queue has an event due */
 	int any_fd;		    /* epoll set of event_fd and the channels below; owner */
@@ -279,12 +287,13 @@ struct urn_sv_pd {
 	struct ibv_pd ibv;
 	LIST_ENTRY(urn_sv_pd) link;	       /* in the context; its lock */
 	struct ibv_pd *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
+	uint32_t tried[URN_SV_ADAPTERS]; /* rounds in which it was last tried; context's lock */
 	struct urn_sv_keys
 		*remote; /* rkeys, in urn_alloc() memory; peers' flush READs read it, too */
 	struct urn_sv_keys local; /* lkeys; context's lock */
 	struct ibv_mr *remote_mr[URN_SV_ADAPTERS];
 	struct urn_sv_regions regions; /* the program's; context's lock */
-	uint32_t names;		  /* keys given to regions without the primary adapter; lock */
+	uint32_t missing[URN_SV_ADAPTERS]; /* ... of which not on that adapter; context's lock */
 	_Atomic uint32_t objects; /* the program's regions, queues, queue pairs and addresses */
 };
 
@@ -292,19 +301,33 @@ struct urn_sv_mr {
 	struct ibv_mr ibv;
 	struct urn_sv_pd *pd;		       /* constant; the front's may be a parent domain */
 	struct ibv_mr *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
+	uint32_t tried[URN_SV_ADAPTERS]; /* rounds in which it was last tried; context's lock */
 	struct urn_sv_region region;	       /* in the domain's list */
 };
 
 struct urn_sv_ah {
 	struct ibv_ah ibv;
 	struct ibv_ah *below; /* the primary adapter's */
+	struct urn_sv_life *life; /* the adapter's life to which it belongs; constant */
 	struct urn_sv_pd *pd; /* constant */
 };
 
 struct urn_sv_srq {
 	struct ibv_srq ibv;
 	struct ibv_srq *below; /* the primary adapter's */
+	struct urn_sv_life *life; /* the adapter's life to which it belongs; constant */
 	struct urn_sv_pd *pd;  /* constant */
+};
+
+/* The program's objects that an adapter which came back lacks (rest.c). Context's lock. */
+struct urn_sv_rest {
+	uint64_t due;	/* ms: when the next ones are tried; valid with goes or lacks */
+	uint32_t round; /* times that all were tried; each object has the round of its last try */
+	uint32_t lacks; /* objects that could not be made in this round */
+	uint32_t pause; /* ms: in front of the next round */
+	uint32_t left;	/* objects that may still be tried in this turn */
+	bool goes;	/* the round is not over */
+	bool first;	/* ... and is the first since the adapter came back */
 };
 
 struct urn_sv_ctx {
@@ -322,12 +345,15 @@ struct urn_sv_ctx {
 	struct urn_sv_place place[URN_SV_ADAPTERS];  /* names of the adapters; constant */
 	struct urn_sv_again *again[URN_SV_ADAPTERS]; /* threads that attach again; NULL: none */
 	uint32_t returned[URN_SV_ADAPTERS];	     /* times that the adapter came back */
-	uint32_t lacks[URN_SV_ADAPTERS];      /* objects that could not be made when it came back */
-	uint64_t rest_due[URN_SV_ADAPTERS];   /* ms: when they are tried again; valid with lacks */
-	uint32_t rest_pause[URN_SV_ADAPTERS]; /* ms: in front of that; valid with lacks */
+	struct urn_sv_rest rest[URN_SV_ADAPTERS];    /* objects that it lacks since then */
+	uint32_t remade;    /* paths whose queue pairs were made anew in this turn of the thread */
+	uint32_t heal_next; /* queue pair whose paths are the first of the next turn; 0: any */
 	uint32_t calls; /* calls of the program that make, change or end objects now */
-	bool replacing; /* an adapter's objects are to be made anew: such calls wait */
-	uint32_t alone; /* objects of the primary adapter alone */
+	bool replacing; /* an adapter's objects are to be made anew, or are: such calls wait */
+	uint64_t hold_until;	  /* ms: ... until then at the latest; valid with replacing */
+	struct urn_sv_life *life; /* objects of the primary adapter alone (wreck.c) */
+	bool crowded;	/* the primary adapter waits for the end of objects of lives before */
+	uint32_t names; /* names given to memory that are no keys of the primary adapter */
 	LIST_HEAD(, urn_sv_wreck) wrecks; /* adapters that were lost, with such objects */
 	LIST_HEAD(, urn_sv_pd) pds;
 	LIST_HEAD(, urn_sv_channel) channels;
@@ -337,8 +363,7 @@ struct urn_sv_ctx {
 	LIST_HEAD(, urn_sv_qp) qps;
 	LIST_HEAD(, urn_sv_cq) cqs;
 	LIST_HEAD(urn_sv_bucket, urn_sv_path) bucket[URN_SV_BUCKETS], ctl_bucket[URN_SV_BUCKETS];
-	/* the thread; made with the first queue pair that may have a session, or the first channel
-	 */
+	/* the thread; made with the first domain, completion queue or channel */
 	bool runs, stop;
 	pthread_t thread;
 	int wake_fd; /* eventfd */
@@ -348,8 +373,7 @@ struct urn_sv_ctx {
 	struct ibv_comp_channel *ctl_channel[URN_SV_ADAPTERS];
 	struct ibv_cq *ctl_cq[URN_SV_ADAPTERS];
 	uint32_t ctl_load[URN_SV_ADAPTERS]; /* completions that control paths may have there */
-	/* the adapter's descriptors are not looked at any more; changed by the thread, with the
-	 * lock */
+	/* no look at the adapter's descriptors any more; changed by the thread, with the lock */
 	bool over[URN_SV_ADAPTERS];
 	int log_fd;	     /* log of steps; -1: none; constant */
 	uint32_t log_number; /* place of this device among those the program opened; constant */
@@ -400,6 +424,13 @@ urn_sv_used(struct urn_sv_qp *q)
 	return urn_sv_at(q, q->c.path);
 }
 
+/* True when a queue pair is one of the primary adapter as it is, or not connected yet. */
+static inline bool
+urn_sv_plain(const struct urn_sv_qp *q)
+{
+	return q->mode != URN_SV_SESSION && q->path[0].real != NULL;
+}
+
 /* True when requests go to the queue pair in use at once. */
 static inline bool
 urn_sv_flows(const struct urn_sv_qp *q)
@@ -422,38 +453,6 @@ void urn_sv_fork_join(struct urn_sv_ctx *ctx);
 void urn_sv_fork_leave(struct urn_sv_ctx *ctx);
 /* returns: 0; EIO with its text: this process is a child, and the device is the parent's */
 int urn_sv_forked(const struct urn_sv_ctx *ctx);
-
-/* ---- query.c */
-
-/* Remember what outlives the primary adapter. returns: 0 or an errno value with its text */
-int urn_sv_remember(struct urn_sv_ctx *ctx);
-int urn_sv_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr);
-int urn_sv_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
-int urn_sv_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
-int urn_sv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-		    struct ibv_qp_init_attr *init);
-int urn_sv_get_async_event(struct ibv_context *c, struct ibv_async_event *event);
-
-/* ---- cm.c */
-
-extern const struct urn_verbs_cm_ops urn_sv_cm;
-
-/* ---- memory.c */
-
-struct ibv_pd *urn_sv_alloc_pd(struct ibv_context *c);
-int urn_sv_dealloc_pd(struct ibv_pd *pd);
-struct ibv_mr *urn_sv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-			     unsigned int access);
-int urn_sv_dereg_mr(struct ibv_mr *mr);
-struct ibv_mw *urn_sv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
-int urn_sv_dealloc_mw(struct ibv_mw *mw);
-struct ibv_ah *urn_sv_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr);
-int urn_sv_destroy_ah(struct ibv_ah *ah);
-struct ibv_srq *urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr,
-				  const struct ibv_cq *cq);
-int urn_sv_modify_srq(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask);
-int urn_sv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
-int urn_sv_destroy_srq(struct ibv_srq *srq);
 
 /* ---- channel.c */
 

@@ -2,7 +2,7 @@
 /*
  * The thread of a virtual device: learns of dead adapters, answers look-ups, reads control
  * messages and the channels of adapters, and carries migrations out. The thread runs from the first
- * queue pair on that may have a session, or the first completion channel.
+ * domain, completion queue or channel on.
  */
 #include "attach/thread.h"
 #include "verbs/front.h"
@@ -264,13 +264,14 @@ urn_sv_thread_unmake(struct urn_sv_ctx *ctx, uint32_t adapter)
 	}
 }
 
-/* Make what the thread needs of the adapters that are there, at least of one: the thread runs from
- * here on, so a loss before it is noticed only now. returns: 0 or an errno value with its text */
+/*
+ * Make what the thread needs of the adapters that are there. The thread runs from here on, so a
+ * loss before it is noticed only now. The thread runs without any adapter, too, and makes those
+ * usable that come back. returns: 0 or an errno value with its text
+ */
 static int
 urn_sv_thread_make_all(struct urn_sv_ctx *ctx)
 {
-	int err = EIO;
-
 	ctx->channels_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (ctx->channels_fd < 0)
 		return urn_fail(errno, "no descriptor for channels: %s", strerror(errno));
@@ -279,14 +280,12 @@ urn_sv_thread_make_all(struct urn_sv_ctx *ctx)
 
 		if (its != 0 && its != EIO)
 			return its;
-		if (its == 0) {
-			err = 0;
+		if (its == 0)
 			continue;
-		}
 		urn_sv_thread_unmake(ctx, i);
 		urn_sv_adapter_dead(ctx, i);
 	}
-	return err == 0 ? 0 : urn_fail(EIO, "both adapters of the virtual device are away");
+	return 0;
 }
 
 static void

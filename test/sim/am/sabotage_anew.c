@@ -51,9 +51,12 @@ uint8_t
 __wrap_urn_msg_deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid,
 		       const uint8_t *data, uint32_t len)
 {
-	const struct urn_am_head *h = (const void *)data;
-	bool request = len >= sizeof(*h) && h->magic == URN_AM_MAGIC && h->kind == URN_AM_M_REQUEST;
+	struct urn_am_head h = {0}; /* copied: a message begins anywhere in a frame */
+	bool request;
 
+	if (len >= sizeof(h))
+		memcpy(&h, data, sizeof(h));
+	request = h.magic == URN_AM_MAGIC && h.kind == URN_AM_M_REQUEST;
 	if (as_sabotage_now(world, AS_BREAK_ADRIFT, request && is_anew(tp)))
 		return URN_MSG_DONE;
 	return __real_urn_msg_deliver(tp, from, qid, data, len);

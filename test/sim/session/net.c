@@ -4,12 +4,9 @@
 #include "sess.h"
 
 void
-ss_net_make(struct ss_world *w, uint32_t path)
+ss_net_make(struct ss_world *w, uint32_t end, uint32_t path)
 {
-	struct ss_path *p = &w->path[path];
-	uint32_t gen = p->gen + 1;
-
-	*p = (struct ss_path){.gen = gen};
+	w->path[path].qp[end] = (struct ss_qp){0};
 }
 
 void
@@ -159,7 +156,8 @@ step_execute(struct ss_world *w, uint32_t end, uint32_t path)
 {
 	struct ss_qp *q = &w->path[path].qp[end], *peer = &w->path[path].qp[!end];
 
-	if (q->executed == q->sent || peer->error || !ss_alive(w, !end, path))
+	if (q->executed == q->sent || peer->error || !ss_alive(w, !end, path) ||
+	    !ss_joined(w, path))
 		return;
 	if (execute(w, !end, path, &q->op[q->executed]))
 		q->executed++;
@@ -173,11 +171,8 @@ step_receive(struct ss_world *w, uint32_t end, uint32_t path)
 	if (q->rq_done == q->rq_taken || !ss_alive(w, end, path) || q->error)
 		return;
 	complete(w, end,
-		 &(struct ss_cqe){.recv = true,
-				  .path = path,
-				  .gen = w->path[path].gen,
-				  .epoch = q->epoch,
-				  .buf = q->rq[q->rq_done]});
+		 &(struct ss_cqe){
+			 .recv = true, .path = path, .epoch = q->epoch, .buf = q->rq[q->rq_done]});
 	q->rq_done++;
 	ss_point(w, SS_AT_RECEIVED, end, path);
 }
@@ -188,7 +183,7 @@ step_answer(struct ss_world *w, uint32_t end, uint32_t path)
 	struct ss_qp *q = &w->path[path].qp[end], *peer = &w->path[path].qp[!end];
 
 	if (q->answered == q->executed || peer->error || !ss_alive(w, !end, path) ||
-	    w->path[path].cut[!end])
+	    w->path[path].cut[!end] || !ss_joined(w, path))
 		return;
 	q->answered++;
 	ss_point(w, SS_AT_RESPONDED, !end, path);
@@ -202,10 +197,7 @@ step_complete(struct ss_world *w, uint32_t end, uint32_t path)
 	if (q->completed == q->answered || q->error || !ss_alive(w, end, path))
 		return;
 	complete(w, end,
-		 &(struct ss_cqe){.path = path,
-				  .gen = w->path[path].gen,
-				  .epoch = q->epoch,
-				  .op = q->op[q->completed]});
+		 &(struct ss_cqe){.path = path, .epoch = q->epoch, .op = q->op[q->completed]});
 	q->completed++;
 	ss_point(w, SS_AT_COMPLETED, end, path);
 }

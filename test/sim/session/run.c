@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One run: random steps, the faults of the plan, and healing. */
+/* One run: random steps, the faults of the plan, and what comes back. */
 #include "sess.h"
 
 #include <stdarg.h>
@@ -64,7 +64,7 @@ spare(const struct ss_world *w, uint32_t p)
 		const struct ss_end *e = &w->end[n];
 
 		if (!ss_alive(w, n, p) || path->cut[n] || path->qp[n].error ||
-		    !(e->c.alive >> p & 1) || e->noticed[p] || w->half_healed == p + 1)
+		    !(e->c.alive >> p & 1) || e->noticed[p] || !ss_joined(w, p))
 			return false;
 		/* Where a REPORT was sent, its set of paths holds for the epoch. */
 		if (e->c.state >= URN_SESS_REPORTED && e->c.state <= URN_SESS_ANSWERED &&
@@ -93,6 +93,16 @@ apply(struct ss_world *w, enum ss_kind kind, uint32_t end, uint32_t path)
 		w->end[end].dead[ss_adapter(end, path)] = true;
 	if (kind == SS_REMOTE || kind == SS_BOTH)
 		w->end[other].dead[ss_adapter(other, path)] = true;
+}
+
+/* A fault has happened: set when what it took comes back. */
+static void
+lasts(struct ss_world *w, enum ss_kind kind, uint32_t path)
+{
+	if (kind == SS_WIRE || kind == SS_ONE_WAY) {
+		w->path[path].back_at = w->step + 1500;
+		return;
+	}
 	for (uint32_t n = 0; n < 2; n++)
 		for (uint32_t a = 0; a < 2; a++)
 			w->end[n].back_at[a] = w->step + (kind == SS_FLAP ? 50 : 1500);
@@ -124,6 +134,7 @@ ss_point(struct ss_world *w, enum ss_point at, uint32_t end, uint32_t path)
 		}
 		return;
 	}
+	lasts(w, f->kind, path);
 	w->hopeless |= !left;
 	w->fired[at]++;
 	w->next_fault++;
@@ -132,75 +143,36 @@ ss_point(struct ss_world *w, enum ss_point at, uint32_t end, uint32_t path)
 
 /* ---- healing */
 
-/* True when both ends rest on one path. */
-static bool
-rest(const struct ss_world *w)
-{
-	return w->end[0].c.state == URN_SESS_CONNECTED && w->end[1].c.state == URN_SESS_CONNECTED &&
-	       w->end[0].c.used == w->end[1].c.used && w->end[0].c.path == w->end[1].c.path;
-}
-
+/* An adapter comes back, whose loss its own end has noticed, or a wire. */
 static void
-trust(struct ss_world *w, uint32_t end, uint32_t p)
+come_back(struct ss_world *w, struct ss_end *e, uint32_t p)
 {
-	w->end[end].noticed[p] = false;
-	urn_sess_up(&w->end[end].c, p);
-	ss_trace(w, "end %u: trusts path %u", end, p);
-}
+	uint32_t a = ss_adapter(e->id, p);
 
-/* Make the queue pairs of a path anew: one end trusts it first. */
-static void
-heal(struct ss_world *w, uint32_t p)
-{
-	uint32_t first = sim_rnd(&w->rng, 2);
-
-	if (w->half_healed) {
-		p = w->half_healed - 1;
-		if (!ss_alive(w, 0, p) || !ss_alive(w, 1, p))
+	if (w->step >= w->path[p].back_at)
+		w->path[p].cut[0] = w->path[p].cut[1] = false;
+	if (!e->dead[a] || w->step < e->back_at[a])
+		return;
+	for (uint32_t i = 0; i < SS_PATHS; i++)
+		if (ss_adapter(e->id, i) == a && (!e->noticed[i] || (e->c.open && e->c.path == i)))
 			return;
-		w->half_healed = 0;
-		for (uint32_t n = 0; n < 2; n++)
-			if (!(w->end[n].c.alive >> p & 1))
-				trust(w, n, p);
-		ss_point(w, SS_AT_HEALED, first, w->end[0].c.path);
-		return;
-	}
-	if (!rest(w) || p == w->end[0].c.path || !ss_alive(w, 0, p) || !ss_alive(w, 1, p) ||
-	    (w->end[0].c.alive >> p & 1 && w->end[1].c.alive >> p & 1 && !w->path[p].qp[0].error &&
-	     !w->path[p].qp[1].error && !w->path[p].cut[0] && !w->path[p].cut[1]))
-		return;
-	for (uint32_t n = 0; n < 2; n++)
-		urn_sess_down(&w->end[n].c, p);
-	ss_net_make(w, p);
-	trust(w, first, p);
-	w->half_healed = p + 1;
-	ss_point(w, SS_AT_HEALING, first, w->end[0].c.path);
+	/* The queue pairs of the adapter are gone. */
+	for (uint32_t i = 0; i < SS_PATHS; i++)
+		if (ss_adapter(e->id, i) == a)
+			e->heal[i].fresh = false;
+	e->dead[a] = false;
+	ss_trace(w, "end %u: adapter %u is back", e->id, a);
 }
 
 static void
 step_heal(struct ss_world *w)
 {
 	struct ss_end *e = &w->end[sim_rnd(&w->rng, 2)];
-	uint32_t a = sim_rnd(&w->rng, 2);
 
 	if (!w->sc->heal)
 		return;
-	if (e->dead[a] && w->step >= e->back_at[a]) {
-		/* The queue pairs of a dead adapter are gone, and both ends notice before it is
-		 * back. */
-		for (uint32_t p = 0; p < SS_PATHS; p++)
-			if (ss_adapter(e->id, p) == a &&
-			    (!w->end[0].noticed[p] || !w->end[1].noticed[p]))
-				return;
-		e->dead[a] = false;
-		ss_trace(w, "end %u: adapter %u is back", e->id, a);
-	}
-	heal(w, sim_rnd(&w->rng, SS_PATHS));
-	if (rest(w) && e->c.path && !w->half_healed && sim_one_in(&w->rng, 4) &&
-	    w->end[0].c.alive & w->end[1].c.alive & 1) {
-		w->returned = true;
-		urn_sess_fail_back(&e->c);
-	}
+	come_back(w, e, sim_rnd(&w->rng, SS_PATHS));
+	ss_heal_step(e);
 }
 
 /* Others change the word of an atomic, between its intent and its mark. */
@@ -264,12 +236,10 @@ ss_run(struct ss_world *w, const struct ss_scenario *sc, uint64_t seed)
 	w->sc = sc;
 	w->seed = seed;
 	w->rng = sim_rng_of(seed, (uint64_t)(sc - ss_scenarios));
-	for (uint32_t p = 0; p < SS_PATHS; p++)
-		ss_net_make(w, p);
 	ss_shell_open(w, 0);
 	ss_shell_open(w, 1);
 	plan(w, sc);
-	while (!*w->error && !ss_judge_over(w)) {
+	while (!*w->error && !(ss_judge_over(w) && (!sc->heal || ss_heal_over(w)))) {
 		step(w);
 		if (++w->step == SS_STEPS)
 			ss_fail(w,

@@ -7,6 +7,7 @@
  *   run.c    one run: steps in random order, faults, healing
  *   net.c    queue pairs of four paths, memory, atomics, late packets
  *   shell.c  the shell of a machine: actions, completions, control messages
+ *   heal.c   paths that each end makes anew and offers
  *   judge.c  programs and the oracle
  *
  * The oracle knows what programs posted and saw. No function of lib/session is called to find out
@@ -15,6 +16,7 @@
 #ifndef URN_SESSIM_H
 #define URN_SESSIM_H
 
+#include "session/heal.h"
 #include "session/wire.h"
 
 #include "../rng.h"
@@ -56,6 +58,7 @@ enum {
 	X(MIGRATED, "in MIGRATED") \
 	X(REPOST, "while requests are posted again") \
 	X(AFTER, "after a migration") \
+	X(OFFER, "an end of a path that is made anew was offered") \
 	X(HEALING, "one side trusts the healed path, the other one not yet") \
 	X(HEALED, "after healing, before traffic is there") \
 	X(RETURNED, "after traffic returned to the healed path")
@@ -78,7 +81,10 @@ enum {
 	X(RECORD, "record", "the record misses the newest atomic") \
 	X(LOST, "lost", "a request is not posted again") \
 	X(TWICE, "twice", "a completion is given to the program twice") \
-	X(SILENT, "silent", "nothing is repeated")
+	X(SILENT, "silent", "nothing is repeated") \
+	X(ONCE, "once", "an end of a path is offered once, and not again") \
+	X(ROUND, "round", "an end stays what it is when the peer's end was made anew") \
+	X(PROBE, "probe", "a path is trusted whether it carries probes or not")
 /* clang-format on */
 
 enum ss_point {
@@ -137,9 +143,18 @@ struct ss_qp {
 
 /* A path. */
 struct ss_path {
-	uint32_t gen;	    /* pairs of queue pairs made so far */
 	bool cut[2];	    /* packets of this end do not arrive */
+	uint64_t back_at;   /* step at which a path that was cut is whole again */
 	struct ss_qp qp[2]; /* by end */
+};
+
+/* How far an end is with making its part of a path anew. */
+struct ss_heal {
+	struct urn_sess_heal end; /* rounds */
+	bool fresh;		  /* made anew, and not used yet */
+	bool peer_trusts;	  /* the peer counts the path as alive */
+	bool told;		  /* an offer was sent since the end was made */
+	uint32_t carried;	  /* probes */
 };
 
 /* A receive buffer: memory of the program. */
@@ -152,7 +167,7 @@ struct ss_buf {
 /* A completion in a queue, which outlives its adapter. */
 struct ss_cqe {
 	bool recv;
-	uint32_t path, gen, epoch, buf;
+	uint32_t path, epoch, buf;
 	struct ss_op op;
 };
 
@@ -192,6 +207,7 @@ struct ss_end {
 	bool wake;
 	uint32_t bound;		/* epoch whose path has the windows */
 	bool noticed[SS_PATHS]; /* the death of the path was told to the machine */
+	struct ss_heal heal[SS_PATHS];
 	/* the program */
 	struct ss_req req[SS_POSTS];
 	uint32_t posts, target;		 /* requests posted; to be posted */
@@ -232,7 +248,6 @@ struct ss_world {
 	uint32_t flush_every; /* messages between flush reads, at most */
 	bool unsure;	      /* an outcome cannot be known */
 	bool hopeless;	      /* no path may be left */
-	uint32_t half_healed; /* path that one side trusts, plus one */
 	bool returned;	      /* traffic was asked to return */
 	char error[200];      /* the oracle's verdict */
 	uint32_t fired[SS_POINT_COUNT];
@@ -265,6 +280,23 @@ ss_alive(const struct ss_world *w, uint32_t end, uint32_t path)
 	return !w->end[end].dead[ss_adapter(end, path)];
 }
 
+/* True when the queue pairs of a path's two ends are connected to each other. */
+static inline bool
+ss_joined(const struct ss_world *w, uint32_t path)
+{
+	const struct urn_sess_heal *a = &w->end[0].heal[path].end, *b = &w->end[1].heal[path].end;
+
+	return a->to == b->own && b->to == a->own;
+}
+
+/* True when a path carries packets both ways. */
+static inline bool
+ss_carries(const struct ss_world *w, uint32_t path)
+{
+	return ss_alive(w, 0, path) && ss_alive(w, 1, path) && !w->path[path].cut[0] &&
+	       !w->path[path].cut[1] && ss_joined(w, path);
+}
+
 /* True when requests go to the queue pair at once. */
 static inline bool
 ss_flows(const struct ss_end *e)
@@ -274,7 +306,8 @@ ss_flows(const struct ss_end *e)
 
 /* ---- net.c */
 
-void ss_net_make(struct ss_world *w, uint32_t path);
+/* Make an end's queue pair of a path. */
+void ss_net_make(struct ss_world *w, uint32_t end, uint32_t path);
 void ss_net_post(struct ss_world *w, uint32_t end, uint32_t path, const struct ss_op *op);
 void ss_net_receive(struct ss_world *w, uint32_t end, uint32_t path, uint32_t buf);
 /* One step of one queue pair, if there is any. which: a random number */
@@ -286,6 +319,24 @@ void ss_shell_open(struct ss_world *w, uint32_t end);
 void ss_shell_step(struct ss_world *w, uint32_t end);
 /* Post a request of the program, which the machine lets go now. */
 void ss_shell_post(struct ss_end *e, uint64_t seq, uint32_t path, uint32_t epoch);
+
+/* A control message sets out. */
+void ss_shell_put(struct ss_world *w, uint32_t to, const struct ss_msg *m);
+
+/* ---- heal.c */
+
+/* All paths are as they were made. */
+void ss_heal_open(struct ss_end *e);
+/* Look at one path, and return traffic to a better one. */
+void ss_heal_step(struct ss_end *e);
+/* The peer's OFFER. */
+void ss_heal_hear(struct ss_end *e, const struct urn_sess_offer *o);
+/* The end has noticed that a path is lost: it tells the peer, which may not notice by itself. */
+void ss_heal_lost(struct ss_end *e, uint32_t p);
+/* The peer's REPORT told which paths are alive for it. */
+void ss_heal_reported(struct ss_end *e, uint32_t paths);
+/* True when each end that is not dead trusts all paths. */
+bool ss_heal_over(const struct ss_world *w);
 
 /* ---- judge.c */
 

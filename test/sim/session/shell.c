@@ -5,8 +5,8 @@
 
 /* ---- control messages */
 
-static void
-put(struct ss_world *w, uint32_t to, const struct ss_msg *m)
+void
+ss_shell_put(struct ss_world *w, uint32_t to, const struct ss_msg *m)
 {
 	struct ss_end *e = &w->end[to];
 
@@ -30,6 +30,14 @@ connected(const struct ss_world *w)
 }
 
 static void
+hear_report(struct ss_end *e, const struct urn_sess_report *r)
+{
+	if (r->epoch >= e->c.epoch)
+		ss_heal_reported(e, r->paths);
+	urn_sess_report(&e->c, r);
+}
+
+static void
 hear(struct ss_end *e, const struct ss_msg *m)
 {
 	struct urn_sess_msg got;
@@ -39,8 +47,10 @@ hear(struct ss_end *e, const struct ss_msg *m)
 		ss_fail(e->w, "end %u: control message refused: %s", e->id, urn_sess_wire_text(v));
 	else if (got.kind == URN_SESS_WIRE_MIGRATED)
 		urn_sess_migrated(&e->c, got.epoch);
+	else if (got.kind == URN_SESS_WIRE_OFFER)
+		ss_heal_hear(e, &got.offer);
 	else
-		urn_sess_report(&e->c, &got.told);
+		hear_report(e, &got.told);
 }
 
 /* A message of the bag arrives, is lost, or arrives and stays. In any order. */
@@ -198,7 +208,7 @@ act_tell(struct ss_end *e, const struct urn_sess_action *a)
 
 	m.length = a->message ? urn_sess_wire_report(m.bytes, !e->id, a->message)
 			      : urn_sess_wire_migrated(m.bytes, !e->id, a->epoch);
-	put(e->w, !e->id, &m);
+	ss_shell_put(e->w, !e->id, &m);
 	if (e->c.state == URN_SESS_REPORTED)
 		ss_point(e->w, SS_AT_REPORT, e->id, sim_rnd(&e->w->rng, SS_PATHS));
 }
@@ -265,6 +275,7 @@ ss_shell_open(struct ss_world *w, uint32_t end)
 	};
 
 	*e = (struct ss_end){.w = w, .id = end, .fence = -1, .drain = -1, .bind = -1};
+	ss_heal_open(e);
 	e->target = SS_POSTS - sim_rnd(&w->rng, SS_POSTS / 2);
 	if (!urn_sess_init(&e->c, &cfg))
 		ss_fail(w, "end %u: the machine refuses its configuration", end);
@@ -305,6 +316,11 @@ step_bind(struct ss_end *e)
 		return;
 	e->bind = -1;
 	ss_point(e->w, SS_AT_BIND, e->id, e->c.next);
+	/* The peer's keys are read over the path. */
+	if (e->c.state == URN_SESS_BINDING && !ss_carries(e->w, e->c.next)) {
+		urn_sess_down(&e->c, e->c.next);
+		return;
+	}
 	if (e->c.state == URN_SESS_BINDING && e->c.epoch == (uint32_t)epoch)
 		e->bound = e->w->path[e->c.next].qp[e->id].epoch = (uint32_t)epoch;
 	urn_sess_rebound(&e->c, (uint32_t)epoch);
@@ -321,14 +337,16 @@ step_notice(struct ss_end *e)
 	uint32_t p = sim_rnd(&e->w->rng, SS_PATHS);
 	const struct ss_path *path = &e->w->path[p];
 	bool gone = !ss_alive(e->w, 0, p) || !ss_alive(e->w, 1, p) || path->cut[0] || path->cut[1];
-	/* Retries that are used up: the peer left. */
-	bool left = path->qp[!e->id].error && !path->qp[e->id].error && e->c.path == p && e->c.open;
+	/* Retries that are used up: the peer left, or has another queue pair there. */
+	bool left = (path->qp[!e->id].error || !ss_joined(e->w, p)) && !path->qp[e->id].error &&
+		    e->c.path == p && e->c.open;
 
 	if ((!gone && !left) || e->noticed[p])
 		return;
 	e->noticed[p] = true;
 	ss_trace(e->w, "end %u: notices the death of path %u", e->id, p);
 	urn_sess_down(&e->c, p);
+	ss_heal_lost(e, p);
 }
 
 void

@@ -16,7 +16,7 @@ SAYS = {
     "fence": "was dropped|windows are bound|is the next one|posted again|carried out|has the result|fails with|is dead",
     "torn": "is the next one", "early": "is the next one|is dead|fails with|not in place", "header": "fails with|is dead",
     "record": "has the result|carried out", "lost": "is the next one|no progress", "twice": "the turn of",
-    "silent": "no progress",
+    "silent": "no progress", "once": "no progress", "round": "no progress|an end that is gone", "probe": "an end that is gone|no progress|is dead",
 }
 
 

@@ -2,6 +2,8 @@
 /* Limits of a user that the file does not give: half of each table. */
 #include "config_test.h"
 
+#include <unistd.h>
+
 #define SHARED "[urnicd]\nmode = 0666\n"
 #define TWO                                                               \
 	"[switch s]\n[adapter x]\nswitch = s\nmax_qp = 1k\n[adapter y]\n" \
@@ -80,14 +82,54 @@ notes(void **state)
 	urn_config_free(c);
 }
 
+/* Memory for queues: half of the machine's, and half of that for a user, unless the file says
+ * something else. */
+static void
+queues(void **state)
+{
+	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct urn_config *c = config_good(SHARED TWO);
+
+	(void)state;
+	assert_true(c->limits.queue == pages / 2 * page);
+	assert_true(c->limits.per_uid.queue == pages / 4 * page);
+	urn_config_free(c);
+	c = config_good(SHARED TWO "[limits]\nqueues = 64M\n");
+	assert_true(c->limits.queue == 64 << 20);
+	assert_true(c->limits.per_uid.queue == 32 << 20);
+	urn_config_free(c);
+	c = config_good(TWO "[limits]\nqueues = 64M\n"); /* there are no other users */
+	assert_true(c->limits.per_uid.queue == 64 << 20);
+	urn_config_free(c);
+}
+
+/* Limits of memory for queues that leave others less than half, or bound nothing, are noted. */
+static void
+queue_notes(void **state)
+{
+	struct urn_config *c =
+		config_good(SHARED TWO "[limits]\nqueues = 64M\nqueues_per_uid = 33M\n");
+	char note[8][URN_CONFIG_NOTE];
+
+	(void)state;
+	assert_int_equal(urn_config_notes(c, note, 8), 1);
+	assert_string_equal(note[0], "queues_per_uid = 33M lets one user take more than half of "
+				     "queues = 64M: lower it, or raise queues");
+	assert_int_equal(urn_config_notes(c, note, 0), 0);
+	urn_config_free(c);
+	c = config_good(SHARED TWO "[limits]\nqueues = unlimited\n");
+	assert_int_equal(urn_config_notes(c, note, 8), 1);
+	assert_string_equal(note[0], "queues = unlimited is more than the machine's memory, so it "
+				     "bounds nothing: lower it");
+	urn_config_free(c);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(half),
-		cmocka_unit_test(one),
-		cmocka_unit_test(own),
-		cmocka_unit_test(notes),
+		cmocka_unit_test(half),	 cmocka_unit_test(one),	   cmocka_unit_test(own),
+		cmocka_unit_test(notes), cmocka_unit_test(queues), cmocka_unit_test(queue_notes),
 	};
 
 	return cmocka_run_group_tests_name("config limits", tests, NULL, NULL);

@@ -106,7 +106,7 @@ setup(void **state)
 
 	(void)state;
 	memset(&none, 0xff, sizeof(none));
-	urn_quota_ledger_init(&ledger);
+	urn_quota_ledger_init(&ledger, 0);
 	pthread_mutex_init(&adapter.lock, NULL);
 	client = (struct urn_client){
 		.adapter = &adapter, .remote = true, .reply_fd = -1, .quota.limits = none};
@@ -229,7 +229,7 @@ an_operation_more(void **state)
 	/* The interface's own table does not know the operation. */
 	urn_ctl_call(&client, &(struct urn_abi_req){.op = ECHO}, &rep);
 	assert_int_equal(rep.err, EINVAL);
-	assert_string_equal(rep.why, "no control request has the number 55");
+	assert_string_equal(rep.why, "no control request has the number 56");
 	assert_int_equal(runs, 2);
 }
 
@@ -268,10 +268,10 @@ descriptors_of_a_request(void **state)
 	(void)state;
 	assert_int_equal(call(ECHO, 1, 2), 2);
 	assert_int_equal(rep.err, EBADF);
-	assert_string_equal(rep.why, "control request 55 takes one descriptor, and 2 came");
+	assert_string_equal(rep.why, "control request 56 takes one descriptor, and 2 came");
 	assert_int_equal(call(PIPE, 1, 1), 1);
 	assert_int_equal(rep.err, EBADF);
-	assert_string_equal(rep.why, "control request 56 takes no descriptor, and 1 came");
+	assert_string_equal(rep.why, "control request 57 takes no descriptor, and 1 came");
 	assert_int_equal(call(OWN_OPS, 1, 1), 1);
 	assert_int_equal(rep.err, EBADF);
 	assert_int_equal(call(URN_CTL_ALLOC_PD, 1, 1), 1);

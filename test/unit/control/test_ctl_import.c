@@ -145,7 +145,7 @@ setup(void **state)
 {
 	int rc = rig_setup(state);
 
-	urn_quota_ledger_init(&ledger);
+	urn_quota_ledger_init(&ledger, 0);
 	return rc;
 }
 

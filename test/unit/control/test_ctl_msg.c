@@ -175,7 +175,7 @@ quotas_hold(void **state)
 	struct rig_set s;
 
 	(void)state;
-	urn_quota_ledger_init(&ledger);
+	urn_quota_ledger_init(&ledger, 0);
 	a = rig_stranger(&ledger, 1000, 10, 15);
 	b = rig_stranger(&ledger, 1000, 10, 15);
 	other = rig_stranger(&ledger, 1001, 10, 15);
@@ -213,7 +213,7 @@ a_channel_is_in_use(void **state)
 	struct urn_client *c;
 
 	(void)state;
-	urn_quota_ledger_init(&ledger);
+	urn_quota_ledger_init(&ledger, 0);
 	c = rig_stranger(&ledger, 1000, 10, 10);
 	open.msg_open.channel_fd = 5;
 	urn_ctl_call(c, &open, &rep);

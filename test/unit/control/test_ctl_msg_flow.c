@@ -230,7 +230,7 @@ a_hostile_client_harms_nobody(void **state)
 	unsigned int rnd = 1;
 
 	(void)state;
-	urn_quota_ledger_init(&ledger);
+	urn_quota_ledger_init(&ledger, 0);
 	rig_open_set(&from, 0, 0, 0);
 	rig_open_set(&to, 1, 1, 0);
 	rig_configure(&to);

@@ -17,6 +17,7 @@ enum { KEYS = 16 };
 
 static struct urn_adapter adapter = {.cfg = {.name = "a0", .max_mr = KEYS - 1}};
 static struct urn_client *owner[KEYS];
+enum { QUEUES = 2000 << 12 }; /* bytes of memory for queues of all users together */
 static uint64_t bytes[KEYS];
 static struct urn_ledger ledger;
 static struct urn_client client[3];
@@ -34,7 +35,7 @@ setup(void **state)
 	memset(bytes, 0, sizeof(bytes));
 	adapter.key_owner = owner;
 	adapter.key_bytes = bytes;
-	urn_quota_ledger_init(&ledger);
+	urn_quota_ledger_init(&ledger, QUEUES);
 	for (unsigned int i = 0; i < 3; i++) { /* two clients of one user, one of another */
 		client[i].adapter = &adapter;
 		client[i].area.size = 1 << 20;
@@ -238,6 +239,45 @@ of_areas(void **state)
 	assert_int_equal(ledger.used[URN_QUOTA_AREA], 3 << 20);
 }
 
+/* Make queues of so many bytes until one is refused, 2,000 at most. returns: how many */
+static unsigned int
+queues(struct urn_client *c, uint64_t each)
+{
+	unsigned int n = 0;
+
+	while (n < 2000 && urn_quota_queue(c, each) == 0)
+		n++;
+	return n;
+}
+
+/*
+ * Memory for queues has a bound for all users. Where a user may have half, one who has that leaves
+ * another room for 1,000 queue pairs; a refusal by the bound itself says so and is counted.
+ */
+static void
+of_queues(void **state)
+{
+	const uint64_t pair = QUEUES / 2000;
+
+	(void)state;
+	assert_true(ledger.limits.max[URN_QUOTA_QUEUE] == QUEUES);
+	for (unsigned int i = 0; i < 3; i++)
+		client[i].quota.account->limits.max[URN_QUOTA_QUEUE] = QUEUES / 2;
+	assert_int_equal(queues(&client[0], pair) + queues(&client[1], pair), 1000);
+	assert_string_equal(client[1].no_queue,
+			    "a0: a user may have at most 4096000 bytes of memory for queues "
+			    "([limits] of the dataplane)");
+	assert_int_equal(queues(&client[2], pair), 1000);
+	assert_int_equal(urn_ledger_refused(&ledger, URN_QUOTA_QUEUE), 0);
+	client[2].quota.account->limits.max[URN_QUOTA_QUEUE] = UINT64_MAX;
+	assert_int_equal(queues(&client[2], 1), 0);
+	assert_string_equal(client[2].no_queue,
+			    "a0: all programs together may have at most 8192000 bytes of memory "
+			    "for queues ([limits] of the dataplane: queues)");
+	assert_int_equal(urn_ledger_refused(&ledger, URN_QUOTA_QUEUE), 1);
+	assert_int_equal(urn_ledger_refused(&ledger, URN_QUOTA_QP), 0);
+}
+
 /* Without an account nothing is limited, nor counted. */
 static void
 of_nobody(void **state)
@@ -283,13 +323,10 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(of_a_client),
-		TEST(of_a_user_and_of_all),
-		TEST(of_bytes),
-		TEST(of_replaced_bytes),
-		TEST(of_areas),
-		TEST(of_nobody),
-		TEST(connections_and_descriptors),
+		TEST(of_a_client), TEST(of_a_user_and_of_all),
+		TEST(of_bytes),	   TEST(of_replaced_bytes),
+		TEST(of_areas),	   TEST(of_queues),
+		TEST(of_nobody),   TEST(connections_and_descriptors),
 	};
 
 	return cmocka_run_group_tests_name("quota", tests, NULL, NULL);

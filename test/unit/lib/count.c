@@ -480,6 +480,15 @@ count_align_qp(struct ibv_qp *qp, uint32_t line)
 }
 
 static int
+count_explain(struct ibv_context *c, uint32_t qpn, uint32_t status, char *text, size_t size)
+{
+	(void)c;
+	CALLED(explain);
+	snprintf(text, size, "explained %u %u", qpn, status);
+	return 0;
+}
+
+static int
 count_query_stores(struct ibv_mr *mr, struct urn_stores *stores)
 {
 	CALLED(query_stores);
@@ -574,6 +583,7 @@ const struct urn_verbs_ops count_ops = {
 	.destroy_qp = count_destroy_qp,
 	.mcast = count_mcast,
 	.align_qp = count_align_qp,
+	.explain = count_explain,
 	.query_stores = count_query_stores,
 	.post_send = count_post_send,
 	.post_recv = count_post_recv,

@@ -127,7 +127,7 @@ both_places(void **state)
 	if (geteuid() == 0)
 		assert_int_equal(chown(p.dir, STRANGER, STRANGER), 0);
 	else
-		setenv("XDG_RUNTIME_DIR", "/", 1);
+		setenv("XDG_RUNTIME_DIR", "/usr", 1);
 	assert_int_equal(urn_missing(machine, ENOENT), ENOENT);
 	assert_non_null(strstr(urn_attach_error(), "not this user's"));
 	/* A path that the program or a variable names is the only place. */

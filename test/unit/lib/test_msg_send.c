@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 struct rig {
 	struct msg_fake *f;
@@ -189,6 +190,39 @@ shows(void **state)
 	assert_true(readable(r->b, 5000));
 }
 
+static unsigned int waits; /* calls of poll() that may wait */
+
+int __real_poll(struct pollfd *p, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
+
+int
+__wrap_poll(struct pollfd *p, nfds_t n, int ms)
+{
+	waits += ms != 0;
+	return __real_poll(p, n, ms);
+}
+
+/* A dataplane in another process counts an event before the program has it: nobody waits for the
+ * event, and it is read when it has come. */
+static void
+late(void **state)
+{
+	const struct urn_abi_event ev = {.type = URN_EVENT_MSG};
+	struct rig *r = *state;
+	int fd = r->f->set[r->b->handle - 1].fd;
+
+	waits = 0;
+	atomic_fetch_add(&r->b->regs->rstat.pending, 1);
+	assert_int_equal(urn_msg_set_drain(r->b), 0);
+	assert_false(urn_msg_set_show(r->b));
+	assert_int_equal(waits, 0);
+	assert_int_equal(write(fd, &ev, sizeof(ev)), sizeof(ev));
+	assert_true(readable(r->b, 0));
+	assert_false(urn_msg_set_show(r->b));
+	assert_false(readable(r->b, 0));
+	assert_int_equal(waits, 0);
+}
+
 int
 main(void)
 {
@@ -199,6 +233,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(wakes, setup, teardown),
 		cmocka_unit_test_setup_teardown(shows, setup, teardown),
+		cmocka_unit_test_setup_teardown(late, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

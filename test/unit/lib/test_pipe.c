@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -68,50 +67,6 @@ none_left(void **state)
 	assert_non_null(strstr(urn_attach_error(), "pipe"));
 }
 
-static int coming = -1; /* where a record comes while the library waits; -1: none comes */
-
-int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
-
-int
-__wrap_poll(struct pollfd *p, nfds_t n, int ms)
-{
-	struct urn_abi_event ev = {.type = 8};
-
-	assert_int_equal(n, 1);
-	assert_in_range(ms, 1, URN_PIPE_DUE_MS);
-	assert_int_equal(p->events, POLLIN);
-	p->revents = 0;
-	if (coming < 0)
-		return 0;
-	assert_int_equal(urn_pipe_write(coming, &ev), 0);
-	p->revents = POLLIN;
-	return 1;
-}
-
-/* A record that was counted is waited for, but not for ever; one that is there is read at once. */
-static void
-due(void **state)
-{
-	struct urn_abi_event ev = {.type = 7};
-	int r, w;
-
-	(void)state;
-	assert_int_equal(urn_pipe_open(&r, &w), 0);
-	assert_int_equal(fcntl(r, F_SETFL, O_NONBLOCK), 0);
-	assert_int_equal(urn_pipe_write(w, &ev), 0);
-	coming = w;
-	assert_int_equal(urn_pipe_read_due(r, &ev), 0);
-	assert_int_equal(ev.type, 7);
-	assert_int_equal(urn_pipe_read(r, &ev), EAGAIN); /* no wait was needed */
-	assert_int_equal(urn_pipe_read_due(r, &ev), 0);
-	assert_int_equal(ev.type, 8);
-	coming = -1;
-	assert_int_equal(urn_pipe_read_due(r, &ev), EAGAIN);
-	close(w);
-	assert_int_equal(urn_pipe_read_due(r, &ev), EIO);
-	close(r);
-}
-
 int
 main(void)
 {
@@ -119,7 +74,6 @@ main(void)
 		cmocka_unit_test(records),
 		cmocka_unit_test(full),
 		cmocka_unit_test(none_left),
-		cmocka_unit_test(due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "verbs/adapter/adapter.h"
 
 #include <urnic/cm.h>
+#include <urnic/explain.h>
 
 #include <errno.h>
 #include <string.h>
@@ -119,7 +120,9 @@ check(struct ibv_context *c, const struct objects *o)
 static void
 query(struct ibv_context *c, struct objects *o)
 {
+	const struct ibv_wc wc = {.qp_num = 5, .status = IBV_WC_RETRY_EXC_ERR};
 	struct ibv_srq_attr srq = {.srq_limit = 1};
+	char text[URN_EXPLAIN_TEXT];
 	struct ibv_qp_init_attr init;
 	struct ibv_device_attr device;
 	struct ibv_port_attr port;
@@ -147,6 +150,8 @@ query(struct ibv_context *c, struct objects *o)
 	o->qp->qp_type = IBV_QPT_RC;
 	assert_int_equal(urn_qp_align(o->qp, URN_LINE_PEER), 0);
 	assert_int_equal(urn_mr_stores(o->mr, &stores), 0);
+	assert_int_equal(urn_wc_explain(o->qp->context, &wc, text, sizeof(text)), 0);
+	assert_string_equal(text, "explained 5 12");
 	assert_int_equal(ibv_query_qp(o->qp, &qp, IBV_QP_CAP, &init), 0);
 	assert_true(init.send_cq == o->cq && init.recv_cq == o->cq && init.qp_context == o);
 }

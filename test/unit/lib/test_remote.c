@@ -5,6 +5,8 @@
  */
 #include "test.h"
 
+#include "abi/fd.h"
+#include "attach/patience.h"
 #include "attach/remote.h"
 
 #include <urnic/attach.h>
@@ -16,6 +18,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { AREA = 65536 };
@@ -64,13 +67,42 @@ say(int fd, const struct said *s, size_t bytes, int *fds, unsigned int n)
 	assert_int_equal(sendmsg(fd, &msg, MSG_NOSIGNAL), bytes);
 }
 
-/* A channel whose other end is *peer. */
+static int channel_fd; /* the newest channel's own end */
+
+/* Take a question of a kind. returns: the descriptors that came with it */
+static unsigned int
+asked(int fd, uint16_t kind)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(8 * sizeof(int))];
+	} control;
+	struct urn_sock_ask q;
+	struct iovec iov = {.iov_base = &q, .iov_len = sizeof(q)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control.buf)};
+	unsigned int n = 0;
+	int fds[8];
+
+	assert_int_equal(recvmsg(fd, &msg, MSG_DONTWAIT), urn_sock_ask_bytes(kind));
+	assert_int_equal(q.head.kind, kind);
+	(void)urn_fd_take(&msg, fds, 8, &n);
+	for (unsigned int i = 0; i < n; i++)
+		close(fds[i]);
+	return n;
+}
+
+/*
+ * A channel whose other end is *peer. can: of the dataplane; memory: descriptors that must come
+ * with the question
+ */
 static struct urn_abi_channel *
-channel(int *peer)
+channel_of(int *peer, uint32_t can, unsigned int memory)
 {
 	struct said s = answer(URN_SOCK_OPEN, 0);
 	struct urn_abi_channel *ch;
-	char buf[1024];
 	int fd[2], own[2] = {memfd_create("area", MFD_CLOEXEC), eventfd(0, EFD_CLOEXEC)};
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd), 0);
@@ -78,13 +110,20 @@ channel(int *peer)
 	s.a.open.area_size = AREA;
 	s.a.open.engines = 1;
 	say(fd[1], &s, sizeof(s.a), own, 2);
-	ch = urn_remote_open(fd[0], (char[32]){"a"});
+	ch = urn_remote_open(fd[0], (char[32]){"a"}, can);
 	assert_non_null(ch);
 	close(own[0]);
 	close(own[1]);
-	assert_int_equal(recv(fd[1], buf, sizeof(buf), 0), urn_sock_ask_bytes(URN_SOCK_OPEN));
+	assert_int_equal(asked(fd[1], URN_SOCK_OPEN), memory);
 	*peer = fd[1];
+	channel_fd = fd[0];
 	return ch;
+}
+
+static struct urn_abi_channel *
+channel(int *peer)
+{
+	return channel_of(peer, 0, 2);
 }
 
 /* Events arrive as they were sent, and no more than there is room for. */
@@ -185,9 +224,61 @@ test_others(void **state)
 	ch->close(ch->ctx);
 }
 
+/* Share memory: the dataplane hears one question of a kind; 0: none. err: its answer to MEMORY */
+static void
+share(struct urn_abi_channel *ch, int peer, const void *addr, uint16_t kind, int err)
+{
+	struct said s = answer(kind, 0);
+	struct urn_abi_rep rep = {0};
+	char none;
+
+	s.a.err = kind == URN_SOCK_MEMORY ? err : 0;
+	s.a.call.handle = 1;
+	if (kind != 0)
+		say(peer, &s, sizeof(s.a), NULL, 0);
+	assert_int_equal(ch->share(ch->ctx, addr, 4096, &rep), 0);
+	if (kind != 0)
+		assert_int_equal(asked(peer, kind), kind == URN_SOCK_MEMORY ? 2 : 1);
+	assert_int_equal(recv(peer, &none, 1, MSG_DONTWAIT), -1);
+}
+
+/*
+ * The descriptors of all memory leave the program with its first region that is in no shared
+ * memory, once, and not before; a dataplane that would not take them later has them with OPEN.
+ */
+static void
+test_memory(void **state)
+{
+	static char own[4096];
+	int peer;
+	struct urn_abi_channel *ch;
+	void *shared = urn_alloc(4096);
+
+	(void)state;
+	assert_non_null(shared);
+	for (int err = 0; err < 2; err++) { /* taken or refused */
+		ch = channel_of(&peer, URN_SOCK_CAN_MEMORY, 0);
+		share(ch, peer, shared, URN_SOCK_CALL, 0);
+		share(ch, peer, shared, 0, 0);
+		share(ch, peer, own, URN_SOCK_MEMORY, err ? EOPNOTSUPP : 0);
+		share(ch, peer, own, 0, 0);
+		close(peer);
+		ch->close(ch->ctx);
+	}
+	ch = channel_of(&peer, 0, 2);
+	share(ch, peer, own, 0, 0);
+	close(peer);
+	ch->close(ch->ctx);
+	urn_free(shared);
+}
+
 /* ---- patience */
 
+enum { BOUND_MS = 1000 };
+
 static unsigned int stalls;	/* waits for an answer that end without one */
+static int stall_err;		/* errno of each of them */
+static uint64_t stall_ms, late_ms; /* how long each takes; the clock */
 static _Atomic uint32_t *grows; /* grows meanwhile; NULL: nothing does */
 
 ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
@@ -201,16 +292,30 @@ __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 	stalls--;
 	if (grows != NULL)
 		atomic_fetch_add(grows, 1);
-	errno = EAGAIN; /* the socket's bound is over */
+	late_ms += stall_ms;
+	errno = stall_err;
 	return -1;
 }
 
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+
+int
+__wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	if (clock != CLOCK_MONOTONIC)
+		return __real_clock_gettime(clock, t);
+	*t = (struct timespec){.tv_sec = (time_t)(late_ms / 1000),
+			       .tv_nsec = (long)(late_ms % 1000) * 1000000};
+	return 0;
+}
+
 /*
- * Make a call whose answer comes after several bounds, after a HELLO that tells of the doorbells.
+ * Make a call whose answer comes after so many waits, after a HELLO that tells of the doorbells.
  * returns: 0 or an errno value
  */
 static int
-call_slowly(struct urn_abi_channel *ch, int peer, bool lives)
+call_slowly(struct urn_abi_channel *ch, int peer, unsigned int waits, bool lives)
 {
 	struct urn_abi_db *db = (void *)((uint8_t *)ch->area + 4096);
 	struct urn_abi_req req = {.op = URN_CTL_HELLO};
@@ -224,7 +329,7 @@ call_slowly(struct urn_abi_channel *ch, int peer, bool lives)
 	ch->call(ch->ctx, &req, &rep);
 	assert_int_equal(rep.err, 0);
 	say(peer, &s, sizeof(s.a), NULL, 0);
-	stalls = 3;
+	stalls = waits;
 	grows = lives ? &db->waits : NULL;
 	req.op = URN_CTL_DEREG_MR;
 	ch->call(ch->ctx, &req, &rep);
@@ -232,18 +337,85 @@ call_slowly(struct urn_abi_channel *ch, int peer, bool lives)
 	return rep.err;
 }
 
-/* A dataplane that waits for the program's own memory is waited for; a silent one is given up. */
+static unsigned int send_stalls; /* signals that interrupt the sending of a question */
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+
+ssize_t
+__wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	if (send_stalls == 0 || fd != channel_fd)
+		return __real_sendmsg(fd, msg, flags);
+	send_stalls--;
+	late_ms += stall_ms;
+	errno = EINTR;
+	return -1;
+}
+
+/* Signals do not let a question wait for ever for room on its way. */
+static void
+test_asks(void **state)
+{
+	(void)state;
+	for (unsigned int n = 1; n <= 2; n++) {
+		int peer;
+		struct urn_abi_channel *ch = channel(&peer);
+		struct urn_abi_req req = {.op = URN_CTL_DEREG_MR};
+		struct said s = answer(URN_SOCK_CALL, 0);
+		struct urn_abi_rep rep;
+
+		urn_remote_bound(ch, BOUND_MS);
+		urn_patience_set(channel_fd, BOUND_MS);
+		say(peer, &s, sizeof(s.a), NULL, 0);
+		stall_ms = BOUND_MS * 9 / 10;
+		send_stalls = n;
+		ch->call(ch->ctx, &req, &rep);
+		assert_int_equal(rep.err, n == 1 ? 0 : ENODEV);
+		assert_int_equal(ch->given_up(ch->ctx), n != 1);
+		send_stalls = 0;
+		close(peer);
+		ch->close(ch->ctx);
+	}
+}
+
+/* A dataplane that waits for the program's own memory is waited for, four times as long as a silent
+ * one, and no longer, but for the time of one more wait that a signal ends. */
 static void
 test_waits(void **state)
 {
+	static const struct {
+		int err; /* EAGAIN: the socket's bound is over; EINTR: a signal came */
+		uint32_t ms;
+		unsigned int waits;
+		bool lives, answered;
+	} t[] = {
+		{EAGAIN, BOUND_MS, 1, false, false},
+		{EAGAIN, BOUND_MS, 1, true, true},
+		{EAGAIN, BOUND_MS, 3, false, false},
+		{EAGAIN, BOUND_MS, 3, true, true},
+		{EAGAIN, BOUND_MS, 4, true, false},
+		{EAGAIN, BOUND_MS, 1000, true, false},
+		{EINTR, BOUND_MS * 9 / 10, 1, false, true},
+		{EINTR, BOUND_MS * 9 / 10, 2, false, false},
+		{EINTR, BOUND_MS * 9 / 10, 4, true, true},
+		{EINTR, BOUND_MS * 9 / 10, 5, true, false},
+		{EINTR, BOUND_MS / 100, 390, true, true},
+		{EINTR, BOUND_MS / 100, 400, true, false},
+	};
+
 	(void)state;
-	for (int lives = 0; lives < 2; lives++) {
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		int peer;
 		struct urn_abi_channel *ch = channel(&peer);
 
-		urn_remote_bound(ch, 1000);
-		assert_int_equal(call_slowly(ch, peer, lives), lives ? 0 : ENODEV);
-		assert_int_equal(ch->given_up(ch->ctx), !lives);
+		urn_remote_bound(ch, BOUND_MS);
+		urn_patience_set(channel_fd, BOUND_MS);
+		stall_err = t[i].err;
+		stall_ms = t[i].ms;
+		assert_int_equal(call_slowly(ch, peer, t[i].waits, t[i].lives),
+				 t[i].answered ? 0 : ENODEV);
+		assert_int_equal(ch->given_up(ch->ctx), !t[i].answered);
 		close(peer);
 		ch->close(ch->ctx);
 	}
@@ -281,7 +453,11 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits),  cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_events), cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_others),
+<<<<<<< HEAD
+		cmocka_unit_test(test_others), cmocka_unit_test(test_memory),
+=======
+		cmocka_unit_test(test_others), cmocka_unit_test(test_asks),
+>>>>>>> sess
 	};
 
 	return cmocka_run_group_tests_name("remote", tests, NULL, NULL);

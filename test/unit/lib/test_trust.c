@@ -182,7 +182,7 @@ stranger(void **state)
 
 	(void)state;
 	start(&l, STRANGER);
-	assert_int_equal(urn_remote_connect(l.path), -1);
+	assert_int_equal(urn_remote_connect(l.path, NULL), -1);
 	assert_int_equal(errno, EACCES);
 	assert_non_null(strstr(urn_attach_error(), "user 65534"));
 	assert_non_null(strstr(urn_attach_error(), "URNIC_TRUST=65534"));
@@ -201,7 +201,7 @@ named_stranger(void **state)
 	(void)state;
 	start(&l, STRANGER);
 	setenv("URNIC_TRUST", "7,65534", 1);
-	assert_int_equal(urn_remote_connect(l.path), -1); /* greeted, and not answered */
+	assert_int_equal(urn_remote_connect(l.path, NULL), -1); /* greeted, and not answered */
 	assert_int_not_equal(errno, EACCES);
 	assert_int_equal(read(l.fd, &byte, 1), 0);
 	unsetenv("URNIC_TRUST");

@@ -432,10 +432,10 @@ test_text(void **state)
 	close(fd);
 	fd = file_of("1000-2000 rw-p 0 0:0 0 \nnonsense\n3000-4000 rw-p 0 0:0 0 \n", 57);
 	assert_int_equal(urn_maps_check(fd, -1, 0x1000, 0x1000, true, why, sizeof(why)), 0);
-	assert_int_equal(urn_maps_check(fd, -1, 0x3000, 0x1000, true, why, sizeof(why)), EIO);
+	assert_int_equal(urn_maps_check(fd, -1, 0x3000, 0x1000, true, why, sizeof(why)), EFAULT);
 	assert_non_null(strstr(why, "\"nonsense\""));
 	close(fd);
-	assert_int_equal(urn_maps_check(fd, -1, 0x3000, 0x1000, true, why, sizeof(why)), EIO);
+	assert_int_equal(urn_maps_check(fd, -1, 0x3000, 0x1000, true, why, sizeof(why)), EFAULT);
 	assert_non_null(strstr(why, "can't be read"));
 	free(text);
 }

@@ -192,13 +192,50 @@ test_from(void **state)
 	assert_memory_equal(b, zero, 16);
 }
 
+/* Time that a client waits behind so many of a crowd, which has all seats. returns: ms */
+static uint64_t
+wait_behind(unsigned int line, uint8_t addresses)
+{
+	uint64_t next, from, rng = line + 1;
+	unsigned int taken = 0;
+
+	clear();
+	while (sit((uint8_t)(urn_rnd_next(&rng) % addresses)) < SEATS)
+		taken++;
+	from = now;
+	for (;;) {
+		taken -= leave(&next);
+		if (taken == SEATS) {
+			now = next;
+			continue;
+		}
+		if (line-- == 0)
+			return now - from;
+		taken += sit((uint8_t)(urn_rnd_next(&rng) % addresses)) < SEATS;
+	}
+}
+
+/* Bound of the wait in line: the grace for each nine clients before, if they are of one address,
+ * and for each single one whoever they are. The socket's line holds ten. */
+static void
+test_line(void **state)
+{
+	(void)state;
+	for (unsigned int line = 0; line < 100; line++) {
+		assert_in_range(wait_behind(line, 1), 0, (line / SEATS + 1) * 250ull);
+		for (uint8_t addresses = 2; addresses < 12; addresses++)
+			assert_in_range(wait_behind(line, addresses), 0, (line + 1) * 250ull);
+	}
+	assert_in_range(wait_behind(10, 1), 0, 500);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_time),	      cmocka_unit_test(test_same_address),
 		cmocka_unit_test(test_other_address), cmocka_unit_test(test_bound),
-		cmocka_unit_test(test_from),
+		cmocka_unit_test(test_line),	      cmocka_unit_test(test_from),
 	};
 
 	return cmocka_run_group_tests_name("seats", tests, NULL, NULL);

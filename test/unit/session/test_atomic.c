@@ -236,12 +236,39 @@ results(void **state)
 	assert_false(urn_sv_result(&qps[0], sge, 1, old));
 }
 
+/* The program may have unmapped the memory, or made it one that can't be written: the request
+ * fails, and the program lives. */
+static void
+result_nowhere(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct ibv_sge sge[2] = {{NAME, 4, 3}, {NAME + 8, 4, 3}};
+
+	(void)state;
+	assert_int_equal(mprotect(words, page, PROT_READ), 0);
+	assert_false(urn_sv_result(&qps[0], sge, 2, 1));
+	assert_int_equal(words[0], 0);
+	assert_int_equal(mprotect(words, page, PROT_NONE), 0);
+	assert_false(urn_sv_result(&qps[0], sge, 2, 1));
+	assert_int_equal(munmap(words, page), 0);
+	assert_false(urn_sv_result(&qps[0], sge, 2, 1));
+	/* The second element alone. */
+	words = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(words, MAP_FAILED);
+	assert_int_equal(munmap((uint8_t *)words + page, page), 0);
+	region.base = (uint8_t *)words + page - 8;
+	assert_false(urn_sv_result(&qps[0], sge, 2, 1));
+	sge[1].addr = NAME + 4;
+	assert_true(urn_sv_result(&qps[0], sge, 2, 1));
+}
+
 int
 main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, make, unmake)
 	const struct CMUnitTest tests[] = {
-		T(done), T(word), T(nowhere), T(twin), T(stopped), T(unreadable), T(results),
+		T(done),    T(word),	   T(nowhere), T(twin),
+		T(stopped), T(unreadable), T(results), T(result_nowhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

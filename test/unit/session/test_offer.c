@@ -2,20 +2,33 @@
 /* A peer that sends OFFER after OFFER, while queue pairs can be made and while they can't; and the
  * return to a better path. */
 #include "verbs/session/heal.h"
+#include "verbs/session/log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { PROBE_MS = 100, BEGIN_MS = 1000, NUMBER = 7, CTL = 9, FLOOD = 1000 };
+enum {
+	PROBE_MS = 100,
+	BEGIN_MS = 1000,
+	NUMBER = 7,
+	CTL = 9,
+	FLOOD = 1000,
+	CROWD = 100,
+	A_TURN = 16
+};
 
 static uint64_t clock_ms;
-static unsigned int made, told, posted, returned;
+static unsigned int made, told, posted, returned, asked;
 static int make_err, init_err;
+static bool lacking; /* the adapter lacks objects of the program */
 static struct ibv_context below;
 static struct ibv_qp real_qp, ctl_qp;
 static struct ibv_wc waiting; /* the completion that the next poll finds; qp_num 0: none */
@@ -24,6 +37,7 @@ static struct ibv_wc waiting; /* the completion that the next poll finds; qp_num
 
 uint64_t __wrap_urn_sv_now_ms(void);
 void __wrap_urn_sv_path_end(struct urn_sv_path *p, bool real);
+bool __wrap_urn_sv_ready(const struct urn_sv_qp *q, uint32_t adapter);
 int __wrap_urn_sv_real_anew(struct urn_sv_path *p);
 int __wrap_urn_sv_ctl_make(struct urn_sv_qp *q, struct urn_sv_path *p);
 int __wrap_urn_sv_path_init(struct urn_sv_path *p);
@@ -50,6 +64,14 @@ __wrap_urn_sv_path_end(struct urn_sv_path *p, bool real)
 	if (p->ctl != NULL)
 		LIST_REMOVE(p, ctl_link);
 	p->ctl = NULL;
+}
+
+bool
+__wrap_urn_sv_ready(const struct urn_sv_qp *q, uint32_t adapter)
+{
+	(void)q, (void)adapter;
+	asked++;
+	return !lacking;
 }
 
 int
@@ -154,8 +176,9 @@ setup(void **state)
 
 	assert_non_null(r);
 	clock_ms = BEGIN_MS;
-	made = told = posted = returned = 0;
+	made = told = posted = returned = asked = 0;
 	make_err = init_err = 0;
+	lacking = false;
 	below.ops.poll_cq = poll_one;
 	below.ops.post_recv = post_recv;
 	ctl_qp = (struct ibv_qp){.context = &below, .qp_num = CTL};
@@ -287,6 +310,177 @@ of_itself(void **state)
 	assert_int_equal(posted, 1); /* to the queue pair that received it */
 }
 
+/* While the adapter lacks objects of the program nothing is made, and no pause grows. */
+static void
+objects_first(void **state)
+{
+	struct urn_sess_offer o = {.path = 1, .round = 2, .to = 0, .qpn = 3, .ctl_qpn = 4};
+	struct offer_rig *r = *state;
+	struct urn_sv_path *p = &r->q.path[1];
+
+	LIST_INSERT_HEAD(&r->ctx.qps, &r->q, link);
+	r->ctx.dead[1] = true;
+	p->heal.pause = PROBE_MS;
+	lacking = true;
+	for (uint32_t i = 0; i < FLOOD; i++) {
+		urn_sv_heal_heard(&r->q, &o);
+		assert_int_equal(urn_sv_heal_tick(&r->ctx, clock_ms), clock_ms + PROBE_MS);
+		clock_ms += PROBE_MS;
+	}
+	assert_int_equal(made, 0);
+	assert_int_equal(p->heal.end.own, 1);
+	assert_int_equal(p->heal.pause, PROBE_MS);
+	lacking = false;
+	(void)urn_sv_heal_tick(&r->ctx, clock_ms);
+	assert_int_equal(made, 1);
+}
+
+/* Many queue pairs whose second path is lost; to be freed. pause: ms, between offers */
+static struct urn_sv_qp *
+crowd(struct offer_rig *r, unsigned int n, uint32_t pause)
+{
+	struct urn_sv_qp *q = calloc(n, sizeof(*q));
+
+	assert_non_null(q);
+	r->ctx.dead[1] = true;
+	for (unsigned int i = 0; i < n; i++) {
+		q[i] = r->q;
+		q[i].ibv.qp_num = NUMBER + i;
+		for (uint32_t k = 0; k < URN_SV_PATHS; k++)
+			q[i].path[k].qp = &q[i];
+		q[i].path[1].heal.pause = pause;
+		LIST_INSERT_HEAD(&r->ctx.qps, &q[i], link);
+	}
+	return q;
+}
+
+/* A turn of the thread, which has the lock, makes a bounded number of paths anew; the others follow
+ * in the next turns. */
+static void
+crowd_heals(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sv_qp *q = crowd(r, CROWD, PROBE_MS);
+
+	for (unsigned int most = A_TURN; most < CROWD + A_TURN; most += A_TURN) {
+		assert_true(urn_sv_heal_tick(&r->ctx, clock_ms) == clock_ms + 1 || most >= CROWD);
+		assert_int_equal(made, most < CROWD ? most : CROWD);
+		assert_int_equal(asked, made); /* a turn that is full asks for no more */
+		clock_ms++;
+	}
+	for (unsigned int i = 0; i < CROWD; i++)
+		assert_true(q[i].path[1].heal.fresh);
+	free(q);
+}
+
+/* The same when the peers ask for it, all at once; nobody is forgotten. */
+static void
+crowd_asks(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sv_qp *q = crowd(r, CROWD, PROBE_MS);
+	struct urn_sess_offer o = {.path = 1, .round = 2, .to = 0, .qpn = 3, .ctl_qpn = 4};
+
+	for (unsigned int i = 0; i < CROWD; i++)
+		urn_sv_heal_heard(&q[i], &o);
+	assert_int_equal(made, A_TURN);
+	assert_int_equal(asked, A_TURN);
+	for (unsigned int i = 0; i < CROWD; i++) {
+		(void)urn_sv_heal_tick(&r->ctx, clock_ms);
+		assert_true(made <= A_TURN * (i + 2));
+		clock_ms++;
+	}
+	assert_int_equal(made, CROWD);
+	free(q);
+}
+
+/* Queue pairs that can't be made, over and over, hold no others up. */
+static void
+crowd_in_vain(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sv_qp *q = crowd(r, CROWD, 0);
+
+	r->ctx.options.probe = 1;
+	init_err = ENOMEM;
+	for (unsigned int i = 0; i < CROWD / A_TURN + 1; i++)
+		(void)urn_sv_heal_tick(&r->ctx, clock_ms++);
+	for (unsigned int i = 0; i < CROWD; i++)
+		assert_true(q[i].path[1].heal.made_at != 0);
+	free(q);
+}
+
+/* Let the peer send what the receive has now, so many times. */
+static void
+hear(struct offer_rig *r, unsigned int times, uint32_t bytes)
+{
+	struct urn_sv_path *p = &r->q.path[1];
+
+	while (times-- > 0) {
+		p->ctl = &ctl_qp;
+		LIST_INSERT_HEAD(&r->ctx.ctl_bucket[CTL % URN_SV_BUCKETS], p, ctl_link);
+		waiting =
+			(struct ibv_wc){.wr_id = URN_SV_ID_RECV, .qp_num = CTL, .byte_len = bytes};
+		urn_sv_control_poll(&r->ctx, 0);
+		if (p->ctl != NULL)
+			LIST_REMOVE(p, ctl_link);
+	}
+}
+
+/* The text of the log; to be freed. lines: how many it has */
+static char *
+logged(const struct offer_rig *r, unsigned int *lines)
+{
+	off_t bytes = lseek(r->ctx.log_fd, 0, SEEK_END);
+	char *text = calloc(1, (size_t)bytes + 1);
+
+	assert_non_null(text);
+	assert_int_equal(pread(r->ctx.log_fd, text, (size_t)bytes, 0), bytes);
+	*lines = 0;
+	for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+		++*lines;
+	return text;
+}
+
+/* A peer that sends without end, offers or nonsense, writes a bounded log, which tells how many
+ * lines it lacks. */
+static void
+log_bounded(void **state)
+{
+	struct offer_rig *r = *state;
+	uint8_t *at = r->q.memory + URN_SV_AT_CONTROL + URN_SV_CONTROLS * URN_SV_CONTROL_BYTES;
+	struct urn_sess_offer o = {.path = 1, .round = 1, .to = 1, .qpn = 3, .ctl_qpn = 4};
+	unsigned int lines, all = FLOOD;
+	char *text, out[64];
+
+	r->ctx.log_fd = memfd_create("log", MFD_CLOEXEC);
+	assert_true(r->ctx.log_fd >= 0);
+	hear(r, FLOOD, 3); /* refused */
+	(void)urn_sess_wire_offer(at, NUMBER, 0, &o);
+	hear(r, 2 * FLOOD, URN_SESS_WIRE_OFFER_BYTES);
+	all += 2 * FLOOD;
+	text = logged(r, &lines);
+	assert_int_equal(lines, URN_SV_LINES);
+	assert_null(strstr(text, "left-out"));
+	free(text);
+	clock_ms += 1000 / URN_SV_LINES_A_SECOND;
+	hear(r, 1, 3);
+	text = logged(r, &lines);
+	assert_int_equal(lines, URN_SV_LINES + 2);
+	snprintf(out, sizeof(out), " left-out lines=%u because", all - URN_SV_LINES);
+	assert_non_null(strstr(text, out));
+	free(text);
+	/* The end of the connection is told, whatever came before. */
+	hear(r, FLOOD, 3);
+	urn_sv_log_end(&r->q);
+	text = logged(r, &lines);
+	assert_int_equal(lines, URN_SV_LINES + 4);
+	assert_non_null(strstr(text, " end "));
+	free(text);
+	close(r->ctx.log_fd);
+	r->ctx.log_fd = -1;
+}
+
 /* A connection returns to a better path at once if others outlast its loss, else when it is proven.
  */
 static void
@@ -332,6 +526,11 @@ main(void)
 		cmocka_unit_test_setup_teardown(tick_limited, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_vain, setup, teardown),
 		cmocka_unit_test_setup_teardown(of_itself, setup, teardown),
+		cmocka_unit_test_setup_teardown(objects_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(crowd_heals, setup, teardown),
+		cmocka_unit_test_setup_teardown(crowd_asks, setup, teardown),
+		cmocka_unit_test_setup_teardown(crowd_in_vain, setup, teardown),
+		cmocka_unit_test_setup_teardown(log_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(returns, setup, teardown),
 	};
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records of errors (failure.h). All of this is out of line: only errors come here. */
+#include "transport/failure.h"
+
+#include "transport/requester.h"
+
+#include <string.h>
+
+/* Find out what stands in the way to the peer. */
+static uint8_t
+obstacle(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	uint8_t port = URN_OBSTACLE_NONE;
+
+	if (qp->flags & URN_QPF_LOOP)
+		return port;
+	if (tp->cfg.obstacle)
+		port = tp->cfg.obstacle(tp->cfg.give_ctx);
+	if (port != URN_OBSTACLE_NONE)
+		return port;
+	return qp->flags & (URN_QPF_NO_MAC | URN_QPF_NEIGH) ? URN_OBSTACLE_NO_MAC
+							    : URN_OBSTACLE_NONE;
+}
+
+/* Take the oldest record of the queue pair's client, and fill in what all records have. */
+static struct urn_failure *
+begin(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_kind kind)
+{
+	struct urn_failures *fs = &qp->share->failures;
+	struct urn_failure *f = &fs->ring[fs->n % URN_FAILURES];
+
+	__atomic_store_n(&fs->n, fs->n + 1, __ATOMIC_RELAXED);
+	*f = (struct urn_failure){
+		.at = tp->now,
+		.qpn = qp->qpn,
+		.kind = kind & UINT8_MAX,
+		.connected = qp->type != URN_QPT_UD && qp->state != URN_QPS_INIT,
+		.obstacle = URN_OBSTACLE_NONE,
+	};
+	if (f->connected) {
+		f->dest_qpn = qp->dest_qpn;
+		f->una = qp->tx.una;
+		f->acked = qp->type == URN_QPT_RC && qp->tx.una != qp->sq_psn;
+		memcpy(f->dgid, qp->av.dgid, sizeof(f->dgid));
+	}
+	return f;
+}
+
+/* Fill in how often the peer was asked, and for how long it has been silent. */
+static void
+add_tries(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_failure *f)
+{
+	const struct urn_peer *peer = urn_qp_peer(tp, qp);
+	bool rnr = f->status == URN_WC_RNR_RETRY_EXC_ERR;
+	unsigned int spent = rnr ? (unsigned int)(qp->tx.rnr_retry - qp->tx.rnr_tries)
+				 : (unsigned int)(qp->tx.retry_cnt - qp->tx.retries);
+
+	f->tried = (uint8_t)(spent + 1);
+	f->timeout = rnr ? 0 : qp->tx.timeout;
+	f->obstacle = rnr ? URN_OBSTACLE_NONE : obstacle(tp, qp);
+	/* Only timeouts say since when the peer is silent; a NAK has just come. */
+	if (f->vendor_err == URN_VE_TIMEOUT && peer->heard && tp->now > peer->heard)
+		f->silent_ns = tp->now - peer->heard;
+}
+
+/* The syndrome of the NAK that gave a request this status; 0: no NAK did. */
+static uint8_t
+syndrome_of(uint8_t status)
+{
+	switch (status) {
+	case URN_WC_REM_INV_REQ_ERR:
+		return URN_NAK_INV_REQ;
+	case URN_WC_REM_ACCESS_ERR:
+		return URN_NAK_ACCESS;
+	case URN_WC_REM_OP_ERR:
+		return URN_NAK_OP;
+	case URN_WC_RNR_RETRY_EXC_ERR:
+		return URN_SYN_RNR;
+	default:
+		return 0;
+	}
+}
+
+void
+urn_failure_request(struct urn_tp *tp, const struct urn_qp *qp, const struct urn_work *w,
+		    uint8_t status, uint8_t vendor_err)
+{
+	struct urn_failure *f = begin(tp, qp, URN_FAILURE_REQUEST);
+
+	f->psn = w->first_psn;
+	f->local_work = w->npsn == 0;
+	f->length = w->piece == URN_PIECE_HEAD ? w->whole : w->length;
+	f->status = status;
+	f->vendor_err = vendor_err;
+	f->opcode = urn_wr_info[w->opcode & (URN_WR_INFOS - 1)].wc_opcode;
+	f->syndrome = syndrome_of(status);
+	if (status == URN_WC_RETRY_EXC_ERR || status == URN_WC_RNR_RETRY_EXC_ERR)
+		add_tries(tp, qp, f);
+}
+
+void
+urn_failure_receive(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn, uint8_t status,
+		    uint8_t vendor_err, uint8_t syndrome)
+{
+	struct urn_failure *f = begin(tp, qp, URN_FAILURE_RECEIVE);
+
+	f->psn = psn;
+	f->status = status;
+	f->vendor_err = vendor_err;
+	f->syndrome = syndrome;
+}
+
+void
+urn_failure_quiet(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_kind kind,
+		  uint32_t psn, uint8_t syndrome)
+{
+	struct urn_failure *f;
+
+	if (qp->state == URN_QPS_ERR)
+		return; /* the first error is the reason of all that follows */
+	f = begin(tp, qp, kind);
+	f->psn = psn;
+	f->syndrome = syndrome;
+}
+
+void
+urn_failure_forget(struct urn_tp_share *share, uint32_t qpn)
+{
+	for (unsigned int i = 0; i < URN_FAILURES; i++)
+		if (share->failures.ring[i].qpn == qpn)
+			share->failures.ring[i].kind = URN_FAILURE_NONE;
+}
+
+const struct urn_failure *
+urn_failure_find(const struct urn_tp_share *share, uint32_t qpn, uint8_t status)
+{
+	const struct urn_failures *fs = &share->failures;
+	const struct urn_failure *newest = NULL;
+
+	/* n may have wrapped: places that were never filled are empty. */
+	for (unsigned int i = 1; i <= URN_FAILURES; i++) {
+		const struct urn_failure *f = &fs->ring[(fs->n - i) % URN_FAILURES];
+
+		if (f->kind == URN_FAILURE_NONE || f->qpn != qpn)
+			continue;
+		if (f->status == status)
+			return f;
+		newest = newest ? newest : f;
+	}
+	return newest;
+}

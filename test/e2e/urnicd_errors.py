@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The reasons of failed requests, for operators (doc/reference/errors.md): urnicctl tells them while a program is there and
+after it has gone.
+
+usage: urnicd_errors.py URNICCTL URNICD URNIC_PERF CONFIG_FOLDER"""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+from urnicd_common import Nicd, SECONDS
+
+
+class Errors(Nicd):
+    CTL = None
+
+    def ctl(self, *words):
+        p = subprocess.run([self.CTL, "--socket", self.socket, *words], env=self.env, capture_output=True, text=True,
+                           timeout=SECONDS, check=False)
+        self.assertEqual((p.returncode, p.stderr), (0, ""), words)
+        return p.stdout
+
+    def rows(self, *words):
+        return json.loads(self.ctl("--json", *words))
+
+    def test_port_fails_under_a_program(self):
+        """A program ends because its adapter fails: the reason is told, in words and as JSON, and by its queue pair."""
+        p, _ = self.start()
+        self.assertEqual(self.rows("show", "errors"), [])
+        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        self.assertTrue(self.until(lambda: self.rows("show", "qp", "state", "RTS")))
+        self.ctl("port", "a0", "down")
+        perf.communicate(timeout=SECONDS)
+        self.assertNotEqual(perf.returncode, 0)
+        self.assertTrue(self.until(lambda: not self.rows("show", "client")))
+        errors = [e for e in self.rows("show", "errors") if e["status"] == 12]
+        self.assertTrue(errors)
+        for e in errors:
+            self.assertEqual((e["pid"], e["attached"], e["vendor_err"]), (perf.pid, False, "timeout"))
+            self.assertRegex(e["why"], r"^QP 0x[0-9a-f]+ to 10\.0\.0\.[12] QP 0x[0-9a-f]+: RDMA WRITE of 65536 bytes at PSN "
+                             r"0x[0-9a-f]{6} was not acknowledged, sent \d+ times?, timeout ")
+            self.assertIn("silent for at least", e["why"])
+            if e["adapter"] == "a0":
+                self.assertTrue(e["why"].endswith(": port a0 is administratively down"), e["why"])
+            self.assertIn(e["why"], self.ctl("show", "errors", "adapter", e["adapter"], "qp", hex(e["qpn"])))
+        self.assertEqual(self.rows("show", "errors", "qp", "0xabcdef"), [])
+        self.stop(p)
+
+
+if __name__ == "__main__":
+    Errors.CTL, Nicd.NICD, Nicd.PERF, Nicd.CONFIG = map(os.path.abspath, sys.argv[1:5])
+    unittest.main(argv=sys.argv[:1], verbosity=2)

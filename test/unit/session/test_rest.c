@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Objects of the program on an adapter that came back: a few in a turn, each once in a round, and
+ * those that can't be made again and again (FO-19); until then their keys are of no use (FO-2). */
+#include "adapters.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <errno.h>
+
+enum { BAD = 100, AT_A_TIME = 32, BYTES = 4096 };
+
+static uint8_t bad_memory[BYTES], good_memory[BYTES];
+
+/* The program's objects. */
+struct objects {
+	struct ibv_context *c;
+	struct ibv_pd *pd;
+	struct ibv_mr *bad[BAD], *good[2]; /* the memory of bad ones is refused later */
+	struct ibv_cq *cq;
+};
+
+static struct ibv_mr *
+region(const struct objects *o, void *memory)
+{
+	struct ibv_mr *mr =
+		ibv_reg_mr(o->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+
+	assert_non_null(mr);
+	return mr;
+}
+
+/* Objects with many regions that will be refused between two others. */
+static void
+make(struct objects *o, struct ibv_context *c)
+{
+	o->c = c;
+	o->pd = ibv_alloc_pd(c);
+	assert_non_null(o->pd);
+	o->cq = ibv_create_cq(c, 4, NULL, NULL, 0);
+	assert_non_null(o->cq);
+	o->good[0] = region(o, good_memory);
+	for (int i = 0; i < BAD; i++)
+		o->bad[i] = region(o, bad_memory);
+	o->good[1] = region(o, good_memory);
+}
+
+static void
+unmake(const struct objects *o)
+{
+	for (int i = 0; i < BAD; i++)
+		assert_int_equal(ibv_dereg_mr(o->bad[i]), 0);
+	assert_int_equal(ibv_dereg_mr(o->good[0]), 0);
+	assert_int_equal(ibv_dereg_mr(o->good[1]), 0);
+	assert_int_equal(ibv_destroy_cq(o->cq), 0);
+	assert_int_equal(ibv_dealloc_pd(o->pd), 0);
+}
+
+/* True when the backup came back, and the objects are there that can be made. */
+static bool
+as_far_as_possible(void *arg)
+{
+	const struct objects *o = arg;
+	struct urn_sv_ctx *ctx = urn_sv_ctx(o->c);
+	bool is;
+
+	urn_sv_lock(ctx);
+	is = ctx->returned[1] == 1 && !ctx->dead[1] && !ctx->rest[1].goes &&
+	     ctx->rest[1].lacks == BAD && ((struct urn_sv_mr *)o->good[0])->below[1] != NULL &&
+	     ((struct urn_sv_mr *)o->good[1])->below[1] != NULL &&
+	     ((struct urn_sv_cq *)o->cq)->below[1] != NULL;
+	urn_sv_unlock(ctx);
+	return is;
+}
+
+static bool
+backup_lost(void *arg)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(arg);
+	bool is;
+
+	urn_sv_lock(ctx);
+	is = ctx->dead[1];
+	urn_sv_unlock(ctx);
+	return is;
+}
+
+/* True when the backup came back a second time, and lacks memory of a queue pair alone. */
+static bool
+queue_pair_lacks(void *arg)
+{
+	const struct urn_sv_qp *q = arg;
+	bool is;
+
+	urn_sv_lock(q->ctx);
+	is = q->ctx->returned[1] == 2 && !q->ctx->dead[1] && !q->ctx->rest[1].goes &&
+	     q->memory_mr[1] == NULL && urn_sv_pd_whole(q->pd, 1);
+	urn_sv_unlock(q->ctx);
+	return is;
+}
+
+/* The backup comes back, and refuses most regions. */
+static void
+come_back(struct objects *o)
+{
+	adapters_lose(1);
+	adapters_until(backup_lost, o->c);
+	atomic_store(&adapters[1].refused, bad_memory);
+	adapters_back(1);
+	adapters_until(as_far_as_possible, o);
+}
+
+/* Regions that are refused hold no others up, and are no loss of the adapter. */
+static void
+others(void **state)
+{
+	struct adapters_whole back = {.c = *state, .adapter = 1, .returned = 1};
+	struct objects o;
+
+	make(&o, *state);
+	come_back(&o);
+	atomic_store(&adapters[1].refused, NULL);
+	adapters_until(adapters_whole, &back);
+	assert_int_equal(urn_sv_ctx(o.c)->returned[1], 1);
+	unmake(&o);
+}
+
+/* Wait until the device is between two rounds of the backup, and lock it. */
+static void
+lock_between_rounds(struct objects *o)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(o->c);
+
+	/* The thread begins a round when it pleases, as long as the lock is not held. */
+	for (;;) {
+		adapters_until(as_far_as_possible, o);
+		urn_sv_lock_first(ctx);
+		if (!ctx->rest[1].goes && ctx->rest[1].lacks == BAD)
+			return;
+		urn_sv_unlock(ctx);
+	}
+}
+
+/*
+ * Let a round go on from its beginning to its end, with the lock held. No more than a few objects
+ * are tried in a turn, and each once. waits: calls of the program wait between turns. returns: ms:
+ * when the next round is due
+ */
+static uint64_t
+round_of(struct urn_sv_ctx *ctx, uint64_t now, bool waits)
+{
+	uint32_t all = atomic_load(&adapters[1].tried), before, n = 0;
+	struct urn_sv_rest *r = &ctx->rest[1];
+	uint64_t next = now;
+
+	r->due = 0;
+	do {
+		bool wait = false;
+
+		before = atomic_load(&adapters[1].tried);
+		now = next;
+		next = urn_sv_rest_tick(ctx, 1, now, &wait);
+		assert_in_range(atomic_load(&adapters[1].tried) - before, 1, AT_A_TIME);
+		assert_true(next > now);
+		assert_int_equal(wait, waits && r->goes);
+		wait = false;
+		assert_true(urn_sv_rest_tick(ctx, 1, now, &wait) == next);
+		assert_int_equal(wait, waits && r->goes);
+		n++;
+	} while (r->goes);
+	assert_int_equal(n, (BAD + AT_A_TIME - 1) / AT_A_TIME);
+	assert_int_equal(atomic_load(&adapters[1].tried) - all, BAD);
+	assert_int_equal(r->lacks, BAD);
+	return next;
+}
+
+/* The next round waits for its pause, and for calls of the program that make objects. */
+static void
+turns(void **state)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
+	bool wait = false;
+	struct objects o;
+	uint64_t next;
+	uint32_t all;
+
+	make(&o, *state);
+	come_back(&o);
+	lock_between_rounds(&o);
+	next = round_of(ctx, 0, false);
+	all = atomic_load(&adapters[1].tried);
+	assert_true(next == urn_sv_rest_tick(ctx, 1, next - 1, &wait));
+	ctx->calls++;
+	assert_true(urn_sv_rest_tick(ctx, 1, next, &wait) > next);
+	ctx->calls--;
+	assert_int_equal(atomic_load(&adapters[1].tried), all);
+	assert_false(wait);
+	urn_sv_unlock(ctx);
+	unmake(&o);
+}
+
+/* Calls of the program wait through the whole first round, and not in the next one. */
+static void
+calls_wait(void **state)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
+	struct objects o;
+
+	make(&o, *state);
+	come_back(&o);
+	lock_between_rounds(&o);
+	urn_sv_rest_begin(ctx, 1);
+	(void)round_of(ctx, 0, true);
+	(void)round_of(ctx, 0, false);
+	urn_sv_unlock(ctx);
+	unmake(&o);
+}
+
+/* True when a key on the backup is of no use. */
+static bool
+no_key(const struct urn_sv_keys *t, uint32_t name)
+{
+	uint32_t key;
+
+	assert_true(urn_sv_keys_find(t, name, 1, &key));
+	return key == URN_SV_NO_KEY;
+}
+
+/* A key of the adapter's earlier life may be another region's in this one: no request gets it, from
+ * the program or from a peer. */
+static void
+keys(void **state)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
+	const struct urn_sv_pd *pd;
+	struct objects o;
+	struct ibv_qp *qp;
+
+	make(&o, *state);
+	pd = (struct urn_sv_pd *)o.pd;
+	attr.send_cq = attr.recv_cq = o.cq;
+	qp = ibv_create_qp(o.pd, &attr);
+	assert_non_null(qp);
+	assert_false(no_key(&pd->local, ((struct urn_sv_qp *)qp)->memory_key));
+	for (int i = 0; i < BAD; i++)
+		assert_false(no_key(&pd->local, o.bad[i]->lkey));
+	come_back(&o);
+	lock_between_rounds(&o);
+	for (int i = 0; i < BAD; i++) {
+		assert_true(no_key(&pd->local, o.bad[i]->lkey));
+		assert_true(no_key(pd->remote, o.bad[i]->rkey));
+	}
+	assert_false(no_key(&pd->local, o.good[0]->lkey));
+	assert_false(no_key(pd->remote, o.good[0]->rkey));
+	urn_sv_unlock(ctx);
+	/* The same of a queue pair's memory. */
+	adapters_lose(1);
+	adapters_until(backup_lost, o.c);
+	atomic_store(&adapters[1].refused, ((struct urn_sv_qp *)qp)->memory);
+	adapters_back(1);
+	adapters_until(queue_pair_lacks, qp);
+	urn_sv_lock(ctx);
+	assert_true(no_key(&pd->local, ((struct urn_sv_qp *)qp)->memory_key));
+	urn_sv_unlock(ctx);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	unmake(&o);
+}
+
+/* Whether a domain is whole is known without a look at each region: each path asks. */
+static void
+counted(void **state)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
+	struct urn_sv_pd *pd, empty;
+	struct objects o;
+
+	make(&o, *state);
+	pd = (struct urn_sv_pd *)o.pd;
+	come_back(&o);
+	lock_between_rounds(&o);
+	assert_int_equal(adapters_missing(pd, 1), BAD);
+	assert_int_equal(pd->missing[1], BAD);
+	assert_int_equal(pd->missing[0], 0);
+	empty = *pd;
+	LIST_INIT(&empty.regions);
+	assert_false(urn_sv_pd_whole(&empty, 1));
+	urn_sv_unlock(ctx);
+	unmake(&o);
+}
+
+/* The same of a region that only one adapter lets go. */
+static void
+counted_busy(void **state)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
+	struct urn_sv_pd *pd;
+	struct objects o;
+
+	make(&o, *state);
+	pd = (struct urn_sv_pd *)o.pd;
+	atomic_store(&adapters[1].busy, true);
+	assert_int_equal(ibv_dereg_mr(o.good[0]), EBUSY);
+	urn_sv_lock(ctx);
+	assert_int_equal(pd->missing[0], 1);
+	assert_int_equal(pd->missing[1], 0);
+	assert_int_equal(adapters_missing(pd, 0), 1);
+	urn_sv_unlock(ctx);
+	atomic_store(&adapters[1].busy, false);
+	unmake(&o);
+	assert_int_equal(atomic_load(&adapters[0].regions), 0);
+}
+
+/* The first round after an adapter came back makes new calls wait, and goes on when the last ends.
+ */
+static void
+first(void **state)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
+	bool wait = false;
+	struct objects o;
+
+	make(&o, *state);
+	urn_sv_lock_first(ctx);
+	urn_sv_rest_begin(ctx, 1);
+	ctx->calls++;
+	assert_true(urn_sv_rest_tick(ctx, 1, 1, &wait) == UINT64_MAX);
+	assert_true(wait);
+	ctx->calls--;
+	assert_true(urn_sv_rest_tick(ctx, 1, 1, &wait) == UINT64_MAX); /* nothing is missing */
+	urn_sv_unlock(ctx);
+	unmake(&o);
+}
+
+int
+main(void)
+{
+#define T(t) cmocka_unit_test_setup_teardown(t, adapters_setup, adapters_teardown)
+	const struct CMUnitTest tests[] = {T(others), T(turns),	  T(first),	  T(calls_wait),
+					   T(keys),   T(counted), T(counted_busy)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
