@@ -253,12 +253,14 @@ void *
 urn_capture_writer(void *arg)
 {
 	struct urn_capture *cap = arg;
-	sigset_t pipe;
+	sigset_t block;
 
-	/* A reader that leaves is an error of write(), not a signal that ends the process. */
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
-	(void)pthread_sigmask(SIG_BLOCK, &pipe, NULL);
+	/* A reader that leaves, or a file at its limit, is an error of write(), and ends no
+	 * process. */
+	sigemptyset(&block);
+	sigaddset(&block, SIGPIPE);
+	sigaddset(&block, SIGXFSZ);
+	(void)pthread_sigmask(SIG_BLOCK, &block, NULL);
 	/* An lcore id gives a cache in the pool, but keeps other processes out; it is optional. */
 	if (!urn_eal_huge())
 		(void)rte_thread_register();

@@ -159,7 +159,7 @@ short_words(void **state)
 	ok("se e 0 idle spin", ADMIN_set_engine);
 	ok("p p0 down", ADMIN_port);
 	ok("cap sta all f", ADMIN_capture_start);
-	ok("cl 4 kick", ADMIN_client);
+	ok("cli 4 kick", ADMIN_client);
 	ok("h", ADMIN_help);
 	bad("s", "'s' may be show, set");
 	ok("sh c", ADMIN_show_cq); /* the first of several */
@@ -173,7 +173,7 @@ short_words(void **state)
 	assert_non_null(strstr(why.text, "at most"));
 	bad("q", "is no command");
 	bad("qui", "is no command; did you mean quit?");
-	bad("cl 4 k", "'k' is not kick");
+	bad("cli 4 k", "'k' is not kick");
 }
 
 /* A message stays one sentence, whatever words it quotes. */
