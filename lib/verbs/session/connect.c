@@ -313,6 +313,9 @@ urn_sv_alone(struct urn_sv_qp *q)
 					       .sg_list = &q->recv_sge[at * q->cap.max_recv_sge],
 					       .num_sge = (int)q->rwr[at].num_sge};
 
+		/* Receives are kept with the program's names, which are keys of the first life. */
+		for (int i = 0; i < wr.num_sge; i++)
+			wr.sg_list[i].lkey = urn_sv_local_key(q, 0, wr.sg_list[i].lkey);
 		err = ibv_post_recv(q->path[0].real, &wr, &bad);
 	}
 	return err;
