@@ -46,7 +46,7 @@ begin(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_kind kind)
 	return f;
 }
 
-/* Fill in how often the peer was asked, and for how long it has been silent. */
+/* Fill in how often the peer was asked, and for how long there was no progress. */
 static void
 add_tries(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_failure *f)
 {
@@ -58,9 +58,10 @@ add_tries(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_failure *
 	f->tried = (uint8_t)(spent + 1);
 	f->timeout = rnr ? 0 : qp->tx.timeout;
 	f->obstacle = rnr ? URN_OBSTACLE_NONE : obstacle(tp, qp);
-	/* Only timeouts say since when the peer is silent; a NAK has just come. */
+	/* Queue pairs to the same adapter share `heard`, and the latest counts: this one has had no
+	 * progress since, though the peer may have answered others. After a NAK nobody knows. */
 	if (f->vendor_err == URN_VE_TIMEOUT && peer->heard && tp->now > peer->heard)
-		f->silent_ns = tp->now - peer->heard;
+		f->stalled_ns = tp->now - peer->heard;
 }
 
 /* The syndrome of the NAK that gave a request this status; 0: no NAK did. */

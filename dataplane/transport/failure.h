@@ -37,7 +37,8 @@ enum urn_obstacle {
 /* One error. The engine's; others get copies. */
 struct urn_failure {
 	uint64_t at;	    /* ns, on the engine's scale: when it happened */
-	uint64_t silent_ns; /* ns without a word of the peer before `at`, at least; 0: not known */
+	uint64_t stalled_ns; /* ns without progress of the queue pair before `at`, at least; 0: not
+			      * known */
 	uint32_t qpn;	    /* the queue pair */
 	uint32_t dest_qpn;  /* the peer's; valid when connected */
 	uint32_t psn;	    /* first PSN of the request; RECEIVE, REFUSED: the PSN expected next */
@@ -93,8 +94,8 @@ const struct urn_failure *urn_failure_find(const struct urn_tp_share *share, uin
 					   uint8_t status);
 
 /*
- * Write the sentence about an error: queue pair, peer, request and PSN, reason, tries, when the
- * peer was heard last, and what stands in the way. Any thread. (failure_text.c)
+ * Write the sentence about an error: queue pair, peer, request and PSN, reason, tries, for
+ * how long there was no progress, and what stands in the way. Any thread. (failure_text.c)
  *
  * port: name of the adapter's port
  * flushed: the sentence is about a request that was flushed for this error

@@ -42,8 +42,10 @@ add_time(struct text *t, uint64_t ns)
 		add(t, "%.3g ms", (double)ns / 1e6);
 	else if (ns < 1000000000)
 		add(t, "%" PRIu64 " ms", ns / 1000000);
-	else
+	else if (ns < 100000000000)
 		add(t, "%.1f s", (double)ns / 1e9);
+	else
+		add(t, "%" PRIu64 " s", ns / 1000000000);
 }
 
 static const char *
@@ -119,9 +121,9 @@ add_timeout(struct text *t, const struct urn_failure *f)
 		add(t, "; the peer acknowledged PSN 0x%06x last", (f->una - 1) & URN_PSN_MASK);
 	else
 		add(t, "; the peer has acknowledged nothing so far");
-	if (f->silent_ns) {
-		add(t, ", silent for at least ");
-		add_time(t, f->silent_ns);
+	if (f->stalled_ns) {
+		add(t, ", no progress for at least ");
+		add_time(t, f->stalled_ns);
 	}
 }
 

@@ -88,7 +88,7 @@ peer_is_gone(void **state)
 	assert_string_equal(urn_vendor_err_name(wc.vendor_err), "timeout");
 	SAYS(0, &wc, before, "RDMA WRITE of 100 bytes at PSN 0x000011 was not acknowledged",
 	     "sent 4 times, timeout 67 ms", "the peer acknowledged PSN 0x000010 last",
-	     "silent for at least ");
+	     "no progress for at least ");
 	wc = rig_expect(rig, 0, IBV_WC_WR_FLUSH_ERR);
 	SAYS(0, &wc, before, "flushed, because earlier RDMA WRITE of 100 bytes at PSN 0x000011");
 

@@ -75,7 +75,7 @@ static struct urn_failure
 longest(void)
 {
 	struct urn_failure f = {
-		.silent_ns = 999999999999,
+		.stalled_ns = 999999999999,
 		.qpn = 0xffffff,
 		.dest_qpn = 0xffffff,
 		.psn = 0xffffff,
@@ -131,7 +131,7 @@ static void
 obstacles(void **state)
 {
 	static const char *const words[] = {
-		[URN_OBSTACLE_NONE] = "silent for at least 1000.0 s",
+		[URN_OBSTACLE_NONE] = "no progress for at least 999 s",
 		[URN_OBSTACLE_PORT_DOWN] = ": port a0 is administratively down",
 		[URN_OBSTACLE_PORT_FAILED] = ": port a0 was failed by a command",
 		[URN_OBSTACLE_NO_LINK] = ": port a0 has no link",
