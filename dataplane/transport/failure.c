@@ -2,7 +2,9 @@
 /* Records of errors (failure.h). All of this is out of line: only errors come here. */
 #include "transport/failure.h"
 
+#include "transport/qp_end.h"
 #include "transport/requester.h"
+#include "transport/service.h"
 
 #include <string.h>
 
@@ -26,6 +28,7 @@ obstacle(const struct urn_tp *tp, const struct urn_qp *qp)
 static struct urn_failure *
 begin(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_kind kind)
 {
+	bool datagram = qp->type == URN_QPT_UD && kind == URN_FAILURE_RECEIVE;
 	struct urn_failures *fs = &qp->share->failures;
 	struct urn_failure *f = &fs->ring[fs->n % URN_FAILURES];
 
@@ -36,6 +39,9 @@ begin(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_kind kind)
 		.kind = kind & UINT8_MAX,
 		.connected = qp->type != URN_QPT_UD && qp->state != URN_QPS_INIT,
 		.obstacle = URN_OBSTACLE_NONE,
+		/* In ERR, the first error is the reason of all that follows. */
+		.flushes =
+			datagram || qp->state == URN_QPS_ERR ? URN_FLUSHES_NONE : URN_FLUSHES_ALL,
 	};
 	if (f->connected) {
 		f->dest_qpn = qp->dest_qpn;
@@ -95,6 +101,8 @@ urn_failure_request(struct urn_tp *tp, const struct urn_qp *qp, const struct urn
 	f->vendor_err = vendor_err;
 	f->opcode = urn_wr_info[w->opcode & (URN_WR_INFOS - 1)].wc_opcode;
 	f->syndrome = syndrome_of(status);
+	if (f->flushes == URN_FLUSHES_ALL && urn_qp_service(tp, qp)->fail == urn_qp_sqe)
+		f->flushes = URN_FLUSHES_SENDS;
 	if (status == URN_WC_RETRY_EXC_ERR || status == URN_WC_RNR_RETRY_EXC_ERR)
 		add_tries(tp, qp, f);
 }
@@ -132,21 +140,40 @@ urn_failure_forget(struct urn_tp_share *share, uint32_t qpn)
 			share->failures.ring[i].kind = URN_FAILURE_NONE;
 }
 
+void
+urn_failure_leave_sqe(struct urn_tp_share *share, uint32_t qpn)
+{
+	for (unsigned int i = 0; i < URN_FAILURES; i++) {
+		struct urn_failure *f = &share->failures.ring[i];
+
+		if (f->qpn == qpn && f->flushes == URN_FLUSHES_SENDS)
+			f->flushes = URN_FLUSHES_NONE;
+	}
+}
+
+/* True when a record explains completions with this status. */
+static bool
+explains(const struct urn_failure *f, uint8_t status)
+{
+	if (status == UINT8_MAX || f->status == status)
+		return true;
+	if (status == URN_WC_WR_FLUSH_ERR)
+		return f->flushes != URN_FLUSHES_NONE;
+	/* RC refuses a message, and its receive completes with the message's end only. */
+	return status == URN_WC_LOC_PROT_ERR && f->kind == URN_FAILURE_REFUSED;
+}
+
 const struct urn_failure *
 urn_failure_find(const struct urn_tp_share *share, uint32_t qpn, uint8_t status)
 {
 	const struct urn_failures *fs = &share->failures;
-	const struct urn_failure *newest = NULL;
 
 	/* n may have wrapped: places that were never filled are empty. */
 	for (unsigned int i = 1; i <= URN_FAILURES; i++) {
 		const struct urn_failure *f = &fs->ring[(fs->n - i) % URN_FAILURES];
 
-		if (f->kind == URN_FAILURE_NONE || f->qpn != qpn)
-			continue;
-		if (f->status == status)
+		if (f->kind != URN_FAILURE_NONE && f->qpn == qpn && explains(f, status))
 			return f;
-		newest = newest ? newest : f;
 	}
-	return newest;
+	return NULL;
 }

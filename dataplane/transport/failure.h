@@ -34,6 +34,13 @@ enum urn_obstacle {
 	URN_OBSTACLE_NO_MAC,	  /* nobody answers for the peer's address */
 };
 
+/* Requests that an error flushes. */
+enum urn_failure_flushes {
+	URN_FLUSHES_NONE,  /* the queue pair goes on, or has left SQE since */
+	URN_FLUSHES_SENDS, /* send requests: the queue pair is in SQE for it */
+	URN_FLUSHES_ALL,   /* the queue pair went to ERR for it */
+};
+
 /* One error. The engine's; others get copies. */
 struct urn_failure {
 	uint64_t at;	    /* ns, on the engine's scale: when it happened */
@@ -56,6 +63,7 @@ struct urn_failure {
 	bool connected;	    /* RC or UC: the queue pair has a peer */
 	bool acked;	    /* the peer has acknowledged something */
 	bool local_work;    /* REQUEST: it sends nothing, psn is of no use */
+	uint8_t flushes;    /* enum urn_failure_flushes */
 };
 
 enum { URN_FAILURES = 16 }; /* records of a client on an engine; the oldest goes first */
@@ -86,9 +94,14 @@ void urn_failure_quiet(struct urn_tp *tp, const struct urn_qp *qp, enum urn_fail
 		       uint32_t psn, uint8_t syndrome);
 /* Forget the records of a queue pair's number: it begins anew, or another one gets the number. */
 void urn_failure_forget(struct urn_tp_share *share, uint32_t qpn);
+/* A queue pair leaves SQE: requests that are flushed from now on are not flushed for that error. */
+void urn_failure_leave_sqe(struct urn_tp_share *share, uint32_t qpn);
 /*
- * Find the newest record of a queue pair. status: the one that its completion should have; without
- * such a record, any. returns: valid until the share's next record; NULL: there is none
+ * Find the newest record of a queue pair that explains a completion.
+ *
+ * status: of the completion. URN_WC_WR_FLUSH_ERR: the error that ended the queue pair, or its send
+ *         queue, is meant, and not one that the queue pair survived. UINT8_MAX: any error
+ * returns: valid until the share's next record; NULL: there is none
  */
 const struct urn_failure *urn_failure_find(const struct urn_tp_share *share, uint32_t qpn,
 					   uint8_t status);

@@ -253,6 +253,91 @@ own_memory(void **state)
 	     "RDMA WRITE of 64 bytes at PSN 0x000010 failed here: no region has that ", "key");
 }
 
+/* ---- datagrams */
+
+/* Post a SEND of 64 bytes from end `from` to the other end's UD queue pair. */
+static void
+send_datagram(int from, struct ibv_ah *ah, uint32_t lkey)
+{
+	struct ibv_sge sge = {(uintptr_t)rig->end[from].buf, 64, lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .sg_list = &sge,
+				 .num_sge = 1};
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = rig->end[!from].qp->qp_num;
+	wr.wr.ud.remote_qkey = 0x1234;
+	rig_send_on(rig->end[from].qp, &wr);
+}
+
+/* Both ends get UD queue pairs. returns: the way from end `from` to the other one */
+static struct ibv_ah *
+make_datagram(int from)
+{
+	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}};
+	struct ibv_ah *ah;
+
+	reconnect(&(struct rig_qp){.type = IBV_QPT_UD});
+	a.grh.sgid_index = (uint8_t)rig_sgid_index(rig);
+	rig_gid(rig, !from, &a.grh.dgid);
+	ah = ibv_create_ah(rig->end[from].pd, &a);
+	assert_non_null(ah);
+	return ah;
+}
+
+/* Let a receive of end 1 be too short for a datagram. */
+static struct ibv_wc
+fail_datagram(struct ibv_ah *ah)
+{
+	rig_recv(rig, 1, 0, 64, 7); /* without room for the GRH */
+	send_datagram(0, ah, rig->end[0].mr->lkey);
+	rig_expect(rig, 0, IBV_WC_SUCCESS);
+	return rig_expect(rig, 1, IBV_WC_LOC_LEN_ERR);
+}
+
+static int explained(struct ibv_context *ctx, const struct ibv_wc *wc);
+
+/* A UD queue pair survives the error of a receive, which is no reason of a later flush. */
+static void
+survived_errors(void **state)
+{
+	struct ibv_ah *ah = make_datagram(0);
+	struct ibv_wc wc = fail_datagram(ah);
+
+	(void)state;
+	SAYS(1, &wc, "datagram failed its receive: the message is longer than its receive");
+	rig_recv(rig, 1, 0, 64, 8);
+	rig_to(rig->end[1].qp, IBV_QPS_ERR);
+	wc = rig_expect(rig, 1, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(explained(rig->end[1].ctx, &wc), ENOENT);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+/* An error that put a queue pair into SQE explains what is flushed there, and nothing after. */
+static void
+send_queue_error(void **state)
+{
+	struct ibv_ah *ah = make_datagram(0);
+	struct ibv_wc failed, wc;
+
+	(void)state;
+	send_datagram(0, ah, rig->end[0].mr->lkey ^ 0x55);
+	failed = rig_expect(rig, 0, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(rig_state(rig->end[0].qp), IBV_QPS_SQE);
+	send_datagram(0, ah, rig->end[0].mr->lkey);
+	wc = rig_expect(rig, 0, IBV_WC_WR_FLUSH_ERR);
+	SAYS(0, &wc, ": flushed, because earlier SEND of 64 bytes");
+	rig_to(rig->end[0].qp, IBV_QPS_RTS);
+	assert_int_equal(explained(rig->end[0].ctx, &failed), 0);
+	assert_int_equal(explained(rig->end[0].ctx, &wc), ENOENT);
+	rig_recv(rig, 0, 0, 64, 8);
+	rig_to(rig->end[0].qp, IBV_QPS_ERR);
+	wc = rig_expect(rig, 0, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(explained(rig->end[0].ctx, &wc), ENOENT);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
 /* ---- owners of records, and their number */
 
 /* The completion of a request that failed on a new queue pair of end 0. */
@@ -387,6 +472,8 @@ main(void)
 		cmocka_unit_test_setup(receive_too_short, make),
 		cmocka_unit_test_setup(receiver_not_ready, make),
 		cmocka_unit_test_setup(own_memory, make),
+		cmocka_unit_test_setup(survived_errors, make),
+		cmocka_unit_test_setup(send_queue_error, make),
 		cmocka_unit_test_setup(own_records_only, make),
 		cmocka_unit_test_setup(reset_forgets, make),
 		cmocka_unit_test_setup(bounded, make),

@@ -49,7 +49,7 @@ finds_the_last(void **state)
 	}
 }
 
-/* The error with the completion's status is meant, of several of a queue pair; else the newest. */
+/* The error with the completion's status is meant, of several of a queue pair, and no other. */
 static void
 finds_the_status(void **state)
 {
@@ -63,11 +63,41 @@ finds_the_status(void **state)
 	share.failures.ring[4].length = 2;
 	share.failures.ring[7].length = 3;
 	assert_int_equal(urn_failure_find(&share, 7, 1)->length, 2);
-	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 3);
+	assert_null(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR));
+	assert_null(urn_failure_find(&share, 7, URN_WC_RETRY_EXC_ERR));
 	assert_int_equal(urn_failure_find(&share, 7, UINT8_MAX)->length, 3);
 	urn_failure_forget(&share, 7);
 	assert_null(urn_failure_find(&share, 7, 1));
 	assert_null(urn_failure_find(&share, 7, UINT8_MAX));
+}
+
+/* A flushed request is explained by an error that the queue pair did not survive, or by the one
+ * that keeps it in SQE; a receive that completes after its message was refused, by the refusal. */
+static void
+finds_the_reason(void **state)
+{
+	static struct urn_tp_share share;
+	struct urn_failure *ring = share.failures.ring;
+
+	(void)state;
+	fill(&share, 3);
+	for (unsigned int i = 0; i < 3; i++)
+		ring[i].qpn = 7;
+	ring[0].length = 1;
+	ring[0].flushes = URN_FLUSHES_ALL;
+	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 1);
+	ring[1].length = 2;
+	ring[1].flushes = URN_FLUSHES_SENDS;
+	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 2);
+	urn_failure_leave_sqe(&share, 8);
+	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 2);
+	urn_failure_leave_sqe(&share, 7);
+	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 1);
+	assert_int_equal(urn_failure_find(&share, 7, ring[1].status)->length, 2);
+	ring[2] = (struct urn_failure){
+		.kind = URN_FAILURE_REFUSED, .qpn = 7, .length = 3, .flushes = URN_FLUSHES_ALL};
+	assert_int_equal(urn_failure_find(&share, 7, URN_WC_LOC_PROT_ERR)->length, 3);
+	assert_null(urn_failure_find(&share, 7, URN_WC_RETRY_EXC_ERR));
 }
 
 /* A record with the longest of everything. */
@@ -172,9 +202,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_last), cmocka_unit_test(finds_the_status),
-		cmocka_unit_test(fits),		  cmocka_unit_test(obstacles),
-		cmocka_unit_test(vendor_errs),
+		cmocka_unit_test(finds_the_last),   cmocka_unit_test(finds_the_status),
+		cmocka_unit_test(finds_the_reason), cmocka_unit_test(fits),
+		cmocka_unit_test(obstacles),	    cmocka_unit_test(vendor_errs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
