@@ -24,15 +24,34 @@ obstacle(const struct urn_tp *tp, const struct urn_qp *qp)
 							    : URN_OBSTACLE_NONE;
 }
 
-/* Take the oldest record of the queue pair's client, and fill in what all records have. */
+/* The record of a datagram that failed a receive of the queue pair. NULL: there is none */
+static struct urn_failure *
+datagram_of(struct urn_failures *fs, uint32_t qpn)
+{
+	for (unsigned int i = 0; i < URN_FAILURES; i++) {
+		struct urn_failure *f = &fs->ring[i];
+
+		if (f->kind == URN_FAILURE_RECEIVE && f->qpn == qpn && !f->connected)
+			return f;
+	}
+	return NULL;
+}
+
+/*
+ * Take the oldest record of the queue pair's client, and fill in what all records have. Any host
+ * can let receives of UD fail, as often as it likes: a queue pair has one record for that.
+ */
 static struct urn_failure *
 begin(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_kind kind)
 {
 	bool datagram = qp->type == URN_QPT_UD && kind == URN_FAILURE_RECEIVE;
 	struct urn_failures *fs = &qp->share->failures;
-	struct urn_failure *f = &fs->ring[fs->n % URN_FAILURES];
+	struct urn_failure *f = datagram ? datagram_of(fs, qp->qpn) : NULL;
 
-	__atomic_store_n(&fs->n, fs->n + 1, __ATOMIC_RELAXED);
+	if (!f) {
+		f = &fs->ring[fs->n % URN_FAILURES];
+		__atomic_store_n(&fs->n, fs->n + 1, __ATOMIC_RELAXED);
+	}
 	*f = (struct urn_failure){
 		.at = tp->now,
 		.qpn = qp->qpn,
@@ -167,13 +186,17 @@ const struct urn_failure *
 urn_failure_find(const struct urn_tp_share *share, uint32_t qpn, uint8_t status)
 {
 	const struct urn_failures *fs = &share->failures;
+	const struct urn_failure *newest = NULL;
 
 	/* n may have wrapped: places that were never filled are empty. */
 	for (unsigned int i = 1; i <= URN_FAILURES; i++) {
 		const struct urn_failure *f = &fs->ring[(fs->n - i) % URN_FAILURES];
 
-		if (f->kind != URN_FAILURE_NONE && f->qpn == qpn && explains(f, status))
-			return f;
+		if (f->kind == URN_FAILURE_NONE || f->qpn != qpn || !explains(f, status))
+			continue;
+		/* The record of datagrams keeps its place when a newer one comes. */
+		if (!newest || f->at > newest->at)
+			newest = f;
 	}
-	return NULL;
+	return newest;
 }

@@ -68,7 +68,8 @@ struct urn_failure {
 
 enum { URN_FAILURES = 16 }; /* records of a client on an engine; the oldest goes first */
 
-/* The records of a client on an engine. Engine's thread only, but for `n`. */
+/* The records of a client on an engine, and of those of failed UD receives one a queue pair.
+ * Engine's thread only, but for `n`. */
 struct urn_failures {
 	uint32_t n; /* records ever made, atomic; the newest is at (n - 1) % URN_FAILURES */
 	struct urn_failure ring[URN_FAILURES];

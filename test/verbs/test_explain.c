@@ -384,6 +384,31 @@ own_records_only(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
+/* Datagrams that fail receives push no other record out, however many there are. */
+static void
+one_record_of_datagrams(void **state)
+{
+	struct ibv_wc other, wc;
+	struct ibv_qp *failed;
+	struct ibv_ah *ah;
+
+	(void)state;
+	/* An error of end 1's program, before them. */
+	rig_recv(rig, 1, 0, 10, 7);
+	rig_post(rig, 0, IBV_WR_SEND, 0, 20, 0, 1);
+	other = rig_expect(rig, 1, IBV_WC_LOC_LEN_ERR);
+	rig_expect(rig, 0, IBV_WC_REM_INV_REQ_ERR);
+	failed = rig->end[1].qp;
+	rig->end[1].qp = NULL; /* nobody gets its number */
+	ah = make_datagram(0);
+	for (unsigned int i = 0; i < 2 * URN_FAILURES; i++)
+		wc = fail_datagram(ah);
+	assert_int_equal(explained(rig->end[1].ctx, &wc), 0);
+	assert_int_equal(explained(rig->end[1].ctx, &other), 0);
+	assert_int_equal(ibv_destroy_qp(failed), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
 /* RESET forgets the errors of a queue pair; its end does not, as long as nobody has its number. */
 static void
 reset_forgets(void **state)
@@ -475,6 +500,7 @@ main(void)
 		cmocka_unit_test_setup(survived_errors, make),
 		cmocka_unit_test_setup(send_queue_error, make),
 		cmocka_unit_test_setup(own_records_only, make),
+		cmocka_unit_test_setup(one_record_of_datagrams, make),
 		cmocka_unit_test_setup(reset_forgets, make),
 		cmocka_unit_test_setup(bounded, make),
 		cmocka_unit_test_setup(gone_programs, make),
