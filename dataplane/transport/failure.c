@@ -89,6 +89,16 @@ add_tries(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_failure *
 		f->stalled_ns = tp->now - peer->heard;
 }
 
+/* True when no packet of the oldest request was ever sent. */
+static bool
+never_sent(const struct urn_psn_tx *tx, const struct urn_work *w)
+{
+	int32_t ahead = urn_psn_diff(w->first_psn, tx->next);
+
+	/* Packets of a head follow those of its bulk. */
+	return urn_psn_tx_idle(tx) && (w->piece == URN_PIECE_HEAD ? ahead > 0 : ahead >= 0);
+}
+
 /* The syndrome of the NAK that gave a request this status; 0: no NAK did. */
 static uint8_t
 syndrome_of(uint8_t status)
@@ -124,6 +134,7 @@ urn_failure_request(struct urn_tp *tp, const struct urn_qp *qp, const struct urn
 		f->flushes = URN_FLUSHES_SENDS;
 	if (status == URN_WC_RETRY_EXC_ERR || status == URN_WC_RNR_RETRY_EXC_ERR)
 		add_tries(tp, qp, f);
+	f->unsent = vendor_err == URN_VE_TIMEOUT && never_sent(&qp->tx, w);
 }
 
 void

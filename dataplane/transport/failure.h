@@ -57,12 +57,14 @@ struct urn_failure {
 	uint8_t vendor_err; /* enum urn_abi_vendor_err */
 	uint8_t opcode;	    /* enum urn_abi_wc_op; valid for REQUEST */
 	uint8_t syndrome;   /* syndrome of the NAK that came or was sent; 0: none */
-	uint8_t tried;	    /* times that the request was sent in vain; 0: that does not matter */
+	uint8_t tried;	    /* times that the request was sent, or waited, in vain; 0: that does not
+			       matter */
 	uint8_t timeout;    /* code of the timeout; valid with tried, 0: there is none */
 	uint8_t obstacle;   /* enum urn_obstacle, at that time */
 	bool connected;	    /* RC or UC: the queue pair has a peer */
 	bool acked;	    /* the peer has acknowledged something */
 	bool local_work;    /* REQUEST: it sends nothing, psn is of no use */
+	bool unsent;	    /* with tried: nothing of it was ever sent, for want of an address */
 	uint8_t flushes;    /* enum urn_failure_flushes */
 };
 

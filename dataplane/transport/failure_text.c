@@ -108,9 +108,14 @@ add_who(struct text *t, const struct urn_failure *f)
 static void
 add_timeout(struct text *t, const struct urn_failure *f)
 {
-	add(t, "was not acknowledged, sent %u time%s", f->tried, f->tried == 1 ? "" : "s");
+	const char *s = f->tried == 1 ? "" : "s";
+
+	if (f->unsent)
+		add(t, "was never sent in %u timeout%s", f->tried, s);
+	else
+		add(t, "was not acknowledged, sent %u time%s", f->tried, s);
 	if (f->timeout) {
-		add(t, ", timeout ");
+		add(t, f->unsent ? " of " : ", timeout ");
 		add_time(t, 1ull << (URN_TIMEOUT_SHIFT + f->timeout));
 	}
 	if (f->vendor_err == URN_VE_SEQ) {

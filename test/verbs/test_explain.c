@@ -169,7 +169,9 @@ nobody_answers(void **state)
 	rig_connect_to(rig, rig->end[0].qp, 5, 77, 6, &gid, &o);
 	rig_post(rig, 0, IBV_WR_SEND, 0, 10, 0, 1);
 	wc = rig_expect(rig, 0, IBV_WC_RETRY_EXC_ERR);
-	SAYS(0, &wc, " to 10.0.0.200 QP 0x4d: ", ": no ARP answer from 10.0.0.200");
+	SAYS(0, &wc, " to 10.0.0.200 QP 0x4d: ",
+	     "SEND of 10 bytes at PSN 0x000005 was never sent in 2 timeouts of 4.19 ms; ",
+	     "the peer has acknowledged nothing so far", ": no ARP answer from 10.0.0.200");
 }
 
 /* ---- refusals */
