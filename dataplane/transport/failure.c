@@ -99,7 +99,8 @@ never_sent(const struct urn_psn_tx *tx, const struct urn_work *w)
 	return urn_psn_tx_idle(tx) && (w->piece == URN_PIECE_HEAD ? ahead > 0 : ahead >= 0);
 }
 
-/* The syndrome of the NAK that gave a request this status; 0: no NAK did. */
+/* The syndrome of the NAK that gave a request this status; 0: no NAK did, or its value says nothing
+ * about the reason. */
 static uint8_t
 syndrome_of(uint8_t status)
 {
@@ -110,8 +111,6 @@ syndrome_of(uint8_t status)
 		return URN_NAK_ACCESS;
 	case URN_WC_REM_OP_ERR:
 		return URN_NAK_OP;
-	case URN_WC_RNR_RETRY_EXC_ERR:
-		return URN_SYN_RNR;
 	default:
 		return 0;
 	}

@@ -170,8 +170,8 @@ add_request(struct text *t, const struct urn_failure *f, const char *port)
 		add_timeout(t, f);
 		add_obstacle(t, f, port);
 	} else if (f->status == URN_WC_RNR_RETRY_EXC_ERR) {
-		add(t, "found no receive at the peer (RNR NAK 0x%02x), sent %u time%s", f->syndrome,
-		    f->tried, f->tried == 1 ? "" : "s");
+		add(t, "found no receive at the peer, sent %u time%s", f->tried,
+		    f->tried == 1 ? "" : "s");
 	} else if (f->syndrome) {
 		add(t, "was refused by the peer with NAK 0x%02x (%s)", f->syndrome,
 		    nak_text(f->syndrome));

@@ -238,8 +238,9 @@ receiver_not_ready(void **state)
 	rig_post(rig, 0, IBV_WR_SEND, 0, 10, 0, 1);
 	wc = rig_expect(rig, 0, IBV_WC_RNR_RETRY_EXC_ERR);
 	assert_string_equal(urn_vendor_err_name(wc.vendor_err), "rnr");
-	SAYS(0, &wc, who(0), "SEND of 10 bytes at PSN 0x000010 found no receive at the peer",
-	     "sent 3 times");
+	SAYS(0, &wc, who(0),
+	     "SEND of 10 bytes at PSN 0x000010 found no receive at the peer, sent 3 "
+	     "times");
 }
 
 static void
