@@ -137,6 +137,17 @@ urn_failure_request(struct urn_tp *tp, const struct urn_qp *qp, const struct urn
 }
 
 void
+urn_failure_answers_lost(struct urn_tp_share *share, uint32_t qpn)
+{
+	for (unsigned int i = 0; i < URN_FAILURES; i++) {
+		struct urn_failure *f = &share->failures.ring[i];
+
+		if (f->qpn == qpn && f->kind == URN_FAILURE_REQUEST && f->vendor_err == URN_VE_SEQ)
+			f->answers_lost = true;
+	}
+}
+
+void
 urn_failure_receive(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn, uint8_t status,
 		    uint8_t vendor_err, uint8_t syndrome)
 {

@@ -65,6 +65,8 @@ struct urn_failure {
 	bool acked;	    /* the peer has acknowledged something */
 	bool local_work;    /* REQUEST: it sends nothing, psn is of no use */
 	bool unsent;	    /* with tried: nothing of it was ever sent, for want of an address */
+	bool answers_lost;  /* URN_VE_SEQ: responses did not arrive; false: the peer misses packets
+			     */
 	uint8_t flushes;    /* enum urn_failure_flushes */
 };
 
@@ -88,6 +90,8 @@ struct urn_work;
  */
 void urn_failure_request(struct urn_tp *tp, const struct urn_qp *qp, const struct urn_work *w,
 			 uint8_t status, uint8_t vendor_err);
+/* The request that has just failed with URN_VE_SEQ did so because responses were lost. */
+void urn_failure_answers_lost(struct urn_tp_share *share, uint32_t qpn);
 /* Record that a receive fails. syndrome: of the NAK that the peer gets; 0: none */
 void urn_failure_receive(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn, uint8_t status,
 			 uint8_t vendor_err, uint8_t syndrome);

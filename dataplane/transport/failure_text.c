@@ -119,7 +119,8 @@ add_timeout(struct text *t, const struct urn_failure *f)
 		add_time(t, 1ull << (URN_TIMEOUT_SHIFT + f->timeout));
 	}
 	if (f->vendor_err == URN_VE_SEQ) {
-		add(t, "; the peer answers, and misses packets again and again");
+		add(t, f->answers_lost ? "; its responses are lost on the way here again and again"
+				       : "; the peer answers, and misses packets again and again");
 		return;
 	}
 	if (f->acked)

@@ -180,6 +180,23 @@ obstacles(void **state)
 	}
 }
 
+/* The sentence blames the way on which packets were lost. */
+static void
+places(void **state)
+{
+	static struct urn_tp_share share;
+	char text[512];
+
+	(void)state;
+	share.failures.ring[0] = longest();
+	share.failures.ring[0].vendor_err = URN_VE_SEQ;
+	urn_failure_text(&share.failures.ring[0], "a0", false, text, sizeof(text));
+	assert_non_null(strstr(text, "the peer answers, and misses packets"));
+	urn_failure_answers_lost(&share, 0xffffff);
+	urn_failure_text(&share.failures.ring[0], "a0", false, text, sizeof(text));
+	assert_non_null(strstr(text, "responses are lost on the way here"));
+}
+
 /* Each reason has a name of its own and a text; numbers that nobody knows have neither. */
 static void
 vendor_errs(void **state)
@@ -205,6 +222,7 @@ main(void)
 		cmocka_unit_test(finds_the_last),   cmocka_unit_test(finds_the_status),
 		cmocka_unit_test(finds_the_reason), cmocka_unit_test(fits),
 		cmocka_unit_test(obstacles),	    cmocka_unit_test(vendor_errs),
+		cmocka_unit_test(places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
