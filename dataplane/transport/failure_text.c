@@ -194,6 +194,8 @@ add_peer_request(struct text *t, const struct urn_failure *f)
 		add(t, "%s refused with NAK 0x%02x (%s)",
 		    f->kind == URN_FAILURE_RECEIVE ? ", and was" : " was", f->syndrome,
 		    nak_text(f->syndrome));
+	else if (f->kind == URN_FAILURE_REFUSED)
+		add(t, " could not be written to memory");
 }
 
 void

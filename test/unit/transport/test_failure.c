@@ -180,7 +180,7 @@ obstacles(void **state)
 	}
 }
 
-/* The sentence blames the way on which packets were lost. */
+/* The sentence blames the way on which packets were lost, and no receive that did not fail. */
 static void
 places(void **state)
 {
@@ -195,6 +195,10 @@ places(void **state)
 	urn_failure_answers_lost(&share, 0xffffff);
 	urn_failure_text(&share.failures.ring[0], "a0", false, text, sizeof(text));
 	assert_non_null(strstr(text, "responses are lost on the way here"));
+	share.failures.ring[0].kind = URN_FAILURE_REFUSED;
+	urn_failure_text(&share.failures.ring[0], "a0", true, text, sizeof(text));
+	assert_non_null(strstr(text, " earlier request of the peer at PSN 0xffffff could not be "
+				     "written to memory"));
 }
 
 /* Each reason has a name of its own and a text; numbers that nobody knows have neither. */
