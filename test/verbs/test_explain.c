@@ -441,8 +441,11 @@ bounded(void **state)
 		qp[i] = rig->end[0].qp;
 		rig->end[0].qp = NULL;
 	}
-	for (size_t i = 0; i < URN_FAILURES + 3; i++)
+	for (size_t i = 0; i < URN_FAILURES + 3; i++) {
 		assert_int_equal(explained(rig->end[0].ctx, &wc[i]), i < 3 ? ENOENT : 0);
+		if (i < 3)
+			assert_non_null(strstr(urn_attach_error(), "older than the last 16"));
+	}
 	for (size_t i = 0; i < URN_FAILURES + 3; i++)
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
 }
