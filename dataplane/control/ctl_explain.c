@@ -77,9 +77,9 @@ urn_ctl_explain(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 	if (!urn_explain_find(c, req->handle, status < UINT8_MAX ? (uint8_t)status : UINT8_MAX, &f,
 			      &ago))
 		return urn_ctl_fail(rep, ENOENT,
-				    "%s: no error of QP 0x%x is on record; its program, or a "
-				    "disconnect, may have put it into the error state",
-				    c->adapter->cfg.name, req->handle);
+				    "QP 0x%x: no error on record: its program or a disconnect "
+				    "ended it, or the error is older than the last %u",
+				    req->handle, URN_FAILURES);
 	rep->explained.ago_ns = ago;
 	rep->explained.vendor_err = f.vendor_err;
 	rep->explained.status = f.status;

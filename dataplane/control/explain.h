@@ -37,7 +37,7 @@ void urn_explain_keep(struct urn_client *c, unsigned int engine, const struct ur
  * it. Under the adapter's lock.
  *
  * qpn: any number
- * status: the record's, if there is one with it; else the newest is taken
+ * status: of the completion; see urn_failure_find()
  * f, ago_ns: set: the record, and the time since the error, ns
  * returns: false when the client has no record of such a queue pair
  */

@@ -71,9 +71,12 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 		urn_tp_sched(tp, qp);
 }
 
-/* A response was lost, or packets were (NAK): repeat from una, once until there is progress. */
+/*
+ * A response was lost, or packets were (NAK): repeat from una, once until there is progress.
+ * answers: responses did not arrive; false: the peer misses packets
+ */
 static void
-lost(struct urn_tp *tp, struct urn_qp *qp)
+lost(struct urn_tp *tp, struct urn_qp *qp, bool answers)
 {
 	struct urn_work *w;
 
@@ -94,6 +97,8 @@ lost(struct urn_tp *tp, struct urn_qp *qp)
 		w = urn_psn_tx_oldest(&qp->tx);
 		if (w)
 			urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_SEQ);
+		if (w && answers)
+			urn_failure_answers_lost(qp->share, qp->qpn);
 		break;
 	}
 }
@@ -424,7 +429,7 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 	if (syndrome == URN_NAK_SEQ && unlikely(qp->tx.flags & URN_TXF_OWN_BACK))
 		qp->tx.flags &= ~(uint32_t)(URN_TXF_OWN_BACK | URN_TXF_WENT_BACK);
 	if (!acked(tp, qp, psn) && !overtook(tp, qp, psn, syndrome)) {
-		lost(tp, qp);
+		lost(tp, qp, true);
 		return;
 	}
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
@@ -436,7 +441,7 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 		if (!again && (qp->tx.una == psn || urn_psn_rnr_left(&qp->tx)))
 			receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
 	} else if (syndrome == URN_NAK_SEQ) {
-		lost(tp, qp);
+		lost(tp, qp, false);
 	} else if (qp->tx.una == psn) {
 		refused(tp, qp, psn, syndrome);
 	}
@@ -462,7 +467,7 @@ finish_ack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_req_alive(tp, qp, psn, false);
 	else if (!acked(tp, qp, urn_psn_add(psn, 1)) &&
 	    !urn_qp_selective(tp, qp))
-		lost(tp, qp);
+		lost(tp, qp, true);
 }
 
 /* An ACK that also lists later packets that the peer has. A SACK may have overtaken responses. */
@@ -487,7 +492,7 @@ finish_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	    (qp->tx.flags & URN_TXF_RNR_WAIT) || qp->tx.una == qp->tx.next)
 		return;
 	if (!urn_repair_sack(tp, qp, m))
-		lost(tp, qp);
+		lost(tp, qp, false);
 }
 
 /* A response was placed: it also acknowledges all requests before its own. */
@@ -534,7 +539,7 @@ urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		finish_fetch(tp, qp, m);
 		break;
 	case URN_ACT_LOST:
-		lost(tp, qp);
+		lost(tp, qp, true);
 		break;
 	case URN_ACT_MADE_UP:
 		urn_qp_lost(tp, qp);

@@ -2,7 +2,9 @@
 /* Records of errors (failure.h). All of this is out of line: only errors come here. */
 #include "transport/failure.h"
 
+#include "transport/qp_end.h"
 #include "transport/requester.h"
+#include "transport/service.h"
 
 #include <string.h>
 
@@ -22,20 +24,43 @@ obstacle(const struct urn_tp *tp, const struct urn_qp *qp)
 							    : URN_OBSTACLE_NONE;
 }
 
-/* Take the oldest record of the queue pair's client, and fill in what all records have. */
+/* The record of a datagram that failed a receive of the queue pair. NULL: there is none */
+static struct urn_failure *
+datagram_of(struct urn_failures *fs, uint32_t qpn)
+{
+	for (unsigned int i = 0; i < URN_FAILURES; i++) {
+		struct urn_failure *f = &fs->ring[i];
+
+		if (f->kind == URN_FAILURE_RECEIVE && f->qpn == qpn && !f->connected)
+			return f;
+	}
+	return NULL;
+}
+
+/*
+ * Take the oldest record of the queue pair's client, and fill in what all records have. Any host
+ * can let receives of UD fail, as often as it likes: a queue pair has one record for that.
+ */
 static struct urn_failure *
 begin(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_kind kind)
 {
+	bool datagram = qp->type == URN_QPT_UD && kind == URN_FAILURE_RECEIVE;
 	struct urn_failures *fs = &qp->share->failures;
-	struct urn_failure *f = &fs->ring[fs->n % URN_FAILURES];
+	struct urn_failure *f = datagram ? datagram_of(fs, qp->qpn) : NULL;
 
-	__atomic_store_n(&fs->n, fs->n + 1, __ATOMIC_RELAXED);
+	if (!f) {
+		f = &fs->ring[fs->n % URN_FAILURES];
+		__atomic_store_n(&fs->n, fs->n + 1, __ATOMIC_RELAXED);
+	}
 	*f = (struct urn_failure){
 		.at = tp->now,
 		.qpn = qp->qpn,
 		.kind = kind & UINT8_MAX,
 		.connected = qp->type != URN_QPT_UD && qp->state != URN_QPS_INIT,
 		.obstacle = URN_OBSTACLE_NONE,
+		/* In ERR, the first error is the reason of all that follows. */
+		.flushes =
+			datagram || qp->state == URN_QPS_ERR ? URN_FLUSHES_NONE : URN_FLUSHES_ALL,
 	};
 	if (f->connected) {
 		f->dest_qpn = qp->dest_qpn;
@@ -46,7 +71,7 @@ begin(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_kind kind)
 	return f;
 }
 
-/* Fill in how often the peer was asked, and for how long it has been silent. */
+/* Fill in how often the peer was asked, and for how long there was no progress. */
 static void
 add_tries(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_failure *f)
 {
@@ -58,12 +83,24 @@ add_tries(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_failure *
 	f->tried = (uint8_t)(spent + 1);
 	f->timeout = rnr ? 0 : qp->tx.timeout;
 	f->obstacle = rnr ? URN_OBSTACLE_NONE : obstacle(tp, qp);
-	/* Only timeouts say since when the peer is silent; a NAK has just come. */
+	/* Queue pairs to the same adapter share `heard`, and the latest counts: this one has had no
+	 * progress since, though the peer may have answered others. After a NAK nobody knows. */
 	if (f->vendor_err == URN_VE_TIMEOUT && peer->heard && tp->now > peer->heard)
-		f->silent_ns = tp->now - peer->heard;
+		f->stalled_ns = tp->now - peer->heard;
 }
 
-/* The syndrome of the NAK that gave a request this status; 0: no NAK did. */
+/* True when no packet of the oldest request was ever sent. */
+static bool
+never_sent(const struct urn_psn_tx *tx, const struct urn_work *w)
+{
+	int32_t ahead = urn_psn_diff(w->first_psn, tx->next);
+
+	/* Packets of a head follow those of its bulk. */
+	return urn_psn_tx_idle(tx) && (w->piece == URN_PIECE_HEAD ? ahead > 0 : ahead >= 0);
+}
+
+/* The syndrome of the NAK that gave a request this status; 0: no NAK did, or its value says nothing
+ * about the reason. */
 static uint8_t
 syndrome_of(uint8_t status)
 {
@@ -74,8 +111,6 @@ syndrome_of(uint8_t status)
 		return URN_NAK_ACCESS;
 	case URN_WC_REM_OP_ERR:
 		return URN_NAK_OP;
-	case URN_WC_RNR_RETRY_EXC_ERR:
-		return URN_SYN_RNR;
 	default:
 		return 0;
 	}
@@ -94,8 +129,22 @@ urn_failure_request(struct urn_tp *tp, const struct urn_qp *qp, const struct urn
 	f->vendor_err = vendor_err;
 	f->opcode = urn_wr_info[w->opcode & (URN_WR_INFOS - 1)].wc_opcode;
 	f->syndrome = syndrome_of(status);
+	if (f->flushes == URN_FLUSHES_ALL && urn_qp_service(tp, qp)->fail == urn_qp_sqe)
+		f->flushes = URN_FLUSHES_SENDS;
 	if (status == URN_WC_RETRY_EXC_ERR || status == URN_WC_RNR_RETRY_EXC_ERR)
 		add_tries(tp, qp, f);
+	f->unsent = vendor_err == URN_VE_TIMEOUT && never_sent(&qp->tx, w);
+}
+
+void
+urn_failure_answers_lost(struct urn_tp_share *share, uint32_t qpn)
+{
+	for (unsigned int i = 0; i < URN_FAILURES; i++) {
+		struct urn_failure *f = &share->failures.ring[i];
+
+		if (f->qpn == qpn && f->kind == URN_FAILURE_REQUEST && f->vendor_err == URN_VE_SEQ)
+			f->answers_lost = true;
+	}
 }
 
 void
@@ -131,6 +180,29 @@ urn_failure_forget(struct urn_tp_share *share, uint32_t qpn)
 			share->failures.ring[i].kind = URN_FAILURE_NONE;
 }
 
+void
+urn_failure_leave_sqe(struct urn_tp_share *share, uint32_t qpn)
+{
+	for (unsigned int i = 0; i < URN_FAILURES; i++) {
+		struct urn_failure *f = &share->failures.ring[i];
+
+		if (f->qpn == qpn && f->flushes == URN_FLUSHES_SENDS)
+			f->flushes = URN_FLUSHES_NONE;
+	}
+}
+
+/* True when a record explains completions with this status. */
+static bool
+explains(const struct urn_failure *f, uint8_t status)
+{
+	if (status == UINT8_MAX || f->status == status)
+		return true;
+	if (status == URN_WC_WR_FLUSH_ERR)
+		return f->flushes != URN_FLUSHES_NONE;
+	/* RC refuses a message, and its receive completes with the message's end only. */
+	return status == URN_WC_LOC_PROT_ERR && f->kind == URN_FAILURE_REFUSED;
+}
+
 const struct urn_failure *
 urn_failure_find(const struct urn_tp_share *share, uint32_t qpn, uint8_t status)
 {
@@ -141,11 +213,11 @@ urn_failure_find(const struct urn_tp_share *share, uint32_t qpn, uint8_t status)
 	for (unsigned int i = 1; i <= URN_FAILURES; i++) {
 		const struct urn_failure *f = &fs->ring[(fs->n - i) % URN_FAILURES];
 
-		if (f->kind == URN_FAILURE_NONE || f->qpn != qpn)
+		if (f->kind == URN_FAILURE_NONE || f->qpn != qpn || !explains(f, status))
 			continue;
-		if (f->status == status)
-			return f;
-		newest = newest ? newest : f;
+		/* The record of datagrams keeps its place when a newer one comes. */
+		if (!newest || f->at > newest->at)
+			newest = f;
 	}
 	return newest;
 }

@@ -34,10 +34,18 @@ enum urn_obstacle {
 	URN_OBSTACLE_NO_MAC,	  /* nobody answers for the peer's address */
 };
 
+/* Requests that an error flushes. */
+enum urn_failure_flushes {
+	URN_FLUSHES_NONE,  /* the queue pair goes on, or has left SQE since */
+	URN_FLUSHES_SENDS, /* send requests: the queue pair is in SQE for it */
+	URN_FLUSHES_ALL,   /* the queue pair went to ERR for it */
+};
+
 /* One error. The engine's; others get copies. */
 struct urn_failure {
 	uint64_t at;	    /* ns, on the engine's scale: when it happened */
-	uint64_t silent_ns; /* ns without a word of the peer before `at`, at least; 0: not known */
+	uint64_t stalled_ns; /* ns without progress of the queue pair before `at`, at least; 0: not
+			      * known */
 	uint32_t qpn;	    /* the queue pair */
 	uint32_t dest_qpn;  /* the peer's; valid when connected */
 	uint32_t psn;	    /* first PSN of the request; RECEIVE, REFUSED: the PSN expected next */
@@ -49,17 +57,23 @@ struct urn_failure {
 	uint8_t vendor_err; /* enum urn_abi_vendor_err */
 	uint8_t opcode;	    /* enum urn_abi_wc_op; valid for REQUEST */
 	uint8_t syndrome;   /* syndrome of the NAK that came or was sent; 0: none */
-	uint8_t tried;	    /* times that the request was sent in vain; 0: that does not matter */
+	uint8_t tried;	    /* times that the request was sent, or waited, in vain; 0: that does not
+			       matter */
 	uint8_t timeout;    /* code of the timeout; valid with tried, 0: there is none */
 	uint8_t obstacle;   /* enum urn_obstacle, at that time */
 	bool connected;	    /* RC or UC: the queue pair has a peer */
 	bool acked;	    /* the peer has acknowledged something */
 	bool local_work;    /* REQUEST: it sends nothing, psn is of no use */
+	bool unsent;	    /* with tried: nothing of it was ever sent, for want of an address */
+	bool answers_lost;  /* URN_VE_SEQ: responses did not arrive; false: the peer misses packets
+			     */
+	uint8_t flushes;    /* enum urn_failure_flushes */
 };
 
 enum { URN_FAILURES = 16 }; /* records of a client on an engine; the oldest goes first */
 
-/* The records of a client on an engine. Engine's thread only, but for `n`. */
+/* The records of a client on an engine, and of those of failed UD receives one a queue pair.
+ * Engine's thread only, but for `n`. */
 struct urn_failures {
 	uint32_t n; /* records ever made, atomic; the newest is at (n - 1) % URN_FAILURES */
 	struct urn_failure ring[URN_FAILURES];
@@ -76,6 +90,8 @@ struct urn_work;
  */
 void urn_failure_request(struct urn_tp *tp, const struct urn_qp *qp, const struct urn_work *w,
 			 uint8_t status, uint8_t vendor_err);
+/* The request that has just failed with URN_VE_SEQ did so because responses were lost. */
+void urn_failure_answers_lost(struct urn_tp_share *share, uint32_t qpn);
 /* Record that a receive fails. syndrome: of the NAK that the peer gets; 0: none */
 void urn_failure_receive(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn, uint8_t status,
 			 uint8_t vendor_err, uint8_t syndrome);
@@ -85,16 +101,21 @@ void urn_failure_quiet(struct urn_tp *tp, const struct urn_qp *qp, enum urn_fail
 		       uint32_t psn, uint8_t syndrome);
 /* Forget the records of a queue pair's number: it begins anew, or another one gets the number. */
 void urn_failure_forget(struct urn_tp_share *share, uint32_t qpn);
+/* A queue pair leaves SQE: requests that are flushed from now on are not flushed for that error. */
+void urn_failure_leave_sqe(struct urn_tp_share *share, uint32_t qpn);
 /*
- * Find the newest record of a queue pair. status: the one that its completion should have; without
- * such a record, any. returns: valid until the share's next record; NULL: there is none
+ * Find the newest record of a queue pair that explains a completion.
+ *
+ * status: of the completion. URN_WC_WR_FLUSH_ERR: the error that ended the queue pair, or its send
+ *         queue, is meant, and not one that the queue pair survived. UINT8_MAX: any error
+ * returns: valid until the share's next record; NULL: there is none
  */
 const struct urn_failure *urn_failure_find(const struct urn_tp_share *share, uint32_t qpn,
 					   uint8_t status);
 
 /*
- * Write the sentence about an error: queue pair, peer, request and PSN, reason, tries, when the
- * peer was heard last, and what stands in the way. Any thread. (failure_text.c)
+ * Write the sentence about an error: queue pair, peer, request and PSN, reason, tries, for
+ * how long there was no progress, and what stands in the way. Any thread. (failure_text.c)
  *
  * port: name of the adapter's port
  * flushed: the sentence is about a request that was flushed for this error

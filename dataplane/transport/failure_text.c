@@ -42,8 +42,10 @@ add_time(struct text *t, uint64_t ns)
 		add(t, "%.3g ms", (double)ns / 1e6);
 	else if (ns < 1000000000)
 		add(t, "%" PRIu64 " ms", ns / 1000000);
-	else
+	else if (ns < 100000000000)
 		add(t, "%.1f s", (double)ns / 1e9);
+	else
+		add(t, "%" PRIu64 " s", ns / 1000000000);
 }
 
 static const char *
@@ -106,22 +108,28 @@ add_who(struct text *t, const struct urn_failure *f)
 static void
 add_timeout(struct text *t, const struct urn_failure *f)
 {
-	add(t, "was not acknowledged, sent %u time%s", f->tried, f->tried == 1 ? "" : "s");
+	const char *s = f->tried == 1 ? "" : "s";
+
+	if (f->unsent)
+		add(t, "was never sent in %u timeout%s", f->tried, s);
+	else
+		add(t, "was not acknowledged, sent %u time%s", f->tried, s);
 	if (f->timeout) {
-		add(t, ", timeout ");
+		add(t, f->unsent ? " of " : ", timeout ");
 		add_time(t, 1ull << (URN_TIMEOUT_SHIFT + f->timeout));
 	}
 	if (f->vendor_err == URN_VE_SEQ) {
-		add(t, "; the peer answers, and misses packets again and again");
+		add(t, f->answers_lost ? "; its responses are lost on the way here again and again"
+				       : "; the peer answers, and misses packets again and again");
 		return;
 	}
 	if (f->acked)
 		add(t, "; the peer acknowledged PSN 0x%06x last", (f->una - 1) & URN_PSN_MASK);
 	else
 		add(t, "; the peer has acknowledged nothing so far");
-	if (f->silent_ns) {
-		add(t, ", silent for at least ");
-		add_time(t, f->silent_ns);
+	if (f->stalled_ns) {
+		add(t, ", no progress for at least ");
+		add_time(t, f->stalled_ns);
 	}
 }
 
@@ -163,8 +171,8 @@ add_request(struct text *t, const struct urn_failure *f, const char *port)
 		add_timeout(t, f);
 		add_obstacle(t, f, port);
 	} else if (f->status == URN_WC_RNR_RETRY_EXC_ERR) {
-		add(t, "found no receive at the peer (RNR NAK 0x%02x), sent %u time%s", f->syndrome,
-		    f->tried, f->tried == 1 ? "" : "s");
+		add(t, "found no receive at the peer, sent %u time%s", f->tried,
+		    f->tried == 1 ? "" : "s");
 	} else if (f->syndrome) {
 		add(t, "was refused by the peer with NAK 0x%02x (%s)", f->syndrome,
 		    nak_text(f->syndrome));
@@ -186,6 +194,8 @@ add_peer_request(struct text *t, const struct urn_failure *f)
 		add(t, "%s refused with NAK 0x%02x (%s)",
 		    f->kind == URN_FAILURE_RECEIVE ? ", and was" : " was", f->syndrome,
 		    nak_text(f->syndrome));
+	else if (f->kind == URN_FAILURE_REFUSED)
+		add(t, " could not be written to memory");
 }
 
 void

@@ -253,6 +253,8 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (qp->state == URN_QPS_ERR)
 		return;
+	if (qp->state == URN_QPS_SQE)
+		urn_failure_leave_sqe(qp->share, qp->qpn);
 	qp->state = URN_QPS_ERR;
 	if (qp->flags & URN_QPF_MCAST)
 		urn_mcast_rest(qp);

@@ -408,6 +408,8 @@ enter(struct urn_tp *tp, struct urn_qp *qp, uint8_t to)
 		urn_qp_error(tp, qp);
 		return;
 	}
+	if (from == URN_QPS_SQE && to != from)
+		urn_failure_leave_sqe(qp->share, qp->qpn);
 	qp->state = to;
 	if (to == URN_QPS_RTR && (qp->flags & URN_QPF_MCAST))
 		urn_mcast_wake(qp);

@@ -205,7 +205,11 @@ unwritable(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	const struct urn_pkt *p = urn_pkt(m);
 	uint8_t status = p->recv.bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR;
 
-	urn_failure_receive(tp, qp, p->psn, status, URN_VE_MEMORY, 0);
+	if ((p->recv.bits & URN_REQ_WRITE) && !(p->recv.bits & URN_REQ_RECV))
+		urn_failure_quiet(tp, qp, URN_FAILURE_REFUSED, p->psn,
+				  0); /* no receive completes */
+	else
+		urn_failure_receive(tp, qp, p->psn, status, URN_VE_MEMORY, 0);
 	if (p->recv.bits & URN_REQ_RECV)
 		recv_done(tp, qp, m, status, URN_VE_MEMORY);
 	else if (p->op->flags & URN_OPF_SEND)

@@ -11,8 +11,9 @@
 
 /* Request; the handle is the QPN, also of a queue pair that is gone. */
 struct urn_abi_explain {
-	/* enum urn_abi_wc_status of the completion: the newest error of that status is meant. Any
-	 * other value, or none with that status: the queue pair's newest error */
+	/* enum urn_abi_wc_status of the completion: the newest error of that status is meant; of
+	 * URN_WC_WR_FLUSH_ERR: the error that ended the queue pair, or put it into SQE. Above any
+	 * status: the queue pair's newest error */
 	uint32_t status;
 };
 

@@ -18,7 +18,14 @@
 #include <sys/queue.h>
 
 enum {
-	LINES_MAX = 100, /* lines of a process, which may repeat a mistake for ever */
+	LINES_MAX = 100,	   /* lines of a process, which may repeat a mistake for ever */
+	NOTES_MAX = LINES_MAX + 1, /* no more than these are told, and that there are more */
+};
+
+/* An error that is told when the queue's lock is free. */
+struct polled_note {
+	enum ibv_wc_status status;
+	uint32_t qp_num, vendor_err;
 };
 
 /* A completion queue that is polled in the extended way. */
@@ -28,12 +35,34 @@ struct urn_polled_cq {
 	/* The provider's functions. */
 	int (*start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
 	int (*next_poll)(struct ibv_cq_ex *cq);
+	void (*end_poll)(struct ibv_cq_ex *cq);
+	/* Errors since start_poll(), of the thread that polls: it holds the queue's lock. */
+	uint32_t notes;
+	struct polled_note note[NOTES_MAX];
 };
 
-/* polled_lock guards the list. */
+/* polled_lock guards the list; held across fork(), so that it is free in the child. */
 static pthread_mutex_t polled_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, urn_polled_cq) polled_cqs = LIST_HEAD_INITIALIZER(polled_cqs);
 static bool polled_wanted; /* set once */
+
+static void
+polled_hold(void)
+{
+	pthread_mutex_lock(&polled_lock);
+}
+
+static void
+polled_parent(void)
+{
+	pthread_mutex_unlock(&polled_lock);
+}
+
+static void
+polled_child(void)
+{
+	pthread_mutex_init(&polled_lock, NULL);
+}
 
 static void
 polled_start(void)
@@ -41,6 +70,8 @@ polled_start(void)
 	const char *v = secure_getenv("URNIC_EXPLAIN_ERRORS");
 
 	polled_wanted = v != NULL && strcmp(v, "1") == 0;
+	if (polled_wanted)
+		(void)pthread_atfork(polled_hold, polled_parent, polled_child);
 }
 
 bool
@@ -94,14 +125,15 @@ urn_polled_errors_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* ---- extended polling */
+/* ---- extended polling: between start and end the queue's lock is held, so errors are told after
+ * the end, which other threads' polls and control calls may need (fault/complete.c) */
 
 /* The provider's functions of a queue; NULL: it was never added. Nobody polls a queue while it is
  * destroyed. */
-static const struct urn_polled_cq *
+static struct urn_polled_cq *
 polled_of(const struct ibv_cq_ex *cq)
 {
-	const struct urn_polled_cq *p;
+	struct urn_polled_cq *p;
 
 	pthread_mutex_lock(&polled_lock);
 	LIST_FOREACH(p, &polled_cqs, link)
@@ -111,36 +143,65 @@ polled_of(const struct ibv_cq_ex *cq)
 	return p;
 }
 
+/* Note the completion that was polled, if it has an error that tell() would tell. */
 static int
-tell_ex(struct ibv_cq_ex *cq, int err)
+note_ex(struct urn_polled_cq *p, struct ibv_cq_ex *cq, int err)
 {
-	struct ibv_wc wc;
+	uint32_t qpn;
 
-	if (err != 0 || cq->status == IBV_WC_SUCCESS)
+	if (err != 0 || cq->status == IBV_WC_SUCCESS || p->notes == NOTES_MAX)
 		return err;
-	wc = (struct ibv_wc){
-		.status = cq->status,
-		.qp_num = ibv_wc_read_qp_num(cq),
-		.vendor_err = ibv_wc_read_vendor_err(cq),
-	};
-	tell(cq->context, &wc);
+	qpn = ibv_wc_read_qp_num(cq);
+	if (cq->status == IBV_WC_WR_FLUSH_ERR && p->notes != 0 &&
+	    p->note[p->notes - 1].qp_num == qpn)
+		return 0;
+	p->note[p->notes++] = (struct polled_note){cq->status, qpn, ibv_wc_read_vendor_err(cq)};
 	return 0;
 }
 
 static int
 start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
-	const struct urn_polled_cq *p = polled_of(cq);
+	struct urn_polled_cq *p = polled_of(cq);
+	int err;
 
-	return p != NULL ? tell_ex(cq, p->start_poll(cq, attr)) : EINVAL;
+	if (p == NULL)
+		return EINVAL;
+	err = p->start_poll(cq, attr);
+	if (err == 0)
+		p->notes = 0;
+	return note_ex(p, cq, err);
 }
 
 static int
 next_poll(struct ibv_cq_ex *cq)
 {
-	const struct urn_polled_cq *p = polled_of(cq);
+	struct urn_polled_cq *p = polled_of(cq);
 
-	return p != NULL ? tell_ex(cq, p->next_poll(cq)) : EINVAL;
+	return p != NULL ? note_ex(p, cq, p->next_poll(cq)) : EINVAL;
+}
+
+static void
+end_poll(struct ibv_cq_ex *cq)
+{
+	struct urn_polled_cq *p = polled_of(cq);
+	struct ibv_context *ctx = cq->context;
+	struct polled_note note[NOTES_MAX];
+	uint32_t n;
+
+	if (p == NULL)
+		return;
+	n = p->notes;
+	memcpy(note, p->note, n * sizeof(note[0]));
+	p->end_poll(cq);
+	/* Another thread may poll the queue, or destroy it, by now. */
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ibv_wc wc = {.status = note[i].status,
+					  .qp_num = note[i].qp_num,
+					  .vendor_err = note[i].vendor_err};
+
+		tell(ctx, &wc);
+	}
 }
 
 void
@@ -150,13 +211,16 @@ urn_polled_errors_add(struct ibv_cq_ex *cq)
 
 	if (p == NULL)
 		return; /* errors of this queue are not explained */
-	*p = (struct urn_polled_cq){
-		.cq = cq, .start_poll = cq->start_poll, .next_poll = cq->next_poll};
+	*p = (struct urn_polled_cq){.cq = cq,
+				    .start_poll = cq->start_poll,
+				    .next_poll = cq->next_poll,
+				    .end_poll = cq->end_poll};
 	pthread_mutex_lock(&polled_lock);
 	LIST_INSERT_HEAD(&polled_cqs, p, link);
 	pthread_mutex_unlock(&polled_lock);
 	cq->start_poll = start_poll;
 	cq->next_poll = next_poll;
+	cq->end_poll = end_poll;
 }
 
 void

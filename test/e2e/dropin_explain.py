@@ -14,7 +14,7 @@ import dropin_common
 PINGPONG = ("ibv_rc_pingpong", "-g", "1", "-n", "100000000")
 SENTENCE = (r"^urnic: QP 0x[0-9a-f]+ to 10\.0\.0\.[12] QP 0x[0-9a-f]+: SEND of 4096 bytes at PSN 0x[0-9a-f]{6} was not "
             r"acknowledged, sent 8 times, timeout 67 ms; the peer (acknowledged PSN 0x[0-9a-f]{6} last|has acknowledged "
-            r"nothing so far), silent for at least [0-9.]+ m?s(: no ARP answer from 10\.0\.0\.[12]|: port a0 is "
+            r"nothing so far), no progress for at least [0-9.]+ m?s(: no ARP answer from 10\.0\.0\.[12]|: port a0 is "
             r"administratively down)? \(transport retry counter exceeded, vendor_err 6: timeout\)$")
 
 

@@ -88,7 +88,7 @@ peer_is_gone(void **state)
 	assert_string_equal(urn_vendor_err_name(wc.vendor_err), "timeout");
 	SAYS(0, &wc, before, "RDMA WRITE of 100 bytes at PSN 0x000011 was not acknowledged",
 	     "sent 4 times, timeout 67 ms", "the peer acknowledged PSN 0x000010 last",
-	     "silent for at least ");
+	     "no progress for at least ");
 	wc = rig_expect(rig, 0, IBV_WC_WR_FLUSH_ERR);
 	SAYS(0, &wc, before, "flushed, because earlier RDMA WRITE of 100 bytes at PSN 0x000011");
 
@@ -169,7 +169,9 @@ nobody_answers(void **state)
 	rig_connect_to(rig, rig->end[0].qp, 5, 77, 6, &gid, &o);
 	rig_post(rig, 0, IBV_WR_SEND, 0, 10, 0, 1);
 	wc = rig_expect(rig, 0, IBV_WC_RETRY_EXC_ERR);
-	SAYS(0, &wc, " to 10.0.0.200 QP 0x4d: ", ": no ARP answer from 10.0.0.200");
+	SAYS(0, &wc, " to 10.0.0.200 QP 0x4d: ",
+	     "SEND of 10 bytes at PSN 0x000005 was never sent in 2 timeouts of 4.19 ms; ",
+	     "the peer has acknowledged nothing so far", ": no ARP answer from 10.0.0.200");
 }
 
 /* ---- refusals */
@@ -236,8 +238,9 @@ receiver_not_ready(void **state)
 	rig_post(rig, 0, IBV_WR_SEND, 0, 10, 0, 1);
 	wc = rig_expect(rig, 0, IBV_WC_RNR_RETRY_EXC_ERR);
 	assert_string_equal(urn_vendor_err_name(wc.vendor_err), "rnr");
-	SAYS(0, &wc, who(0), "SEND of 10 bytes at PSN 0x000010 found no receive at the peer",
-	     "sent 3 times");
+	SAYS(0, &wc, who(0),
+	     "SEND of 10 bytes at PSN 0x000010 found no receive at the peer, sent 3 "
+	     "times");
 }
 
 static void
@@ -251,6 +254,91 @@ own_memory(void **state)
 	assert_string_equal(urn_vendor_err_name(wc.vendor_err), "bad-lkey");
 	SAYS(0, &wc, who(0),
 	     "RDMA WRITE of 64 bytes at PSN 0x000010 failed here: no region has that ", "key");
+}
+
+/* ---- datagrams */
+
+/* Post a SEND of 64 bytes from end `from` to the other end's UD queue pair. */
+static void
+send_datagram(int from, struct ibv_ah *ah, uint32_t lkey)
+{
+	struct ibv_sge sge = {(uintptr_t)rig->end[from].buf, 64, lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .sg_list = &sge,
+				 .num_sge = 1};
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = rig->end[!from].qp->qp_num;
+	wr.wr.ud.remote_qkey = 0x1234;
+	rig_send_on(rig->end[from].qp, &wr);
+}
+
+/* Both ends get UD queue pairs. returns: the way from end `from` to the other one */
+static struct ibv_ah *
+make_datagram(int from)
+{
+	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}};
+	struct ibv_ah *ah;
+
+	reconnect(&(struct rig_qp){.type = IBV_QPT_UD});
+	a.grh.sgid_index = (uint8_t)rig_sgid_index(rig);
+	rig_gid(rig, !from, &a.grh.dgid);
+	ah = ibv_create_ah(rig->end[from].pd, &a);
+	assert_non_null(ah);
+	return ah;
+}
+
+/* Let a receive of end 1 be too short for a datagram. */
+static struct ibv_wc
+fail_datagram(struct ibv_ah *ah)
+{
+	rig_recv(rig, 1, 0, 64, 7); /* without room for the GRH */
+	send_datagram(0, ah, rig->end[0].mr->lkey);
+	rig_expect(rig, 0, IBV_WC_SUCCESS);
+	return rig_expect(rig, 1, IBV_WC_LOC_LEN_ERR);
+}
+
+static int explained(struct ibv_context *ctx, const struct ibv_wc *wc);
+
+/* A UD queue pair survives the error of a receive, which is no reason of a later flush. */
+static void
+survived_errors(void **state)
+{
+	struct ibv_ah *ah = make_datagram(0);
+	struct ibv_wc wc = fail_datagram(ah);
+
+	(void)state;
+	SAYS(1, &wc, "datagram failed its receive: the message is longer than its receive");
+	rig_recv(rig, 1, 0, 64, 8);
+	rig_to(rig->end[1].qp, IBV_QPS_ERR);
+	wc = rig_expect(rig, 1, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(explained(rig->end[1].ctx, &wc), ENOENT);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+/* An error that put a queue pair into SQE explains what is flushed there, and nothing after. */
+static void
+send_queue_error(void **state)
+{
+	struct ibv_ah *ah = make_datagram(0);
+	struct ibv_wc failed, wc;
+
+	(void)state;
+	send_datagram(0, ah, rig->end[0].mr->lkey ^ 0x55);
+	failed = rig_expect(rig, 0, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(rig_state(rig->end[0].qp), IBV_QPS_SQE);
+	send_datagram(0, ah, rig->end[0].mr->lkey);
+	wc = rig_expect(rig, 0, IBV_WC_WR_FLUSH_ERR);
+	SAYS(0, &wc, ": flushed, because earlier SEND of 64 bytes");
+	rig_to(rig->end[0].qp, IBV_QPS_RTS);
+	assert_int_equal(explained(rig->end[0].ctx, &failed), 0);
+	assert_int_equal(explained(rig->end[0].ctx, &wc), ENOENT);
+	rig_recv(rig, 0, 0, 64, 8);
+	rig_to(rig->end[0].qp, IBV_QPS_ERR);
+	wc = rig_expect(rig, 0, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(explained(rig->end[0].ctx, &wc), ENOENT);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
 /* ---- owners of records, and their number */
@@ -299,6 +387,31 @@ own_records_only(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
+/* Datagrams that fail receives push no other record out, however many there are. */
+static void
+one_record_of_datagrams(void **state)
+{
+	struct ibv_wc other, wc;
+	struct ibv_qp *failed;
+	struct ibv_ah *ah;
+
+	(void)state;
+	/* An error of end 1's program, before them. */
+	rig_recv(rig, 1, 0, 10, 7);
+	rig_post(rig, 0, IBV_WR_SEND, 0, 20, 0, 1);
+	other = rig_expect(rig, 1, IBV_WC_LOC_LEN_ERR);
+	rig_expect(rig, 0, IBV_WC_REM_INV_REQ_ERR);
+	failed = rig->end[1].qp;
+	rig->end[1].qp = NULL; /* nobody gets its number */
+	ah = make_datagram(0);
+	for (unsigned int i = 0; i < 2 * URN_FAILURES; i++)
+		wc = fail_datagram(ah);
+	assert_int_equal(explained(rig->end[1].ctx, &wc), 0);
+	assert_int_equal(explained(rig->end[1].ctx, &other), 0);
+	assert_int_equal(ibv_destroy_qp(failed), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
 /* RESET forgets the errors of a queue pair; its end does not, as long as nobody has its number. */
 static void
 reset_forgets(void **state)
@@ -328,8 +441,11 @@ bounded(void **state)
 		qp[i] = rig->end[0].qp;
 		rig->end[0].qp = NULL;
 	}
-	for (size_t i = 0; i < URN_FAILURES + 3; i++)
+	for (size_t i = 0; i < URN_FAILURES + 3; i++) {
 		assert_int_equal(explained(rig->end[0].ctx, &wc[i]), i < 3 ? ENOENT : 0);
+		if (i < 3)
+			assert_non_null(strstr(urn_attach_error(), "older than the last 16"));
+	}
 	for (size_t i = 0; i < URN_FAILURES + 3; i++)
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
 }
@@ -387,7 +503,10 @@ main(void)
 		cmocka_unit_test_setup(receive_too_short, make),
 		cmocka_unit_test_setup(receiver_not_ready, make),
 		cmocka_unit_test_setup(own_memory, make),
+		cmocka_unit_test_setup(survived_errors, make),
+		cmocka_unit_test_setup(send_queue_error, make),
 		cmocka_unit_test_setup(own_records_only, make),
+		cmocka_unit_test_setup(one_record_of_datagrams, make),
 		cmocka_unit_test_setup(reset_forgets, make),
 		cmocka_unit_test_setup(bounded, make),
 		cmocka_unit_test_setup(gone_programs, make),

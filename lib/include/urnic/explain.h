@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Errors that explain: after a completion with an error, a sentence that says which queue pair,
- * which peer, which request, why, how often it was tried, when the peer was heard last, and what
- * stands in the way. doc/reference/errors.md has examples of all of them.
+ * which peer, which request, why, how often it was tried, for how long there was no progress, and
+ * what stands in the way. doc/reference/errors.md has examples of all of them.
  */
 #ifndef URNIC_EXPLAIN_H
 #define URNIC_EXPLAIN_H

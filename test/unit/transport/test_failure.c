@@ -49,7 +49,7 @@ finds_the_last(void **state)
 	}
 }
 
-/* The error with the completion's status is meant, of several of a queue pair; else the newest. */
+/* The error with the completion's status is meant, of several of a queue pair, and no other. */
 static void
 finds_the_status(void **state)
 {
@@ -63,11 +63,41 @@ finds_the_status(void **state)
 	share.failures.ring[4].length = 2;
 	share.failures.ring[7].length = 3;
 	assert_int_equal(urn_failure_find(&share, 7, 1)->length, 2);
-	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 3);
+	assert_null(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR));
+	assert_null(urn_failure_find(&share, 7, URN_WC_RETRY_EXC_ERR));
 	assert_int_equal(urn_failure_find(&share, 7, UINT8_MAX)->length, 3);
 	urn_failure_forget(&share, 7);
 	assert_null(urn_failure_find(&share, 7, 1));
 	assert_null(urn_failure_find(&share, 7, UINT8_MAX));
+}
+
+/* A flushed request is explained by an error that the queue pair did not survive, or by the one
+ * that keeps it in SQE; a receive that completes after its message was refused, by the refusal. */
+static void
+finds_the_reason(void **state)
+{
+	static struct urn_tp_share share;
+	struct urn_failure *ring = share.failures.ring;
+
+	(void)state;
+	fill(&share, 3);
+	for (unsigned int i = 0; i < 3; i++)
+		ring[i].qpn = 7;
+	ring[0].length = 1;
+	ring[0].flushes = URN_FLUSHES_ALL;
+	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 1);
+	ring[1].length = 2;
+	ring[1].flushes = URN_FLUSHES_SENDS;
+	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 2);
+	urn_failure_leave_sqe(&share, 8);
+	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 2);
+	urn_failure_leave_sqe(&share, 7);
+	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 1);
+	assert_int_equal(urn_failure_find(&share, 7, ring[1].status)->length, 2);
+	ring[2] = (struct urn_failure){
+		.kind = URN_FAILURE_REFUSED, .qpn = 7, .length = 3, .flushes = URN_FLUSHES_ALL};
+	assert_int_equal(urn_failure_find(&share, 7, URN_WC_LOC_PROT_ERR)->length, 3);
+	assert_null(urn_failure_find(&share, 7, URN_WC_RETRY_EXC_ERR));
 }
 
 /* A record with the longest of everything. */
@@ -75,7 +105,7 @@ static struct urn_failure
 longest(void)
 {
 	struct urn_failure f = {
-		.silent_ns = 999999999999,
+		.stalled_ns = 999999999999,
 		.qpn = 0xffffff,
 		.dest_qpn = 0xffffff,
 		.psn = 0xffffff,
@@ -131,7 +161,7 @@ static void
 obstacles(void **state)
 {
 	static const char *const words[] = {
-		[URN_OBSTACLE_NONE] = "silent for at least 1000.0 s",
+		[URN_OBSTACLE_NONE] = "no progress for at least 999 s",
 		[URN_OBSTACLE_PORT_DOWN] = ": port a0 is administratively down",
 		[URN_OBSTACLE_PORT_FAILED] = ": port a0 was failed by a command",
 		[URN_OBSTACLE_NO_LINK] = ": port a0 has no link",
@@ -148,6 +178,27 @@ obstacles(void **state)
 		if (!strstr(text, words[i]))
 			fail_msg("no '%s' in '%s'", words[i], text);
 	}
+}
+
+/* The sentence blames the way on which packets were lost, and no receive that did not fail. */
+static void
+places(void **state)
+{
+	static struct urn_tp_share share;
+	char text[512];
+
+	(void)state;
+	share.failures.ring[0] = longest();
+	share.failures.ring[0].vendor_err = URN_VE_SEQ;
+	urn_failure_text(&share.failures.ring[0], "a0", false, text, sizeof(text));
+	assert_non_null(strstr(text, "the peer answers, and misses packets"));
+	urn_failure_answers_lost(&share, 0xffffff);
+	urn_failure_text(&share.failures.ring[0], "a0", false, text, sizeof(text));
+	assert_non_null(strstr(text, "responses are lost on the way here"));
+	share.failures.ring[0].kind = URN_FAILURE_REFUSED;
+	urn_failure_text(&share.failures.ring[0], "a0", true, text, sizeof(text));
+	assert_non_null(strstr(text, " earlier request of the peer at PSN 0xffffff could not be "
+				     "written to memory"));
 }
 
 /* Each reason has a name of its own and a text; numbers that nobody knows have neither. */
@@ -172,9 +223,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_last), cmocka_unit_test(finds_the_status),
-		cmocka_unit_test(fits),		  cmocka_unit_test(obstacles),
-		cmocka_unit_test(vendor_errs),
+		cmocka_unit_test(finds_the_last),   cmocka_unit_test(finds_the_status),
+		cmocka_unit_test(finds_the_reason), cmocka_unit_test(fits),
+		cmocka_unit_test(obstacles),	    cmocka_unit_test(vendor_errs),
+		cmocka_unit_test(places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
