@@ -21,7 +21,6 @@
 
 #define IDLE_NS 200000 /* the writer's sleep when there is nothing to do */
 #define ROOM_MS 100    /* one wait for a slow reader */
-#define END_MS 1000    /* all waits for a slow reader together, once the capture is being closed */
 
 /* Add to a counter that only the writer writes. */
 static void
@@ -44,15 +43,16 @@ now_ns(void)
 
 /*
  * True when a capture that is being closed has waited long enough. The thread that closes it waits
- * as well, so the time is for all that is left together, from when the writer first sees `stop`.
+ * as well, so the time is for all that is left together. This time counts from when the writer
+ * first sees `stop`, and `hurry` where there is one.
  */
 static bool
 past_end(struct urn_capture *cap)
 {
-	if (!__atomic_load_n(&cap->stop, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&cap->stop, __ATOMIC_ACQUIRE) || (cap->hurry != NULL && !*cap->hurry))
 		return false;
 	if (cap->end_ns == 0)
-		cap->end_ns = now_ns() + END_MS * 1000000ull;
+		cap->end_ns = now_ns() + cap->patience_ms * UINT64_C(1000000);
 	return now_ns() >= cap->end_ns;
 }
 

@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 import unittest
 
 sys.dont_write_bytecode = True  # no cache of urnicd_common
@@ -220,6 +221,26 @@ class Capture(Nicd):
                                stderr=subprocess.PIPE, env=self.env, timeout=SECONDS, check=True)
         self.assertEqual(json.loads(q.stderr)["capture_lost"], 0)
         self.assertGreaterEqual(len(self.frames("perf")), 40)
+
+    def test_perf_to_a_slow_reader(self):
+        """A tool waits for the reader of its capture, for whom it works, but not after a signal."""
+        words = [self.PERF, "send_lat", "--iters", "100", "--size", "3000", "--capture", "-"]
+        q = subprocess.Popen(words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.running.append(q)
+        head = q.stdout.read1(8)
+        time.sleep(4)  # far more than the end of a capture waits elsewhere
+        out, err = q.communicate(timeout=SECONDS)
+        self.assertEqual(q.returncode, 0, err)
+        with open(os.path.join(self.files, "slow"), "wb") as f:
+            f.write(head + out)
+        self.assertGreaterEqual(len(self.frames("slow")), 400)
+        q = subprocess.Popen(words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.running.append(q)
+        q.stdout.read1(8)
+        q.terminate()
+        q.wait(timeout=SECONDS)
+        self.assertEqual(q.returncode, 128 + signal.SIGTERM)
+        q.communicate()
 
     def test_what_is_refused(self):
         p = self.begin()
