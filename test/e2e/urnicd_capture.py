@@ -14,7 +14,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True  # no cache of urnicd_common
-from urnicd_common import Nicd, SECONDS
+from urnicd_common import LONG, Nicd, SECONDS
 
 CTL = JUDGE = None
 IN, OUT = 1, 2  # pcapng's directions
@@ -142,7 +142,7 @@ class Capture(Nicd):
         p = self.begin()
         perfs = []
         for n in (1, 2):  # one after the other, so that the two pairs do not share a number
-            perfs.append(self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60"))
+            perfs.append(self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG))
             qps = self.until(lambda: (q := [q for q in self.ctl("show", "qp", "state", "RTS", "adapter", "b0")
                                             if q["type"] == "RC"]) and len(q) >= n and q)
         qp = qps[0]
@@ -277,7 +277,7 @@ class Capture(Nicd):
         p = self.popen(self.NICD, "-i", "-c", self.config(daemon=f"capture_dir = {self.files}"),
                        stdin=subprocess.PIPE)
         self.assertIn("listening at", p.stderr.readline())
-        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG)
         self.assertTrue(self.until(lambda: self.counters("a0")["tx_requests"] > 0))
         resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (100000, resource.RLIM_INFINITY))
         p.stdin.write("capture start all x\n")
@@ -295,14 +295,14 @@ class Capture(Nicd):
     def test_sigterm_ends_it_in_order(self):
         p = self.begin()
         self.ctl("capture", "start", "all", "x")
-        self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG)
         self.assertTrue(self.until(lambda: self.ctl("show", "capture")[0]["frames"] > 100))
         self.assertEqual(self.stop(p, signal.SIGTERM)[0], 0)
         self.assertGreater(len(self.frames("x")), 100)
 
     def test_again_and_again_under_load(self):
         p = self.begin()
-        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG)
         for i in range(20):
             self.ctl("capture", "start", "all", f"n{i}")
             self.ctl("capture", "stop")
