@@ -26,12 +26,18 @@ enum { PAGE = 4096, RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
 static void
 whose(void **state)
 {
+	static uint8_t page[PAGE];
+	struct ibv_mr *mr;
 	struct rig r;
 
 	(void)state;
 	for (int remote = 0; remote < 2; remote++) {
 		rig_open(&r, &(struct rig_config){.foreign = true, .remote = remote}, NULL);
+		/* Another process hands its memory over with its first foreign region. */
+		mr = ibv_reg_mr(r.end[1].pd, page, PAGE, RIGHTS);
+		assert_non_null(mr);
 		assert_int_equal(LIST_FIRST(&r.dp->adapter[1]->clients)->space->uid, geteuid());
+		assert_int_equal(ibv_dereg_mr(mr), 0);
 		rig_close(&r);
 	}
 }

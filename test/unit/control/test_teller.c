@@ -523,8 +523,8 @@ a_slow_client_waits_itself(void **state)
 	assert_int_equal(rest_ns, 9 * 300000);
 	turn_ns = 30000000000; /* at most a second */
 	long_rests = true;
+	/* It comes, or the turn before it ended this late: then the rest is before it. */
 	assert_int_equal(say(&l, 0, 52), 0);
-	hear(&l, 0, 52);
 	for (start = time(NULL); rest_ns != 1000000000;)
 		assert_true(time(NULL) - start < PATIENCE);
 	assert_true(counts.rests >= 3);

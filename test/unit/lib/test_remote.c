@@ -453,11 +453,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits),  cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_events), cmocka_unit_test(test_lengths),
-<<<<<<< HEAD
 		cmocka_unit_test(test_others), cmocka_unit_test(test_memory),
-=======
-		cmocka_unit_test(test_others), cmocka_unit_test(test_asks),
->>>>>>> sess
+		cmocka_unit_test(test_asks),
 	};
 
 	return cmocka_run_group_tests_name("remote", tests, NULL, NULL);
