@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PATIENCE_MS 1000 /* where a caller has no settings */
 #define COPIES 4095u /* frames on their way to the file */
 #define RING_SIZE 4096u
 #define BLOCKS 65536u /* bytes of blocks that are written at once; as many for one block more */
@@ -141,6 +142,8 @@ capture_new(const struct urn_capture_config *cfg, struct urn_err *err)
 	cap->filter_arg = cfg->filter_arg;
 	cap->quiesce = cfg->quiesce;
 	cap->quiesce_arg = cfg->quiesce_arg;
+	cap->patience_ms = cfg->patience_ms;
+	cap->hurry = cfg->hurry;
 	if (parts_make(cap, cfg) == 0)
 		return cap;
 	capture_free(cap);
@@ -174,7 +177,8 @@ struct urn_capture *
 urn_capture_open(const char *path, struct urn_port *const *ports, unsigned int n,
 		 struct urn_err *err)
 {
-	const struct urn_capture_config cfg = {.fd = -1, .path = path, .ports = ports, .n = n};
+	const struct urn_capture_config cfg = {
+		.fd = -1, .path = path, .ports = ports, .n = n, .patience_ms = PATIENCE_MS};
 
 	return urn_capture_begin(&cfg, err);
 }

@@ -34,6 +34,15 @@ struct urn_capture_config {
 	 */
 	void (*quiesce)(void *arg);
 	void *quiesce_arg;
+	/*
+	 * For how long the end waits for a slow reader of a pipe, all waits together, ms. The
+	 * frames left then are dropped and counted, and the end is an error. The time counts from
+	 * the end; with `hurry` from when the end sees this flag, which a signal may set at any
+	 * time, and until then the reader is waited for until it leaves. hurry outlives the
+	 * capture; NULL: none.
+	 */
+	uint32_t patience_ms;
+	const volatile bool *hurry;
 };
 
 /* State and figures of a capture. */

@@ -70,6 +70,10 @@ struct urn_capture {
 	uint64_t bytes;	      /* bytes in the file; owner: the writer; atomic */
 	int write_errno;      /* errno of the first failure; owner: the writer; atomic */
 	uint64_t write_drops; /* frames the writer dropped; owner: the writer; atomic */
+	uint32_t patience_ms; /* for a slow reader at the end, all waits together */
+	const volatile bool *hurry; /* patience counts once it is true, too; NULL: from `stop` on */
+	uint64_t end_ns; /* a slow reader is waited for until then, ns of CLOCK_MONOTONIC; 0:
+			    patience does not count yet; owner: the writer */
 	/* Blocks on their way to the file; owner: the writer. */
 	uint8_t *buf;
 	size_t buf_size, buf_len; /* bytes */

@@ -21,7 +21,6 @@
 
 #define IDLE_NS 200000 /* the writer's sleep when there is nothing to do */
 #define ROOM_MS 100    /* one wait for a slow reader */
-#define LAST_WAITS 10  /* waits for the reader of a capture that is being closed */
 
 /* Add to a counter that only the writer writes. */
 static void
@@ -32,12 +31,36 @@ count(uint64_t *counter, uint64_t n)
 
 /* ---- to the file */
 
+/* Time of a clock that never goes back, ns. */
+static uint64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/*
+ * True when a capture that is being closed has waited long enough. The thread that closes it waits
+ * as well, so the time is for all that is left together. This time counts from when the writer
+ * first sees `stop`, and `hurry` where there is one.
+ */
+static bool
+past_end(struct urn_capture *cap)
+{
+	if (!__atomic_load_n(&cap->stop, __ATOMIC_ACQUIRE) || (cap->hurry != NULL && !*cap->hurry))
+		return false;
+	if (cap->end_ns == 0)
+		cap->end_ns = now_ns() + cap->patience_ms * UINT64_C(1000000);
+	return now_ns() >= cap->end_ns;
+}
+
 /* Wait until the reader of a stream takes more. returns: 0, or -1 with errno */
 static int
-wait_room(const struct urn_capture *cap)
+wait_room(struct urn_capture *cap)
 {
 	struct pollfd p = {.fd = cap->fd, .events = POLLOUT};
-	unsigned int waits = 0;
 
 	for (;;) {
 		int n = poll(&p, 1, ROOM_MS);
@@ -46,12 +69,13 @@ wait_room(const struct urn_capture *cap)
 			errno = EPIPE;
 			return -1;
 		}
-		if (n > 0)
-			return 0;
-		if (__atomic_load_n(&cap->stop, __ATOMIC_ACQUIRE) && ++waits > LAST_WAITS) {
+		/* A reader that takes little makes room again and again. */
+		if (past_end(cap)) {
 			errno = ETIMEDOUT;
 			return -1;
 		}
+		if (n > 0)
+			return 0;
 	}
 }
 
@@ -66,7 +90,7 @@ reader_left(const struct urn_capture *cap)
 
 /* returns: 0, or -1 with errno */
 static int
-write_all(const struct urn_capture *cap, const uint8_t *p, size_t n)
+write_all(struct urn_capture *cap, const uint8_t *p, size_t n)
 {
 	while (n > 0) {
 		size_t part = n;

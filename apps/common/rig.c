@@ -2,6 +2,7 @@
 #include "common/rig.h"
 
 #include "common/rig_switches.h"
+#include "common/text.h"
 
 #include "pmd_glue/eal.h"
 #include "pmd_glue/pool.h"
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define READER_MS 1000 /* for a slow reader of a capture, once a signal came */
 
 enum { DEFAULT_MBUFS = 8192, DEFAULT_COPIES = 4096 };
 
@@ -121,22 +124,43 @@ urn_rig_ports(struct urn_rig *rig, struct urn_err *err)
 	return urn_rig_switches(rig, err);
 }
 
-/* Capture to the standard output; other output goes to the standard error then. returns: NULL with
- * *err */
-static struct urn_capture *
-capture_stdout(struct urn_port *const *port, unsigned int n, struct urn_err *err)
+/* Move a capture to the standard output; other output goes to the standard error then. returns: its
+ * descriptor, or -1 with *err */
+static int
+take_stdout(struct urn_err *err)
 {
-	struct urn_capture_config cfg = {.path = "-", .ports = port, .n = n};
+	int fd;
 
 	if (isatty(STDOUT_FILENO)) {
 		urn_err_set(err, "a capture is nothing for a terminal; write: --capture - | "
 				 "wireshark -k -i -");
-		return NULL;
+		return -1;
 	}
-	cfg.fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	if (cfg.fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
-		urn_err_set(err, "the standard output can't take a capture: %s", strerror(errno));
-		return NULL;
+	fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (fd >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+		return fd;
+	urn_err_set(err, "the standard output can't take a capture: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Begin a capture of n ports. returns: NULL with *err */
+static struct urn_capture *
+capture_begin(const char *path, struct urn_port *const *port, unsigned int n, struct urn_err *err)
+{
+	/* The reader of a pipe is all that a tool works for: it is waited for, until a signal. */
+	struct urn_capture_config cfg = {.fd = -1,
+					 .path = path,
+					 .ports = port,
+					 .n = n,
+					 .patience_ms = READER_MS,
+					 .hurry = urn_stop_flag()};
+
+	if (strcmp(path, "-") == 0) {
+		cfg.fd = take_stdout(err);
+		if (cfg.fd < 0)
+			return NULL;
 	}
 	return urn_capture_begin(&cfg, err);
 }
@@ -155,8 +179,7 @@ urn_rig_capture(struct urn_rig *rig, const char *path, struct urn_err *err)
 	for (unsigned int i = 0; i < c->ports; i++)
 		if (c->port[i].sw < 0)
 			port[n++] = rig->port[i];
-	rig->capture = strcmp(path, "-") == 0 ? capture_stdout(port, n, err)
-					      : urn_capture_open(path, port, n, err);
+	rig->capture = capture_begin(path, port, n, err);
 	free(port);
 	return rig->capture ? 0 : -1;
 }

@@ -46,7 +46,8 @@ int urn_rig_start(struct urn_rig *rig, const struct urn_config *cfg,
  * with *err */
 int urn_rig_ports(struct urn_rig *rig, struct urn_err *err);
 /* Write what crosses the ports, but for those on a switch, to a pcapng file. path "-": to the
- * standard output; then what else is printed goes to the standard error. returns: 0, or -1 with
+ * standard output; then what else is printed goes to the standard error. A slow reader of a pipe is
+ * waited for when the rig is closed, until it leaves, or urn_stop_flag(). returns: 0, or -1 with
  * *err
  */
 int urn_rig_capture(struct urn_rig *rig, const char *path, struct urn_err *err);

@@ -263,12 +263,46 @@ tell_no_piece(ssize_t n, const char *path, unsigned long seconds)
 		      stderr);
 }
 
+/* A place in a pcapng file: blocks of type, length, body, length; in urnicd's byte order, ours. */
+struct block_place {
+	char head[8];	   /* type and length of the block, as far as they came */
+	size_t head_bytes; /* bytes of the head that came; 0: between two blocks */
+	size_t left;	   /* bytes to the block's end, once the head is whole */
+};
+
+/* Go n bytes on in a file. The blocks are urnicd's own, and nothing relies on their lengths. */
+static void
+go_on(struct block_place *p, const char *data, size_t n)
+{
+	while (n > 0) {
+		size_t part =
+			p->head_bytes < sizeof(p->head) ? sizeof(p->head) - p->head_bytes : p->left;
+
+		part = part < n ? part : n;
+		if (p->head_bytes < sizeof(p->head)) {
+			uint32_t len;
+
+			memcpy(p->head + p->head_bytes, data, part);
+			p->head_bytes += part;
+			memcpy(&len, p->head + 4, sizeof(len));
+			p->left = len > sizeof(p->head) ? len - sizeof(p->head) : 0;
+		} else {
+			p->left -= part;
+		}
+		if (p->head_bytes == sizeof(p->head) && p->left == 0)
+			p->head_bytes = 0;
+		data += part;
+		n -= part;
+	}
+}
+
 /* Copy a capture to the standard output until it ends, or nobody reads there. returns: the exit
  * code */
 static int
 copy_capture(int fd)
 {
 	static char data[65536];
+	struct block_place place = {.head_bytes = 0};
 	ssize_t n, done;
 
 	while ((n = read(fd, data, sizeof(data))) != 0) {
@@ -276,6 +310,8 @@ copy_capture(int fd)
 			fprintf(stderr, "urnicctl: can't read the capture: %s\n", strerror(errno));
 			return EXIT_FAILED;
 		}
+		if (n > 0)
+			go_on(&place, data, (size_t)n);
 		for (const char *at = data; n > 0; at += done, n -= done) {
 			done = write(STDOUT_FILENO, at, (size_t)n);
 			if (done < 0 && errno == EPIPE)
@@ -287,6 +323,12 @@ copy_capture(int fd)
 			}
 			done = done < 0 ? 0 : done;
 		}
+	}
+	if (place.head_bytes != 0) {
+		fputs("urnicctl: the capture is not whole: it ends within a frame, because "
+		      "urnicd ended, or stopped it while nobody read\n",
+		      stderr);
+		return EXIT_FAILED;
 	}
 	return EXIT_SUCCESS;
 }

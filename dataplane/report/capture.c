@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define READER_MS 1000 /* for a slow reader of a pipe, when a capture is stopped */
+
 /* Totals of captures. */
 struct totals {
 	uint64_t frames, bytes, dropped;
@@ -213,6 +215,8 @@ begin(struct urn_captures *c, int port, const struct urn_capture_order *o, struc
 		.filter_arg = &c->qps,
 		.quiesce = c->dp != NULL ? urn_captures_quiesce : NULL,
 		.quiesce_arg = c->dp,
+		/* The thread that stops a capture holds the lock meanwhile. */
+		.patience_ms = READER_MS,
 	};
 
 	cfg.fd = make(c, o, err);

@@ -103,12 +103,9 @@ static void
 port_counters(const struct urn_port *p, unsigned int i, struct urn_report_base *base,
 	      struct urn_report_sink *s)
 {
-	struct rte_eth_stats st = {0};
+	struct rte_eth_stats st;
 
-	/* A device that does not count: zeros, which mislead nobody, because its packets pass all the
-	 * same. */
-	(void)rte_eth_stats_get(p->id, &st);
-	report_since_port(base, i, &st);
+	report_since_port(base, p, i, &st);
 	s->u64(s, "rx_packets", st.ipackets);
 	s->u64(s, "rx_bytes", st.ibytes);
 	s->u64(s, "rx_missed", st.imissed);
@@ -394,8 +391,7 @@ urn_report_counters(const struct urn_report_source *src, struct urn_report_query
 	for (unsigned int i = 0; i < src->dp->adapters_n; i++) {
 		if (!report_named(q->adapter, src->dp->adapter[i]->cfg.name))
 			continue;
-		urn_dp_counters(src->dp, i, &c);
-		report_since_adapter(q->base, i, &c);
+		report_since_adapter(q->base, src, i, &c);
 		s->begin(s, "counters", true);
 		s->str(s, "adapter", src->dp->adapter[i]->cfg.name);
 		report_counters(s, &urn_adapter_scope, "", c.v, q->all);

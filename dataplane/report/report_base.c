@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct urn_report_base {
 	pthread_mutex_t lock; /* protects the counts: console and control socket may ask at once */
@@ -63,25 +64,45 @@ since(uint64_t *v, uint64_t base)
 	*v -= *v >= base ? base : 0;
 }
 
+/* The counts are read under the lock: read before, they may be below those that a `clear` keeps
+ * meanwhile, and then look like counts that began anew. */
+
 void
-report_since_adapter(struct urn_report_base *b, unsigned int i, struct urn_counters *c)
+report_since_adapter(struct urn_report_base *b, const struct urn_report_source *src, unsigned int i,
+		     struct urn_counters *c)
 {
-	if (b == NULL)
+	if (b == NULL) {
+		urn_dp_counters(src->dp, i, c);
 		return;
+	}
 	pthread_mutex_lock(&b->lock);
+	urn_dp_counters(src->dp, i, c);
 	for (unsigned int k = 0; k < URN_COUNTER_COUNT; k++)
 		since(&c->v[k], b->adapter[i].v[k]);
 	pthread_mutex_unlock(&b->lock);
 }
 
+/* A device that does not count: zeros, which mislead nobody, because its packets pass all the same.
+ */
+static void
+read_port(const struct urn_port *p, struct rte_eth_stats *st)
+{
+	memset(st, 0, sizeof(*st));
+	(void)rte_eth_stats_get(p->id, st);
+}
+
 void
-report_since_port(struct urn_report_base *b, unsigned int i, struct rte_eth_stats *st)
+report_since_port(struct urn_report_base *b, const struct urn_port *p, unsigned int i,
+		  struct rte_eth_stats *st)
 {
 	const struct rte_eth_stats *was;
 
-	if (b == NULL)
+	if (b == NULL) {
+		read_port(p, st);
 		return;
+	}
 	pthread_mutex_lock(&b->lock);
+	read_port(p, st);
 	was = &b->port[i];
 	since(&st->ipackets, was->ipackets);
 	since(&st->ibytes, was->ibytes);

@@ -50,11 +50,13 @@ void report_features(struct urn_report_sink *s, const struct urn_features *list,
  * name. */
 void report_counters(struct urn_report_sink *s, const struct urn_counter_scope *scope,
 		     const char *prefix, const uint64_t *v, bool all);
-/* Subtract what an adapter or port, by its number, had counted when its counts were cleared. b may
- * be NULL. */
-void report_since_adapter(struct urn_report_base *b, unsigned int i, struct urn_counters *c);
+/* Read the counts of an adapter or port, by its number, since they were cleared. b: NULL: never. A
+ * device that does not count gives zeros. */
+void report_since_adapter(struct urn_report_base *b, const struct urn_report_source *src,
+			  unsigned int i, struct urn_counters *c);
 struct rte_eth_stats;
-void report_since_port(struct urn_report_base *b, unsigned int i, struct rte_eth_stats *st);
+void report_since_port(struct urn_report_base *b, const struct urn_port *p, unsigned int i,
+		       struct rte_eth_stats *st);
 /* Write a GID as "10.0.0.1" or "fe80::1". returns buf */
 const char *report_gid(const uint8_t gid[16], char buf[48]);
 const char *report_mac(const uint8_t mac[6], char buf[18]);

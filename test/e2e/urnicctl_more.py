@@ -11,7 +11,7 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True  # no cache of urnicd_common
-from urnicd_common import Nicd, SECONDS
+from urnicd_common import LONG, Nicd, SECONDS
 import urnicd_prometheus
 
 CTL = None
@@ -76,7 +76,7 @@ class More(urnicd_prometheus.Prometheus):
     def test_columns_are_defined(self):
         """Each column that is shown, and each line of one object, stands in the manual's row of that command."""
         p = self.start()[0]
-        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG)
         self.assertTrue(self.until(lambda: len(self.ask("show", "qp", "state", "RTS")) >= 2))
         with open(os.path.join(os.path.dirname(self.CONFIG), "doc", "reference", "urnicctl.md"), encoding="utf-8") as f:
             rows = {r[1].strip(): (r[2], r[3]) for r in (line.split("|") for line in f) if len(r) == 5}

@@ -10,10 +10,11 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 import unittest
 
 sys.dont_write_bytecode = True  # no cache of urnicd_common
-from urnicd_common import Nicd, SECONDS
+from urnicd_common import LONG, Nicd, SECONDS
 
 CTL = JUDGE = None
 IN, OUT = 1, 2  # pcapng's directions
@@ -141,7 +142,7 @@ class Capture(Nicd):
         p = self.begin()
         perfs = []
         for n in (1, 2):  # one after the other, so that the two pairs do not share a number
-            perfs.append(self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60"))
+            perfs.append(self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG))
             qps = self.until(lambda: (q := [q for q in self.ctl("show", "qp", "state", "RTS", "adapter", "b0")
                                             if q["type"] == "RC"]) and len(q) >= n and q)
         qp = qps[0]
@@ -167,6 +168,14 @@ class Capture(Nicd):
 
     def running_capture(self):
         return any(c["running"] and not c["ended"] for c in self.ctl("show", "capture"))
+
+    @staticmethod
+    def ends_whole(data):
+        """True when data ends at the end of a block."""
+        at = 0
+        while len(data) - at >= 8:
+            at += struct.unpack_from("=I", data, at + 4)[0]
+        return at == len(data)
 
     def test_to_standard_output(self):
         """Whole when it is stopped, and at a limit; the reader's end is the capture's; nothing else is printed."""
@@ -210,8 +219,9 @@ class Capture(Nicd):
         self.assertIn("its reader takes nothing", self.ctl("capture", "stop", code=1))
         self.perf("write_bw", "--iters", "10")
         q.send_signal(signal.SIGCONT)
-        q.communicate(timeout=SECONDS)
-        self.assertEqual(q.returncode, 0)
+        out, err = q.communicate(timeout=SECONDS)
+        whole = self.ends_whole(out)
+        self.assertEqual((q.returncode, b"the capture is not whole" in err), (0, False) if whole else (1, True))
         self.assertEqual(self.stop(p)[0], 0)
 
     def test_perf_to_standard_output(self):
@@ -220,6 +230,26 @@ class Capture(Nicd):
                                stderr=subprocess.PIPE, env=self.env, timeout=SECONDS, check=True)
         self.assertEqual(json.loads(q.stderr)["capture_lost"], 0)
         self.assertGreaterEqual(len(self.frames("perf")), 40)
+
+    def test_perf_to_a_slow_reader(self):
+        """A tool waits for the reader of its capture, for whom it works, but not after a signal."""
+        words = [self.PERF, "send_lat", "--iters", "100", "--size", "3000", "--capture", "-"]
+        q = subprocess.Popen(words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.running.append(q)
+        head = q.stdout.read1(8)
+        time.sleep(4)  # far more than the end of a capture waits elsewhere
+        out, err = q.communicate(timeout=SECONDS)
+        self.assertEqual(q.returncode, 0, err)
+        with open(os.path.join(self.files, "slow"), "wb") as f:
+            f.write(head + out)
+        self.assertGreaterEqual(len(self.frames("slow")), 400)
+        q = subprocess.Popen(words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.running.append(q)
+        q.stdout.read1(8)
+        q.terminate()
+        q.wait(timeout=SECONDS)
+        self.assertEqual(q.returncode, 128 + signal.SIGTERM)
+        q.communicate()
 
     def test_what_is_refused(self):
         p = self.begin()
@@ -247,7 +277,7 @@ class Capture(Nicd):
         p = self.popen(self.NICD, "-i", "-c", self.config(daemon=f"capture_dir = {self.files}"),
                        stdin=subprocess.PIPE)
         self.assertIn("listening at", p.stderr.readline())
-        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG)
         self.assertTrue(self.until(lambda: self.counters("a0")["tx_requests"] > 0))
         resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (100000, resource.RLIM_INFINITY))
         p.stdin.write("capture start all x\n")
@@ -265,14 +295,14 @@ class Capture(Nicd):
     def test_sigterm_ends_it_in_order(self):
         p = self.begin()
         self.ctl("capture", "start", "all", "x")
-        self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG)
         self.assertTrue(self.until(lambda: self.ctl("show", "capture")[0]["frames"] > 100))
         self.assertEqual(self.stop(p, signal.SIGTERM)[0], 0)
         self.assertGreater(len(self.frames("x")), 100)
 
     def test_again_and_again_under_load(self):
         p = self.begin()
-        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG)
         for i in range(20):
             self.ctl("capture", "start", "all", f"n{i}")
             self.ctl("capture", "stop")

@@ -12,6 +12,8 @@ import unittest
 import hang
 
 SECONDS = 60
+# Seconds of a program that has to run when its test is over, which ends it: far beyond what the test waits for.
+LONG = "3600"
 
 
 class Nicd(unittest.TestCase):

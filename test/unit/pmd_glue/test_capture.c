@@ -2,7 +2,6 @@
 #include "test/unit/pmd_glue/harness.h"
 #include "pmd_glue/capture.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -391,50 +390,6 @@ cut_and_chosen(void *arg)
 	urn_port_close(p[1]);
 }
 
-/*
- * A pipe: a reader that takes nothing stops neither the ports nor the end of the capture; a reader
- * that leaves ends the capture, with frames or without, and is no failure.
- */
-static void
-readers(void *arg)
-{
-	struct urn_capture_info info;
-	struct urn_err err = {""};
-	struct urn_port *p[2];
-
-	(void)arg;
-	eal_up();
-	pair_up(p, 1);
-	for (int leaves = 0; leaves < 3; leaves++) {
-		struct urn_capture_config cfg = {.path = "-", .ports = p, .n = 2};
-		struct urn_capture *cap;
-		int ends[2];
-
-		check(pipe(ends) == 0); /* waits: the capture must not rely on the other kind */
-		cfg.fd = ends[1];
-		cap = urn_capture_begin(&cfg, &err);
-		check_ok(cap == NULL, &err);
-		if (leaves == 1)
-			close(ends[0]);
-		for (int i = 0; i < 40 && leaves < 2; i++)
-			frames_cross(p[0], p[1], 0, 4000);
-		if (leaves == 2)
-			close(ends[0]);
-		do
-			urn_capture_info(cap, &info);
-		while (leaves > 0 && !info.full);
-		check(urn_capture_finish(cap, &info, &err) == (leaves == 0 ? -1 : 0));
-		if (leaves == 0)
-			check_says(&err, "its reader takes nothing");
-		check(info.error == (leaves == 0 ? ETIMEDOUT : 0) && (leaves != 0) == info.full);
-		check((leaves == 0) == (info.dropped > 0));
-		if (leaves == 0)
-			close(ends[0]);
-	}
-	urn_port_close(p[0]);
-	urn_port_close(p[1]);
-}
-
 static void
 errors(void *arg)
 {
@@ -461,7 +416,6 @@ CHILD_TEST(overrun)
 CHILD_TEST(disk_full)
 CHILD_TEST(limits)
 CHILD_TEST(cut_and_chosen)
-CHILD_TEST(readers)
 CHILD_TEST(errors)
 
 static int
@@ -488,7 +442,7 @@ main(void)
 		cmocka_unit_test(test_whole),	       cmocka_unit_test(test_again),
 		cmocka_unit_test(test_overrun),	       cmocka_unit_test(test_disk_full),
 		cmocka_unit_test(test_limits),	       cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_cut_and_chosen), cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_cut_and_chosen),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
