@@ -46,7 +46,8 @@ struct urn_remote {
 	struct urn_segment_set
 		refused; /* segments that the dataplane does not map; under share_lock */
 	bool keeps;	 /* the dataplane has not got this program's memory; under share_lock */
-	pthread_mutex_t share_lock; /* share_lock protects shared, refused and keeps */
+	struct urn_memory own; /* this program's memory, none once handed over; under share_lock */
+	pthread_mutex_t share_lock; /* share_lock protects shared, refused, keeps and own */
 	/* the watcher: a thread that waits for the dataplane's death */
 	bool watched;              /* there is a watcher */
 	pthread_t watcher;
@@ -283,17 +284,16 @@ urn_remote_hand_over(struct urn_remote *r)
 	struct urn_remote_more more = {0};
 	struct urn_sock_ask q = {0};
 	struct urn_sock_answer a;
-	int own[2];
-	unsigned int count = r->keeps ? urn_memory_open(own) : 0;
 
-	if (count == 0)
+	/* The descriptors are missing when the program had none left as it opened the device. */
+	if (!r->keeps || urn_memory_open(&r->own) != 0)
 		return;
 	r->keeps = false;
 	pthread_mutex_lock(&r->lock);
 	q.head.serial = ++r->serial;
-	(void)urn_remote_ask_open(r, &q, URN_SOCK_MEMORY, own, count, &a, &more);
+	(void)urn_remote_ask_open(r, &q, URN_SOCK_MEMORY, r->own.fd, 2, &a, &more);
 	pthread_mutex_unlock(&r->lock);
-	urn_memory_close(own, count);
+	urn_memory_close(&r->own);
 }
 
 static int
@@ -441,6 +441,7 @@ urn_remote_forked(void *ctx)
 
 	close(r->fd);
 	r->fd = -1;
+	urn_memory_close(&r->own); /* the parent's memory */
 	for (i = 0; i < r->engines; i++)
 		close(r->wake_fd[i]);
 	r->engines = 0;
@@ -504,6 +505,7 @@ urn_remote_close(void *ctx)
 		close(r->wake_fd[i]);
 	urn_remote_unshare_all(r);
 	urn_segment_set_free(&r->refused);
+	urn_memory_close(&r->own);
 	pthread_mutex_destroy(&r->lock);
 	pthread_mutex_destroy(&r->share_lock);
 	free(r);
@@ -546,9 +548,8 @@ urn_remote_open(int fd, const char name[32], uint32_t can)
 	struct urn_remote *r = calloc(1, sizeof(*r));
 	struct urn_sock_ask q = {0};
 	struct urn_sock_answer a;
-	int fds[URN_SOCK_FDS], own[2], err;
+	int fds[URN_SOCK_FDS], err;
 	struct urn_remote_more more = {.fds = fds, .max_fds = URN_SOCK_FDS};
-	unsigned int count;
 
 	if (r == NULL) {
 		close(fd);
@@ -578,11 +579,17 @@ urn_remote_open(int fd, const char name[32], uint32_t can)
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';
 	r->keeps = (can & URN_SOCK_CAN_MEMORY) != 0;
-	count = r->keeps ? 0 : urn_memory_open(own);
-	err = urn_remote_ask(fd, &q, URN_SOCK_OPEN, own, count, &a, &more);
-	urn_memory_close(own, count);
+	r->own = URN_MEMORY_NONE;
+	if (!r->keeps)
+		(void)urn_memory_open(&r->own);
+	err = urn_remote_ask(fd, &q, URN_SOCK_OPEN, r->own.fd, urn_memory_count(&r->own), &a,
+			     &more);
+	urn_memory_close(&r->own);
 	if (err == 0)
 		err = urn_remote_take(r, &a, fds, more.n_fds);
+	/* The program may give up the right to open them before its first foreign region. */
+	if (err == 0 && r->keeps)
+		(void)urn_memory_open(&r->own);
 	if (err == 0)
 		return &r->channel;
 	urn_remote_close(r);

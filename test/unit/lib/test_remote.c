@@ -12,6 +12,7 @@
 #include <urnic/attach.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <string.h>
@@ -242,6 +243,53 @@ share(struct urn_abi_channel *ch, int peer, const void *addr, uint16_t kind, int
 	assert_int_equal(recv(peer, &none, 1, MSG_DONTWAIT), -1);
 }
 
+/* Descriptors of this program's memory that it has open: of its map too. */
+static unsigned int
+own_open(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 256; fd++) {
+		char path[64], to[64];
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		len = readlink(path, to, sizeof(to) - 1);
+		to[len > 0 ? len : 0] = '\0';
+		if (strncmp(to, "/proc/", 6) != 0 || (!strstr(to, "/mem") && !strstr(to, "/maps")))
+			continue;
+		assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+		n++;
+	}
+	return n;
+}
+
+/*
+ * The library opens the program's memory with the adapter, and closes it once it is handed over,
+ * with the adapter, and in a child of fork(): urn_remote_forked() is what a child calls.
+ */
+static void
+test_memory_open(void **state)
+{
+	static char own[4096];
+
+	(void)state;
+	for (unsigned int way = 0; way < 3; way++) {
+		int peer;
+		struct urn_abi_channel *ch = channel_of(&peer, URN_SOCK_CAN_MEMORY, 0);
+
+		assert_int_equal(own_open(), 2);
+		if (way == 1)
+			share(ch, peer, own, URN_SOCK_MEMORY, 0);
+		if (way == 2)
+			ch->forked(ch->ctx);
+		assert_int_equal(own_open(), way == 0 ? 2 : 0);
+		close(peer);
+		ch->close(ch->ctx);
+		assert_int_equal(own_open(), 0);
+	}
+}
+
 /*
  * The descriptors of all memory leave the program with its first region that is in no shared
  * memory, once, and not before; a dataplane that would not take them later has them with OPEN.
@@ -451,10 +499,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waits),  cmocka_unit_test(test_silent),
-		cmocka_unit_test(test_events), cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_others), cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_asks),
+		cmocka_unit_test(test_waits),	    cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_events),	    cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_others),	    cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_open), cmocka_unit_test(test_asks),
 	};
 
 	return cmocka_run_group_tests_name("remote", tests, NULL, NULL);
