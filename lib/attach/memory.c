@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attach/memory.h"
 
+#include "attach/fail.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 int
@@ -19,7 +22,9 @@ urn_memory_open(struct urn_memory *m)
 		return 0;
 	err = errno;
 	urn_memory_close(m);
-	return err;
+	if (err != ENOMEM && err != EMFILE && err != ENFILE)
+		return EOPNOTSUPP;
+	return urn_fail(err, "no descriptor for this program's memory: %s", strerror(err));
 }
 
 unsigned int

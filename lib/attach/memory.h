@@ -17,7 +17,8 @@ struct urn_memory {
  * them only here: it stays with the descriptors when the program gives its own up.
  *
  * m: not open, or open already: then nothing is done
- * returns: 0, or the errno value of open()
+ * returns: 0; ENOMEM, EMFILE or ENFILE with its text: for now; EOPNOTSUPP: the system does not let
+ * us
  */
 int urn_memory_open(struct urn_memory *m);
 /* How many descriptors there are, 2 or none. */

@@ -8,10 +8,9 @@
 
 #include "attach/alloc.h"
 #include "attach/ask.h"
-#include "abi/clock.h"
 #include "attach/dev.h"
+#include "attach/dial.h"
 #include "attach/memory.h"
-#include "attach/missing.h"
 #include "attach/patience.h"
 #include "attach/still.h"
 #include "attach/thread.h"
@@ -30,7 +29,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 struct urn_remote {
@@ -63,43 +61,13 @@ struct urn_remote {
 
 /* ---- connecting */
 
-static int
-urn_remote_socket(const char *path)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	uint64_t start = urn_clock_ms();
-	int fd, err;
-
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return urn_fail(ENAMETOOLONG, "%s: a socket's path has at most %zu bytes", path,
-			sizeof(addr.sun_path) - 1), -1;
-	memcpy(addr.sun_path, path, strlen(path));
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return urn_fail(errno, "no descriptor for a connection to the dataplane: %s", strerror(errno)), -1;
-	if (urn_patience_begin(fd) != 0)
-		return close(fd), -1;
-	do /* connect() waits while many programs connect at once, and is called again after a signal */
-		err = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
-	while (err == EINTR && !urn_patience_over(fd, start, 1));
-	if (err == 0)
-		return fd;
-	if (err == EINTR || err == EAGAIN) {
-		urn_patience_lost(fd, path);
-		return close(fd), -1;
-	}
-	close(fd);
-	urn_missing(path, err);
-	return -1;
-}
-
 int
 urn_remote_connect(const char *path, uint32_t *can)
 {
 	const struct urn_abi_offer own = URN_ABI_OFFER;
 	struct urn_sock_ask q = {.hello = {.oldest = own.oldest, .newest = own.newest}};
 	struct urn_sock_answer a;
-	int fd = urn_remote_socket(path), err;
+	int fd = urn_dial(path), err;
 
 	if (fd < 0)
 		return -1;
@@ -176,6 +144,13 @@ urn_remote_still(void *ctx)
 	return urn_remote_may_live(r) ? urn_still(r->channel.area, r->area_size, r->area_fd) : 0;
 }
 
+/* Put the text of the call that failed into an answer. */
+static void
+urn_remote_say(struct urn_abi_rep *rep)
+{
+	snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
+}
+
 /*
  * One control call; fd: room for the descriptors that come back. returns: 0 or an errno value; with
  * EMFILE rep->handle names the object that was made in vain
@@ -202,7 +177,7 @@ urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct 
 	}
 	rep->err = err;
 	rep->handle = a.call.handle;
-	snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
+	urn_remote_say(rep);
 	return err;
 }
 
@@ -228,7 +203,7 @@ urn_remote_cm_events(void *ctx, struct urn_abi_cm_event *ev, uint32_t max, uint3
 	pthread_mutex_unlock(&r->lock);
 	*n = err == 0 ? more.n_ev : 0;
 	if (err != 0)
-		snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
+		urn_remote_say(rep);
 	return err;
 }
 
@@ -276,24 +251,31 @@ urn_remote_shared(struct urn_remote *r, uint32_t id, struct urn_abi_rep *rep)
 
 /*
  * Hand this program's memory over, once, when a region is about to lie in memory that is not
- * shared. share_lock is held. A refusal is told by the call that makes the region.
+ * shared. share_lock is held. A refusal for good is told by the call that makes the region; any
+ * other may pass, so it fails this call, and the next region asks again.
  */
 static void
-urn_remote_hand_over(struct urn_remote *r)
+urn_remote_hand_over(struct urn_remote *r, struct urn_abi_rep *rep)
 {
 	struct urn_remote_more more = {0};
 	struct urn_sock_ask q = {0};
 	struct urn_sock_answer a;
 
-	/* The descriptors are missing when the program had none left as it opened the device. */
-	if (!r->keeps || urn_memory_open(&r->own) != 0)
+	rep->err = urn_memory_open(&r->own);
+	if (rep->err == 0) {
+		pthread_mutex_lock(&r->lock);
+		q.head.serial = ++r->serial;
+		rep->err = urn_remote_ask_open(r, &q, URN_SOCK_MEMORY, r->own.fd, 2, &a, &more);
+		pthread_mutex_unlock(&r->lock);
+	}
+	if (rep->err == 0 || rep->err == EALREADY) {
+		r->keeps = false;
+		urn_memory_close(&r->own);
+	} else if (rep->err != EOPNOTSUPP) {
+		urn_remote_say(rep);
 		return;
-	r->keeps = false;
-	pthread_mutex_lock(&r->lock);
-	q.head.serial = ++r->serial;
-	(void)urn_remote_ask_open(r, &q, URN_SOCK_MEMORY, r->own.fd, 2, &a, &more);
-	pthread_mutex_unlock(&r->lock);
-	urn_memory_close(&r->own);
+	}
+	rep->err = 0;
 }
 
 static int
@@ -317,8 +299,8 @@ urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep 
 			 rep->err == EMFILE) /* regions in it are foreign memory */
 			rep->err = urn_segment_set_add(&r->refused, seg.id);
 	}
-	if (!own || urn_segment_set_has(&r->refused, seg.id))
-		urn_remote_hand_over(r);
+	if (r->keeps && (!own || urn_segment_set_has(&r->refused, seg.id)))
+		urn_remote_hand_over(r, rep);
 	pthread_mutex_unlock(&r->share_lock);
 	return rep->err;
 }
