@@ -101,6 +101,16 @@ queues(void **state)
 	c = config_good(TWO "[limits]\nqueues = 64M\n"); /* there are no other users */
 	assert_true(c->limits.per_uid.queue == 64 << 20);
 	urn_config_free(c);
+	for (int shared = 0; shared < 2; shared++) { /* more than any machine has */
+		c = shared ? config_good(SHARED TWO "[limits]\nqueues_per_uid = 1048576G\n")
+			   : config_good(TWO "[limits]\nqueues_per_uid = 1048576G\n");
+		assert_true(c->limits.per_uid.queue == UINT64_C(1024) << 40);
+		assert_true(c->limits.queue == (shared ? pages / 2 * page : UINT64_C(1024) << 40));
+		urn_config_free(c);
+	}
+	c = config_good(TWO "[limits]\nqueues_per_uid = 1M\n");
+	assert_true(c->limits.queue == pages / 2 * page);
+	urn_config_free(c);
 }
 
 /* Limits of memory for queues that leave others less than half, or bound nothing, are noted. */
@@ -119,8 +129,16 @@ queue_notes(void **state)
 	urn_config_free(c);
 	c = config_good(SHARED TWO "[limits]\nqueues = unlimited\n");
 	assert_int_equal(urn_config_notes(c, note, 8), 1);
-	assert_string_equal(note[0], "queues = unlimited is more than the machine's memory, so it "
-				     "bounds nothing: lower it");
+	assert_string_equal(note[0], "queues = unlimited lets queues take all of the machine's "
+				     "memory: give it a number");
+	urn_config_free(c);
+	c = config_good(TWO "[limits]\nqueues = 524288G\n");
+	assert_int_equal(urn_config_notes(c, note, 8), 1);
+	assert_non_null(strstr(note[0], "is more than the machine's memory, so it bounds nothing"));
+	urn_config_free(c);
+	c = config_good(SHARED TWO "[limits]\nqueues_per_uid = unlimited\n");
+	assert_int_equal(urn_config_notes(c, note, 8), 1);
+	assert_non_null(strstr(note[0], "queues_per_uid = unlimited is more than queues = "));
 	urn_config_free(c);
 }
 
