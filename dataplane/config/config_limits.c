@@ -3,6 +3,7 @@
  * Limits of [limits]: checks those that must fit together, and leaves half of each table to the
  * other users where the file says nothing else.
  */
+#include "config/config_memory.h"
 #include "config/config_priv.h"
 
 #include <unistd.h>
@@ -94,9 +95,9 @@ check_areas(struct urn_config_ctx *ctx)
 static uint64_t
 memory(uint64_t part)
 {
-	long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+	uint64_t bytes = urn_config_memory(), page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-	return pages > 0 && bytes > 0 ? (uint64_t)pages / part * (uint64_t)bytes : UINT64_MAX;
+	return bytes == UINT64_MAX ? bytes : bytes / page / part * page;
 }
 
 /*
