@@ -3,6 +3,7 @@
  * Limits of [limits]: checks those that must fit together, and leaves half of each table to the
  * other users where the file says nothing else.
  */
+#include "config/config_memory.h"
 #include "config/config_priv.h"
 
 #include <unistd.h>
@@ -94,14 +95,15 @@ check_areas(struct urn_config_ctx *ctx)
 static uint64_t
 memory(uint64_t part)
 {
-	long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+	uint64_t bytes = urn_config_memory(), page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-	return pages > 0 && bytes > 0 ? (uint64_t)pages / part * (uint64_t)bytes : UINT64_MAX;
+	return bytes == UINT64_MAX ? bytes : bytes / page / part * page;
 }
 
 /*
  * Memory for queues is the dataplane's own, by the kernel's account: unless the file says something
- * else, all users together get half of what the machine has, and one of them half of that.
+ * else, all users together get half of what the machine has, and one of them half of that. Where
+ * the adapters have one user, the limit that the file gives for a user is one for all, too.
  */
 static void
 bound_queues(struct urn_config *cfg)
@@ -109,8 +111,11 @@ bound_queues(struct urn_config *cfg)
 	struct urn_config_limits *l = &cfg->limits;
 	uint64_t most;
 
-	if (l->queue == 0)
+	if (l->queue == 0) {
 		l->queue = memory(2);
+		if (!urn_config_shared(cfg) && l->per_uid.queue > l->queue)
+			l->queue = l->per_uid.queue;
+	}
 	most = urn_config_shared(cfg) ? l->queue / 2 : l->queue;
 	if (l->per_uid.queue == 0)
 		l->per_uid.queue = memory(4) < most ? memory(4) : most;
@@ -204,12 +209,21 @@ note_queues(const struct urn_config *cfg, char note[][URN_CONFIG_NOTE], unsigned
 		urn_config_number_text(l->per_uid.queue, user);
 	if (l->queue != URN_CONFIG_UNLIMITED)
 		urn_config_number_text(l->queue, all);
-	if (n < max && l->queue > memory(1))
+	if (n < max && l->queue == URN_CONFIG_UNLIMITED)
+		snprintf(note[n++], URN_CONFIG_NOTE,
+			 "queues = unlimited lets queues take all of the machine's memory: give it "
+			 "a number");
+	else if (n < max && l->queue > memory(1))
 		snprintf(note[n++], URN_CONFIG_NOTE,
 			 "queues = %s is more than the machine's memory, so it bounds nothing: "
 			 "lower it",
 			 all);
-	if (n < max && urn_config_shared(cfg) && l->per_uid.queue > l->queue / 2)
+	if (n < max && l->per_uid.queue > l->queue)
+		snprintf(note[n++], URN_CONFIG_NOTE,
+			 "queues_per_uid = %s is more than queues = %s, so nobody could reach it: "
+			 "lower the one or raise the other",
+			 user, all);
+	else if (n < max && urn_config_shared(cfg) && l->per_uid.queue > l->queue / 2)
 		snprintf(note[n++], URN_CONFIG_NOTE,
 			 "queues_per_uid = %s lets one user take more than half of queues = %s: "
 			 "lower it, or raise queues",

@@ -124,7 +124,9 @@ static const struct urn_config_key limits_keys[] = {
 	      "bytes of its area that queues of one client have, or had, while it is attached"),
 	LIMIT("queues_per_uid", per_uid.queue, "(a quarter of the machine's memory)",
 	      "... of all clients of one user; when not given at most half of queues"),
-	LIMIT("queues", queue, "(half of the machine's memory)", "... of all clients together"),
+	LIMIT("queues", queue, "(half of the machine's memory)",
+	      "... of all clients together; when not given and the adapters are one user's, at "
+	      "least queues_per_uid"),
 	LIMIT("msg_sets_per_client", per_client.msg, "16k",
 	      "register sets of messages of one client"),
 	LIMIT("msg_sets_per_uid", per_uid.msg, "32k", "... of all clients of one user"),

@@ -225,26 +225,32 @@ find_adapter(const struct urn_dp *dp, const char name[32])
 /*
  * Open the space by which any memory of the client can be reached, by the descriptors of a message.
  * why: room for NO_SPACE bytes, "" or the reason why there is none. returns: the space, or NULL
+ * with errno
  */
 static struct urn_space *
 open_space(const struct urn_attached *s, struct message *m, char *why)
 {
 	struct urn_space_fds fds = {.mem = m->fd[0], .maps = m->fd[1], .pid = s->peer.pid, .pidfd = -1};
 	struct urn_space *space;
+	int rc;
 
 	why[0] = '\0';
+	errno = EOPNOTSUPP;
 	if (m->fds != 2) {
 		snprintf(why, NO_SPACE, "the program has not handed over its /proc/self/mem");
 		return NULL;
 	}
 	fds.pidfd = s->owner_fd >= 0 ? fcntl(s->owner_fd, F_DUPFD_CLOEXEC, 0) : -1;
 	if (fds.pidfd < 0) {
-		snprintf(why, NO_SPACE, "the program's process can't be watched: %s",
-			 strerror(s->owner_fd < 0 ? -s->owner_fd : errno));
+		rc = s->owner_fd < 0 ? -s->owner_fd : errno;
+		snprintf(why, NO_SPACE, "the program's process can't be watched: %s", strerror(rc));
+		errno = rc;
 		return NULL;
 	}
-	if (urn_space_create(&fds, &space, why, NO_SPACE) != 0) {
+	rc = urn_space_create(&fds, &space, why, NO_SPACE);
+	if (rc != 0) {
 		close(fds.pidfd);
+		errno = rc;
 		return NULL;
 	}
 	urn_space_set_user(space, s->peer.uid);
@@ -317,15 +323,21 @@ on_memory(struct urn_attached *s, struct message *m, struct urn_sock_answer *a)
 {
 	char why[NO_SPACE];
 	struct urn_space *space;
+	int rc;
 
 	if (s->client->space) {
 		refuse(a, EALREADY, "the program has handed over its memory before");
 		return;
 	}
 	space = open_space(s, m, why);
+	rc = errno;
 	urn_client_reach(s->client, space, why);
+	/* The program asks again after a lack that may pass. A connection's process is looked for
+	 * once, so the lack of its pidfd stays. */
+	if (rc != ENOMEM && rc != EMFILE && rc != ENFILE)
+		rc = EOPNOTSUPP;
 	if (!space)
-		refuse(a, EOPNOTSUPP, "%s", why);
+		refuse(a, s->owner_fd >= 0 ? rc : EOPNOTSUPP, "%s", why);
 }
 
 /* returns: descriptors to hand over, in fds[]; the first is closed after that */

@@ -4,15 +4,26 @@
 #ifndef URN_ATTACH_MEMORY_H
 #define URN_ATTACH_MEMORY_H
 
+/* Descriptors of this program's memory. Not open: URN_MEMORY_NONE. */
+struct urn_memory {
+	int fd[2]; /* /proc/self/mem and /proc/self/maps, owned, closed by exec; both -1: none */
+};
+
+#define URN_MEMORY_NONE ((struct urn_memory){{-1, -1}})
+
 /*
  * Open /proc/self/mem and /proc/self/maps, by which the dataplane reaches any memory of ours.
- * Without them regions must lie in memory of urn_alloc().
+ * Without them regions must lie in memory of urn_alloc(). The kernel asks for the right to open
+ * them only here: it stays with the descriptors when the program gives its own up.
  *
- * own: the two descriptors, for urn_memory_close()
- * returns: descriptors there, 2 or none
+ * m: not open, or open already: then nothing is done
+ * returns: 0; ENOMEM, EMFILE or ENFILE with its text: for now; EOPNOTSUPP: the system does not let
+ * us
  */
-unsigned int urn_memory_open(int own[2]);
-/* Close the descriptors, n of them. */
-void urn_memory_close(const int own[2], unsigned int n);
+int urn_memory_open(struct urn_memory *m);
+/* How many descriptors there are, 2 or none. */
+unsigned int urn_memory_count(const struct urn_memory *m);
+/* Close the descriptors, if there are any. */
+void urn_memory_close(struct urn_memory *m);
 
 #endif

@@ -8,10 +8,9 @@
 
 #include "attach/alloc.h"
 #include "attach/ask.h"
-#include "abi/clock.h"
 #include "attach/dev.h"
+#include "attach/dial.h"
 #include "attach/memory.h"
-#include "attach/missing.h"
 #include "attach/patience.h"
 #include "attach/still.h"
 #include "attach/thread.h"
@@ -30,7 +29,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 struct urn_remote {
@@ -46,7 +44,8 @@ struct urn_remote {
 	struct urn_segment_set
 		refused; /* segments that the dataplane does not map; under share_lock */
 	bool keeps;	 /* the dataplane has not got this program's memory; under share_lock */
-	pthread_mutex_t share_lock; /* share_lock protects shared, refused and keeps */
+	struct urn_memory own; /* this program's memory, none once handed over; under share_lock */
+	pthread_mutex_t share_lock; /* share_lock protects shared, refused, keeps and own */
 	/* the watcher: a thread that waits for the dataplane's death */
 	bool watched;              /* there is a watcher */
 	pthread_t watcher;
@@ -62,43 +61,13 @@ struct urn_remote {
 
 /* ---- connecting */
 
-static int
-urn_remote_socket(const char *path)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	uint64_t start = urn_clock_ms();
-	int fd, err;
-
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return urn_fail(ENAMETOOLONG, "%s: a socket's path has at most %zu bytes", path,
-			sizeof(addr.sun_path) - 1), -1;
-	memcpy(addr.sun_path, path, strlen(path));
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return urn_fail(errno, "no descriptor for a connection to the dataplane: %s", strerror(errno)), -1;
-	if (urn_patience_begin(fd) != 0)
-		return close(fd), -1;
-	do /* connect() waits while many programs connect at once, and is called again after a signal */
-		err = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
-	while (err == EINTR && !urn_patience_over(fd, start, 1));
-	if (err == 0)
-		return fd;
-	if (err == EINTR || err == EAGAIN) {
-		urn_patience_lost(fd, path);
-		return close(fd), -1;
-	}
-	close(fd);
-	urn_missing(path, err);
-	return -1;
-}
-
 int
 urn_remote_connect(const char *path, uint32_t *can)
 {
 	const struct urn_abi_offer own = URN_ABI_OFFER;
 	struct urn_sock_ask q = {.hello = {.oldest = own.oldest, .newest = own.newest}};
 	struct urn_sock_answer a;
-	int fd = urn_remote_socket(path), err;
+	int fd = urn_dial(path), err;
 
 	if (fd < 0)
 		return -1;
@@ -175,6 +144,13 @@ urn_remote_still(void *ctx)
 	return urn_remote_may_live(r) ? urn_still(r->channel.area, r->area_size, r->area_fd) : 0;
 }
 
+/* Put the text of the call that failed into an answer. */
+static void
+urn_remote_say(struct urn_abi_rep *rep)
+{
+	snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
+}
+
 /*
  * One control call; fd: room for the descriptors that come back. returns: 0 or an errno value; with
  * EMFILE rep->handle names the object that was made in vain
@@ -201,7 +177,7 @@ urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct 
 	}
 	rep->err = err;
 	rep->handle = a.call.handle;
-	snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
+	urn_remote_say(rep);
 	return err;
 }
 
@@ -227,7 +203,7 @@ urn_remote_cm_events(void *ctx, struct urn_abi_cm_event *ev, uint32_t max, uint3
 	pthread_mutex_unlock(&r->lock);
 	*n = err == 0 ? more.n_ev : 0;
 	if (err != 0)
-		snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
+		urn_remote_say(rep);
 	return err;
 }
 
@@ -275,25 +251,31 @@ urn_remote_shared(struct urn_remote *r, uint32_t id, struct urn_abi_rep *rep)
 
 /*
  * Hand this program's memory over, once, when a region is about to lie in memory that is not
- * shared. share_lock is held. A refusal is told by the call that makes the region.
+ * shared. share_lock is held. A refusal for good is told by the call that makes the region; any
+ * other may pass, so it fails this call, and the next region asks again.
  */
 static void
-urn_remote_hand_over(struct urn_remote *r)
+urn_remote_hand_over(struct urn_remote *r, struct urn_abi_rep *rep)
 {
 	struct urn_remote_more more = {0};
 	struct urn_sock_ask q = {0};
 	struct urn_sock_answer a;
-	int own[2];
-	unsigned int count = r->keeps ? urn_memory_open(own) : 0;
 
-	if (count == 0)
+	rep->err = urn_memory_open(&r->own);
+	if (rep->err == 0) {
+		pthread_mutex_lock(&r->lock);
+		q.head.serial = ++r->serial;
+		rep->err = urn_remote_ask_open(r, &q, URN_SOCK_MEMORY, r->own.fd, 2, &a, &more);
+		pthread_mutex_unlock(&r->lock);
+	}
+	if (rep->err == 0 || rep->err == EALREADY) {
+		r->keeps = false;
+		urn_memory_close(&r->own);
+	} else if (rep->err != EOPNOTSUPP) {
+		urn_remote_say(rep);
 		return;
-	r->keeps = false;
-	pthread_mutex_lock(&r->lock);
-	q.head.serial = ++r->serial;
-	(void)urn_remote_ask_open(r, &q, URN_SOCK_MEMORY, own, count, &a, &more);
-	pthread_mutex_unlock(&r->lock);
-	urn_memory_close(own, count);
+	}
+	rep->err = 0;
 }
 
 static int
@@ -317,8 +299,8 @@ urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep 
 			 rep->err == EMFILE) /* regions in it are foreign memory */
 			rep->err = urn_segment_set_add(&r->refused, seg.id);
 	}
-	if (!own || urn_segment_set_has(&r->refused, seg.id))
-		urn_remote_hand_over(r);
+	if (r->keeps && (!own || urn_segment_set_has(&r->refused, seg.id)))
+		urn_remote_hand_over(r, rep);
 	pthread_mutex_unlock(&r->share_lock);
 	return rep->err;
 }
@@ -441,6 +423,7 @@ urn_remote_forked(void *ctx)
 
 	close(r->fd);
 	r->fd = -1;
+	urn_memory_close(&r->own); /* the parent's memory */
 	for (i = 0; i < r->engines; i++)
 		close(r->wake_fd[i]);
 	r->engines = 0;
@@ -504,6 +487,7 @@ urn_remote_close(void *ctx)
 		close(r->wake_fd[i]);
 	urn_remote_unshare_all(r);
 	urn_segment_set_free(&r->refused);
+	urn_memory_close(&r->own);
 	pthread_mutex_destroy(&r->lock);
 	pthread_mutex_destroy(&r->share_lock);
 	free(r);
@@ -546,9 +530,8 @@ urn_remote_open(int fd, const char name[32], uint32_t can)
 	struct urn_remote *r = calloc(1, sizeof(*r));
 	struct urn_sock_ask q = {0};
 	struct urn_sock_answer a;
-	int fds[URN_SOCK_FDS], own[2], err;
+	int fds[URN_SOCK_FDS], err;
 	struct urn_remote_more more = {.fds = fds, .max_fds = URN_SOCK_FDS};
-	unsigned int count;
 
 	if (r == NULL) {
 		close(fd);
@@ -578,11 +561,17 @@ urn_remote_open(int fd, const char name[32], uint32_t can)
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';
 	r->keeps = (can & URN_SOCK_CAN_MEMORY) != 0;
-	count = r->keeps ? 0 : urn_memory_open(own);
-	err = urn_remote_ask(fd, &q, URN_SOCK_OPEN, own, count, &a, &more);
-	urn_memory_close(own, count);
+	r->own = URN_MEMORY_NONE;
+	if (!r->keeps)
+		(void)urn_memory_open(&r->own);
+	err = urn_remote_ask(fd, &q, URN_SOCK_OPEN, r->own.fd, urn_memory_count(&r->own), &a,
+			     &more);
+	urn_memory_close(&r->own);
 	if (err == 0)
 		err = urn_remote_take(r, &a, fds, more.n_fds);
+	/* The program may give up the right to open them before its first foreign region. */
+	if (err == 0 && r->keeps)
+		(void)urn_memory_open(&r->own);
 	if (err == 0)
 		return &r->channel;
 	urn_remote_close(r);

@@ -59,8 +59,9 @@ urn_msg_set_drain(struct urn_register_set *set)
 }
 
 /*
- * Read events but the last one, which tells pollers that messages wait. The engine writes an event
- * and then counts it, so that the count here can be ahead.
+ * Read events but the last one, which tells pollers that messages wait. An embedded engine writes
+ * an event and then counts it: `drained` can be ahead of the count. A dataplane in another process
+ * counts an event and hands it over after that: the count can be ahead, and the read finds nothing.
  */
 static void
 urn_msg_set_thin(struct urn_register_set *set)
@@ -86,7 +87,8 @@ urn_msg_set_show(struct urn_register_set *set)
 	} else {
 		urn_msg_set_thin(set);
 	}
-	/* The engine writes an event, and counts it after that: this side can be ahead. */
+	/* An embedded engine counts an event after it has written it: `drained` can be ahead, so
+	 * the difference is signed. */
 	if ((int32_t)(atomic_load_explicit(&rstat->pending, memory_order_acquire) - set->drained) <=
 	    0) {
 		/* The messages came while the set was not armed: the doorbell makes the engine look

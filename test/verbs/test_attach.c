@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -335,6 +336,41 @@ test_memory_messages(void **state)
 	hostile_others_go_on(r);
 }
 
+/*
+ * A dataplane that has no descriptor left for the moment says so, and takes the program's memory
+ * when it has: no other errno value stands for that.
+ */
+static void
+test_memory_later(void **state)
+{
+	struct rig *r = *state;
+	struct urn_sock_ask q = hostile_question(URN_SOCK_MEMORY);
+	int own[2] = {open("/proc/self/mem", O_RDWR), open("/proc/self/maps", O_RDONLY)};
+	int fd = hostile_dial(r), next[3];
+	struct rlimit was, few;
+
+	hostile_hello(fd);
+	assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	for (unsigned int i = 0; i < 3; i++)
+		next[i] = dup(fd);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(close(next[i]), 0);
+	few = (struct rlimit){(rlim_t)next[2],
+			      was.rlim_max}; /* those of the message, and none more */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	hostile_post(fd, &q, q.head.bytes, own, 2);
+	few.rlim_cur = (rlim_t)hostile_take(fd).err;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_int_equal(few.rlim_cur, EMFILE);
+	hostile_post(fd, &q, q.head.bytes, own, 2);
+	assert_int_equal(hostile_take(fd).err, 0);
+	close(fd);
+	close(own[0]);
+	close(own[1]);
+	hostile_others_go_on(r);
+}
+
 /* The newest client of node a. */
 static struct urn_client *
 newest(struct rig *r)
@@ -493,17 +529,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_ages),
-		cmocka_unit_test(test_agreed),
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_device_list),
-		cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_no_space),
-		cmocka_unit_test(test_late_space),
-		cmocka_unit_test(test_memory_messages),
-		cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_path),
+		cmocka_unit_test(test_versions),	cmocka_unit_test(test_ages),
+		cmocka_unit_test(test_agreed),		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_device_list),	cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_no_space),	cmocka_unit_test(test_late_space),
+		cmocka_unit_test(test_memory_messages), cmocka_unit_test(test_memory_later),
+		cmocka_unit_test(test_slots),		cmocka_unit_test(test_path),
 	};
 
 	return cmocka_run_group_tests_name("attach", tests, hostile_setup, hostile_teardown);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Cases of programs that do nothing wrong, or harm only themselves: the adapter of a
- * program that names none, descriptors that are used up, events that nobody wants any
- * more.
+ * program that names none, descriptors that are used up, rights that are given up, events
+ * that nobody wants any more.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,11 +15,13 @@
 #include "control/objects.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -276,6 +278,70 @@ test_no_descriptors_left(void **state)
 	rig_close(&rig);
 }
 
+/* ---- rights that are given up */
+
+/* Become nobody, as far as the user may, and no one whose memory others look at. returns: true when
+ * /proc/self/mem can't be opened any more */
+static bool
+give_up_rights(void)
+{
+	enum { NOBODY = 65534 };
+
+	if (geteuid() == 0 &&
+	    (setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0))
+		return false;
+	return prctl(PR_SET_DUMPABLE, 0) == 0 && open("/proc/self/mem", O_RDWR | O_CLOEXEC) < 0;
+}
+
+/* Register foreign memory after the right to open it is gone, and write there. returns: an exit
+ * code */
+static int
+after_giving_up(const struct rig *r)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct hostile_loop *m = hostile_attach(r);
+	struct rig_end *end = &m->rig.end[0];
+	uint8_t *own = calloc(1, 4096);
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+
+	if (!give_up_rights())
+		return 2;
+	mr = ibv_reg_mr(end->pd, own, 4096, access);
+	if (!mr) {
+		fprintf(stderr, "a region: %s\n", urn_attach_error());
+		return 3;
+	}
+	rig_fill(end->buf, 64, 9);
+	hostile_write(m, (uintptr_t)own, mr->rkey);
+	while (ibv_poll_cq(end->cq, 1, &wc) == 0)
+		;
+	return wc.status == IBV_WC_SUCCESS && memcmp(own, end->buf, 64) == 0 ? 0 : 4;
+}
+
+/*
+ * A program that opens its adapter and gives up its rights after that, as a server does, registers
+ * any memory of its own: the library has opened the way there before.
+ */
+static void
+test_rights_given_up(void **state)
+{
+	const struct rig_config cfg = {.remote = true};
+	int status;
+	pid_t pid;
+
+	(void)state;
+	rig_open(&rig, &cfg, NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(after_giving_up(&rig));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	hostile_others_go_on(&rig);
+	rig_close(&rig);
+}
+
 /* ---- events that nobody wants */
 
 /* Events that were lost: by the engine, or by the program's teller, whichever finds out first that
@@ -359,6 +425,7 @@ main(void)
 		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_much),
 		cmocka_unit_test(test_no_descriptors_left),
+		cmocka_unit_test(test_rights_given_up),
 		cmocka_unit_test(test_nobody_reads),
 	};
 	int failed = 0;

@@ -45,7 +45,9 @@ int urn_socket_use(struct urn_msg_dev *dev);
  * type: SOCK_DGRAM, with SOCK_NONBLOCK and SOCK_CLOEXEC
  * protocol: 0 or IPPROTO_UDP
  * returns: a descriptor for the calls below. While datagrams wait the descriptor is readable for
- * urn_poll(), and for poll() and epoll of the system after a call that got EAGAIN
+ * urn_poll(), and for poll() and epoll of the system after a call that got EAGAIN. With poll() or
+ * epoll of the system use SOCK_NONBLOCK or MSG_DONTWAIT: the descriptor may be readable though no
+ * datagram waits
  */
 int urn_socket(int domain, int type, int protocol);
 /*

@@ -2,6 +2,11 @@
 /* Limits of a user that the file does not give: half of each table. */
 #include "config_test.h"
 
+#include "config/config_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SHARED "[urnicd]\nmode = 0666\n"
@@ -87,7 +92,7 @@ notes(void **state)
 static void
 queues(void **state)
 {
-	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), pages = urn_config_memory() / page;
 	struct urn_config *c = config_good(SHARED TWO);
 
 	(void)state;
@@ -100,6 +105,16 @@ queues(void **state)
 	urn_config_free(c);
 	c = config_good(TWO "[limits]\nqueues = 64M\n"); /* there are no other users */
 	assert_true(c->limits.per_uid.queue == 64 << 20);
+	urn_config_free(c);
+	for (int shared = 0; shared < 2; shared++) { /* more than any machine has */
+		c = shared ? config_good(SHARED TWO "[limits]\nqueues_per_uid = 1048576G\n")
+			   : config_good(TWO "[limits]\nqueues_per_uid = 1048576G\n");
+		assert_true(c->limits.per_uid.queue == UINT64_C(1024) << 40);
+		assert_true(c->limits.queue == (shared ? pages / 2 * page : UINT64_C(1024) << 40));
+		urn_config_free(c);
+	}
+	c = config_good(TWO "[limits]\nqueues_per_uid = 1M\n");
+	assert_true(c->limits.queue == pages / 2 * page);
 	urn_config_free(c);
 }
 
@@ -119,17 +134,77 @@ queue_notes(void **state)
 	urn_config_free(c);
 	c = config_good(SHARED TWO "[limits]\nqueues = unlimited\n");
 	assert_int_equal(urn_config_notes(c, note, 8), 1);
-	assert_string_equal(note[0], "queues = unlimited is more than the machine's memory, so it "
-				     "bounds nothing: lower it");
+	assert_string_equal(note[0], "queues = unlimited lets queues take all of the machine's "
+				     "memory: give it a number");
 	urn_config_free(c);
+	c = config_good(TWO "[limits]\nqueues = 524288G\n");
+	assert_int_equal(urn_config_notes(c, note, 8), 1);
+	assert_non_null(strstr(note[0], "is more than the machine's memory, so it bounds nothing"));
+	urn_config_free(c);
+	c = config_good(SHARED TWO "[limits]\nqueues_per_uid = unlimited\n");
+	assert_int_equal(urn_config_notes(c, note, 8), 1);
+	assert_non_null(strstr(note[0], "queues_per_uid = unlimited is more than queues = "));
+	urn_config_free(c);
+}
+
+/* Write a file below root; text NULL: make a folder. */
+static void
+put(const char *root, const char *name, const char *text)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	if (!text) {
+		assert_int_equal(mkdir(path, 0700), 0);
+		return;
+	}
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* The smallest limit of the own control group and its parents counts, of both versions. */
+static void
+groups(void **state)
+{
+	char root[] = "/tmp/urnic-test.XXXXXX", list[64], gone[96];
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	snprintf(list, sizeof(list), "%s/list", root);
+	assert_true(urn_config_cgroup_memory(list, root) == UINT64_MAX); /* there is no list */
+	put(root, "list", "5:cpu:/x\n4:memory:/x\n0::/a/b\n");
+	assert_true(urn_config_cgroup_memory(list, root) == UINT64_MAX); /* nor a group */
+	put(root, "a", NULL);
+	put(root, "a/b", NULL);
+	put(root, "a/b/memory.max", "max\n");
+	assert_true(urn_config_cgroup_memory(list, root) == UINT64_MAX);
+	put(root, "a/memory.max", "5000\n"); /* the parent's */
+	assert_true(urn_config_cgroup_memory(list, root) == 5000);
+	put(root, "a/b/memory.max", "4000\n");
+	assert_true(urn_config_cgroup_memory(list, root) == 4000);
+	put(root, "memory", NULL);
+	put(root, "memory/x", NULL);
+	put(root, "memory/x/memory.limit_in_bytes", "6000\n");
+	put(root, "memory/memory.limit_in_bytes", "3000\n");
+	assert_true(urn_config_cgroup_memory(list, root) == 3000);
+	put(root, "list", "4:memory:/x\n");
+	put(root, "memory/memory.limit_in_bytes", "9223372036854771712\n");
+	assert_true(urn_config_cgroup_memory(list, root) == 6000);
+	assert_true(urn_config_memory() > 0);
+	snprintf(gone, sizeof(gone), "rm -r %s", root);
+	assert_int_equal(system(gone), 0);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(half),	 cmocka_unit_test(one),	   cmocka_unit_test(own),
-		cmocka_unit_test(notes), cmocka_unit_test(queues), cmocka_unit_test(queue_notes),
+		cmocka_unit_test(half),	  cmocka_unit_test(one),    cmocka_unit_test(own),
+		cmocka_unit_test(notes),  cmocka_unit_test(queues), cmocka_unit_test(queue_notes),
+		cmocka_unit_test(groups),
 	};
 
 	return cmocka_run_group_tests_name("config limits", tests, NULL, NULL);

@@ -12,11 +12,13 @@
 #include <urnic/attach.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,6 +96,37 @@ asked(int fd, uint16_t kind)
 	return n;
 }
 
+static bool tight; /* channels find room for the dataplane's descriptors, and none more */
+
+/* Let this process open `more` descriptors and none more. returns: the limit of before */
+static rlim_t
+allow_fds(unsigned int more)
+{
+	struct rlimit l;
+	rlim_t was;
+	int fd[8];
+
+	for (unsigned int i = 0; i <= more; i++)
+		fd[i] = dup(STDIN_FILENO);
+	for (unsigned int i = 0; i <= more; i++)
+		close(fd[i]);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &l), 0);
+	was = l.rlim_cur;
+	l.rlim_cur = (rlim_t)fd[more];
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &l), 0);
+	return was;
+}
+
+static void
+allow_again(rlim_t was)
+{
+	struct rlimit l;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &l), 0);
+	l.rlim_cur = was;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &l), 0);
+}
+
 /*
  * A channel whose other end is *peer. can: of the dataplane; memory: descriptors that must come
  * with the question
@@ -103,6 +136,7 @@ channel_of(int *peer, uint32_t can, unsigned int memory)
 {
 	struct said s = answer(URN_SOCK_OPEN, 0);
 	struct urn_abi_channel *ch;
+	rlim_t was;
 	int fd[2], own[2] = {memfd_create("area", MFD_CLOEXEC), eventfd(0, EFD_CLOEXEC)};
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd), 0);
@@ -110,7 +144,9 @@ channel_of(int *peer, uint32_t can, unsigned int memory)
 	s.a.open.area_size = AREA;
 	s.a.open.engines = 1;
 	say(fd[1], &s, sizeof(s.a), own, 2);
+	was = allow_fds(tight ? 2 : 7);
 	ch = urn_remote_open(fd[0], (char[32]){"a"}, can);
+	allow_again(was);
 	assert_non_null(ch);
 	close(own[0]);
 	close(own[1]);
@@ -224,31 +260,91 @@ test_others(void **state)
 	ch->close(ch->ctx);
 }
 
-/* Share memory: the dataplane hears one question of a kind; 0: none. err: its answer to MEMORY */
-static void
+/*
+ * Share memory: the dataplane hears one question of a kind; 0: none. err: its answer to MEMORY.
+ * returns: the errno value that the program gets
+ */
+static int
 share(struct urn_abi_channel *ch, int peer, const void *addr, uint16_t kind, int err)
 {
 	struct said s = answer(kind, 0);
 	struct urn_abi_rep rep = {0};
 	char none;
+	int told;
 
 	s.a.err = kind == URN_SOCK_MEMORY ? err : 0;
 	s.a.call.handle = 1;
+	if (s.a.err != 0)
+		snprintf(s.a.why, sizeof(s.a.why), "for a reason");
 	if (kind != 0)
 		say(peer, &s, sizeof(s.a), NULL, 0);
-	assert_int_equal(ch->share(ch->ctx, addr, 4096, &rep), 0);
+	told = ch->share(ch->ctx, addr, 4096, &rep);
+	assert_int_equal(rep.err, told);
+	if (told != 0)
+		assert_string_equal(rep.why, "for a reason");
 	if (kind != 0)
 		assert_int_equal(asked(peer, kind), kind == URN_SOCK_MEMORY ? 2 : 1);
 	assert_int_equal(recv(peer, &none, 1, MSG_DONTWAIT), -1);
+	return told;
+}
+
+/* Descriptors of this program's memory that it has open: of its map too. */
+static unsigned int
+own_open(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 256; fd++) {
+		char path[64], to[64];
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		len = readlink(path, to, sizeof(to) - 1);
+		to[len > 0 ? len : 0] = '\0';
+		if (strncmp(to, "/proc/", 6) != 0 || (!strstr(to, "/mem") && !strstr(to, "/maps")))
+			continue;
+		assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+		n++;
+	}
+	return n;
+}
+
+/*
+ * The library opens the program's memory with the adapter, and closes it once it is handed over,
+ * with the adapter, and in a child of fork(): urn_remote_forked() is what a child calls.
+ */
+static void
+test_memory_open(void **state)
+{
+	static char own[4096];
+
+	(void)state;
+	for (unsigned int way = 0; way < 3; way++) {
+		int peer;
+		struct urn_abi_channel *ch = channel_of(&peer, URN_SOCK_CAN_MEMORY, 0);
+
+		assert_int_equal(own_open(), 2);
+		if (way == 1)
+			assert_int_equal(share(ch, peer, own, URN_SOCK_MEMORY, 0), 0);
+		if (way == 2)
+			ch->forked(ch->ctx);
+		assert_int_equal(own_open(), way == 0 ? 2 : 0);
+		close(peer);
+		ch->close(ch->ctx);
+		assert_int_equal(own_open(), 0);
+	}
 }
 
 /*
  * The descriptors of all memory leave the program with its first region that is in no shared
  * memory, once, and not before; a dataplane that would not take them later has them with OPEN.
+ * After a refusal the next region asks again. A refusal that may pass is told at once, with its
+ * errno value; another one is told by the call that makes the region.
  */
 static void
 test_memory(void **state)
 {
+	static const int refusals[] = {0, EOPNOTSUPP, ENOMEM, EMFILE, ENFILE};
 	static char own[4096];
 	int peer;
 	struct urn_abi_channel *ch;
@@ -256,20 +352,55 @@ test_memory(void **state)
 
 	(void)state;
 	assert_non_null(shared);
-	for (int err = 0; err < 2; err++) { /* taken or refused */
+	for (unsigned int i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		int err = refusals[i];
+
 		ch = channel_of(&peer, URN_SOCK_CAN_MEMORY, 0);
-		share(ch, peer, shared, URN_SOCK_CALL, 0);
-		share(ch, peer, shared, 0, 0);
-		share(ch, peer, own, URN_SOCK_MEMORY, err ? EOPNOTSUPP : 0);
-		share(ch, peer, own, 0, 0);
+		assert_int_equal(share(ch, peer, shared, URN_SOCK_CALL, 0), 0);
+		assert_int_equal(share(ch, peer, shared, 0, 0), 0);
+		for (int times = 0; err != 0 && times < 2; times++)
+			assert_int_equal(share(ch, peer, own, URN_SOCK_MEMORY, err),
+					 err == EOPNOTSUPP ? 0 : err);
+		assert_int_equal(share(ch, peer, own, URN_SOCK_MEMORY, err != 0 ? 0 : EALREADY), 0);
+		assert_int_equal(share(ch, peer, own, 0, 0), 0);
 		close(peer);
 		ch->close(ch->ctx);
 	}
 	ch = channel_of(&peer, 0, 2);
-	share(ch, peer, own, 0, 0);
+	assert_int_equal(share(ch, peer, own, 0, 0), 0);
 	close(peer);
 	ch->close(ch->ctx);
 	urn_free(shared);
+}
+
+/*
+ * A program that has no descriptor left as it opens its adapter has the adapter all the same.
+ * Foreign regions fail for that reason until there are descriptors.
+ */
+static void
+test_memory_lack(void **state)
+{
+	static char own[4096];
+	struct urn_abi_rep rep = {0};
+	struct urn_abi_channel *ch;
+	rlim_t was;
+	char none;
+	int peer;
+
+	(void)state;
+	tight = true;
+	ch = channel_of(&peer, URN_SOCK_CAN_MEMORY, 0);
+	tight = false;
+	assert_int_equal(own_open(), 0);
+	was = allow_fds(1);
+	assert_int_equal(ch->share(ch->ctx, own, 4096, &rep), EMFILE);
+	allow_again(was);
+	assert_non_null(strstr(rep.why, "descriptor"));
+	assert_int_equal(recv(peer, &none, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(share(ch, peer, own, URN_SOCK_MEMORY, 0), 0);
+	close(peer);
+	ch->close(ch->ctx);
+	assert_int_equal(own_open(), 0);
 }
 
 /* ---- patience */
@@ -451,9 +582,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waits),  cmocka_unit_test(test_silent),
-		cmocka_unit_test(test_events), cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_others), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_waits),	    cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_events),	    cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_others),	    cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_open), cmocka_unit_test(test_memory_lack),
 		cmocka_unit_test(test_asks),
 	};
 
