@@ -62,15 +62,15 @@ struct urn_capture {
 	void (*quiesce)(void *arg);
 	void *quiesce_arg;
 	pthread_t writer;
-	bool stop;	      /* tells the writer to end; atomic */
-	bool full;	      /* the capture is at its end; owner: the writer; atomic */
-	uint64_t max_frames;  /* 0: no limit */
-	uint64_t max_bytes;   /* largest file; 0: no limit */
-	uint64_t frames;      /* frames written; owner: the writer; atomic */
-	uint64_t bytes;	      /* bytes in the file; owner: the writer; atomic */
-	int write_errno;      /* errno of the first failure; owner: the writer; atomic */
-	uint64_t write_drops; /* frames the writer dropped; owner: the writer; atomic */
-	uint32_t patience_ms; /* for a slow reader at the end, all waits together */
+	bool stop;		    /* tells the writer to end; atomic */
+	bool full;		    /* the capture is at its end; owner: the writer; atomic */
+	uint64_t max_frames;	    /* 0: no limit */
+	uint64_t max_bytes;	    /* largest file; 0: no limit */
+	uint64_t frames;	    /* frames written; owner: the writer; atomic */
+	uint64_t bytes;		    /* bytes in the file; owner: the writer; atomic */
+	int write_errno;	    /* errno of the first failure; owner: the writer; atomic */
+	uint64_t write_drops;	    /* frames the writer dropped; owner: the writer; atomic */
+	uint32_t patience_ms;	    /* for a slow reader at the end, all waits together */
 	const volatile bool *hurry; /* patience counts once it is true, too; NULL: from `stop` on */
 	uint64_t end_ns; /* a slow reader is waited for until then, ns of CLOCK_MONOTONIC; 0:
 			    patience does not count yet; owner: the writer */

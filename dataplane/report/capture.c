@@ -165,13 +165,20 @@ look(struct urn_captures *c)
 			 c->last.file, urn_capture_why(info.error));
 }
 
+/* True when a pipe is the file, and the caller takes its other end. */
+static bool
+wants_pipe(const struct urn_capture_order *o)
+{
+	return o->pipe && strcmp(o->file, URN_CAPTURE_PIPE) == 0;
+}
+
 /* Make the file, or the pipe. returns: the end for the writer, or -1 with *err */
 static int
 make(struct urn_captures *c, const struct urn_capture_order *o, struct urn_err *err)
 {
 	int fd, ends[2];
 
-	if (strcmp(o->file, URN_CAPTURE_PIPE) == 0) {
+	if (wants_pipe(o)) {
 		/* Readers may be anybody: the end that stays here must never wait. */
 		if (pipe2(ends, O_CLOEXEC) != 0) {
 			urn_err_set(err, "no pipe for the capture: %s", strerror(errno));
@@ -193,7 +200,7 @@ make(struct urn_captures *c, const struct urn_capture_order *o, struct urn_err *
 static void
 unmake(struct urn_captures *c, const struct urn_capture_order *o)
 {
-	if (strcmp(o->file, URN_CAPTURE_PIPE) != 0) {
+	if (!wants_pipe(o)) {
 		(void)unlinkat(c->dir, o->file, 0);
 		return;
 	}

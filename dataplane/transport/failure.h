@@ -43,12 +43,12 @@ enum urn_failure_flushes {
 
 /* One error. The engine's; others get copies. */
 struct urn_failure {
-	uint64_t at;	    /* ns, on the engine's scale: when it happened */
+	uint64_t at;	     /* ns, on the engine's scale: when it happened */
 	uint64_t stalled_ns; /* ns without progress of the queue pair before `at`, at least; 0: not
 			      * known */
-	uint32_t qpn;	    /* the queue pair */
-	uint32_t dest_qpn;  /* the peer's; valid when connected */
-	uint32_t psn;	    /* first PSN of the request; RECEIVE, REFUSED: the PSN expected next */
+	uint32_t qpn;	     /* the queue pair */
+	uint32_t dest_qpn;   /* the peer's; valid when connected */
+	uint32_t psn;	     /* first PSN of the request; RECEIVE, REFUSED: the PSN expected next */
 	uint32_t una;	  /* oldest PSN that the peer has not acknowledged; valid when connected */
 	uint32_t length;  /* bytes of the request; valid for REQUEST */
 	uint8_t dgid[16]; /* the peer; valid when connected */

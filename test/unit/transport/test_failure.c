@@ -170,10 +170,10 @@ obstacles(void **state)
 	char text[512];
 
 	(void)state;
-	for (uint8_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		struct urn_failure f = longest();
 
-		f.obstacle = i;
+		f.obstacle = (uint8_t)i;
 		urn_failure_text(&f, "a0", false, text, sizeof(text));
 		if (!strstr(text, words[i]))
 			fail_msg("no '%s' in '%s'", words[i], text);
