@@ -83,11 +83,21 @@ struct urn_late_cqes {
 	uint32_t n, quiet;             /* entries, and how many of them are no completions */
 };
 
+/* The clients of one user on a shard. In the engine's thread only. (users.c) */
+struct urn_shard_user {
+	LIST_ENTRY(urn_shard_user) link; /* in the shard's bucket */
+	uid_t uid;			 /* fixed while it has clients */
+	uint32_t clients;		 /* its clients here, one at least */
+	uint32_t hot;			 /* hot ones of them */
+	struct urn_tp_user user; /* the transport's part; shares of the clients point at it */
+};
+
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
 	LIST_ENTRY(urn_client_shard) link; /* in the shard's list of clients */
 	struct urn_engine_client *client;  /* the client; fixed, so that any thread may read it */
 	struct urn_shard *shard;       /* the shard that this belongs to */
+	struct urn_shard_user *user;   /* its user; NULL: the client stands for a user of its own */
 	struct urn_db_scan scan;
 	struct urn_source **source;    /* by doorbell id; NULL: none */
 	uint32_t cap;                  /* entries of source */
@@ -150,6 +160,8 @@ struct urn_xmsg {
 };
 _Static_assert(sizeof(struct urn_xmsg) % 4 == 0, "element of an rte_ring");
 
+enum { URN_SHARD_USERS = 64 /* buckets */ };
+
 /* The part of an adapter that one engine has. */
 struct urn_shard {
 	struct urn_engine *engine;
@@ -177,6 +189,9 @@ struct urn_shard {
 	LIST_HEAD(urn_shard_clients, urn_client_shard) clients;
 	LIST_HEAD(urn_hot_clients, urn_client_shard) hot; /* those of them that each turn looks at */
 	uint32_t hot_n, cold_n;	       /* number of hot clients, and of the others */
+	uint32_t hot_users;	       /* number of users with hot clients */
+	LIST_HEAD(urn_shard_users, urn_shard_user)
+	user[URN_SHARD_USERS]; /* users with clients, by the low bits of their number; owner */
 	TAILQ_HEAD(urn_late_cqe_clients, urn_client_shard) late_cqes; /* clients with late completions; next turn first */
 	struct urn_client_shard *broken; /* clients whose CQ broke, pushed by any engine, atomically; NULL: none */
 	TAILQ_HEAD(urn_leaving_clients, urn_client_shard)
@@ -275,6 +290,15 @@ void urn_shard_flush(struct urn_shard *s);
  */
 void urn_shard_add_client(struct urn_shard *s, struct urn_client_shard *c);
 void urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c);
+/*
+ * Let a client be one of a user's, before urn_shard_add_client(). In the engine's thread. spare:
+ * zeroed memory from the heap, which the shard takes if the user has no client yet. returns: the
+ * spare that the shard did not take; NULL: it did (users.c)
+ */
+struct urn_shard_user *urn_shard_join(struct urn_shard *s, struct urn_client_shard *c, uid_t uid,
+				      struct urn_shard_user *spare);
+/* The client is its user's no longer: it has no work and holds nothing of the pools. (users.c) */
+void urn_shard_part(struct urn_client_shard *c);
 /* The client wrote its eventfd: a cold client that rang becomes hot. */
 void urn_client_shard_heard(struct urn_client_shard *c);
 /* Take doorbells that were rung. returns: their number */

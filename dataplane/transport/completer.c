@@ -400,7 +400,7 @@ overtook(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 		return false;
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR && urn_psn_rnr_left(&qp->tx))
 		return true;
-	r = urn_repair_get(tp, &qp->tx);
+	r = urn_repair_get(tp, qp);
 	if (!r)
 		return false;
 	r->nak_psn = psn;

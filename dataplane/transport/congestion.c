@@ -21,6 +21,8 @@ urn_congestion_init(struct urn_tp *tp)
 {
 	tp->congestion = calloc(URN_CONGESTIONS + 1, sizeof(*tp->congestion));
 	urn_pool_init(&tp->congestions, 1, URN_CONGESTIONS + 1);
+	tp->left.states = URN_CONGESTIONS;
+	urn_fair_init(&tp->fair_states, URN_CONGESTIONS);
 	return tp->congestion ? 0 : -1;
 }
 
@@ -30,10 +32,33 @@ urn_congestion_free(struct urn_tp *tp)
 	free(tp->congestion);
 }
 
+/* Count states that a client's sources have more; or fewer: a negative number. */
+static void
+count(struct urn_tp *tp, struct urn_tp_share *share, int32_t more)
+{
+	tp->left.states -= (uint32_t)more;
+	share->states += (uint32_t)more;
+	urn_share_user(share)->states += (uint32_t)more;
+}
+
+/* Take a state for a source. returns: its index; URN_HASH_NIL: the source's client may have none
+ * now */
+static uint32_t
+take(struct urn_tp *tp, const struct urn_source *source)
+{
+	struct urn_tp_share *share = source->share;
+
+	if (!urn_fair_user_has(&tp->fair_states, tp->left.states, share->states,
+			       urn_share_user(share)->states))
+		return URN_HASH_NIL;
+	return urn_pool_get(&tp->congestions, &tp->congestion->next, sizeof(*tp->congestion));
+}
+
 /* Put a state, which is in use, back into the pool. The source waits for its pace no longer. */
 static void
 forget(struct urn_tp *tp, struct urn_congestion *g)
 {
+	count(tp, g->pace.source->share, -1);
 	urn_sched_unpark(tp, &g->pace);
 	*g->slot = 0;
 	g->slot = NULL;
@@ -102,15 +127,16 @@ get(struct urn_tp *tp, struct urn_source *source, uint16_t *slot)
 
 	if (*slot)
 		return &tp->congestion[*slot];
-	i = urn_pool_get(&tp->congestions, &tp->congestion->next, sizeof(*g));
+	i = take(tp, source);
 	if (i == URN_HASH_NIL) {
 		make_room(tp);
-		i = urn_pool_get(&tp->congestions, &tp->congestion->next, sizeof(*g));
+		i = take(tp, source);
 	}
 	if (i == URN_HASH_NIL) {
 		URN_COUNT(tp, NO_CONGESTION);
 		return NULL;
 	}
+	count(tp, source->share, 1);
 	g = &tp->congestion[i];
 	memset(g, 0, sizeof(*g));
 	g->pace.source = source;

@@ -17,7 +17,8 @@ work_get(struct urn_tp *tp, struct urn_flow_strand *l)
 	struct urn_work *w = tp->work_free;
 
 	/* So many entries are enough for a packet to any node (urn_flow_may_take()). */
-	if (unlikely(tp->left.work <= tp->fair_work.kept + share->work + share->orphans) &&
+	if (unlikely(tp->left.work <=
+		     tp->fair_work.kept + urn_share_user(share)->work + share->orphans) &&
 	    !urn_flow_may_take(tp, l))
 		return NULL;
 	tp->work_free = w->next;
@@ -26,7 +27,7 @@ work_get(struct urn_tp *tp, struct urn_flow_strand *l)
 	if (likely(tp->work_free != NULL)) /* long packets left little of it in the cache */
 		urn_prefetch_write(tp->work_free);
 	tp->left.work--;
-	share->work++;
+	urn_work_count(share, 1);
 	l->packets++;
 	w->ext = NULL;
 	w->state = URN_WORK_SENT;
@@ -464,13 +465,18 @@ urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 URN_FAST void
 urn_flows_send(struct urn_tp *tp)
 {
+	struct urn_tp_share *share;
 	struct urn_source *src;
+	uint64_t built;
 
 	while ((src = tp->gathered)) {
 		tp->gathered = src->next;
 		src->flags &= ~(uint32_t)(URN_STRAND_GATHERS | URN_SOURCE_AWAY);
+		share = src->share; /* the strand may end in its turn */
+		built = tp->built;
 		/* A strand whose messages fail has turns of the schedule alone. */
 		if (unlikely(src->flags & URN_STRAND_FAILS) || serve(tp, urn_flow_strand_of(src)))
 			urn_sched_add(&tp->sched, src);
+		urn_sched_charge(share, tp->built - built);
 	}
 }

@@ -12,17 +12,42 @@
 #define URN_TP_AH_NS \
 	1000000000ull /* ... of an address handle: no silence tells that the peer moved */
 
-/* Put a client, which has a source with work, behind the others. */
+/* Put a user, who has a client with work, behind the others. */
 static inline void
-urn_sched_append(struct urn_sched *s, struct urn_tp_share *share)
+urn_sched_append_user(struct urn_sched *s, struct urn_tp_user *user)
+{
+	user->next = NULL;
+	user->prev = s->tail;
+	if (s->head)
+		s->tail->next = user;
+	else
+		s->head = user;
+	s->tail = user;
+}
+
+/* Put a client, which has a source with work, behind the others of its user, of whom there are. */
+static inline void
+urn_sched_append(struct urn_tp_user *user, struct urn_tp_share *share)
 {
 	share->next = NULL;
-	share->prev = s->tail;
-	if (s->head)
-		s->tail->next = share;
-	else
-		s->head = share;
-	s->tail = share;
+	share->prev = user->tail;
+	user->tail->next = share;
+	user->tail = share;
+}
+
+/* Put a client, which has its first source with work, into the round. */
+static inline void
+urn_sched_enter(struct urn_sched *s, struct urn_tp_share *share)
+{
+	struct urn_tp_user *user = urn_share_user(share);
+
+	if (user->head) {
+		urn_sched_append(user, share);
+		return;
+	}
+	share->next = NULL;
+	user->head = user->tail = share;
+	urn_sched_append_user(s, user);
 }
 
 /* Take a source out of the list of those whose priority is stopped. (sched.c) */
@@ -49,32 +74,73 @@ urn_sched_add(struct urn_sched *s, struct urn_source *src)
 		share->tail->next = src;
 	} else {
 		share->head = src;
-		urn_sched_append(s, share);
+		urn_sched_enter(s, share);
 	}
 	share->tail = src;
 	s->n++;
 }
 
 /*
+ * The first user in the round owes a turn: let it give up turns, and so those behind it that owe
+ * some, a few at most, while others have work. returns: the user whose turn it is; NULL: all that
+ * were looked at owe more (sched.c)
+ */
+struct urn_tp_user *urn_sched_pay_users(struct urn_sched *s);
+/* Likewise for the clients of a user, the first of which owes a turn. returns: the client, or NULL
+ * (sched.c) */
+struct urn_tp_share *urn_sched_pay_clients(struct urn_tp_user *user);
+
+/*
  * Take the source whose turn it is out of the schedule, which is not empty. The next turn of the
- * source's client comes behind those of the other clients.
+ * source's client comes behind those of the other clients of its user, and the next one of the user
+ * behind those of the other users. returns: NULL: users or clients gave up turns, and nobody has
+ * one yet
  */
 static inline struct urn_source *
 urn_sched_take(struct urn_sched *s)
 {
-	struct urn_tp_share *share = s->head;
-	struct urn_source *src = share->head;
+	struct urn_tp_user *user = s->head;
+	struct urn_tp_share *share;
+	struct urn_source *src;
 
+	if (unlikely(user->debt >= URN_TURN_BYTES) && !(user = urn_sched_pay_users(s)))
+		return NULL;
+	share = user->head;
+	if (unlikely(share->debt >= URN_TURN_BYTES) && !(share = urn_sched_pay_clients(user)))
+		return NULL;
+	src = share->head;
 	share->head = src->next;
 	src->flags &= ~(uint32_t)URN_SOURCE_SCHED;
 	s->n--;
 	if (!share->head) {
-		s->head = share->next;
+		user->head = share->next;
 	} else if (share->next) {
-		s->head = share->next;
-		urn_sched_append(s, share);
+		user->head = share->next;
+		urn_sched_append(user, share);
+	}
+	if (!user->head) {
+		s->head = user->next;
+	} else if (user->next) {
+		s->head = user->next;
+		urn_sched_append_user(s, user);
 	}
 	return src;
+}
+
+/* A client owes what a turn has sent beyond URN_TURN_BYTES, and so does its user. bytes: of the
+ * turn (sched.c) */
+void urn_sched_owe(struct urn_tp_share *share, uint64_t bytes);
+
+/*
+ * A turn of a client's source has sent so many bytes. Those beyond a turn's are paid by turns that
+ * client and user give up while others have work: so nobody has more bytes than URN_TURN_BYTES for
+ * each turn, however long its frames are, and nobody's turn is cut in the middle of a burst.
+ */
+static inline void
+urn_sched_charge(struct urn_tp_share *share, uint64_t bytes)
+{
+	if (unlikely(bytes > URN_TURN_BYTES))
+		urn_sched_owe(share, bytes);
 }
 
 /* Let the source have its turn before the others of its client, unless it is in another list than

@@ -317,7 +317,8 @@ struct urn_tp {
 	struct urn_tp_share left;      /* entries left in the pools */
 	struct urn_fair fair_work,
 		fair_others, /* how much of it a client may take: of work; of ext, and of recv */
-		fair_held;   /* ... and of the UC packets that may wait for memory */
+		fair_held,   /* ... of the packets that may be kept (cfg.kept) */
+		fair_repairs, fair_states; /* ... and of repair, and of congestion */
 	struct urn_tp_share made;      /* entries that were put on the lists so far; memory of others is untouched */
 	struct urn_tp_share nobodys;   /* share of QPs without a client */
 	void *work_mem, *ext_mem, *recv_mem; /* owner of the entries in the lists */

@@ -105,9 +105,7 @@ pop(struct urn_tp *tp, struct urn_qp *qp)
 	struct rte_mbuf *m = urn_ring_pop(&qp->rx.ooo);
 
 	qp->rx.ooo_count--;
-	qp->share->held--;
-	tp->left.held++;
-	tp->kept--;
+	urn_kept_count(tp, qp->share, -1);
 	if (!qp->rx.ooo)
 		tell(tp, qp, 0);
 	return m;
@@ -116,8 +114,7 @@ pop(struct urn_tp *tp, struct urn_qp *qp)
 __attribute__((cold)) void
 urn_uc_hold(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	if (qp->rx.ooo_count >= URN_UC_HELD || tp->kept >= tp->cfg.kept ||
-	    !urn_fair_has(&tp->fair_held, tp->left.held, qp->share->held)) {
+	if (qp->rx.ooo_count >= URN_UC_HELD || !urn_kept_room(tp, qp->share)) {
 		urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
 		return;
 	}
@@ -127,9 +124,7 @@ urn_uc_hold(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	urn_ring_append(&qp->rx.ooo, m);
 	qp->rx.ooo_count++;
-	qp->share->held++;
-	tp->left.held--;
-	tp->kept++;
+	urn_kept_count(tp, qp->share, 1);
 	URN_COUNT(tp, UC_HELD);
 }
 
