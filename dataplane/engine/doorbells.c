@@ -8,6 +8,8 @@
  */
 #include "engine/engine.h"
 
+#include "transport/sched.h"
+
 enum {
 	HOT_KEPT = 8,	   /* clients that stay hot, however quiet they are */
 	COLD_AFTER = 4096, /* quiet turns after which a client cools down when more than HOT_KEPT
@@ -76,6 +78,7 @@ urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 		unlink_hot(s, c);
 	else
 		s->cold_n--;
+	urn_sched_leave(&s->tp->sched, &c->share);
 	urn_shard_part(c);
 }
 

@@ -8,6 +8,7 @@
 
 #include "stage.h"
 #include "transport/frame.h"
+#include "transport/sched.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -509,7 +510,7 @@ turn(struct urn_shard *s, uint64_t now)
 	rung = urn_shard_doorbells(s);
 	tp->quiet = !s->came && !rung;
 	URN_STAGE(REQUEST);
-	if (tp->sched.head)
+	if (urn_sched_any(&tp->sched))
 		n += urn_tp_tx(tp);
 	URN_STAGE(PORT_TX);
 	flush(s);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-	LOOK_AT = 16,     /* states looked at for one that is not needed any more, when the pool is empty */
-	BECN = 0x40,      /* bit of the BTH's byte in front of the QP number (IBTA A17.9.2) */
+	LOOK_AT = 16, /* states that a turn looks at for one that is not needed any more */
+	BECN = 0x40,  /* bit of the BTH's byte in front of the QP number (IBTA A17.9.2) */
 	NS = 1000000000,
 };
 
@@ -92,13 +92,17 @@ advance(struct urn_tp *tp, struct urn_congestion *g)
 }
 
 /*
- * The pool is empty: let go of the state of a source that does not need it, if one of a few is
- * such. A source that waits for the timer of its state has its turn at once: nothing else may come
- * to wake it.
+ * The pool is empty, or a client has its part: let go of the state of a source that does not need
+ * it, if one of a few is such. A source that waits for the timer of its state has its turn at once:
+ * nothing else may come to wake it. Once in a turn, because each packet of a client that has its
+ * part, and whose peer marks all, asks for room.
  */
 static void
 make_room(struct urn_tp *tp)
 {
+	if (tp->congestion_turn == tp->turn)
+		return;
+	tp->congestion_turn = tp->turn;
 	for (unsigned int i = 0; i < LOOK_AT; i++) {
 		struct urn_congestion *g;
 		bool waits;

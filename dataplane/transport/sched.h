@@ -50,8 +50,9 @@ urn_sched_enter(struct urn_sched *s, struct urn_tp_share *share)
 	urn_sched_append_user(s, user);
 }
 
-/* Take a source out of the list of those whose priority is stopped. (sched.c) */
-void urn_sched_unstop(struct urn_sched *s, struct urn_source *src);
+/* Take a source out of the list of those whose priority is stopped; its client keeps its place.
+ * (sched.c) */
+void urn_sched_unstop(struct urn_source *src);
 
 /*
  * Let the source have a turn, unless it is in a list already, parked, or closed. A source whose
@@ -65,7 +66,7 @@ urn_sched_add(struct urn_sched *s, struct urn_source *src)
 	if (src->flags & URN_SOURCE_HELD) {
 		if (likely(!(src->flags & URN_SOURCE_STOPPED)))
 			return;
-		urn_sched_unstop(s, src);
+		urn_sched_unstop(src);
 	}
 	src->flags |= URN_SOURCE_SCHED;
 	src->next = NULL;
@@ -82,19 +83,19 @@ urn_sched_add(struct urn_sched *s, struct urn_source *src)
 
 /*
  * The first user in the round owes a turn: let it give up turns, and so those behind it that owe
- * some, a few at most, while others have work. returns: the user whose turn it is; NULL: all that
- * were looked at owe more (sched.c)
+ * some, while others have work. returns: the user whose turn it is; NULL: so many turns were given
+ * up that the engine's turn is to end, and the next one goes on here (sched.c)
  */
 struct urn_tp_user *urn_sched_pay_users(struct urn_sched *s);
-/* Likewise for the clients of a user, the first of which owes a turn. returns: the client, or NULL
- * (sched.c) */
-struct urn_tp_share *urn_sched_pay_clients(struct urn_tp_user *user);
+/* Likewise for the clients of a user, the first of which owes a turn; the sum of both counts.
+ * returns: the client, or NULL (sched.c) */
+struct urn_tp_share *urn_sched_pay_clients(struct urn_sched *s, struct urn_tp_user *user);
 
 /*
  * Take the source whose turn it is out of the schedule, which is not empty. The next turn of the
  * source's client comes behind those of the other clients of its user, and the next one of the user
- * behind those of the other users. returns: NULL: users or clients gave up turns, and nobody has
- * one yet
+ * behind those of the other users. returns: NULL: users and clients gave up as many turns as they
+ * may in a turn of the engine, which is to end
  */
 static inline struct urn_source *
 urn_sched_take(struct urn_sched *s)
@@ -106,7 +107,7 @@ urn_sched_take(struct urn_sched *s)
 	if (unlikely(user->debt >= URN_TURN_BYTES) && !(user = urn_sched_pay_users(s)))
 		return NULL;
 	share = user->head;
-	if (unlikely(share->debt >= URN_TURN_BYTES) && !(share = urn_sched_pay_clients(user)))
+	if (unlikely(share->debt >= URN_TURN_BYTES) && !(share = urn_sched_pay_clients(s, user)))
 		return NULL;
 	src = share->head;
 	share->head = src->next;
@@ -125,6 +126,46 @@ urn_sched_take(struct urn_sched *s)
 		urn_sched_append_user(s, user);
 	}
 	return src;
+}
+
+/*
+ * Some sources wait whose priority is not stopped any more: take the one whose turn it is, out of
+ * the list. Users go on by turns, and so do the clients of a user: between two sources of a user
+ * that waits each other user has one at most. returns: NULL: the turn is the schedule's, which has
+ * each second one if it has any; or none was found among a few places (sched.c)
+ */
+struct urn_source *urn_sched_resume(struct urn_sched *s);
+
+/* True when a source waits, or may, whose priority is not stopped any more. */
+static inline bool
+urn_sched_resumes(const struct urn_sched *s)
+{
+	return unlikely(s->waiting & ~s->stopped);
+}
+
+/* True when a source has a turn now. */
+static inline bool
+urn_sched_any(const struct urn_sched *s)
+{
+	return s->head || urn_sched_resumes(s);
+}
+
+/*
+ * Take the source whose turn it is, of the schedule or of those that waited for the end of a pause,
+ * out of its list; urn_sched_any() is true. A source that waited has its turn at once: the next
+ * pause finds none that went on and had no turn. returns: NULL: the engine's turn is to end
+ */
+static inline struct urn_source *
+urn_sched_next(struct urn_sched *s)
+{
+	struct urn_source *src;
+
+	if (urn_sched_resumes(s)) {
+		src = urn_sched_resume(s);
+		if (src || !s->head)
+			return src;
+	}
+	return urn_sched_take(s);
 }
 
 /* A client owes what a turn has sent beyond URN_TURN_BYTES, and so does its user. bytes: of the
@@ -181,8 +222,8 @@ urn_tmpl_stopped(const struct urn_tp *tp, const struct urn_tmpl *t)
 {
 	return unlikely(tp->sched.stopped) && tp->sched.stopped & 1u << urn_tmpl_priority(tp, t);
 }
-/* Let up to n sources, which wait because the priority was stopped, have turns again. (sched.c) */
-void urn_sched_go(struct urn_sched *s, unsigned int priority, unsigned int n);
+/* A client ends, whose sources are in no list: take the places that they have left. (sched.c) */
+void urn_sched_leave(struct urn_sched *s, struct urn_tp_share *share);
 
 /*
  * Unlink a source from a list in constant time: thousands of one client may be there, and all are

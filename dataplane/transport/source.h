@@ -69,6 +69,25 @@ struct urn_mcast_share {
 #define URN_SCHED_PRIORITIES 8u
 
 /*
+ * A user's part of those that wait because a priority is stopped. A source that is woken meanwhile
+ * leaves its user's place, and its client's, behind: to be rung puts nobody back.
+ */
+struct urn_stop_user {
+	/* Clients that have places, in the order in which they go on; made with the first. */
+	TAILQ_HEAD(, urn_tp_share) clients;
+	TAILQ_ENTRY(urn_tp_user) link; /* among the users that have places; valid with `placed` */
+	bool placed;		       /* the user has a place; true with a client */
+};
+
+/* A client's part of those that wait because a priority is stopped. */
+struct urn_stop_client {
+	/* Sources that wait, in the order in which they go on; tail valid with head. */
+	struct urn_source *head, *tail;
+	TAILQ_ENTRY(urn_tp_share) link; /* among its user's clients; valid with `placed` */
+	bool placed;			/* the client has a place; true with head */
+};
+
+/*
  * All clients of a user on an engine: their place in the schedule, and what they hold together. A
  * user gets the same turns with one client as with hundreds, and the more its clients hold of a
  * pool the less each may add (base/fair.h). Engine's thread only.
@@ -80,9 +99,8 @@ struct urn_tp_user {
 	struct urn_tp_user *next, *prev;
 	uint32_t debt; /* bytes sent beyond those of turns: URN_TURN_BYTES of it cost a turn */
 	uint32_t work, ext, recv; /* entries that its clients hold: the sums of their shares' */
-	uint32_t held, repairs, states, trace, am; /* likewise */
-	/* Sources of its clients that wait because their priority is stopped, by priority. */
-	uint32_t stopped[URN_SCHED_PRIORITIES];
+	uint32_t held, repairs, states, trace, am;	 /* likewise */
+	struct urn_stop_user stop[URN_SCHED_PRIORITIES]; /* its clients that wait, by priority */
 };
 
 /*
@@ -119,6 +137,7 @@ struct urn_tp_share {
 	struct urn_source *dry, *dry_tail;
 	struct urn_tp_share *dry_next, *dry_prev; /* among the clients with such; valid with dry,
 						     dry_prev not for the first */
+	struct urn_stop_client stop[URN_SCHED_PRIORITIES]; /* its sources that wait, by priority */
 	struct urn_tp_user own; /* the user that the share stands for; valid without `user` */
 };
 
@@ -184,17 +203,20 @@ enum {
  * Sources with work to do. The round goes over users, then over the clients of a user, and then
  * over the sources of a client: a user gets the same turns with one client as with hundreds, and a
  * client with one busy source as with thousands. Sources of a priority that the port's peer has
- * paused for long are in a list beside the round, and cost nothing there.
+ * paused for long are in a round of the same kind beside it, and cost nothing there.
  */
 struct urn_sched {
 	struct urn_tp_user *head,
 		*tail;	 /* users, in the order of their turns; tail valid with head */
 	uint32_t n;	 /* sources in the schedule, of all clients */
 	uint8_t stopped; /* bit p: no more frames of priority p are to be made; set by the engine */
-	uint8_t waiting; /* bit p: sources wait in stop[p] */
-	/* Sources that wait, by priority: those that came when no other of their user waited, the
-	 * last first, then the others in their order. Each pair valid with its bit in `waiting`. */
-	struct urn_source *stop[URN_SCHED_PRIORITIES], *stop_last[URN_SCHED_PRIORITIES];
+	uint8_t waiting; /* bit p: users are in stop[p] */
+	uint8_t resume_at; /* priority whose sources go on next, of those that may */
+	bool resumed;  /* the last turn was of a source that waited; valid while some may go on */
+	uint16_t paid; /* turns that users and clients gave up in this turn of the engine */
+	/* Users that have places, in the order in which they go on, by priority; made with the
+	 * first. */
+	TAILQ_HEAD(, urn_tp_user) stop[URN_SCHED_PRIORITIES];
 };
 
 /* A source's "not before". Only paced sources have one, in memory of their owner. */

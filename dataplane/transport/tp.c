@@ -477,17 +477,20 @@ urn_tp_tx(struct urn_tp *tp)
 	uint64_t built;
 	bool more;
 
+	tp->sched.paid = 0;
 	/* The shares are as many as sources were in the schedule; a client with few may get several for each. */
-	for (uint32_t turns = RTE_MIN(tp->sched.n, (uint32_t)URN_TP_SHARES);
-	     turns && tp->sched.head; turns--) {
+	for (uint32_t turns = urn_sched_resumes(&tp->sched)
+				      ? (uint32_t)URN_TP_SHARES
+				      : RTE_MIN(tp->sched.n, (uint32_t)URN_TP_SHARES);
+	     turns && urn_sched_any(&tp->sched); turns--) {
 		if (!urn_tp_tx_room(tp)) {
 			urn_tp_execute(tp);
 			if (!urn_tp_tx_room(tp))
 				break;
 		}
-		src = urn_sched_take(&tp->sched);
+		src = urn_sched_next(&tp->sched);
 		if (unlikely(!src))
-			continue;
+			break;
 		prefetch_turns(&tp->sched);
 		share = src->share; /* the source may end in its turn */
 		built = tp->built;

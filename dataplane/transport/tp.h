@@ -295,6 +295,7 @@ struct urn_tp {
 	struct urn_congestion *congestion; /* URN_CONGESTIONS + 1, by index from 1 on; owner */
 	struct urn_pool congestions;   /* entries of congestion that are free */
 	uint16_t congestion_hand;      /* index looked at last when the pool was empty; 0: none yet */
+	uint32_t congestion_turn;      /* the turn of that look */
 	struct urn_flows *flows;       /* flows of this engine (flow_priv.h); owner; NULL: no flow_user */
 	struct urn_mcast *mcast; /* multicast groups (mcast.h); owner; NULL: none was joined yet */
 	struct urn_source *gathered,

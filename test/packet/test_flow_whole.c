@@ -237,8 +237,6 @@ stop(struct flow_net *n, bool stopped)
 
 	tp->priority_of = priority_of;
 	tp->sched.stopped = stopped;
-	if (!stopped)
-		urn_sched_go(&tp->sched, 0, 64);
 }
 
 /* Time passes in which each node has few turns. */

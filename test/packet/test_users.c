@@ -251,6 +251,38 @@ bytes_of_clients(void **state)
 	big_frames(1);
 }
 
+/* A turn of the engine ends when users and clients have given up 64 turns of theirs; in the end all
+ * have had their frames. */
+static void
+few_steps(void **state)
+{
+	struct crowd *c =
+		open_crowd(&(struct probe_config){.max_qp = MOST, .window = WINDOW, .work = 65536});
+	uint64_t owed = 0, left;
+
+	(void)state;
+	fill(c, SMALL);
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		urn_tp_doorbell(c->p.tp, make(c, &c->client[i]));
+		c->client[i].debt = 8 * URN_TURN_BYTES;
+		owed += c->client[i].debt;
+	}
+	urn_tp_doorbell(c->p.tp, make(c, &c->modest));
+	for (unsigned int n = 1; n <= 10; n++) {
+		turns(c, 1);
+		left = 0;
+		for (unsigned int i = 0; i < CLIENTS; i++)
+			left += c->client[i].debt;
+		assert_int_equal(left, owed - n * 64ull * URN_TURN_BYTES);
+	}
+	for (unsigned int i = 0; i < 500; i++)
+		turns(c, 1);
+	assert_int_equal(c->frames[1], WINDOW);
+	for (unsigned int i = 0; i < c->n; i++)
+		assert_int_equal(urn_psn_tx_out(&c->qp[i]->tx), WINDOW);
+	close_crowd(c);
+}
+
 /* ---- pools */
 
 /* Requests in flight: clients of one user, whose peers are silent, leave some to another user. */
@@ -349,15 +381,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_turn),
-		cmocka_unit_test(many_clients),
-		cmocka_unit_test(many_queue_pairs),
-		cmocka_unit_test(clients_of_a_user),
-		cmocka_unit_test(bytes_of_users),
-		cmocka_unit_test(bytes_of_clients),
-		cmocka_unit_test(requests_in_flight),
-		cmocka_unit_test(kept_packets),
-		cmocka_unit_test(repairs),
+		cmocka_unit_test(a_turn),	    cmocka_unit_test(many_clients),
+		cmocka_unit_test(many_queue_pairs), cmocka_unit_test(clients_of_a_user),
+		cmocka_unit_test(bytes_of_users),   cmocka_unit_test(bytes_of_clients),
+		cmocka_unit_test(few_steps),	    cmocka_unit_test(requests_in_flight),
+		cmocka_unit_test(kept_packets),	    cmocka_unit_test(repairs),
 		cmocka_unit_test(congestion),
 	};
 

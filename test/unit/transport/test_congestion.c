@@ -60,13 +60,15 @@ pass(uint64_t ns)
 		urn_sched_due(&tp, t);
 }
 
-/* Let source 1 ask for the only state of the pool until it has it: a few are looked at each time.
+/* Let source 1 ask for the only state of the pool until it has it: a few are looked at each turn.
  */
 static void
 take_the_state(void)
 {
-	for (int i = 0; i < URN_CONGESTIONS && !slot[1]; i++)
+	for (int i = 0; i < URN_CONGESTIONS && !slot[1]; i++) {
+		tp.turn++;
 		urn_congestion_reported(&tp, &source[1], &slot[1], LINE);
+	}
 	assert_int_not_equal(slot[1], 0);
 	assert_int_equal(slot[0], 0);
 }
@@ -126,6 +128,21 @@ test_parked(void **state)
 	assert_int_equal(tp.sched.n, 1);
 }
 
+/* Sources that ask for states when there are none make a turn look at 16, however many ask. */
+static void
+test_few_looks(void **state)
+{
+	(void)state;
+	tp.congestions.end = 2;
+	urn_congestion_reported(&tp, &source[0], &slot[0], LINE);
+	for (int turn = 1; turn < 10; turn++) {
+		tp.turn++;
+		for (int i = 0; i < 100; i++)
+			urn_congestion_reported(&tp, &source[1], &slot[1], LINE);
+		assert_int_equal(tp.congestion_hand, turn * 16);
+	}
+}
+
 int
 main(void)
 {
@@ -134,6 +151,7 @@ main(void)
 		TEST(test_waits),
 		TEST(test_idle),
 		TEST(test_parked),
+		TEST(test_few_looks),
 	};
 
 	return cmocka_run_group_tests_name("congestion", tests, NULL, NULL);

@@ -300,13 +300,13 @@ test_stopped(void **state)
 	urn_sched_remove(&tp.sched, &source[0][2]);
 	urn_sched_remove(&tp.sched, &source[0][4]);
 	assert_int_equal(source[0][2].flags & URN_SOURCE_HELD, 0);
-	urn_sched_go(&tp.sched, 3, 2);
-	next_is(0, 0);
-	next_is(0, 1);
-	is_empty();
-	urn_sched_go(&tp.sched, 5, 2);
-	urn_sched_go(&tp.sched, 3, 2);
-	next_is(0, 3);
+	tp.sched.stopped = 1u << 5;
+	assert_ptr_equal(urn_sched_next(&tp.sched), &source[0][0]);
+	assert_ptr_equal(urn_sched_next(&tp.sched), &source[0][1]);
+	tp.sched.stopped = 1u << 3;
+	assert_false(urn_sched_any(&tp.sched));
+	tp.sched.stopped = 0;
+	assert_ptr_equal(urn_sched_next(&tp.sched), &source[0][3]);
 	is_empty();
 	assert_int_equal(tp.sched.waiting, 0);
 	assert_false(urn_tp_busy(&tp));
@@ -331,6 +331,11 @@ test_stopped_and_more(void **state)
 	assert_int_equal(source[0][1].flags & URN_SOURCE_HELD, URN_SOURCE_PARKED);
 	urn_sched_add_first(&tp.sched, &source[0][2]);
 	next_is(0, 2);
+	/* The client's place is left. */
+	assert_int_equal(tp.sched.waiting, 1u << 3);
+	tp.sched.stopped = 0;
+	assert_null(urn_sched_next(&tp.sched));
+	is_empty();
 	assert_int_equal(tp.sched.waiting, 0);
 	urn_sched_unpark(&tp, &pace);
 }

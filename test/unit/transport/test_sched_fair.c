@@ -22,6 +22,9 @@ enum {
 	LONG = 32 * (4096 + 60), /* bytes of the longest turn of a queue pair */
 	SHORT = 16 * (64 + 28),	 /* bytes of a turn with short frames */
 	TRIES = 256,		 /* calls until a turn is found while all owe some */
+	STEPS = 64,		 /* turns that are given up in one of the engine */
+	CROWD = 40,		 /* users at a port that is paused */
+	SERVED = 16,		 /* sources that have turns between two pauses */
 };
 
 /* A made-up client, and what it got. */
@@ -281,6 +284,199 @@ short_turns(void **state)
 	assert_int_equal(client[0][0].share.debt, 0);
 }
 
+/* The turns that users and clients give up in one of the engine are bounded, whoever owes some. */
+static void
+few_steps(void **state)
+{
+	uint64_t owed = 0, left = 0;
+
+	(void)state;
+	for (int u = 0; u < USERS; u++)
+		for (int c = 0; c < CLIENTS; c++) {
+			add(&client[u][c], 1);
+			client[u][c].share.debt = 16 * URN_TURN_BYTES;
+			owed += client[u][c].share.debt;
+		}
+	for (int u = 0; u < USERS; u++) {
+		user[u].debt = 16 * URN_TURN_BYTES;
+		owed += user[u].debt;
+	}
+	for (int n = 1; n <= 20; n++) {
+		struct urn_source *src;
+
+		while ((src = urn_sched_take(&sched)))
+			urn_sched_add(&sched, src);
+		left = 0;
+		for (int u = 0; u < USERS; u++) {
+			left += user[u].debt;
+			for (int c = 0; c < CLIENTS; c++)
+				left += client[u][c].share.debt;
+		}
+		assert_int_equal(left, owed - (uint64_t)n * STEPS * URN_TURN_BYTES);
+	}
+}
+
+/* ---- a priority that is paused, over and over */
+
+/* Users with one client each: more than one time without a pause serves. */
+static struct {
+	struct urn_tp tp;
+	struct urn_tp_user user[CROWD];
+	struct made client[CROWD];
+	struct made second; /* one more client of user 0 */
+} crowd;
+
+static const struct urn_tmpl tmpl = {.len = 42, .bytes = {[12] = 0x08, [14] = 0x45}};
+
+static void
+join(struct made *m, struct urn_tp_user *u, int sources)
+{
+	m->share.user = u;
+	for (int i = 0; i < sources; i++) {
+		m->source[i].share = &m->share;
+		urn_sched_add(&crowd.tp.sched, &m->source[i]);
+	}
+}
+
+static void
+open_crowd(void)
+{
+	static uint8_t priority_of[64];
+
+	memset(&crowd, 0, sizeof(crowd));
+	crowd.tp.priority_of = priority_of;
+	for (int u = 0; u < CROWD; u++)
+		join(&crowd.client[u], &crowd.user[u], u % 2 ? SOURCES : 1);
+}
+
+/* The priority is paused: all that have turns wait. */
+static void
+pause_crowd(void)
+{
+	struct urn_source *src;
+
+	crowd.tp.sched.stopped = 1;
+	while (crowd.tp.sched.n && (src = urn_sched_next(&crowd.tp.sched)))
+		assert_true(urn_sched_stops(&crowd.tp, src, &tmpl));
+}
+
+/* The pause ends, and a few sources have turns before the next one. */
+static void
+resume_crowd(unsigned int most)
+{
+	crowd.tp.sched.stopped = 0;
+	for (unsigned int i = 0; i < most; i++) {
+		struct urn_source *src = urn_sched_next(&crowd.tp.sched);
+
+		assert_non_null(src);
+		assert_false(urn_sched_stops(&crowd.tp, src, &tmpl));
+		((struct made *)src->share)->turns++;
+		urn_sched_add(&crowd.tp.sched, src);
+	}
+}
+
+/* All sources go on, none was lost. */
+static void
+end_crowd(uint32_t sources)
+{
+	uint32_t n = 0;
+
+	crowd.tp.sched.stopped = 0;
+	while (urn_sched_any(&crowd.tp.sched))
+		n += urn_sched_next(&crowd.tp.sched) != NULL;
+	assert_int_equal(n, sources);
+	assert_int_equal(crowd.tp.sched.n, 0);
+}
+
+/* The least turns that each user of the crowd has had after so many pauses: one of two turns is of
+ * those that waited, and they go on one after another. */
+static void
+assert_parts(uint32_t pauses, unsigned int most)
+{
+	for (int u = 0; u < CROWD; u++)
+		assert_true(crowd.client[u].turns + 1 > pauses * ((most + 1) / 2) / CROWD);
+}
+
+/*
+ * More users than have turns between two pauses, each second one with many sources: pause after
+ * pause each has had its part, whatever the number of turns.
+ */
+static void
+paused_users(void **state)
+{
+	static const unsigned int most[] = {1, 2, 7, SERVED, CROWD, 256};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+		open_crowd();
+		for (uint32_t n = 1; n <= 200; n++) {
+			pause_crowd();
+			resume_crowd(most[i]);
+			assert_parts(n, most[i]);
+		}
+		end_crowd(CROWD / 2 + CROWD / 2 * SOURCES);
+	}
+}
+
+/* A source that is rung during each pause, as a program does that goes on posting, is put back
+ * behind nobody: its user has its part, too. */
+static void
+rung_while_paused(void **state)
+{
+	(void)state;
+	open_crowd();
+	for (uint32_t n = 1; n <= 200; n++) {
+		pause_crowd();
+		urn_sched_add(&crowd.tp.sched, &crowd.client[0].source[0]);
+		pause_crowd();
+		resume_crowd(SERVED);
+		assert_parts(n, SERVED);
+	}
+	end_crowd(CROWD / 2 + CROWD / 2 * SOURCES);
+}
+
+/* A client of a user with one source goes on as often as one with many, pause after pause. */
+static void
+paused_clients(void **state)
+{
+	const struct made *one = &crowd.client[0], *many = &crowd.second;
+
+	(void)state;
+	open_crowd();
+	join(&crowd.second, &crowd.user[0], SOURCES);
+	for (uint32_t n = 1; n <= 200; n++) {
+		pause_crowd();
+		resume_crowd(SERVED);
+		assert_parts(n / 2, SERVED); /* two clients share the part of a user */
+		assert_true(many->turns + 1 > n * SERVED / 4 / CROWD);
+	}
+	assert_in_range(one->turns + 2 * SERVED - many->turns, 0, 4 * SERVED);
+	end_crowd(CROWD / 2 + (CROWD / 2 + 1) * SOURCES);
+}
+
+/* A client that ends leaves no place behind, whether its sources wait or were woken. */
+static void
+leaves_while_paused(void **state)
+{
+	(void)state;
+	open_crowd();
+	pause_crowd();
+	for (int u = 0; u < CROWD; u++) {
+		assert_true(crowd.tp.sched.waiting);
+		for (int i = 0; i < (u % 2 ? SOURCES : 1); i++) {
+			if (u % 4 < 2)
+				urn_sched_add(&crowd.tp.sched, &crowd.client[u].source[i]);
+			urn_sched_remove(&crowd.tp.sched, &crowd.client[u].source[i]);
+		}
+		urn_sched_leave(&crowd.tp.sched, &crowd.client[u].share);
+		memset(&crowd.client[u], 0xa5, sizeof(crowd.client[u]));
+		memset(&crowd.user[u], 0xa5, sizeof(crowd.user[u]));
+	}
+	assert_int_equal(crowd.tp.sched.waiting, 0);
+	crowd.tp.sched.stopped = 0;
+	assert_false(urn_sched_any(&crowd.tp.sched));
+}
+
 /* Thousands of sources of a user wait because their priority is stopped: the one of another user is
  * among the first that have turns again, each time. */
 static void
@@ -288,7 +484,6 @@ stopped(void **state)
 {
 	static uint8_t priority_of[64];
 	static struct urn_tp tp;
-	const struct urn_tmpl t = {.len = 42, .bytes = {[12] = 0x08, [14] = 0x45}};
 	struct urn_source *one = &client[1][0].source[0];
 
 	(void)state;
@@ -297,25 +492,26 @@ stopped(void **state)
 	tp.sched.stopped = 1;
 	for (int c = 0; c < CLIENTS; c++)
 		for (int i = 0; i < SOURCES; i++)
-			assert_true(urn_sched_stops(&tp, &client[0][c].source[i], &t));
+			assert_true(urn_sched_stops(&tp, &client[0][c].source[i], &tmpl));
 	for (int round = 0; round < 50; round++) {
-		assert_true(urn_sched_stops(&tp, one, &t));
-		urn_sched_go(&tp.sched, 0, 2);
-		assert_int_equal(tp.sched.n, 2);
+		tp.sched.stopped = 1;
+		assert_true(urn_sched_stops(&tp, one, &tmpl));
+		tp.sched.stopped = 0;
 		for (int i = 0; i < 2; i++) {
-			struct urn_source *src = urn_sched_take(&tp.sched);
+			struct urn_source *src = urn_sched_next(&tp.sched);
 
+			tp.sched.stopped = 1;
 			if (src == one)
 				tp.turn++;
 			else
-				assert_true(urn_sched_stops(&tp, src, &t));
+				assert_true(urn_sched_stops(&tp, src, &tmpl));
+			tp.sched.stopped = 0;
 		}
 	}
 	assert_int_equal(tp.turn, 50);
-	for (int p = CLIENTS * SOURCES; p--;)
-		urn_sched_go(&tp.sched, 0, 1);
-	assert_int_equal(tp.sched.n, CLIENTS * SOURCES);
-	assert_int_equal(user[0].stopped[0] + user[1].stopped[0] + tp.sched.waiting, 0);
+	for (int n = CLIENTS * SOURCES; n--;)
+		assert_non_null(urn_sched_next(&tp.sched));
+	assert_false(urn_sched_any(&tp.sched));
 }
 
 int
@@ -323,11 +519,21 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(users_first),	TEST(clients_then),
-		TEST(without_user),	TEST(come_and_go),
-		TEST(bytes_of_clients), TEST(bytes_of_users),
-		TEST(bytes_of_many),	TEST(alone),
-		TEST(short_turns),	TEST(stopped),
+		TEST(users_first),
+		TEST(clients_then),
+		TEST(without_user),
+		TEST(come_and_go),
+		TEST(bytes_of_clients),
+		TEST(bytes_of_users),
+		TEST(bytes_of_many),
+		TEST(alone),
+		TEST(short_turns),
+		TEST(few_steps),
+		TEST(stopped),
+		TEST(paused_users),
+		TEST(rung_while_paused),
+		TEST(paused_clients),
+		TEST(leaves_while_paused),
 	};
 
 	return cmocka_run_group_tests_name("sched_fair", tests, NULL, NULL);
