@@ -28,7 +28,7 @@
 #define PORT_STOP_GRACE_NS 2000000
 /* Wait between attempts while a closed queue is still busy in the kernel (family->late_free), ns. */
 #define PORT_BUSY_NS 50000000
-#define PORT_BUSY_TRIES 20u
+#define PORT_BUSY_TRIES 100u
 
 struct port_inner {
 	struct urn_port port;
