@@ -151,8 +151,9 @@ urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, 
 	case 0:
 		break;
 	case EMFILE:
-		return urn_fail(EMFILE, "this program has no descriptors left for those that the dataplane "
-			"hands over (RLIMIT_NOFILE)");
+		return urn_fail(EMFILE,
+				"this program has no descriptors left for those that the dataplane "
+				"hands over: raise RLIMIT_NOFILE (ulimit -n)");
 	case ETIMEDOUT:
 		return urn_patience_lost(fd, NULL);
 	default:

@@ -79,7 +79,8 @@ class Bad(dropin_common.Dropin):
 
     def test_limits(self):
         """Too small a limit of the program's: a message says which one, and none of locked memory is needed."""
-        for limit, want in (("-n 4", r"no descriptors left .*\(RLIMIT_NOFILE\)"), ("-n 8", r"raise RLIMIT_NOFILE \(ulimit -n\)"),
+        for limit, want in (("-n 4", r"no descriptors left .*raise RLIMIT_NOFILE \(ulimit -n\)"),
+                            ("-n 10", r"no descriptor to watch .*raise RLIMIT_NOFILE \(ulimit -n\)"),
                             ("-v 60000", r"no address space for the \d+ MiB .*raise RLIMIT_AS \(ulimit -v\)")):
             with self.subTest(limit=limit):
                 code, out = self.ends(self.limited(limit))
