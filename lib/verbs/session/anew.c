@@ -46,16 +46,13 @@ urn_sv_qp_lost(struct urn_sv_qp *q, uint32_t adapter)
 		urn_sv_keys_set(&q->pd->local, q->memory_key, adapter, URN_SV_NO_KEY);
 }
 
-/* A region's part of a lost adapter. The adapter that comes back may give its key to another one,
- * so the key is of no use from here on. */
+/* A region's part of a lost adapter. */
 static void
-urn_sv_region_lost(struct urn_sv_pd *pd, struct urn_sv_mr *mr, uint32_t adapter)
+urn_sv_region_lost(struct urn_sv_mr *mr, uint32_t adapter)
 {
 	if (mr->below[adapter] != NULL)
 		(void)ibv_dereg_mr(mr->below[adapter]);
 	urn_sv_mr_lost(mr, adapter);
-	urn_sv_keys_set(&pd->local, mr->ibv.lkey, adapter, URN_SV_NO_KEY);
-	urn_sv_keys_set(pd->remote, mr->ibv.rkey, adapter, URN_SV_NO_KEY);
 }
 
 /* Take the last completions of a lost adapter, then end what queue pairs and regions have there. */
@@ -73,7 +70,7 @@ urn_sv_strip(struct urn_sv_ctx *ctx, uint32_t adapter)
 		urn_sv_qp_lost(q, adapter);
 	LIST_FOREACH(pd, &ctx->pds, link)
 		LIST_FOREACH(r, &pd->regions, link)
-			urn_sv_region_lost(pd, urn_sv_mr_of(r), adapter);
+			urn_sv_region_lost(urn_sv_mr_of(r), adapter);
 }
 
 /* End all that is left of an adapter, and close it. */
@@ -205,6 +202,7 @@ urn_sv_anew(struct urn_sv_ctx *ctx, uint64_t now)
 		its = urn_sv_rest_tick(ctx, i, now, &wait);
 		next = urn_sv_sooner(its, next);
 	}
-	next = urn_sv_sooner(urn_sv_hold(ctx, wait, now), next);
+	/* All of this took time: calls wait from here on. */
+	next = urn_sv_sooner(urn_sv_hold(ctx, wait, urn_sv_now_ms()), next);
 	return urn_sv_sooner(urn_sv_wrecks_tick(ctx, now), next);
 }

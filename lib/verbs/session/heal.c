@@ -18,7 +18,6 @@ enum {
 	URN_SV_PROVEN = 50,	     /* times of a probe until a trusted path is proven */
 	URN_SV_PAUSE_MOST_MS = 2000, /* between offers that nobody answers */
 	URN_SV_REMAKES = 16, /* paths made anew in a turn of the thread, which has the lock */
-	URN_SV_TURN_MS = 1,  /* between turns: the program gets the lock */
 };
 
 static uint32_t

@@ -110,6 +110,8 @@ void urn_sv_leave(struct urn_sv_qp *q);
 
 /* Milliseconds of the monotonic clock. */
 uint64_t urn_sv_now_ms(void);
+/* Time between turns of the thread, ms: the program gets the lock. */
+enum { URN_SV_TURN_MS = 1 };
 /* Make what the thread needs of an adapter. returns: 0 or an errno value with its text */
 int urn_sv_thread_make(struct urn_sv_ctx *ctx, uint32_t adapter);
 /* Destroy that. */

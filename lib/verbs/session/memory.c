@@ -234,8 +234,27 @@ urn_sv_mr_keys(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, struct urn_sv_mr *m
 void
 urn_sv_mr_lost(struct urn_sv_mr *mr, uint32_t adapter)
 {
-	mr->pd->missing[adapter] += mr->below[adapter] != NULL;
+	if (!mr->ending)
+		mr->pd->missing[adapter] += mr->below[adapter] != NULL;
 	mr->below[adapter] = NULL;
+	/* The adapter may give the key to another region. */
+	urn_sv_keys_set(&mr->pd->local, mr->ibv.lkey, adapter, URN_SV_NO_KEY);
+	urn_sv_keys_set(mr->pd->remote, mr->ibv.rkey, adapter, URN_SV_NO_KEY);
+}
+
+/*
+ * A region is ending, or is there again. While the adapters are asked, one after the other, other
+ * threads' queue pairs of the domain must not take it for one that is still to be made.
+ */
+static void
+urn_sv_mr_ending(struct urn_sv_ctx *ctx, struct urn_sv_mr *mr, bool ending)
+{
+	urn_sv_lock(ctx);
+	mr->ending = ending;
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
+		if (mr->below[i] == NULL)
+			mr->pd->missing[i] += ending ? -1 : 1;
+	urn_sv_unlock(ctx);
 }
 
 /* Deregister a region, which is in its domain's list, on both adapters. returns: 0 or an errno
@@ -243,16 +262,20 @@ urn_sv_mr_lost(struct urn_sv_mr *mr, uint32_t adapter)
 static int
 urn_sv_mr_end(struct urn_sv_ctx *ctx, struct urn_sv_mr *mr)
 {
-	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
-		int err = mr->below[i] != NULL ? ibv_dereg_mr(mr->below[i]) : 0;
+	int err = 0;
 
+	urn_sv_mr_ending(ctx, mr, true);
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS && err == 0; i++) {
+		err = mr->below[i] != NULL ? ibv_dereg_mr(mr->below[i]) : 0;
 		if (err != 0)
-			return err;
+			break;
 		urn_sv_lock(ctx);
 		urn_sv_mr_lost(mr, i);
 		urn_sv_unlock(ctx);
 	}
-	return 0;
+	if (err != 0)
+		urn_sv_mr_ending(ctx, mr, false);
+	return err;
 }
 
 /* Deregister a region that is in no list yet. */
@@ -328,8 +351,6 @@ urn_sv_dereg_mr(struct ibv_mr *ibmr)
 	if (err != 0)
 		return err;
 	urn_sv_lock(ctx);
-	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
-		pd->missing[i]--;
 	LIST_REMOVE(&mr->region, link);
 	urn_sv_keys_drop(&pd->local, ibmr->lkey);
 	urn_sv_keys_drop(pd->remote, ibmr->rkey);

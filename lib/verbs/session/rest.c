@@ -19,7 +19,6 @@
 
 enum {
 	URN_SV_REST_AT_A_TIME = 32,  /* objects that are tried in a turn */
-	URN_SV_REST_TURN_MS = 1,     /* between turns: the program gets the lock */
 	URN_SV_REST_LEAST_MS = 500,  /* pause before objects that are left out are tried again */
 	URN_SV_REST_MOST_MS = 30000, /* ... and the longest one */
 };
@@ -279,7 +278,7 @@ urn_sv_rest_go(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now)
 		r->lacks++;
 		urn_sv_rest_later(r, now);
 	} else if (r->goes) {
-		r->due = now + URN_SV_REST_TURN_MS;
+		r->due = now + URN_SV_TURN_MS;
 	} else {
 		r->first = false;
 		urn_sv_rest_later(r, now);

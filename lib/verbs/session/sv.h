@@ -293,7 +293,7 @@ struct urn_sv_pd {
 	struct urn_sv_keys local; /* lkeys; context's lock */
 	struct ibv_mr *remote_mr[URN_SV_ADAPTERS];
 	struct urn_sv_regions regions; /* the program's; context's lock */
-	uint32_t missing[URN_SV_ADAPTERS]; /* ... of which not on that adapter; context's lock */
+	uint32_t missing[URN_SV_ADAPTERS]; /* ... not there, nor ending; context's lock */
 	_Atomic uint32_t objects; /* the program's regions, queues, queue pairs and addresses */
 };
 
@@ -302,6 +302,7 @@ struct urn_sv_mr {
 	struct urn_sv_pd *pd;		       /* constant; the front's may be a parent domain */
 	struct ibv_mr *below[URN_SV_ADAPTERS]; /* NULL: not on that adapter */
 	uint32_t tried[URN_SV_ADAPTERS]; /* rounds in which it was last tried; context's lock */
+	bool ending; /* the program ends it: `missing` does not count it; context's lock */
 	struct urn_sv_region region;	       /* in the domain's list */
 };
 

@@ -204,6 +204,10 @@ urn_sv_turn(struct urn_sv_ctx *ctx, const struct pollfd p[URN_SV_FDS], struct ur
 		t->repeat = now + URN_SV_TICK_MS;
 	t->waits = urn_sv_waits(ctx);
 	stop = ctx->stop;
+	/* A turn that took longer than the pause after it gives the lock away all the same. */
+	now = urn_sv_now_ms();
+	if (t->heal <= now)
+		t->heal = now + URN_SV_TURN_MS;
 	urn_sv_unlock(ctx);
 	return !stop;
 }

@@ -179,7 +179,10 @@ static int
 dereg_mr(struct ibv_mr *mr)
 {
 	struct adapters_one *of = below_of(mr->context)->of;
+	void (*asked)(void) = atomic_load(&of->asked);
 
+	if (asked != NULL)
+		asked();
 	if (atomic_load(&of->busy))
 		return urn_fail(EBUSY, "the test keeps the region");
 	atomic_fetch_sub(&of->regions, 1);

@@ -23,6 +23,8 @@ struct adapters_one {
 	_Atomic uint32_t numbers; /* numbers of queue pairs given in this life */
 	void *_Atomic refused;	  /* memory that can't be registered; NULL: any can */
 	_Atomic bool busy;	  /* regions can't be deregistered */
+	void (*_Atomic asked)(
+		void); /* called when a region is to be deregistered; NULL: nothing is */
 };
 
 extern struct adapters_one adapters[URN_SV_ADAPTERS];

@@ -217,14 +217,20 @@ calls_wait(void **state)
 	unmake(&o);
 }
 
-/* True when a key on the backup is of no use. */
+/* True when a key on an adapter is of no use. */
 static bool
-no_key(const struct urn_sv_keys *t, uint32_t name)
+no_key_on(const struct urn_sv_keys *t, uint32_t name, uint32_t adapter)
 {
 	uint32_t key;
 
-	assert_true(urn_sv_keys_find(t, name, 1, &key));
+	assert_true(urn_sv_keys_find(t, name, adapter, &key));
 	return key == URN_SV_NO_KEY;
+}
+
+static bool
+no_key(const struct urn_sv_keys *t, uint32_t name)
+{
+	return no_key_on(t, name, 1);
 }
 
 /* A key of the adapter's earlier life may be another region's in this one: no request gets it, from
@@ -309,10 +315,55 @@ counted_busy(void **state)
 	assert_int_equal(pd->missing[0], 1);
 	assert_int_equal(pd->missing[1], 0);
 	assert_int_equal(adapters_missing(pd, 0), 1);
+	/* The adapter that let it go may give its key to another one. */
+	assert_true(no_key_on(&pd->local, o.good[0]->lkey, 0));
+	assert_true(no_key_on(pd->remote, o.good[0]->rkey, 0));
+	assert_false(no_key_on(&pd->local, o.good[0]->lkey, 1));
 	urn_sv_unlock(ctx);
 	atomic_store(&adapters[1].busy, false);
 	unmake(&o);
 	assert_int_equal(atomic_load(&adapters[0].regions), 0);
+}
+
+static const struct objects *beside; /* objects of the next test */
+static struct ibv_qp *made;	     /* by make_beside() */
+
+static void
+make_beside(void)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = beside->cq,
+		.recv_cq = beside->cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+
+	atomic_store(&adapters[1].asked, NULL); /* the queue pair has regions, too */
+	made = ibv_create_qp(beside->pd, &attr);
+}
+
+/* A region that one adapter has let go, and the other is asked to, is missing nowhere: a queue pair
+ * is made meanwhile, on both. */
+static void
+counted_ending(void **state)
+{
+	static uint8_t memory[BYTES];
+	struct ibv_mr *ends;
+	struct objects o;
+
+	make(&o, *state);
+	ends = region(&o, memory);
+	beside = &o;
+	made = NULL;
+	atomic_store(&adapters[1].asked, make_beside);
+	assert_int_equal(ibv_dereg_mr(ends), 0);
+	assert_non_null(made);
+	for (int i = 0; i < URN_SV_ADAPTERS; i++) {
+		assert_non_null(((struct urn_sv_qp *)made)->path[i].real);
+		assert_int_equal(((struct urn_sv_pd *)o.pd)->missing[i], 0);
+	}
+	assert_int_equal(ibv_destroy_qp(made), 0);
+	unmake(&o);
 }
 
 /* The first round after an adapter came back makes new calls wait, and goes on when the last ends.
@@ -340,8 +391,9 @@ int
 main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, adapters_setup, adapters_teardown)
-	const struct CMUnitTest tests[] = {T(others), T(turns),	  T(first),	  T(calls_wait),
-					   T(keys),   T(counted), T(counted_busy)};
+	const struct CMUnitTest tests[] = {T(others),	    T(turns),	      T(first),
+					   T(calls_wait),   T(keys),	      T(counted),
+					   T(counted_busy), T(counted_ending)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
