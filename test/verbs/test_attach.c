@@ -414,6 +414,8 @@ test_late_space(void **state)
 	assert_true(c->mark_off != 0); /* larger reads go by process number */
 	for (unsigned int i = 0; i < 3; i++)
 		assert_int_equal(ibv_dereg_mr(mr[i]), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
 	assert_int_equal(ibv_close_device(ctx), 0);
 	urn_free(shared);
 	free(own);

@@ -464,6 +464,7 @@ gone_programs(void **state)
 		struct ibv_cq *cq = ibv_create_cq(ctx, 8, NULL, NULL, 0);
 		struct ibv_sge sge = {(uintptr_t)rig->end[0].buf, 64, 0x1234};
 		const struct rig_qp o = {.send_cq = cq, .recv_cq = cq, .pd = pd};
+		struct ibv_qp *qp[URN_FAILURES];
 
 		rig->end[0].ctx = ctx;
 		for (unsigned int i = 0; i < URN_FAILURES; i++) {
@@ -471,17 +472,21 @@ gone_programs(void **state)
 						 .send_flags = IBV_SEND_SIGNALED,
 						 .sg_list = &sge,
 						 .num_sge = 1};
-			struct ibv_qp *qp = rig_make_qp(rig, 0, &o);
 			struct ibv_wc wc;
 
+			qp[i] = rig_make_qp(rig, 0, &o);
 			/* The error is of this side; no two programs may share a peer's number. */
-			rig_connect(rig, 0, qp, 5, 0x1000 + rounds * URN_FAILURES + i, 5, &o);
-			rig_send_on(qp, &wr);
+			rig_connect(rig, 0, qp[i], 5, 0x1000 + rounds * URN_FAILURES + i, 5, &o);
+			rig_send_on(qp[i], &wr);
 			while (ibv_poll_cq(cq, 1, &wc) == 0)
 				rig_turn(rig);
 			assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
 		}
 		rig->end[0].ctx = mine;
+		for (unsigned int i = 0; i < URN_FAILURES; i++)
+			assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+		assert_int_equal(ibv_destroy_cq(cq), 0);
+		assert_int_equal(ibv_dealloc_pd(pd), 0);
 		assert_int_equal(ibv_close_device(ctx), 0);
 	}
 	report_forget();
