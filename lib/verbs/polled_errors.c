@@ -128,6 +128,18 @@ urn_polled_errors_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 /* ---- extended polling: between start and end the queue's lock is held, so errors are told after
  * the end, which other threads' polls and control calls may need (fault/complete.c) */
 
+/* Find a queue in the list; polled_lock is held. returns: NULL: the queue was never added */
+static struct urn_polled_cq *
+polled_find(const struct ibv_cq_ex *cq)
+{
+	struct urn_polled_cq *p;
+
+	LIST_FOREACH(p, &polled_cqs, link)
+		if (p->cq == cq)
+			break;
+	return p;
+}
+
 /* The provider's functions of a queue; NULL: it was never added. Nobody polls a queue while it is
  * destroyed. */
 static struct urn_polled_cq *
@@ -136,9 +148,7 @@ polled_of(const struct ibv_cq_ex *cq)
 	struct urn_polled_cq *p;
 
 	pthread_mutex_lock(&polled_lock);
-	LIST_FOREACH(p, &polled_cqs, link)
-		if (p->cq == cq)
-			break;
+	p = polled_find(cq);
 	pthread_mutex_unlock(&polled_lock);
 	return p;
 }
@@ -229,9 +239,7 @@ urn_polled_errors_remove(const struct ibv_cq_ex *cq)
 	struct urn_polled_cq *p;
 
 	pthread_mutex_lock(&polled_lock);
-	LIST_FOREACH(p, &polled_cqs, link)
-		if (p->cq == cq)
-			break;
+	p = polled_find(cq);
 	if (p != NULL)
 		LIST_REMOVE(p, link);
 	pthread_mutex_unlock(&polled_lock);

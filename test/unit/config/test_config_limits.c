@@ -169,7 +169,7 @@ put(const char *root, const char *name, const char *text)
 static void
 groups(void **state)
 {
-	char root[] = "/tmp/urnic-test.XXXXXX", list[64], gone[96];
+	char root[] = P_tmpdir "/urnic-test.XXXXXX", list[64], gone[96];
 
 	(void)state;
 	assert_non_null(mkdtemp(root));
