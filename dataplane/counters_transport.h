@@ -37,6 +37,8 @@
 	X(OOO_KEPT, "ooo_kept", "packets ahead of their turn that were kept") \
 	X(UC_HELD, "uc_held", "UC packets that waited for their program's foreign memory") \
 	X(UC_WAITS, "uc_waits", "times a UC sender waited for the memory of its peer, or for room in its peer's window") \
+	X(TX_UC_WINDOWS, "tx_uc_windows", "windows of UC receivers built") \
+	X(RX_UC_WINDOWS, "rx_uc_windows", "windows of UC receivers received") \
 	X(LOOPBACK, "loopback", "frames to the adapter's own address") \
 	X(MCAST_COPIES, "mcast_copies", "copies of multicast datagrams made") \
 	X(MCAST_LOOKS, "mcast_looks", "looks at clients, and other engines, in a group that a multicast datagram came to") \
@@ -70,6 +72,7 @@
 	X(DROP_PSN, "drop_psn", "response with a PSN that is not outstanding") \
 	X(DROP_RESPONSE, "drop_response", "response that fits no outstanding request") \
 	X(DROP_SACK, "drop_sack", "selective acknowledgement that makes no sense") \
+	X(DROP_UC_WINDOW, "drop_uc_window", "window of a UC receiver that makes no sense") \
 	X(DROP_UD_LENGTH, "drop_ud_length", "UD message longer than the MTU or its receive") \
 	X(DROP_UD_NO_RECV, "drop_ud_no_recv", "UD message and no receive posted") \
 	X(DROP_UD_MEMORY, "drop_ud_memory", "UD receive that could not be written") \

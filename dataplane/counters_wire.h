@@ -18,6 +18,7 @@
 /* Dropped: other frames, and MADs. */
 #define URN_COUNTERS_WIRE_MAD(X) \
 	X(DROP_NOT_ROCE, "drop_not_roce", "neither RoCEv2 nor ARP, ND or echo") \
+	X(DROP_VLAN, "drop_vlan", "frame of another VLAN than the adapter's, or of none") \
 	X(DROP_MAD_LENGTH, "drop_mad_length", "to QP1 and not 256 bytes") \
 	X(DROP_MAD_VERSION, "drop_mad_version", "MAD of another base version than 1") \
 	X(DROP_MAD_CLASS, "drop_mad_class", "MAD of a class that is not handled") \

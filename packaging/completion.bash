@@ -70,7 +70,7 @@ _urnic() {
 		mapfile -t COMPREPLY < <(compgen -W "$(urnicctl show adapter 2>/dev/null | sed -nE 's/.*\bnode[ =:]+"?([a-zA-Z0-9_-]+).*/\1/p') a b" -- "$current")
 		return
 		;;
-	-c | --config | -s | --socket | --library | --folder | --to | --file | --from | --capture | --pid-file)
+	-c | --config | -s | --socket | --library | --folder | --to | --file | --from | --capture | --pid-file | --log | --session-log)
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
@@ -89,4 +89,4 @@ _urnic() {
 	fi
 }
 
-complete -o filenames -F _urnic urnic-run urnicctl urnic-perf urnicd urnic-top urnic-cp urnic-pingpong urnic-switch
+complete -o filenames -F _urnic urnic-run urnicctl urnic-perf urnicd urnic-top urnic-web urnic-cp urnic-pingpong urnic-switch

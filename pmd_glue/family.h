@@ -8,6 +8,9 @@
 
 #include "pmd_glue/port.h"
 
+struct urn_filter_key;
+struct urn_port_filter_counts;
+
 /* Room for completed device arguments. */
 #define URN_DEVARGS_MAX 768
 
@@ -60,6 +63,14 @@ struct urn_port_family {
 	void (*plugged)(struct urn_port *port, bool in);
 	/* True when the link is up; in place of rte_eth_link_get_nowait(). */
 	bool (*link)(struct urn_port *port);
+	/* Have the frames for these addresses in a VLAN, 0: in none, come, no others (filter.h);
+	 * port->filter is set. */
+	int (*filter)(struct urn_port *port, const struct urn_filter_key *key, unsigned int n,
+		      uint16_t vlan, struct urn_err *err);
+	/* Read the filter's counts into *out, which is zero. returns: false: it does not count */
+	bool (*filter_counts)(const struct urn_port *port, struct urn_port_filter_counts *out);
+	/* Just before the ethdev port is closed. */
+	void (*closing)(struct urn_port *port);
 	/* After the ethdev port was closed: free family_data; may take over the pool. */
 	void (*closed)(struct urn_port *port);
 };

@@ -10,6 +10,7 @@
  */
 #include "pmd_glue/eal_log.h"
 #include "pmd_glue/family.h"
+#include "pmd_glue/filter.h"
 #include "pmd_glue/netdev.h"
 #include "pmd_glue/numa.h"
 
@@ -17,6 +18,7 @@
 #include <linux/capability.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -131,6 +133,38 @@ af_packet_explain(const struct urn_port_config *cfg, struct urn_err *err)
 		    name, (int)getpid());
 }
 
+/* ---- the filter */
+
+static int
+af_packet_filter(struct urn_port *port, const struct urn_filter_key *key, unsigned int n,
+		 uint16_t vlan, struct urn_err *err)
+{
+	char name[32];
+	int sockets;
+
+	if (urn_netdev_of(port->cfg.device, "iface", name, err) != 0)
+		return -1;
+	sockets = urn_filter_classic_attach(if_nametoindex(name), key, n, vlan);
+	if (sockets > 0)
+		return 0;
+	urn_err_set(err,
+		    "no filter on the sockets of interface %s: %s; \"filter = no\" goes without",
+		    name, sockets < 0 ? strerror(-sockets) : "DPDK's sockets are not found");
+	return -1;
+}
+
+static int
+af_packet_started(struct urn_port *port, struct urn_err *err)
+{
+	/* No address yet. The PMD opens its sockets once, at its probe. */
+	if (!port->cfg.filter || port->filter != URN_PORT_FILTER_NONE)
+		return 0;
+	if (af_packet_filter(port, NULL, 0, 0, err) != 0)
+		return -1;
+	port->filter = URN_PORT_FILTER_SOCKET;
+	return 0;
+}
+
 static bool
 af_packet_link(struct urn_port *port)
 {
@@ -149,5 +183,7 @@ const struct urn_port_family urn_family_af_packet = {
 	.prepare = af_packet_prepare,
 	.explain = af_packet_explain,
 	.probed = af_packet_probed,
+	.started = af_packet_started,
+	.filter = af_packet_filter,
 	.link = af_packet_link,
 };

@@ -9,45 +9,40 @@
  *
  * When the port is closed the PMD leaks its sockets, and the kernel keeps the
  * interface's queues busy until the sockets are closed, too (measured: opening again
- * in the same process fails with EBUSY). So we note the sockets of a port. Even then
+ * in the same process fails with EBUSY). So we note the sockets of a port (fds.h). Even then
  * the kernel frees the queues some time later.
+ *
+ * The PMD's own XDP program takes every frame of its queues. With cfg.filter it loads ours
+ * instead (xdp_filter.h).
  */
 #include "pmd_glue/family.h"
 #include "pmd_glue/netdev.h"
 #include "pmd_glue/numa.h"
 #include "pmd_glue/pool.h"
+#include "pmd_glue/xdp_filter.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/capability.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* The PMD fills its ring with this many packets, whatever number is asked for. */
 #define DESC 2048
 #define XDP_HEADROOM 256u
 #define ETH_VLAN_BYTES 18u
-#define SOCKETS_MAX 64u
-
-struct sockets {
-	unsigned int n;
-	struct {
-		int fd;
-		ino_t ino; /* tells whether fd is still the same socket */
-	} of[SOCKETS_MAX];
-};
 
 struct xdp {
-	struct sockets before; /* the process's sockets, before the port was open */
-	struct sockets own;    /* the port's sockets, once it is open */
-	bool opening;	       /* holds open_lock */
+	struct urn_fds before;	      /* the process's, before the port was open */
+	struct urn_fds own;	      /* the port's, once it is open; owner: this struct */
+	struct urn_xdp_filter filter; /* all zero: none */
+	bool opening;		      /* holds open_lock */
 };
 
-/* open_lock is held while a port opens its sockets: new sockets of the process are then the port's. */
+/* open_lock is held while a port opens its sockets: new descriptors are then the port's. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int
@@ -71,15 +66,29 @@ permission(struct urn_err *err)
 	return 0;
 }
 
+/* True when the port's program is ours: asked for, and none of the user's in its place. */
+static bool
+wants_filter(const struct urn_port_config *cfg)
+{
+	char prog[8];
+
+	return cfg->filter && !urn_devargs_get(cfg->device, "xdp_prog", prog, sizeof(prog)) &&
+	       urn_xdp_filter_path() != NULL;
+}
+
 static int
 af_xdp_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struct urn_err *err)
 {
 	char name[32];
 
-	(void)cfg;
-	if (urn_netdev_of(args, "iface", name, err) != 0)
+	if (urn_netdev_of(args, "iface", name, err) != 0 || permission(err) != 0)
 		return -1;
-	return permission(err);
+	if (wants_filter(cfg) &&
+	    urn_devargs_default(args, "xdp_prog", "%s", urn_xdp_filter_path()) != 0) {
+		urn_err_set(err, "the device arguments are too long");
+		return -1;
+	}
+	return 0;
 }
 
 static void
@@ -95,87 +104,99 @@ af_xdp_explain(const struct urn_port_config *cfg, struct urn_err *err)
 		    what.text, name);
 }
 
-/* ---- sockets */
-
-/* True when fd is an AF_XDP socket; *ino identifies it. */
-static bool
-is_xdp(int fd, ino_t *ino)
-{
-	socklen_t len = sizeof(int);
-	struct stat st;
-	int domain;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 || domain != AF_XDP ||
-	    fstat(fd, &st) != 0)
-		return false;
-	*ino = st.st_ino;
-	return true;
-}
-
-static bool
-knows(const struct sockets *s, int fd, ino_t ino)
-{
-	unsigned int i;
-
-	for (i = 0; i < s->n; i++)
-		if (s->of[i].fd == fd && s->of[i].ino == ino)
-			return true;
-	return false;
-}
-
-/* All AF_XDP sockets of the process but those in `but`. */
-static void
-sockets_find(struct sockets *s, const struct sockets *but)
-{
-	DIR *d = opendir("/proc/self/fd");
-	struct dirent *e;
-	ino_t ino;
-	int fd;
-
-	while (d != NULL && s->n < SOCKETS_MAX && (e = readdir(d)) != NULL) {
-		fd = atoi(e->d_name);
-		if (e->d_name[0] == '.' || !is_xdp(fd, &ino) || (but && knows(but, fd, ino)))
-			continue;
-		s->of[s->n].fd = fd;
-		s->of[s->n++].ino = ino;
-	}
-	if (d != NULL)
-		closedir(d);
-}
+/* ---- descriptors */
 
 static void
-opened(struct xdp *x)
+cannot_tell(struct urn_err *err)
 {
+	urn_err_set(err,
+		    "cannot tell the port's descriptors from others: /proc/self/fd can't be "
+		    "read, or the process has more than %u AF_XDP sockets and BPF objects",
+		    URN_FDS_MAX);
+}
+
+/* returns: false: not all of the port's descriptors are known */
+static bool
+opened(struct xdp *x, bool bpf)
+{
+	bool all;
+
 	if (!x->opening)
-		return;
+		return true;
 	x->opening = false;
-	sockets_find(&x->own, &x->before);
+	all = urn_fds_find(&x->own, &x->before, bpf);
 	pthread_mutex_unlock(&open_lock);
+	return all;
 }
 
-static int
-af_xdp_started(struct urn_port *port, struct urn_err *err)
+static void
+af_xdp_closing(struct urn_port *port)
 {
-	(void)err;
-	opened(port->family_data);
-	return 0;
+	struct xdp *x = port->family_data;
+
+	/* The PMD takes off what it attached; the program isn't that any more. */
+	if (x != NULL)
+		urn_xdp_filter_end(&x->filter);
 }
 
 static void
 af_xdp_closed(struct urn_port *port)
 {
 	struct xdp *x = port->family_data;
-	unsigned int i;
-	ino_t ino;
 
 	port->family_data = NULL;
 	if (x == NULL)
 		return;
-	opened(x);
-	for (i = 0; i < x->own.n; i++)
-		if (is_xdp(x->own.of[i].fd, &ino) && ino == x->own.of[i].ino)
-			close(x->own.of[i].fd);
+	(void)opened(x, wants_filter(&port->cfg));
+	urn_fds_close(&x->own);
 	free(x);
+}
+
+/* ---- the filter */
+
+static int
+af_xdp_started(struct urn_port *port, struct urn_err *err)
+{
+	struct xdp *x = port->family_data;
+	char name[32];
+
+	if (!opened(x, wants_filter(&port->cfg))) {
+		cannot_tell(err);
+		return -1;
+	}
+	if (!wants_filter(&port->cfg) || port->filter != URN_PORT_FILTER_NONE)
+		return 0;
+	if (urn_netdev_of(port->cfg.device, "iface", name, err) != 0 ||
+	    urn_xdp_filter_begin(&x->filter, &x->own, if_nametoindex(name), err) != 0)
+		return -1;
+	port->filter = URN_PORT_FILTER_XDP;
+	return 0;
+}
+
+static int
+af_xdp_filter(struct urn_port *port, const struct urn_filter_key *key, unsigned int n,
+	      uint16_t vlan, struct urn_err *err)
+{
+	struct xdp *x = port->family_data;
+
+	return urn_xdp_filter_set(&x->filter, key, n, vlan, err);
+}
+
+static bool
+af_xdp_filter_counts(const struct urn_port *port, struct urn_port_filter_counts *out)
+{
+	const struct xdp *x = port->family_data;
+
+	return urn_xdp_filter_counts(&x->filter, out);
+}
+
+static void
+af_xdp_tend(struct urn_port *port)
+{
+	struct xdp *x = port->family_data;
+
+	if (port->filter == URN_PORT_FILTER_XDP)
+		urn_xdp_filter_tend(&x->filter);
 }
 
 /* ---- the port */
@@ -202,10 +223,15 @@ af_xdp_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct
 		urn_err_set(err, "out of memory");
 		return -1;
 	}
-	port->family_data = x;
 	pthread_mutex_lock(&open_lock);
+	if (!urn_fds_find(&x->before, NULL, true)) {
+		pthread_mutex_unlock(&open_lock);
+		free(x);
+		cannot_tell(err);
+		return -1;
+	}
 	x->opening = true;
-	sockets_find(&x->before, NULL);
+	port->family_data = x;
 	return 0;
 }
 
@@ -232,6 +258,10 @@ const struct urn_port_family urn_family_af_xdp = {
 	.explain = af_xdp_explain,
 	.probed = af_xdp_probed,
 	.started = af_xdp_started,
+	.tend = af_xdp_tend,
+	.filter = af_xdp_filter,
+	.filter_counts = af_xdp_filter_counts,
+	.closing = af_xdp_closing,
 	.closed = af_xdp_closed,
 	.link = af_xdp_link,
 };

@@ -474,7 +474,8 @@ urn_port_poll_link(struct urn_port *port)
 	up = link_ask(port);
 	if (up == port->link_up)
 		return 0;
-	port->link_up = up;
+	__atomic_store_n(&port->link_up, up, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&port->link_changes, 1, __ATOMIC_RELAXED);
 	return 1;
 }
 
@@ -558,6 +559,8 @@ device_close(struct urn_port *port)
 	bool held;
 
 	(void)urn_port_stop(port, NULL);
+	if (port->family->closing != NULL)
+		port->family->closing(port);
 	urn_eal_log_hold();
 	held = handlers_hold(port);
 	rte_eth_dev_close(id);

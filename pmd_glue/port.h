@@ -30,6 +30,7 @@ struct urn_port_config {
 	uint32_t mbufs;		   /* packets in the port's pool; 0: computed from the queues */
 	uint8_t mac[6];		   /* all zero: the port's own */
 	bool steer;		   /* take only RoCEv2, ARP and ND to our MAC, where the PMD can (mlx5) */
+	bool filter; /* take only frames for given addresses, where the family can (filter.h) */
 };
 
 /* Capabilities of a port that is up. */
@@ -80,6 +81,8 @@ struct urn_port {
 	bool wanted;	   /* to be started, when the other side allows (memif) */
 	bool link_up;	   /* state at the last urn_port_poll_link() */
 	uint8_t plug;	   /* enum urn_port_plug; atomic */
+	uint8_t filter; /* enum urn_port_filter_kind (filter.h); valid once the port was started */
+	uint32_t link_changes; /* times that link_up changed; wraps; atomic */
 };
 
 /*

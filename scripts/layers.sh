@@ -140,10 +140,10 @@ function code(line,   i, j, rest) {
 	return line ~ /^#[ \t]*(include|if|ifdef|ifndef|elif|undef)/ ? "" : line
 }
 
-# True when a folder may use the name. A public header is below all who are not of the library; drop-in libraries
-# are programs of it.
+# True when a folder may use the name. A public header is below all who are not of the library; drop-in libraries,
+# the preload library of sockets and the shell of byte streams are programs of it.
 function usable(from, name,   n, h, i) {
-	if ((name in public) && (from !~ /^lib\// || from ~ /^lib\/dropin\//))
+	if ((name in public) && (from !~ /^lib\// || from ~ /^lib\/(dropin\/|sockets$|stream\/shell$)/))
 		return from == "lib/include" || ((from, "lib/include") in reach)
 	n = split(home[name], h, "|")
 	for (i = 1; i <= n; i++)

@@ -49,6 +49,8 @@ packages() {
 	run  | libibverbs-dev     | pc libibverbs            | <infiniband/verbs.h>, and the mlx5 driver's way to the kernel
 	run  | librdmacm-dev      | pc librdmacm             | <rdma/rdma_cma.h>, for the drop-in librdmacm
 	run  | libnuma-dev        | pc numa                  | memory on the port's NUMA node
+	run  | clang              | cmd clang                | the kernel's filter of net_af_xdp,
+	run  | libbpf-dev         | hdr bpf/bpf_helpers.h    | ... and its header
 	run  | libssl-dev         | pc libcrypto             | SHA-256 of the files that urnic-cp sends
 	test | libcmocka-dev      | pc cmocka                | unit tests
 	test | python3            | cmd python3              | tests of whole programs
@@ -58,6 +60,9 @@ packages() {
 	test | iputils-ping       | cmd ping                 | kernel hosts talk through urnic-switch
 	test | iperf3             | cmd iperf3               | ... and move data through it
 	test | socat              | cmd socat                | UDP programs on urnic's sockets,
+	test | netcat-openbsd     | cmd nc                   | TCP programs on urnic's streams,
+	test | redis-server       | cmd redis-server         | ... a server with many clients,
+	test | redis-tools        | cmd redis-benchmark      | ... and these
 	test | bind9-dnsutils     | cmd dig                  | ... that know nothing of urnic
 	test | dnsmasq-base       | cmd dnsmasq              | ... a server for dig
 	test | sockperf           | cmd sockperf             | ... and a ping-pong
@@ -81,6 +86,7 @@ packages() {
 	test | dpdk-dev           | cmd dpdk-telemetry.py    | asks urnicd as other DPDK programs are asked
 	test | systemd            | cmd systemd-analyze      | checks the service
 	test | mandoc             | cmd mandoc               | judges manual pages
+	test | chromium           | cmd chromium             | looks at the page of urnic-web
 	test | spin               | cmd spin                 | checks the model of fail-over
 	fuzz | clang              | cmd clang                | the second compiler, and the fuzzer's
 	fuzz | libclang-rt-dev    | rt clang                 | clang's sanitizers and libFuzzer

@@ -10,6 +10,9 @@
 #
 #   --fast         leave out the slow tests (suite "slow")
 #   --without S    leave out suite S, or several with commas between
+#   --only S       run suite S only, or several with commas between. The run has logs of
+#                  its own, meson-logs/testlog-only.*, so that it may run beside another
+#   --patience N   multiply the timeouts of tests by N (default 2, with --sanitize 4)
 #   --sanitize     build with address and undefined-behaviour sanitizers; leaves out
 #                  tests whose result is the same in every build (suite "once"),
 #                  unless tests are named
@@ -44,6 +47,8 @@ all=
 build_only=
 slow=yes
 without=
+only=
+patience=
 tests=()
 fuzz_seconds=900 # for all targets together, with --all
 while [ $# -gt 0 ]; do
@@ -51,6 +56,10 @@ while [ $# -gt 0 ]; do
 	--fast) slow='' without+=,slow ;;
 	--without) need_value "$@"; without+=,$2; shift ;;
 	--without=*) without+=,${1#*=} ;;
+	--only) need_value "$@"; only=$2; shift ;;
+	--only=*) only=${1#*=} ;;
+	--patience) need_value "$@"; patience=$2; shift ;;
+	--patience=*) patience=${1#*=} ;;
 	--all) all=yes ;;
 	--build-only) build_only=yes ;;
 	--sanitize) sanitize=yes ;;
@@ -65,13 +74,18 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
-[ -z "$all" ] || [ -z "$without" ] || usage_error "--all leaves nothing out; --fast and --without do"
+[ -z "$all" ] || [ -z "$without$only" ] || usage_error "--all leaves nothing out; --fast, --without and --only do"
 [ -z "$build_only" ] || [ ${#tests[@]} -eq 0 ] || usage_error "--build-only runs no test; give no '${tests[0]}'"
 [[ $without =~ ^(,[a-z0-9]+)*$ ]] || usage_error "--without wants names of suites with commas between, not '${without#,}'"
+[[ $only =~ ^([a-z0-9]+(,[a-z0-9]+)*)?$ ]] || usage_error "--only wants names of suites with commas between, not '$only'"
+[[ $patience =~ ^([1-9][0-9]{0,3})?$ ]] || usage_error "--patience wants a number from 1 on, not '$patience'"
 [ -z "$sanitize" ] || [ -n "$all" ] || [ ${#tests[@]} -gt 0 ] || without+=,once
 select=()
 for suite in ${without//,/ }; do
 	select+=(--no-suite "$suite")
+done
+for suite in ${only//,/ }; do
+	select+=(--suite "$suite")
 done
 [ -z "$all" ] || export URNIC_TEST_ALL=1
 
@@ -181,13 +195,13 @@ fi
 [ -z "$build_only" ] || exit 0
 
 # Timeouts are multiplied, because instrumented code is slow and other work may share the machine.
-patience=2
-[ -z "$sanitize" ] || patience=4
-log=$build/meson-logs/testlog.json
+[ -n "$patience" ] || patience=$([ -n "$sanitize" ] && echo 4 || echo 2)
+logs=testlog${only:+-only}
+log=$build/meson-logs/$logs.json
 rm -f "$log"
 status=0
 # One test more than processors at a time, because many wait more than they compute.
-meson test -C "$build" --no-rebuild --print-errorlogs --num-processes "$(($(nproc) + 1))" --timeout-multiplier "$patience" \
+meson test -C "$build" --no-rebuild --print-errorlogs --num-processes "$(($(nproc) + 1))" --timeout-multiplier "$patience" --logbase "$logs" \
 	"${select[@]}" "${tests[@]}" </dev/null || status=$?
 [ -s "$log" ] || { say "meson ran no test"; finish 0 1 0; }
 numbers=$(summarise "$log")

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/node.h"
 
+#include "common/session.h"
+
 #include <urnic/attach.h>
 
 #include "pmd_glue/intr.h"
@@ -116,7 +118,8 @@ urn_node_open(struct urn_node *n, const struct urn_node_config *cfg, struct urn_
 {
 	if (cfg->attach == NULL && embed(n, cfg, err) != 0)
 		return -1;
-	n->ctx = urn_node_context(n->rig.dp, 0, cfg->attach, cfg->name, err);
+	n->ctx = cfg->session ? urn_session_open(err)
+			      : urn_node_context(n->rig.dp, 0, cfg->attach, cfg->name, err);
 	return n->ctx != NULL ? 0 : -1;
 }
 

@@ -15,6 +15,7 @@
 struct urn_node_config {
 	const char *attach; /* socket of a dataplane, or "auto"; NULL: embedded */
 	const char *name;   /* name of the node; attached: NULL is allowed, the default one */
+	bool session; /* attached: to the virtual device (common/session.h); attach is not NULL */
 	/* The rest is for an embedded node only. */
 	struct urn_port_config port;	   /* name, queues and mbufs are filled in */
 	struct urn_adapter_config adapter; /* addresses and switches; area_size: 0: 64 MiB; the rest is filled in */

@@ -102,18 +102,34 @@ pair_up(struct urn_rig *rig, unsigned int first, struct urn_err *err)
 	return urn_port_open_ring_pair(cfg, &rig->port[first], err);
 }
 
+/*
+ * True when a port is to take only its adapter's frames, where its family can. A port of a switch
+ * takes all frames.
+ */
+static bool
+wants_filter(const struct urn_config *c, unsigned int port)
+{
+	for (unsigned int i = 0; i < c->adapters; i++)
+		if (c->adapter[i].port == (int)port)
+			return !c->port[port].no_filter;
+	return false;
+}
+
 int
 urn_rig_ports(struct urn_rig *rig, struct urn_err *err)
 {
 	const struct urn_config *c = rig->cfg;
 
 	for (unsigned int i = 0; i < c->ports; i++) {
+		struct urn_port_config port = c->port[i].port;
+
 		if (c->port[i].port.device[0] == '\0' && i + 1 < c->ports) {
 			if (pair_up(rig, i++, err) != 0)
 				return -1;
 			continue;
 		}
-		rig->port[i] = urn_port_open(&c->port[i].port, err);
+		port.filter = wants_filter(c, i);
+		rig->port[i] = urn_port_open(&port, err);
 		if (rig->port[i] == NULL)
 			return -1;
 	}

@@ -60,6 +60,7 @@ cp_hello_send(struct cp_oob *oob, struct cp_rail *r, const struct cp_opts *o, st
 	struct cp_wait plain = {0}, turning = {turn, r};
 	struct cp_rail_config cfg = {
 		.attach = o->attach,
+		.session = o->session != NULL,
 		.node = o->node,
 		.capture = o->capture,
 		.mtu = o->mtu,
@@ -99,8 +100,12 @@ cp_hello_recv(struct cp_oob *oob, struct cp_rail *r, const struct cp_opts *o,
 	      struct cp_offer *offer, struct urn_err *err)
 {
 	struct cp_wait plain = {0}, turning = {turn, r};
-	struct cp_rail_config cfg = {.server = true, .attach = o->attach, .node = o->node,
-				     .capture = o->capture, .idle = o->idle};
+	struct cp_rail_config cfg = {.server = true,
+				     .attach = o->attach,
+				     .session = o->session != NULL,
+				     .node = o->node,
+				     .capture = o->capture,
+				     .idle = o->idle};
 	struct cp_ready ready;
 	union cp_body body;
 

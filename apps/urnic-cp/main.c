@@ -5,7 +5,10 @@
 #include "recv.h"
 #include "send.h"
 
+#include "common/explain.h"
 #include "common/text.h"
+
+#include <urnic/explain.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -74,6 +77,16 @@ hear_done(struct side *s, const union cp_body *body)
 	s->res.complete = true;
 }
 
+/* Print why the completion failed that ended the connection, if one did. */
+static void
+complain_why(const struct cp_rail *r)
+{
+	char text[URN_EXPLAIN_TEXT];
+
+	if (urn_explain_text(r->node.ctx, &r->failed, text, sizeof(text))[0] != '\0')
+		cp_complain("%s", text);
+}
+
 /*
  * Take a side down. rc: result of the transfer, with *err when not 0; quiet:
  * the other side prints the error. returns: 0, or -1
@@ -87,8 +100,10 @@ side_end(struct side *s, int rc, const struct urn_err *err, bool quiet)
 		if (s->met)
 			cp_rail_counters(&s->rail, &s->res.own);
 		cp_oob_fail(&s->oob, err->text);
-		if (!quiet)
+		if (!quiet) {
 			cp_complain("%s", err->text);
+			complain_why(&s->rail);
+		}
 	}
 	cp_io_stop(&s->io);
 	/* Close the socket first: a receiver that waits for its end must not wait for our EAL, too. */
@@ -144,12 +159,39 @@ find_receiver(const struct cp_opts *o, struct cp_pair *pair, struct urn_err *err
 	return o->role == CP_PAIR ? cp_pair_start(pair, o, err) : cp_oob_connect(o->socket, err);
 }
 
+/* The loss of an adapter; of the sender's main thread. */
+static struct urn_failover failover = {.loss = {.fd = -1}};
+
+/* Find the receiver, once the loss of an adapter is prepared. returns: as find_receiver() */
+static int
+begin_sender(const struct cp_opts *o, struct cp_pair *pair, struct urn_err *err)
+{
+	if (o->kills && urn_failover_prepare(&failover, &o->loss, err) != 0)
+		return -1;
+	return find_receiver(o, pair, err);
+}
+
+/* Draw the plot of a transfer that lost an adapter. returns: 0; -1 after a complaint: it lost none,
+ * or the plot failed */
+static int
+tell_failover(const struct cp_opts *o, const struct urn_failover *f)
+{
+	struct urn_err err;
+	int rc = urn_failover_judge(f, &err);
+
+	if (rc == 0 && o->plot != NULL)
+		rc = urn_failover_plot(f, o->plot, &err);
+	if (rc != 0)
+		cp_complain("%s", err.text);
+	return rc;
+}
+
 static int
 run_sender(const struct cp_opts *o, struct side *s, struct cp_source *src)
 {
 	struct cp_pair pair = {.pid = 0};
 	struct urn_err err, why;
-	int rc, fd = find_receiver(o, &pair, &err);
+	int rc, fd = begin_sender(o, &pair, &err);
 
 	if (fd < 0) {
 		cp_complain("%s", err.text);
@@ -159,6 +201,7 @@ run_sender(const struct cp_opts *o, struct side *s, struct cp_source *src)
 	s->res.files = o->n_files;
 	s->res.sources = src;
 	s->res.to = o->to;
+	s->res.failover = o->kills ? &failover : NULL;
 	rc = send_all(s, src, o->n_files, &err);
 	rc = side_end(s, rc, &err, false);
 	if (pair.pid != 0 && cp_pair_end(&pair, &why) != 0) {
@@ -168,6 +211,8 @@ run_sender(const struct cp_opts *o, struct side *s, struct cp_source *src)
 		rc = -1;
 	}
 	report(s);
+	if (rc == 0 && o->kills && tell_failover(o, &failover) != 0)
+		rc = -1;
 	return rc == 0 && s->res.ok == s->res.files ? CP_EXIT_OK : CP_EXIT_FAILED;
 }
 
@@ -185,6 +230,7 @@ send_files(const struct cp_opts *o, struct side *s)
 		cp_complain("nothing to send.");
 	else
 		rc = run_sender(o, s, src);
+	urn_failover_close(&failover);
 	free(src);
 	return rc;
 }
@@ -268,6 +314,7 @@ main(int argc, char **argv)
 {
 	static struct side side;
 	struct cp_opts opts;
+	struct urn_err err;
 	int rc = cp_opts_parse(argc, argv, &opts);
 
 	if (rc >= 0)
@@ -279,6 +326,10 @@ main(int argc, char **argv)
 	if (opts.role == CP_CHILD) {
 		cp_complain_as("receiver: ");
 		cp_pair_child(&opts);
+	}
+	if (opts.session != NULL && urn_session_use(opts.session, &err) != 0) {
+		cp_complain("%s", err.text);
+		return CP_EXIT_FAILED;
 	}
 	if (opts.role == CP_CHILD || opts.role == CP_LISTEN)
 		rc = receive_files(&opts, &side);

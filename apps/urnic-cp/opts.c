@@ -101,6 +101,45 @@ take_meeting(const struct urn_option *row, const char *arg, void *to, struct urn
 	return 0;
 }
 
+/* --session: the two adapters. A side with a session is attached, to two dataplanes. */
+static int
+take_session(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
+{
+	struct cp_opts *o = to;
+
+	if (*arg == '\0') {
+		urn_err_set(err, "--%s: name the two adapters: SOCKET[:ADAPTER],SOCKET[:ADAPTER]",
+			    row->name);
+		return -1;
+	}
+	o->session = arg;
+	return 0;
+}
+
+/* --kill-adapter-at: N%[:HOW] */
+static int
+take_kill(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
+{
+	size_t digits = strspn(arg, "0123456789");
+	struct cp_opts *o = to;
+	char number[8];
+
+	if (digits == 0 || digits >= sizeof(number) || arg[digits] != '%' ||
+	    (arg[digits + 1] != '\0' && arg[digits + 1] != ':')) {
+		urn_err_set(err,
+			    "--%s %.40s: give a point of the files, such as 50%%, and behind a "
+			    "colon how",
+			    row->name, arg);
+		return -1;
+	}
+	snprintf(number, sizeof(number), "%.*s", (int)digits, arg);
+	o->kills = true;
+	if (urn_opt_u32(row->name, number, 0, 99, &o->kill_at, err) != 0)
+		return -1;
+	return urn_loss_parse(row->name, arg[digits + 1] == ':' ? arg + digits + 2 : NULL, &o->loss,
+			      err);
+}
+
 static const char *const overs[] = {"verbs", "msg", NULL};
 
 #define O(field) offsetof(struct cp_opts, field)
@@ -133,6 +172,15 @@ static const struct urn_option rows[] = {
 	 urn_take_text, O(node)},
 	{"nodes", "A,B", "in one command: nodes of sender and receiver (default a,b)",
 	 urn_take_nodes, O(nodes)},
+	{"session", "S",
+	 "be a side with a session: its two adapters as in URNIC_SESSION,\n"
+	 "or auto: those of URNIC_SESSION; instead of --attach",
+	 take_session},
+	{"kill-adapter-at", "N%[:HOW]",
+	 "with --session and --peer: lose the primary adapter when so much\n"
+	 "was sent; HOW is port, kill, kill=PID or run=COMMAND (default port)",
+	 take_kill},
+	{"plot", "FILE", "... and draw the rate over time, a .png or .svg", urn_take_text, O(plot)},
 	/* Used between the two processes of the one-command form. */
 	{"child-fd", "N", NULL, take_child},
 	{"child-dir", "DIR", NULL, take_child, .id = CHILD_DIR},
@@ -174,6 +222,26 @@ check_attach(const struct cp_opts *o)
 	return -1;
 }
 
+/* Check options about a session, and about the loss of its primary adapter. returns: as check() */
+static int
+check_session(const struct cp_opts *o)
+{
+	if (o->session != NULL && (o->attach != NULL || o->node != NULL))
+		return usage("--session names the adapters; leave --attach and --node out.");
+	if (o->session != NULL && o->role != CP_LISTEN && o->role != CP_PEER)
+		return usage("--session is for one side; give --listen or --peer, too.");
+	if (o->session != NULL && (o->over_msg || o->capture != NULL || o->no_icrc))
+		return usage("--session has neither --over msg, nor --capture and --no-icrc, which "
+			     "are the dataplane's to say.");
+	if (o->kills && (o->session == NULL || o->role != CP_PEER))
+		return usage("--kill-adapter-at is for the side with --peer and --session.");
+	if (o->plot != NULL && !o->kills)
+		return usage("--plot draws the run of --kill-adapter-at; give that, too.");
+	if (o->plot != NULL && urn_plot_kind(o->plot) == URN_PLOT_NONE)
+		return usage("Give --plot the name of a .png or .svg file.");
+	return -1;
+}
+
 /* Check that the options fit each other. returns: -1 when they do, else the exit code */
 static int
 check(const struct cp_opts *o)
@@ -201,7 +269,8 @@ check(const struct cp_opts *o)
 	if (o->over_msg && !cp_msg_window_ok(o->chunk, o->depth))
 		return usage("Over messages --chunk is at most 1020K, and --chunk times --depth at "
 			     "most 64 MiB.");
-	return check_attach(o);
+	return o->session != NULL || o->kills || o->plot != NULL ? check_session(o)
+								 : check_attach(o);
 }
 
 /* Take the options. returns: -1 to go on, else the exit code */
@@ -251,6 +320,8 @@ cp_opts_parse(int argc, char **argv, struct cp_opts *o)
 	rc = check(o);
 	if (rc < 0 && o->role != CP_PEER && o->to == NULL)
 		o->to = "received";
+	if (rc < 0 && o->session != NULL)
+		o->attach = o->session;
 	if (rc < 0 && o->role == CP_PAIR && o->attach != NULL) {
 		if (o->nodes[0][0] == '\0')
 			memcpy(o->nodes, (char[2][32]){"a", "b"}, sizeof(o->nodes));

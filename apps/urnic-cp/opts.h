@@ -3,6 +3,7 @@
 #ifndef URN_CP_OPTS_H
 #define URN_CP_OPTS_H
 
+#include "common/loss.h"
 #include "dataplane/control/dataplane.h"
 
 #include <stdbool.h>
@@ -20,6 +21,11 @@ struct cp_opts {
 	const char *to;      /* folder of the received copies; NULL: this side only sends */
 	const char *socket;  /* CP_LISTEN, CP_PEER: where the two sides meet */
 	const char *attach;  /* socket of a dataplane process, "auto"; NULL: have our own */
+	const char *session; /* adapters of a session, "auto", or NULL; then attach is set, too */
+	bool kills;	     /* the primary adapter is to be lost */
+	uint32_t kill_at;    /* ... when so many percent of all bytes were sent */
+	struct urn_loss_spec loss; /* ... in this way */
+	const char *plot;	   /* picture of the rate over time, or NULL */
 	const char *node;    /* attach: node or adapter for this side; NULL: the default one */
 	char nodes[2][32];   /* attach, CP_PAIR: nodes of the sender and of its receiver */
 	const char *capture; /* pcapng file, or NULL */

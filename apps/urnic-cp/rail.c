@@ -77,7 +77,10 @@ open_node(struct cp_rail *r, struct urn_err *err)
 	const struct cp_rail_config *cfg = &r->cfg;
 	struct urn_node_config nc = {
 		.attach = cfg->attach,
-		.name = cfg->attach != NULL ? cfg->node : cfg->server ? "receiver" : "sender",
+		.session = cfg->session,
+		.name = cfg->attach != NULL ? cfg->node
+			: cfg->server	    ? "receiver"
+					    : "sender",
 		.adapter = {.ipv4 = {10, 77, 0, cfg->server ? 1 : 2}, .no_icrc = cfg->no_icrc},
 		.idle = cfg->idle,
 		.capture = cfg->capture,
@@ -335,10 +338,11 @@ cp_rail_idle(struct cp_rail *r, unsigned int busy)
 
 /* Explain a failed completion in *err. returns -1 */
 static int
-wc_failed(const struct cp_rail *r, const struct ibv_wc *wc, struct urn_err *err)
+wc_failed(struct cp_rail *r, const struct ibv_wc *wc, struct urn_err *err)
 {
 	const char *peer = r->cfg.server ? "sender" : "receiver";
 
+	r->failed = *wc;
 	if (wc->vendor_err == URN_VE_GONE)
 		urn_err_set(err, "the dataplane that this side is attached to is gone.");
 	else if (wc->status == IBV_WC_RETRY_EXC_ERR)

@@ -23,6 +23,7 @@
 struct cp_rail_config {
 	bool server;         /* makes the memif socket, and lets the peer write to its slots */
 	const char *memif;   /* the socket to connect to; server: NULL, one is made */
+	bool session;	     /* attached: to the virtual device; attach is not NULL */
 	const char *attach;  /* socket of the dataplane to attach to, "auto"; NULL: have our own */
 	const char *node;    /* attach: name of the node or adapter; NULL: the default one */
 	const char *capture; /* pcapng file, or NULL */
@@ -69,6 +70,7 @@ struct cp_rail {
 	uint64_t peer_addr;          /* sender: address of the receiver's slot 0 */
 	uint32_t peer_rkey;
 	uint32_t mtu;                /* path MTU in use, bytes; once connected */
+	struct ibv_wc failed; /* completion that ended the connection; status SUCCESS: none */
 };
 
 /*

@@ -138,6 +138,8 @@ cp_report_text(const struct cp_result *r)
 		       (double)urn_hist_quantile(&r->latency, 0.999) / 1e3);
 	printf("; path MTU %u%s%s\n", r->mtu, r->attached || r->icrc ? "" : ", no ICRC",
 	       r->over_msg ? ", without a connection" : "");
+	if (r->failover != NULL)
+		urn_failover_print(r->failover, "", stdout);
 	if (r->attached)
 		return;
 	printf("packets %s sent, %s received, %s retransmitted; ",
@@ -215,6 +217,8 @@ cp_report_json(const struct cp_result *r)
 	urn_json_u64(&j, "messages", r->messages);
 	if (r->sender)
 		urn_json_latency(&j, "lat_us", &r->latency);
+	if (r->failover != NULL)
+		urn_failover_json(r->failover, &j);
 	if (!r->attached)
 		json_dataplane(&j, &r->own);
 	if (r->complete && !r->attached) {

@@ -3,6 +3,7 @@
 #ifndef URN_CP_REPORT_H
 #define URN_CP_REPORT_H
 
+#include "common/failover.h"
 #include "common/hist.h"
 #include "dataplane/counters.h"
 #include "source.h"
@@ -27,6 +28,7 @@ struct cp_result {
 	uint64_t messages;           /* chunks sent or received */
 	struct urn_hist latency;     /* latency of chunks, post to completion; sender only */
 	struct urn_counters own, peer; /* counters of the two dataplanes; peer: when complete */
+	struct urn_failover *failover; /* the loss of an adapter, or NULL; owner: main.c */
 	const struct cp_source *sources; /* sender only; `files` entries */
 };
 

@@ -43,6 +43,9 @@ struct sender {
 	uint64_t written;      /* next WRITE to complete */
 	uint64_t credit;       /* chunks that the receiver has finished */
 	struct cp_digest digest;
+	_Atomic uint64_t moved; /* bytes whose WRITEs are complete; read by the failover's thread */
+	uint64_t total;		/* bytes of all files */
+	uint64_t kill_at;	/* value of moved at which the adapter is to be lost */
 	struct urn_progress bar;
 	uint64_t before;       /* bytes of the files before this one */
 	/* The file being sent. */
@@ -63,6 +66,17 @@ chunk_of(struct sender *s, uint64_t seq)
 
 /* ---- messages of the receiver */
 
+/* Count bytes that are at the receiver, and have the adapter lost at its point. */
+static void
+count(struct sender *s, uint32_t bytes)
+{
+	uint64_t moved = atomic_load_explicit(&s->moved, memory_order_relaxed) + bytes;
+
+	atomic_store_explicit(&s->moved, moved, memory_order_relaxed);
+	if (s->res->failover != NULL && moved >= s->kill_at)
+		urn_failover_now(s->res->failover);
+}
+
 static int
 on_written(struct sender *s, uint32_t seq, struct urn_err *err)
 {
@@ -73,6 +87,7 @@ on_written(struct sender *s, uint32_t seq, struct urn_err *err)
 		return -1;
 	}
 	c->written = true;
+	count(s, c->len);
 	urn_hist_add(&s->res->latency, urn_clock_ns() - c->posted_ns);
 	s->res->messages++;
 	s->written++;
@@ -162,6 +177,18 @@ start_reading(struct sender *s)
 	return 1;
 }
 
+/* True when the last chunk of all waits, because the adapter is to be lost before the end. */
+static bool
+held_back(struct sender *s, const struct chunk *c)
+{
+	struct urn_failover *f = s->res->failover;
+
+	if (f == NULL || s->before + c->offset + c->len < s->total || urn_failover_past(f))
+		return false;
+	urn_failover_now(f);
+	return true;
+}
+
 /* Send the next chunk that was read, if the receiver has room. */
 static int
 post(struct sender *s, struct urn_err *err)
@@ -176,6 +203,8 @@ post(struct sender *s, struct urn_err *err)
 		s->stop = true;
 		return 0;
 	}
+	if (held_back(s, c))
+		return 0;
 	c->posted_ns = urn_clock_ns();
 	if (cp_rail_write(s->ends->rail, s->posted, c->len, err) != 0)
 		return -1;
@@ -375,24 +404,52 @@ send_all(struct sender *s, struct cp_source *src, unsigned int n, struct urn_err
 	return rc;
 }
 
+/* Tell the failover how far the files are. arg: struct sender */
+static enum urn_run_state
+look(void *arg, uint64_t *units)
+{
+	const struct sender *s = arg;
+
+	*units = atomic_load_explicit(&s->moved, memory_order_relaxed);
+	return *units < s->total ? URN_RUN_GOING : URN_RUN_OVER;
+}
+
+/* Send all, and have the adapter lost meanwhile if options say so. */
+static int
+send_watched(struct sender *s, struct cp_source *src, unsigned int n, struct urn_err *err)
+{
+	const struct urn_failover_run run = {
+		.at_ns = UINT64_MAX, .unit = 1, .look = look, .arg = s};
+	struct urn_failover *f = s->res->failover;
+	int rc;
+
+	if (f == NULL)
+		return send_all(s, src, n, err);
+	if (urn_failover_start(f, &run, err) != 0)
+		return -1;
+	rc = send_all(s, src, n, err);
+	urn_failover_stop(f);
+	return rc;
+}
+
 int
 cp_send_files(struct cp_ends *e, const struct cp_opts *o, struct cp_source *src, unsigned int n,
 	      struct cp_result *res, struct urn_err *err)
 {
 	struct sender s = {.ends = e, .opts = o, .res = res, .fd = -1};
-	uint64_t total = 0;
 	int rc;
 
 	for (unsigned int i = 0; i < n; i++)
-		total += src[i].state == CP_TODO ? src[i].size : 0;
+		s.total += src[i].state == CP_TODO ? src[i].size : 0;
+	s.kill_at = s.total / 100 * o->kill_at + s.total % 100 * o->kill_at / 100;
 	s.chunk = calloc(o->depth, sizeof(*s.chunk));
 	if (s.chunk == NULL) {
 		urn_err_set(err, "no memory for %u chunks; use a smaller --depth.", o->depth);
 		return -1;
 	}
-	urn_progress_begin(&s.bar, "sending", total);
+	urn_progress_begin(&s.bar, "sending", s.total);
 	cp_complain_over(&s.bar);
-	rc = send_all(&s, src, n, err);
+	rc = send_watched(&s, src, n, err);
 	urn_progress_end(&s.bar);
 	cp_complain_over(NULL);
 	for (unsigned int i = 0; i < n; i++) {

@@ -9,6 +9,7 @@
 #include <urnic/attach.h>
 
 #include "common/node.h"
+#include "common/session.h"
 
 /*
  * Contexts of node A and B that were asked for their MTU, until perf_attach() hands
@@ -38,6 +39,8 @@ perf_attach(const struct perf_opts *o, struct urn_dp *dp, unsigned int index, st
 		asked[index] = NULL;
 		return ctx;
 	}
+	if (o->session != NULL)
+		return urn_session_open(err);
 	return dp != NULL ? urn_node_context(dp, index, NULL, name, err)
 			  : perf_attach_other(o->attach, name, err);
 }

@@ -8,6 +8,7 @@
 #include "perf.h"
 
 #include "common/clock.h"
+#include "common/explain.h"
 #include "common/json.h"
 #include "common/text.h"
 
@@ -338,6 +339,7 @@ take_messages(struct conn *c, unsigned int i, uint32_t *done, struct urn_err *er
 		uint64_t word = i == 1 ? c->end[1].mem[wc[k].wr_id] : 0;
 
 		if (wc[k].status != IBV_WC_SUCCESS) {
+			urn_explain_print("urnic-perf", c->end[i].cq->context, &wc[k]);
 			urn_err_set(err, "connect: QP 0x%06x of node %c: %s", wc[k].qp_num, 'A' + (int)i,
 				    ibv_wc_status_str(wc[k].status));
 			return -1;

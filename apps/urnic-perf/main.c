@@ -3,6 +3,7 @@
 #include "crc.h"
 #include "idle.h"
 #include "perf.h"
+#include "stream.h"
 
 #include "common/text.h"
 
@@ -65,6 +66,16 @@ fail(const struct urn_err *err)
 	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_FAILED;
 }
 
+/* Draw the plot of a run that lost an adapter. returns: 0, or -1 with *err: it lost none, or the
+ * plot failed */
+static int
+tell_failover(const struct perf_opts *o, const struct urn_failover *f, struct urn_err *err)
+{
+	if (o->plot != NULL && urn_failover_plot(f, o->plot, err) != 0)
+		return -1;
+	return urn_failover_judge(f, err);
+}
+
 /* Print the results. returns: the exit code */
 static int
 tell(const struct perf_opts *o, const struct results *r, uint64_t capture_lost)
@@ -78,20 +89,42 @@ tell(const struct perf_opts *o, const struct results *r, uint64_t capture_lost)
 		urn_err_set(&err, "the results could not be written");
 		return fail(&err);
 	}
+	if (r->own.failover != NULL && tell_failover(o, r->own.failover, &err) != 0)
+		return fail(&err);
 	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_SUCCESS;
 }
 
-/* Measure between two nodes of a dataplane in another process. */
+/* Measure between two nodes of a dataplane in another process, or above two on each side. */
+static int
+measure_attached(struct perf_opts *o, struct urn_failover *f, struct results *r,
+		 struct urn_err *err)
+{
+	struct rig rig;
+
+	if (o->session != NULL && urn_session_use(o->session, err) != 0)
+		return -1;
+	if (f != NULL && urn_failover_prepare(f, &o->loss, err) != 0)
+		return -1;
+	if (!perf_op_is_flow(o->op) && perf_settle_mtu(o, err) != 0)
+		return -1;
+	rig_attach(&rig);
+	rig.failover = f;
+	r->own.failover = f;
+	return measure(&rig, o, r, err);
+}
+
 static int
 run_attached(struct perf_opts *o, struct results *r)
 {
+	static struct urn_failover failover = {.loss = {.fd = -1}};
 	struct urn_err err = {{0}};
-	struct rig rig;
+	int rc;
 
-	if (!perf_op_is_flow(o->op) && perf_settle_mtu(o, &err) != 0)
-		return fail(&err);
-	rig_attach(&rig);
-	return measure(&rig, o, r, &err) != 0 ? fail(&err) : tell(o, r, 0);
+	rc = measure_attached(o, o->fails ? &failover : NULL, r, &err) != 0 ? fail(&err)
+									    : tell(o, r, 0);
+	if (o->fails)
+		urn_failover_close(&failover);
+	return rc;
 }
 
 static int
@@ -123,11 +156,14 @@ main(int argc, char **argv)
 	struct perf_opts o;
 	int rc;
 
-	/* idle: attached, without traffic; crc: without a dataplane. */
+	/* idle: attached, without traffic; crc: without a dataplane; stream: attached, calls wait.
+	 */
 	if (argc > 1 && strcmp(argv[1], "idle") == 0)
 		return idle_main(argc, argv);
 	if (argc > 1 && strcmp(argv[1], "crc") == 0)
 		return crc_main(argc, argv);
+	if (argc > 1 && (strcmp(argv[1], "stream_bw") == 0 || strcmp(argv[1], "stream_lat") == 0))
+		return stream_main(argc, argv);
 	switch (perf_options_parse(argc, argv, &o, &err)) {
 	case PERF_EXIT_OK:
 		return EXIT_SUCCESS;

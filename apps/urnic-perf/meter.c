@@ -39,12 +39,12 @@ static void
 meter_advance(struct meter *m, uint64_t now)
 {
 	if (m->phase == METER_WARM) {
-		m->phase = METER_RUN;
+		__atomic_store_n(&m->phase, METER_RUN, __ATOMIC_RELAXED);
 		m->begin = now;
 		m->base = m->done;
 		m->mark = m->total;
 	} else if (m->phase == METER_RUN) {
-		m->phase = METER_OVER;
+		__atomic_store_n(&m->phase, METER_OVER, __ATOMIC_RELAXED);
 		m->end = now;
 		m->measured = m->done - m->base;
 		m->mark = UINT64_MAX;
@@ -75,7 +75,7 @@ meter_tick(struct meter *m, uint64_t now)
 			meter_advance(m, now);
 	}
 	if (m->done != m->seen) {
-		m->seen = m->done;
+		__atomic_store_n(&m->seen, m->done, __ATOMIC_RELAXED);
 		m->moved_at = m->ran.cycles;
 	}
 	if (m->run_cycles == 0)

@@ -27,7 +27,7 @@ struct meter_ran {
 enum meter_phase { METER_WARM, METER_RUN, METER_OVER };
 
 struct meter {
-	enum meter_phase phase;
+	enum meter_phase phase; /* may be read by others */
 	uint64_t started;     /* TSC of the first tick; 0: none yet */
 	uint64_t begin, end;  /* TSC where measuring began and ended */
 	uint64_t warm_cycles; /* warm-up by time; 0: by messages */
@@ -39,7 +39,7 @@ struct meter {
 	uint64_t base;        /* value of done where measuring began */
 	uint64_t measured;    /* messages completed while measuring */
 	uint64_t moved_at;    /* ran.cycles at the last tick at which done had grown */
-	uint64_t seen;        /* done at that tick */
+	uint64_t seen;	      /* done at that tick; may be read by others */
 	double ns_per_cycle;
 	struct meter_ran ran; /* running time of the thread that counts, from tick to tick */
 	struct urn_hist hist; /* latencies while measuring, ns */
@@ -103,6 +103,14 @@ static inline uint64_t
 meter_stalled(const struct meter *m)
 {
 	return m->ran.cycles - m->moved_at;
+}
+
+/* Messages completed until the last tick, and the phase, for another thread. */
+static inline enum meter_phase
+meter_look(const struct meter *m, uint64_t *done)
+{
+	*done = __atomic_load_n(&m->seen, __ATOMIC_RELAXED);
+	return __atomic_load_n(&m->phase, __ATOMIC_RELAXED);
 }
 
 /* Measured time in seconds; 0 when nothing was. */

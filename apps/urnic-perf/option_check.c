@@ -180,7 +180,7 @@ perf_options_check(const struct perf_opts *o, const struct perf_given *g, struct
 	    perf_msg_check(o, &g->msg, err) || perf_am_check(o, &g->am, err) || check_ud(o, err) ||
 	    check_link(o, err) || check_together(o, g, err) || check_attached(o, err))
 		return -1;
-	return perf_role_check(o, &g->role, err);
+	return perf_role_check(o, &g->role, err) || perf_fail_check(o, &g->fail, err) ? -1 : 0;
 }
 
 int

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "crc.h"
 #include "idle.h"
+#include "stream.h"
 #include "options_priv.h"
 
 #include "common/option_table.h"
@@ -88,6 +89,7 @@ static const char help[] =
 	"or, with options of its own (below), as the first word\n"
 	"  idle                                    clients that do nothing, of a dataplane\n"
 	"  crc                                     the kernels that compute ICRCs\n"
+	"  stream_bw stream_lat                    byte streams between nodes of a dataplane\n"
 	"\n";
 
 static const char help_end[] =
@@ -229,6 +231,16 @@ static const struct urn_option rows[] = {
 	 "the two meet over TCP (oob), or by connection management (cm):\n"
 	 "HOST is then the address of node B (oob; connect: cm)",
 	 urn_take_choice, O(by_cm), .words = ways},
+	{"session", "S",
+	 "be a side with a session: its two adapters as in URNIC_SESSION, or auto:\n"
+	 "those of URNIC_SESSION; with --listen or --peer, instead of --attach",
+	 perf_session_take},
+	{"fail-at", "T[:HOW]",
+	 "with --session and --peer: lose the primary adapter after T; HOW is\n"
+	 "port, kill, kill=PID or run=COMMAND (port)",
+	 perf_fail_take},
+	{"plot", "FILE", "with --fail-at: draw the rate over time, a .png or .svg", urn_take_text,
+	 O(plot)},
 	URN_OPTION_JSON(struct perf_opts, json),
 };
 
@@ -264,6 +276,10 @@ given_of(uint64_t bits)
 		       .every = urn_options_given(&table, bits, "reply-every"),
 		       .prepare = urn_options_given(&table, bits, "prepare"),
 		       .fill = urn_options_given(&table, bits, "fill")},
+		.fail = {.attach = urn_options_given(&table, bits, "attach"),
+			 .node = urn_options_given(&table, bits, "node"),
+			 .srq = urn_options_given(&table, bits, "srq"),
+			 .iters = urn_options_given(&table, bits, "iters")},
 	};
 
 	g.role.measured = g.size || g.depth || g.iters || g.duration ||
@@ -334,7 +350,7 @@ fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *e
 	if (!g->inl)
 		o->inline_bytes = lat ? 64 : 16;
 	if (!g->srq)
-		o->use_srq = o->qps > 32 && o->op != PERF_WRITE_SEND_BW;
+		o->use_srq = o->qps > 32 && o->op != PERF_WRITE_SEND_BW && o->session == NULL;
 	if (!g->rd_atomic)
 		o->rd_atomic = !perf_op_is_read(o->op) && !perf_op_is_atomic(o->op) ? 16
 			       : o->depth < URN_ABI_MAX_RD_ATOMIC ? o->depth
@@ -367,11 +383,15 @@ fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *e
 static void
 no_op(const char *word, struct urn_err *err)
 {
+	/* Words that have options of their own, which main() looks for. */
+	static const char *const first_words[] = {"idle", "crc", "stream_bw", "stream_lat"};
 	struct urn_near near;
 
 	urn_near_begin(&near, word);
 	for (unsigned int i = 0; i < PERF_OPS; i++)
 		urn_near_try(&near, op_names[i]);
+	for (unsigned int i = 0; i < sizeof(first_words) / sizeof(first_words[0]); i++)
+		urn_near_try(&near, first_words[i]);
 	if (near.best)
 		urn_err_set(err, "%.32s is no operation; did you mean %s? --help lists all", word,
 			    near.best);
@@ -416,6 +436,8 @@ take_options(int argc, char **argv, struct perf_opts *o, uint64_t *bits, struct 
 		idle_options_help();
 		putchar('\n');
 		crc_options_help();
+		putchar('\n');
+		stream_options_help();
 		return PERF_EXIT_OK;
 	case URN_OPTIONS_VERSION:
 		puts("urnic-perf " URN_VERSION);

@@ -3,6 +3,7 @@
 #ifndef URN_PERF_OPTIONS_H
 #define URN_PERF_OPTIONS_H
 
+#include "common/loss.h"
 #include "common/option_table.h"
 #include "control/dataplane.h"
 #include "wire.h"
@@ -119,6 +120,12 @@ struct perf_opts {
 	struct perf_wire_opts wire; /* the wire between the nodes */
 	const char *capture;    /* pcapng file, or NULL; owner: argv */
 	const char *attach;     /* socket of a dataplane, "auto", or NULL: our own; owner: argv */
+	const char *session;	/* adapters of a session, "auto", or NULL; then attach is set, too;
+				   owner: argv */
+	bool fails;		/* the primary adapter is to be lost */
+	uint64_t fail_ns;	/* ... so long after measuring began */
+	struct urn_loss_spec loss; /* ... in this way */
+	const char *plot;	   /* picture of the rate over time, or NULL; owner: argv */
 	char node[2][32];       /* attached: the nodes of A and B; empty: the default one */
 	enum perf_role role;
 	bool by_cm;             /* the two sides meet by connection management; else over TCP */
@@ -174,6 +181,20 @@ void perf_am_defaults(struct perf_opts *o, const struct perf_am_given *g);
 int perf_am_check(const struct perf_opts *o, const struct perf_am_given *g, struct urn_err *err);
 /* Words for the ways of an operation, ended by NULL; the index is the way's number. */
 extern const char *const perf_way_names[];
+
+/* Options about the loss of an adapter that were given (fail_opts.c). */
+struct perf_fail_given {
+	bool attach, node, srq, iters;
+};
+/* --session: adapters, or auto; --fail-at: T[:HOW]. to: struct perf_opts. returns: 0, or -1 with
+ * *err
+ */
+int perf_session_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err);
+int perf_fail_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err);
+/* Check that options about sessions fit each other and the measurement. returns: 0, or -1 with *err
+ */
+int perf_fail_check(const struct perf_opts *o, const struct perf_fail_given *g,
+		    struct urn_err *err);
 
 /* Options about sides that were given (role_opts.c). */
 struct perf_role_given {

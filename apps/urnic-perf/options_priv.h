@@ -13,6 +13,7 @@ struct perf_given {
 	struct perf_role_given role;
 	struct perf_msg_given msg;
 	struct perf_am_given am;
+	struct perf_fail_given fail;
 };
 
 /* Check that options fit each other and the operation. returns: 0, or -1 with *err (option_check.c) */

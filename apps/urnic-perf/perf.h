@@ -16,6 +16,7 @@
 
 #include "abi/msg_codes.h"
 #include "common/endpoint.h"
+#include "common/failover.h"
 #include "meter.h"
 #include "options.h"
 #include "pattern.h"
@@ -39,6 +40,7 @@ struct rig {
 	struct urn_port *port[2]; /* ports of A and B; owner: base; NULL: attached, or not open */
 	struct perf_wire wire;	  /* the switch between the ports, if there is one */
 	uint64_t tsc_hz;	  /* cycles of the TSC a second */
+	struct urn_failover *failover; /* the loss of an adapter, or NULL; owner: main.c */
 	struct urn_rig base;	  /* EAL, ports, switch and capture; the dataplane of one run */
 	struct urn_config cfg;	  /* configuration of base; a run may change adapters and engines */
 	struct urn_config_port cfg_port[2 * PERF_NODES_MAX];
@@ -117,11 +119,15 @@ struct run {
 	_Atomic uint64_t final;        /* messages the requester sent in all; UINT64_MAX: still sending */
 	bool interrupted;              /* by a signal; written by the measuring thread */
 	struct urn_err err;            /* written by the thread that set `failed` */
+	struct ibv_wc wc;	       /* the completion that failed; ... */
+	struct ibv_context *wc_ctx;    /* ... its context; NULL: no completion did. Both as err */
 	struct urn_stages stages[2];   /* stages of the thread whose first side is A, B; valid after its end */
 } __attribute__((aligned(64)));
 
-/* End the run with a message. */
-void run_fail(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* End the run with a message. returns: true for the first failure, whose message counts */
+bool run_fail(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* After the threads' end: print why the completion failed, if it was one that ended the run. */
+void run_explain(const struct run *r);
 
 struct side;
 /* One turn of a side. now: TSC. returns: nonzero when there was something to do */
@@ -386,6 +392,7 @@ struct result {
 	struct urn_stores stores;      /* lines that B's dataplane stored to, with --count_stores */
 	uint64_t stored;	       /* messages that made these stores */
 	bool interrupted;
+	const struct urn_failover *failover; /* the loss of an adapter, or NULL; owner: main.c */
 	struct perf_wire_result wire;  /* the switch's counts of the whole run */
 	uint64_t packets;              /* data packets of all messages, warm-up included */
 	struct urn_stages stages[2];   /* stages of the threads of A and B; zero without --stages */
@@ -394,6 +401,12 @@ struct result {
 
 /* Fill in the meter's figures. */
 void result_from_meter(struct result *res, const struct perf_opts *o, const struct meter *m);
+/*
+ * True when packets were sent again, and only too early: the peer had all of them already, and
+ * nobody counted a lost frame (early.c). False where it is not known: datagrams, a dataplane that
+ * is another process's
+ */
+bool result_only_early(const struct result *res);
 /* Add a second measurement of the same operation to the first. */
 void result_merge(struct result *dst, const struct result *src);
 

@@ -3,6 +3,7 @@
 #include "perf.h"
 
 #include "abi/queue.h"
+#include "common/explain.h"
 #include "stage.h"
 
 #include <string.h>
@@ -136,14 +137,28 @@ post_messages(struct side *s, uint32_t qp, uint32_t n, bool signal, uint32_t cou
 void
 fail_completion(struct side *s, const struct ibv_wc *wc)
 {
+	bool first;
+
 	if (wc->vendor_err == URN_VE_GONE)
-		run_fail(s->run, "the dataplane that node %c is attached to is gone",
-			 'A' + (int)s->index);
+		first = run_fail(s->run, "the dataplane that node %c is attached to is gone",
+				 'A' + (int)s->index);
 	else
-		run_fail(s->run,
-			 "%s: QP 0x%06x of node %c, wr_id 0x%llx, completed with status %d (%s), "
-			 "vendor error %u",
-			 perf_op_name(s->o->op), wc->qp_num, 'A' + (int)s->index,
-			 (unsigned long long)wc->wr_id, (int)wc->status,
-			 ibv_wc_status_str(wc->status), wc->vendor_err);
+		first = run_fail(
+			s->run,
+			"%s: QP 0x%06x of node %c, wr_id 0x%llx, completed with status %d (%s), "
+			"vendor error %u",
+			perf_op_name(s->o->op), wc->qp_num, 'A' + (int)s->index,
+			(unsigned long long)wc->wr_id, (int)wc->status,
+			ibv_wc_status_str(wc->status), wc->vendor_err);
+	/* The question waits for the threads' end: a thread that polls an engine asks no other. */
+	if (!first)
+		return;
+	s->run->wc = *wc;
+	s->run->wc_ctx = s->ctx;
+}
+
+void
+run_explain(const struct run *r)
+{
+	urn_explain_print("urnic-perf", r->wc_ctx, &r->wc);
 }

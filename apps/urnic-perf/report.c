@@ -83,6 +83,15 @@ ratio_of(const struct perf_opts *o, const struct result *res, const struct resul
 	return bare > 0 ? (double)urn_hist_quantile(&res->hist, 0.5) / bare : 0;
 }
 
+/* The word for the way between the nodes. */
+static const char *
+link_name(const struct perf_opts *o)
+{
+	if (o->session != NULL)
+		return "session";
+	return o->attach != NULL ? "attached" : perf_link_name(o->link);
+}
+
 static bool
 data_checked(const struct perf_opts *o)
 {
@@ -168,7 +177,7 @@ json_am(struct urn_json *j, const struct perf_opts *o, const struct result *res)
 static void
 json_settings(struct urn_json *j, const struct perf_opts *o)
 {
-	urn_json_str(j, "link", o->attach != NULL ? "attached" : perf_link_name(o->link));
+	urn_json_str(j, "link", link_name(o));
 	if (o->role != PERF_BOTH)
 		urn_json_str(j, "connect", o->by_cm ? "cm" : "oob");
 	urn_json_bool(j, "icrc", !o->no_icrc);
@@ -242,6 +251,7 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 			urn_json_u64(&j, "qp_bytes", res->qp_bytes);
 		urn_json_counters(&j, "counters", "", urn_counter_name, res->counters.v,
 				  URN_COUNTER_COUNT);
+		urn_json_bool(&j, "only_early", result_only_early(res));
 	}
 	perf_wire_json(&j, &o->wire, &res->wire);
 	if (o->hist)
@@ -250,6 +260,8 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 		json_stages(&j, o, res);
 	if (o->capture != NULL)
 		urn_json_u64(&j, "capture_lost", capture_lost);
+	if (res->failover != NULL)
+		urn_failover_json(res->failover, &j);
 	urn_json_bool(&j, "interrupted", res->interrupted);
 	urn_json_end(&j);
 }
@@ -303,8 +315,7 @@ print_head(const struct perf_opts *o)
 		printf("%u QP%s, depth %u, ", o->qps, o->qps == 1 ? "" : "s", o->depth);
 	if (o->attach == NULL || !perf_op_is_flow(o->op))
 		printf("MTU %u, ", o->mtu);
-	printf("%s, IPv%c", o->attach != NULL ? "attached" : perf_link_name(o->link),
-	       o->ipv6 ? '6' : '4');
+	printf("%s, IPv%c", link_name(o), o->ipv6 ? '6' : '4');
 	if (o->attach == NULL)
 		printf(", ICRC %s", o->no_icrc ? "off" : "on");
 	if (o->role != PERF_BOTH)
@@ -385,6 +396,9 @@ print_counters(const struct perf_opts *o, const struct result *res)
 	print_count(", RNR NAKs ", res->counters.v[URN_C_RX_RNR_NAKS],
 		    !o->ud && !perf_op_is_flow(o->op));
 	putchar('\n');
+	if (result_only_early(res))
+		puts("  repeats:      only early: the peer had each of these packets already, "
+		     "and none was lost");
 	printf("  drops:        ");
 	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++) {
 		if (res->counters.v[i] == 0 || strncmp(urn_counter_name(i), "drop_", 5) != 0)
@@ -441,6 +455,8 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 	perf_wire_print(&res->wire);
 	if (o->stages)
 		print_stages(o, res);
+	if (res->failover != NULL)
+		urn_failover_print(res->failover, "  ", stdout);
 	if (o->capture != NULL)
 		printf("  capture:      %s, %" PRIu64 " frames that did not fit\n", o->capture,
 		       capture_lost);

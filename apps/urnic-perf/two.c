@@ -35,6 +35,7 @@ struct two {
 	uint64_t counter;        /* A: value of the atomics' counter, as B found it */
 	uint64_t peer_checked;   /* A: bytes that B compared */
 	bool lost;               /* the other side is gone: do not tell it anything */
+	struct urn_failover *failover; /* the loss of an adapter, or NULL; owner: main.c */
 };
 
 /* ---- messages to the other side */
@@ -368,6 +369,7 @@ init(struct two *t, const struct rig *rig, const struct perf_opts *o)
 	uint64_t warm = o->iters / 10, each = (uint64_t)o->qps * o->depth;
 
 	t->o = *o;
+	t->failover = rig->failover;
 	t->side.index = o->role == PERF_LISTENS ? 1 : 0;
 	layout_make(&t->l, o);
 	pattern_init(&t->p);
@@ -382,6 +384,43 @@ init(struct two *t, const struct rig *rig, const struct perf_opts *o)
 	t->side.p = &t->p;
 	t->side.meter = t->side.index == 0 ? &t->meter : NULL;
 	t->side.step = side_step_of(o->op, t->side.index);
+}
+
+/* Tell the failover how far the measurement is. arg: struct meter */
+static enum urn_run_state
+look(void *arg, uint64_t *units)
+{
+	switch (meter_look(arg, units)) {
+	case METER_WARM:
+		return URN_RUN_WARM;
+	case METER_RUN:
+		return URN_RUN_GOING;
+	default:
+		return URN_RUN_OVER;
+	}
+}
+
+/* Run the worker, and have the adapter lost meanwhile if options say so. */
+static int
+work(struct two *t, struct urn_err *err)
+{
+	const struct urn_failover_run run = {.at_ns = t->o.fail_ns,
+					     .unit = t->o.size,
+					     .messages = true,
+					     .look = look,
+					     .arg = &t->meter};
+	int rc;
+
+	if (t->failover != NULL && urn_failover_start(t->failover, &run, err) != 0)
+		return -1;
+	rc = worker_run(&t->side, &t->run, meanwhile, t);
+	if (t->failover != NULL)
+		urn_failover_stop(t->failover);
+	if (rc != 0) {
+		run_explain(&t->run);
+		*err = t->run.err;
+	}
+	return rc;
 }
 
 static int
@@ -399,10 +438,8 @@ go(struct two *t, struct urn_err *err)
 		return -1;
 	if ((s->index == 0 ? ask_all : answer_all)(t, err) != 0)
 		return -1;
-	if (worker_run(s, &t->run, meanwhile, t) != 0) {
-		*err = t->run.err;
+	if (work(t, err) != 0)
 		return -1;
-	}
 	/* The asker takes the other side's result before it checks its own. */
 	if ((s->index == 1 && final_check(t) != 0) || part(t, err) != 0 ||
 	    (s->index == 0 && final_check(t) != 0)) {

@@ -222,6 +222,7 @@ bench_failure(const struct bench *b, struct urn_err *err)
 {
 	struct urn_counters c;
 
+	run_explain(&b->run);
 	sum_counters(b, &c);
 	urn_err_set(err, "%s (after %llu messages, %llu retransmits, %llu timeouts, %llu NAKs)",
 		    b->run.err.text, (unsigned long long)b->meter.done,

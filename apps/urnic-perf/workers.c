@@ -36,17 +36,19 @@ struct worker {
 	bool started;
 };
 
-void
+bool
 run_fail(struct run *r, const char *fmt, ...)
 {
+	bool first = !atomic_exchange(&r->failed, true);
 	va_list ap;
 
-	if (!atomic_exchange(&r->failed, true)) {
+	if (first) {
 		va_start(ap, fmt);
 		vsnprintf(r->err.text, sizeof(r->err.text), fmt, ap);
 		va_end(ap);
 	}
 	atomic_store(&r->stop, true);
+	return first;
 }
 
 void

@@ -5,6 +5,7 @@
  */
 #include "pp.h"
 
+#include "common/explain.h"
 #include "common/text.h"
 
 #include <arpa/inet.h>
@@ -230,8 +231,10 @@ take_completion(struct pp_state *s, const struct ibv_wc *wc, struct urn_err *err
 		s->done = true;
 		return 0;
 	}
-	if (wc->status != IBV_WC_SUCCESS)
+	if (wc->status != IBV_WC_SUCCESS) {
+		urn_explain_print("urnic-pingpong", s->node.node.ctx, wc);
 		return failed(s, ibv_wc_status_str(wc->status), err);
+	}
 	if (wc->wr_id == WR_RECV)
 		return take_message(s, wc, err);
 	s->res->sent++;

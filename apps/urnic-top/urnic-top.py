@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A live view of urnicd: load of engines, rates of adapters, drops by reason, clients. The view
+"""A live view of urnicd: load of engines, rates of adapters, drops by reason, programs, queue pairs. The view
 asks DPDK's telemetry socket, and so sees what dpdk-telemetry.py does: nothing is changed by looking."""
 
 import argparse
@@ -18,12 +18,15 @@ import tty
 VERSION = "@VERSION@"
 SOCKET = "dpdk_telemetry.v2"
 CLIENTS = 64  # clients looked at, at most: one question each
+QPS = 64  # queue pairs looked at, at most: one question each
+PSN_SECONDS = 2  # a queue pair's PSNs, 24 bits, may go round once in a longer time
 ANSWER = 1 << 20  # bytes of an answer, at most; DPDK's answers are 16 KiB
 PORT_DROPS = ("rx_missed", "rx_errors", "rx_no_mbuf", "tx_errors")
 
 EPILOG = """\
 Without --socket and --file-prefix it looks for a urnicd of this user, and of root, in the
-folders of runtime files. Keys: q ends, space refreshes at once.
+folders of runtime files. Keys: 1, 2, 3 show all, programs, queue pairs; s sorts by the next
+figure; space refreshes at once; q ends. NO_COLOR in the environment means --color never.
 
 Exit code: 0 ended by q or --once, 1 failed, 2 wrong usage, 128 + N ended by signal N."""
 
@@ -148,10 +151,10 @@ def prefix_path(prefix):
 
 # ---- state of urnicd
 
-def look(t):
-    """Ask for all figures of this moment."""
+def look(t, what):
+    """Ask for all figures of this moment. what: the view; queue pairs are asked for in theirs only"""
     now = {"time": time.monotonic(), "engines": {}, "adapters": {}, "ports": {}, "clients": [], "switches": {},
-           "capture": t.info("/urnic/capture")}
+           "qps": {}, "capture": t.info("/urnic/capture")}
     for e in t.names("/urnic/engine/list"):
         now["engines"][e] = t.info(f"/urnic/engine/usage,{e}")
     for a in t.names("/urnic/adapter/list"):
@@ -164,6 +167,11 @@ def look(t):
             now["clients"].append(info)
     for plug in t.names("/urnic/switch/list"):
         now["switches"][plug] = t.info("/urnic/switch/info," + str(plug).replace(":", ",", 1))
+    for a in now["adapters"] if what == "qps" else ():
+        for n in t.names(f"/urnic/qp/list,{a}")[:QPS - len(now["qps"])]:
+            info = t.info(f"/urnic/qp/info,{a},{n}")
+            if info:
+                now["qps"][a, n] = info
     return now
 
 
@@ -177,6 +185,35 @@ def is_drop(name):
     return name.startswith("drop_") or name in ("no_mbuf", "no_work", "cq_overrun", "event_lost")
 
 
+def programs(clients):
+    """Sums over the clients of each process"""
+    found = {}
+    for c in clients:
+        p = found.setdefault(c.get("pid"), {"program": c.get("program", "?"), "pid": c.get("pid", "?"),
+                                            "uid": c.get("uid", "?"), "clients": 0, "adapters": [],
+                                            "qps": 0, "cqs": 0, "srqs": 0, "mrs": 0, "pinned_bytes": 0})
+        p["clients"] += 1
+        if c.get("adapter") not in p["adapters"]:
+            p["adapters"].append(c.get("adapter", "?"))
+        for k in ("qps", "cqs", "srqs", "mrs", "pinned_bytes"):
+            p[k] += number(c, k)
+    return list(found.values())
+
+
+def qp_rates(was, now, seconds):
+    """Queue pairs, with the PSNs a second that were acknowledged and received; None: not known"""
+    def psns(new, old, key):
+        if key not in new or key not in old or seconds > PSN_SECONDS:
+            return None
+        return round((number(new, key) - number(old, key) & 0xffffff) / seconds)
+
+    keys = ("qpn", "adapter", "program", "pid", "type", "state", "peer", "peer_qpn", "mtu", "sends", "receives",
+            "outstanding", "waits_for")
+    return [{**{k: new.get(k, "?") for k in keys}, "tx_psns_per_s": psns(new, was["qps"].get(key, {}), "una_psn"),
+             "rx_psns_per_s": psns(new, was["qps"].get(key, {}), "expected_psn")}
+            for key, new in now["qps"].items()]
+
+
 def rates(was, now):
     """Rates per second between two looks."""
     seconds = max(now["time"] - was["time"], 1e-9)
@@ -188,7 +225,8 @@ def rates(was, now):
         return {k: {"total": number(new, k), "per_s": round(per_s(new, old, k), 1)} for k in names if number(new, k)}
 
     view = {"seconds": round(seconds, 3), "engines": [], "adapters": [], "ports": [], "switches": [],
-            "clients": now["clients"], "capture": now["capture"]}
+            "clients": now["clients"], "programs": programs(now["clients"]),
+            "qps": qp_rates(was, now, seconds), "capture": now["capture"]}
     for e, new in now["engines"].items():
         old = was["engines"].get(e, new)
         ns = number(new, "ns") - number(old, "ns")
@@ -221,85 +259,21 @@ def rates(was, now):
     return view
 
 
-# ---- display
-
-def short(n):
-    """1234567 as 1.23 M: always three digits"""
-    if n < 999.5:
-        return f"{n:.0f}"
-    for unit in "kMGTPE":
-        n /= 1000
-        if n < 999.5 or unit == "E":
-            return f"{n:.{2 if n < 9.995 else 1 if n < 99.95 else 0}f} {unit}"
-    return ""
+# ---- display: view.py
+# @VIEW@
 
 
-def clean(text):
-    """Make a name that others chose safe for a terminal."""
-    return "".join(c if c.isascii() and c.isprintable() else "?" for c in str(text))
-
-
-TEXTS = ("ADAPTER", "NODE", "LINK", "DROPS OF", "REASON", "SWITCH PORT", "PROGRAM")
-
-
-def table(head, rows):
-    """Lines with aligned columns; numbers to the right."""
-    if not rows:
-        return []
-    cells = [head] + [[clean(c) for c in r] for r in rows]
-    width = [max(len(r[i]) for r in cells) for i in range(len(head))]
-    return ["  ".join(c.ljust(w) if h in TEXTS else c.rjust(w) for c, w, h in zip(r, width, head)).rstrip()
-            for r in cells] + [""]
-
-
-def drop_rows(things, name):
-    """Drops by reason; those that happen now come first"""
-    return [[t[name], k, d["per_s"], d["total"]] for t in things
-            for k, d in sorted(t["drops"].items(), key=lambda kd: (-kd[1]["per_s"], -kd[1]["total"], kd[0]))]
-
-
-def capture_lines(c):
-    """The capture that runs, or one that dropped frames"""
-    if not number(c, "running") and not number(c, "dropped"):
-        return []
-    how = "runs" if number(c, "running") and not number(c, "ended") else "has ended"
-    return [f"Capture {clean(c.get('file', '?'))} {how}: {short(number(c, 'frames'))} frames written, "
-            f"{short(number(c, 'dropped'))} dropped", ""]
-
-
-def lines(view, version):
-    """The whole view as text."""
-    count = {"engine": len(view["engines"]), "adapter": len(view["adapters"]),
-             "client": sum(a["clients"] for a in view["adapters"])}
-    there = ", ".join(f"{n} {k}{'' if n == 1 else 's'}" for k, n in count.items())
-    out = [f"urnicd {clean(version.get('urnic', '?'))}, {clean(version.get('dpdk', '?'))}: {there}; "
-           f"over {view['seconds']:.1f} s", ""]
-    out += table(["ENGINE", "LOAD", "TURNS/s"],
-                 [[e["engine"], f"{100 * e['load']:.1f}%", short(e["turns_per_s"])] for e in view["engines"]])
-    out += table(["ADAPTER", "NODE", "LINK", "QPS", "CLIENTS", "RX/s", "RX bit/s", "TX/s", "TX bit/s", "AGAIN/s",
-                  "TIMEOUTS/s"],
-                 [[a["adapter"], a["node"], "up" if a["link"] else "down", a["qps"], a["clients"],
-                   short(a["rx_packets_per_s"]), short(a["rx_bits_per_s"]), short(a["tx_packets_per_s"]),
-                   short(a["tx_bits_per_s"]), short(a["retransmits_per_s"]), short(a["timeouts_per_s"])]
-                  for a in view["adapters"]])
-    out += table(["DROPS OF", "REASON", "PER s", "TOTAL"],
-                 drop_rows(view["adapters"], "adapter") + drop_rows(view["ports"], "port"))
-    out += table(["SWITCH PORT", "LINK", "RX/s", "TX/s", "DROPS/s", "DROPS"],
-                 [[s["port"], "up" if s["up"] else "down", short(s["rx_packets_per_s"]),
-                   short(s["tx_packets_per_s"]), s["drops_per_s"], s["drops"]] for s in view["switches"]])
-    out += capture_lines(view["capture"])
-    out += table(["CLIENT", "ADAPTER", "PID", "UID", "PROGRAM", "QPS", "CQS", "MRS", "PINNED"],
-                 [[*(c.get(k, "?") for k in ("client", "adapter", "pid", "uid", "program", "qps", "cqs", "mrs")),
-                   short(number(c, "pinned_bytes"))] for c in view["clients"]])
-    return out[:-1]
-
+# ---- the terminal
 
 class Screen:
     """The terminal; its settings are restored at the end."""
 
+    def __init__(self, colored=False):
+        self.colored = colored
+        self.draw = None
+
     def __enter__(self):
         self.before = termios.tcgetattr(sys.stdin)
-        self.text = []
         # A signal just before select() must be noticed: a signal writes a byte as it arrives, for
         # Python runs the signal's handler only after select().
         self.resized, self.resize = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -333,50 +307,66 @@ class Screen:
             columns = rows = 0
         return columns or 80, rows or 24
 
-    def show(self, text):
-        """Show a text, or as much of it as there is room for."""
-        self.text = text
+    def show(self, draw):
+        """Show what draw(columns) gives, or as much of it as there is room for, and the keys below."""
+        self.draw = draw
         columns, rows = self.size()
-        text = [line[:columns] for line in text[:rows - 1]]
-        sys.stdout.write("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in text) + "\x1b[J")
+        text, keys = draw(columns)
+        hidden = max(len(text) - (rows - 1), 0)
+        # A line is erased before it is written: behind its last column that would take the last letter.
+        body = "".join(f"\x1b[K{render(line, columns, self.colored)}\n" for line in text[:rows - 1])
+        foot = render(keys(hidden), columns, self.colored)
+        sys.stdout.write(f"\x1b[H{body}\x1b[J\x1b[{rows};1H{foot}")
         sys.stdout.flush()
 
     def wait(self, seconds):
-        """Wait until the time is over, or a key is pressed. returns: False when q was pressed"""
+        """Wait until the time is over, or a key is pressed. returns: the key, q at the terminal's end, or """""
         end = time.monotonic() + seconds
         while True:
             ready, _, _ = select.select([sys.stdin, self.resized], [], [], max(end - time.monotonic(), 0))
             if sys.stdin in ready:
-                return os.read(sys.stdin.fileno(), 1) not in (b"q", b"Q", b"")
+                return os.read(sys.stdin.fileno(), 1).decode("ascii", "replace").lower() or "q"
             if not ready:
-                return True
+                return ""
             os.read(self.resized, 4096)
-            self.show(self.text)
+            self.show(self.draw)
 
 
-def live(t, version, interval):
+def live(t, version, args):
     """Show the view until q is pressed."""
-    with Screen() as screen:
+    what, sort = args.view, args.sort
+    with Screen(wants_color(args.color)) as screen:
         screen.begin()
-        was = look(t)
-        screen.show(lines(rates(was, was), version))
-        while screen.wait(interval):
-            now = look(t)
-            screen.show(lines(rates(was, now), version))
-            was = now
+        was = look(t, what)
+        view = rates(was, was)
+        while True:
+            screen.show(lambda columns: (lines(view, version, what, sort, columns),
+                                         lambda hidden: keys_line(what, sort, hidden)))
+            key = screen.wait(args.interval)
+            if key == "q":
+                return
+            if key == "s":
+                order = SORTS[what]
+                sort = order[(order.index(sort) + 1) % len(order)] if sort in order else order[0]
+                continue
+            what = VIEWS.get(key, what)
+            now = look(t, what)
+            view, was = rates(was, now), now
 
 
 def plain(t, version, args):
     """Print to a file or a pipe."""
-    was = look(t)
+    colored = wants_color(args.color)
+    was = look(t, args.view)
     while True:
         time.sleep(args.interval)
-        now = look(t)
+        now = look(t, args.view)
         view = rates(was, now)
         if args.json:
             print(json.dumps({"version": version, **view}), flush=True)
         else:
-            print("\n".join(lines(view, version)), flush=True)
+            print("\n".join(render(line, None, colored) for line in lines(view, version, args.view, args.sort, None)),
+                  flush=True)
         if args.once:
             return
         was = now
@@ -405,11 +395,15 @@ def interval_of(text):
 
 def options():
     p = argparse.ArgumentParser(prog="urnic-top", epilog=EPILOG, allow_abbrev=False,
-                                description="Show what urnicd does: rates, load, drops by reason, clients.",
+                                description="Show what urnicd does: rates, load, drops by reason, programs, queue pairs.",
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--once", action="store_true", help="show the rates over one interval, and end")
     p.add_argument("--json", action="store_true", help="a line of JSON for each interval")
     p.add_argument("--interval", metavar="SECONDS", type=interval_of, default=1, help="default 1, at least 0.1")
+    p.add_argument("--view", choices=VIEWS.values(), default="all", help="the view to begin with (default all)")
+    p.add_argument("--sort", choices=sorted({k for v in SORTS.values() for k in v}), help="figure to sort by")
+    p.add_argument("--color", choices=("auto", "always", "never"), default="auto",
+                   help="auto: where the terminal has colours")
     where = p.add_mutually_exclusive_group()
     where.add_argument("--socket", metavar="PATH", help=f"the telemetry socket, {SOCKET}")
     where.add_argument("--file-prefix", metavar="NAME", help="file_prefix of its configuration")
@@ -436,7 +430,7 @@ def main():
         if not version:
             raise Failed(f"{t.path}: a DPDK program, but no urnicd that runs")
         if watch:
-            live(t, version, args.interval)
+            live(t, version, args)
         else:
             plain(t, version, args)
         if sys.stdout is not None:

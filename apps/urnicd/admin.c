@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "admin.h"
 
+#include "dataplane/log/log.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,8 +27,9 @@ nicd_admin_init(struct nicd_admin *a, struct nicd_rig *rig, struct urn_err *err)
 	a->rig = rig;
 	a->ports = calloc(c->ports + c->adapters, sizeof(*a->ports));
 	a->port = calloc(c->ports + c->adapters, sizeof(struct urn_port *));
+	a->seen = calloc(c->ports + c->adapters, sizeof(*a->seen));
 	a->sw = calloc(c->switches + 1, sizeof(*a->sw));
-	if (a->ports == NULL || a->port == NULL || a->sw == NULL)
+	if (a->ports == NULL || a->port == NULL || a->seen == NULL || a->sw == NULL)
 		return no_memory(a, err);
 	for (unsigned int i = 0; i < c->ports; i++)
 		a->ports[n++] = (struct nicd_admin_port){c->port[i].port.name, rig->base.port[i]};
@@ -63,6 +66,7 @@ nicd_admin_fini(struct nicd_admin *a)
 {
 	free(a->ports);
 	free(a->port);
+	free(a->seen);
 	free(a->sw);
 	urn_report_base_destroy(a->base);
 	memset(a, 0, sizeof(*a));
@@ -89,6 +93,7 @@ nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console
 	urn_report_text_init(&r->text, &r->out);
 	urn_report_json_init(&r->json, &r->out);
 	r->sink = json ? &r->json.sink : &r->text.sink;
+	nicd_admin_note(r, words, n);
 	if (admin_parse(&r->call, words, n, &why) != 0) {
 		urn_err_set(&r->err, "%s", why.text);
 		r->status = NICD_RUN_USAGE;
@@ -99,10 +104,14 @@ nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console
 static void
 flush(struct nicd_run *r, bool last)
 {
-	if (r->sink == &r->text.sink)
-		urn_report_text_flush(&r->text);
-	else if (last && (r->status == NICD_RUN_OK || r->json.open))
-		urn_report_json_finish(&r->json);
+	if (r->sink != &r->text.sink) {
+		if (last && (r->status == NICD_RUN_OK || r->json.open))
+			urn_report_json_finish(&r->json);
+		return;
+	}
+	urn_report_text_flush(&r->text);
+	if (last && r->status == NICD_RUN_OK)
+		nicd_admin_head(r);
 }
 
 bool
@@ -122,6 +131,8 @@ nicd_run_step(struct nicd_run *r)
 		urn_err_set(&r->err, "no memory for the answer");
 		r->status = NICD_RUN_FAILED;
 	}
+	if (rc == URN_REPORT_DONE && r->status == NICD_RUN_OK)
+		nicd_admin_tell(r);
 	return rc == URN_REPORT_MORE && r->status == NICD_RUN_OK;
 }
 
@@ -162,6 +173,15 @@ levels(unsigned int i, char value[ADMIN_VALUE])
 }
 
 static bool
+areas(unsigned int i, char value[ADMIN_VALUE])
+{
+	if (i <= URN_LOG_AREA_COUNT)
+		snprintf(value, ADMIN_VALUE, "%s",
+			 i ? urn_log_area_word((enum urn_log_area)(i - 1)) : "all");
+	return i <= URN_LOG_AREA_COUNT;
+}
+
+static bool
 idles(unsigned int i, char value[ADMIN_VALUE])
 {
 	if (urn_idle_name(i))
@@ -199,6 +219,8 @@ nicd_admin_values(void *admin, const char *kind, unsigned int i, char value[ADMI
 		return states(i, value);
 	if (strcmp(kind, "LEVEL") == 0)
 		return levels(i, value);
+	if (strcmp(kind, "AREA") == 0)
+		return areas(i, value);
 	if (strcmp(kind, "IDLE") == 0)
 		return idles(i, value);
 	if (strcmp(kind, "WHO") == 0)

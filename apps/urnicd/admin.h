@@ -10,12 +10,20 @@
 #include "admin_words.h"
 #include "rig.h"
 
+#include "dataplane/log/who.h"
 #include "dataplane/report/report_out.h"
 
 /* A port, or an adapter's end of a cable to a switch, by its name in commands. */
 struct nicd_admin_port {
 	const char *name;
 	struct urn_port *port;
+};
+
+/* State of a port that the log has told of. */
+struct nicd_admin_seen {
+	bool known;	  /* it has */
+	bool up;	  /* the port has a link */
+	uint32_t changes; /* urn_port.link_changes then */
 };
 
 /* The objects that commands work on. Made once the dataplane is up; but for base, read-only from
@@ -25,6 +33,7 @@ struct nicd_admin {
 	struct urn_report_source src;
 	struct nicd_admin_port *ports; /* owner; src.ports entries */
 	struct urn_port **port;	       /* owner; the same ports, for src.port */
+	struct nicd_admin_seen *seen;  /* owner; by port: the log's thread's */
 	struct urn_report_switch *sw;  /* owner */
 	struct urn_report_base *base;  /* counts at the last `clear counters`; owner */
 };
@@ -43,8 +52,12 @@ struct nicd_run {
 	struct urn_report_sink *sink; /* one of these two */
 	struct urn_err err;	      /* reason for a failure */
 	enum nicd_run_status status;  /* valid once the command has ended */
-	bool console;		      /* given at the console: only there may it end the dataplane */
-	bool quit;		      /* the dataplane is to end */
+	bool console;	       /* given at the console: only there may it end the dataplane */
+	bool quit;	       /* the dataplane is to end */
+	struct urn_log_who by; /* process and user of the asker, by the kernel's word; not valid
+				  at the console */
+	bool told;	       /* the log has the command */
+	char said[160];	       /* the words, cut, for the log */
 	int fd; /* descriptor that goes to the asker with the end of the answer; owner: the run; -1:
 		   none */
 };
@@ -59,9 +72,18 @@ void nicd_admin_fini(struct nicd_admin *a);
  */
 void nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console,
 		    char *const *words, unsigned int n);
-/* Run one step. returns: true when there are more; else r->status is set, and r->err unless the status is OK */
+/* Run one step. returns: true when there are more; else r->status is set, and r->err unless the
+ * status is OK */
 bool nicd_run_step(struct nicd_run *r);
 void nicd_run_end(struct nicd_run *r);
+
+/* Keep the words of a command, and tell the log of them once the command has changed something.
+ * (admin_log.c) */
+void nicd_admin_note(struct nicd_run *r, char *const *words, unsigned int n);
+void nicd_admin_tell(struct nicd_run *r);
+
+/* Print the head of a table without a row, when the answer was one. (admin_heads.c) */
+void nicd_admin_head(struct nicd_run *r);
 
 /* Values of a kind, for completion; admin_values_fn with the struct nicd_admin. */
 bool nicd_admin_values(void *admin, const char *kind, unsigned int i, char value[ADMIN_VALUE]);

@@ -79,6 +79,17 @@ cut(struct asker *who, size_t len)
 	return n;
 }
 
+/* Let the run know whose question it is. */
+static void
+introduce(struct asker *who)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(who->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
+		who->run.by = (struct urn_log_who){.pid = cred.pid, .uid = cred.uid};
+}
+
 /* Read the question. returns: false when the server must hang up */
 static bool
 take_question(const struct nicd_admin_server *s, struct asker *who)
@@ -98,6 +109,7 @@ take_question(const struct nicd_admin_server *s, struct asker *who)
 	if (n < 0)
 		return false;
 	nicd_run_begin(&who->run, s->admin, ask.json, false, who->words, (unsigned int)n);
+	introduce(who);
 	who->asked = who->more = true;
 	who->ended = false;
 	who->sent = 0;

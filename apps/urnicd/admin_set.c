@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Commands that change something. State that a thread owns is changed in that thread. */
 #include "admin.h"
+#include "apply.h"
+#include "reload.h"
 
 #include "dataplane/control/adapter.h"
 #include "dataplane/switch/impair_words.h"
@@ -22,22 +24,6 @@ nicd_run_set_log(struct nicd_run *r)
 		return URN_REPORT_DONE;
 	urn_err_set(&r->err, "%s is no level; give error, warning, notice, info or debug", level);
 	return NICD_RUN_WRONG;
-}
-
-struct engine_set {
-	struct urn_engine *e;
-	struct urn_engine_config cfg;
-};
-
-/* Runs in the engine's thread. */
-static void
-set_engine(void *arg)
-{
-	struct engine_set *s = arg;
-
-	__atomic_store_n(&s->e->cfg.idle, s->cfg.idle, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->e->cfg.empty_polls, s->cfg.empty_polls, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->e->cfg.sleep_us, s->cfg.sleep_us, __ATOMIC_RELAXED);
 }
 
 /* Take the idle policy, if one was given. returns: 0, or -1 with r->err */
@@ -94,46 +80,22 @@ nicd_run_set_engine(struct nicd_run *r)
 {
 	const struct urn_dp *dp = r->admin->rig->base.dp;
 	uint64_t i = admin_number(&r->call, "ENGINE", UINT64_MAX);
-	struct engine_set s;
+	struct urn_engine_config cfg;
+	struct urn_engine *e;
 
 	if (i >= dp->engines_n) {
 		urn_err_set(&r->err, "no engine has the number %s; there are %u",
 			    admin_arg(&r->call, "ENGINE"), dp->engines_n);
 		return URN_REPORT_FAILED;
 	}
-	s.e = dp->engine[i];
-	s.cfg = s.e->cfg;
-	if (take_idle(r, &s.cfg.idle) != 0 ||
-	    take_number(r, "empty_polls", 1, 1u << 30, &s.cfg.empty_polls) ||
-	    take_time(r, "sleep", 1000, &s.cfg.sleep_us))
+	e = dp->engine[i];
+	cfg = e->cfg;
+	if (take_idle(r, &cfg.idle) != 0 ||
+	    take_number(r, "empty_polls", 1, 1u << 30, &cfg.empty_polls) ||
+	    take_time(r, "sleep", 1000, &cfg.sleep_us))
 		return NICD_RUN_WRONG;
-	urn_engine_call(s.e, set_engine, &s);
+	nicd_apply_engine(e, &cfg);
 	return URN_REPORT_DONE;
-}
-
-struct adapter_set {
-	struct urn_tp *tp;
-	uint32_t window; /* packets; 0: unchanged */
-	uint64_t rto_ns; /* 0: unchanged */
-};
-
-/* Runs in the engine's thread. Packets in flight beyond a smaller window are acknowledged as usual. */
-static void
-set_adapter(void *arg)
-{
-	struct adapter_set *s = arg;
-	struct urn_peers *ps = &s->tp->peers;
-	struct urn_peer *p;
-	uint32_t index = 0;
-
-	if (s->rto_ns)
-		__atomic_store_n(&s->tp->cfg.rto_floor, s->rto_ns, __ATOMIC_RELAXED);
-	if (s->window == 0)
-		return;
-	__atomic_store_n(&s->tp->cfg.window, s->window, __ATOMIC_RELAXED);
-	ps->window = s->window;
-	while ((p = urn_peer_next(ps, &index)))
-		p->window = s->window; /* until the path is measured next */
 }
 
 static struct urn_adapter *
@@ -160,14 +122,7 @@ nicd_run_set_adapter(struct nicd_run *r)
 	if (take_number(r, "window", 1, 1u << 20, &window) ||
 	    take_time(r, "rto_floor", 1000000, &rto_us))
 		return NICD_RUN_WRONG;
-	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++) {
-		struct adapter_set s = {.window = window, .rto_ns = rto_us * 1000ull};
-
-		if (a->shard[i] == NULL)
-			continue;
-		s.tp = a->shard[i]->tp;
-		urn_engine_call(a->shard[i]->engine, set_adapter, &s);
-	}
+	nicd_apply_adapter(a, window, rto_us * 1000ull);
 	return URN_REPORT_DONE;
 }
 
@@ -193,29 +148,15 @@ nicd_run_port(struct nicd_run *r)
 
 /* ---- impair */
 
-struct impair_set {
-	struct urn_switch *sw;
+/* Ports and directions that a command is about. */
+struct impair_who {
 	uint16_t port;
 	bool dir[2]; /* by enum urn_switch_dir */
-	struct urn_impair_config cfg;
-	int rc;
 };
-
-/* Runs in the thread of the switch's engine. */
-static void
-set_impair(void *arg)
-{
-	struct impair_set *s = arg;
-
-	for (unsigned int d = 0; d < 2 && s->rc == 0; d++)
-		if (s->dir[d])
-			s->rc = urn_impair_set(
-				urn_switch_impair(s->sw, s->port, (enum urn_switch_dir)d), &s->cfg);
-}
 
 /* Parse "b0.in" into a port and directions. returns: 0, or -1 with r->err */
 static int
-take_who(struct nicd_run *r, const struct urn_config_switch *c, struct impair_set *s)
+take_who(struct nicd_run *r, const struct urn_config_switch *c, struct impair_who *s)
 {
 	const char *who = admin_arg(&r->call, "WHO");
 
@@ -241,29 +182,57 @@ nicd_run_impair(struct nicd_run *r)
 {
 	const char *name = admin_arg(&r->call, "SWITCH"), *spec = admin_arg(&r->call, "SPEC");
 	const struct urn_config *c = r->admin->rig->cfg;
-	struct impair_set s = {0};
+	struct urn_impair_config impair = {0};
+	struct impair_who s = {0};
 	char why[128];
+	int rc;
 
 	for (unsigned int i = 0; i < c->switches; i++) {
 		if (strcmp(c->sw[i].sw.name, name) != 0)
 			continue;
 		if (take_who(r, &c->sw[i], &s) != 0)
 			return URN_REPORT_FAILED;
-		if (strcmp(spec, "none") != 0 && urn_impair_take_list(&s.cfg, spec, &r->err) != 0)
+		if (strcmp(spec, "none") != 0 && urn_impair_take_list(&impair, spec, &r->err) != 0)
 			return NICD_RUN_WRONG;
-		if (urn_impair_check(&s.cfg, why, sizeof(why)) != 0) {
+		if (urn_impair_check(&impair, why, sizeof(why)) != 0) {
 			urn_err_set(&r->err, "%s", why);
 			return NICD_RUN_WRONG;
 		}
-		s.sw = r->admin->rig->base.sw[i];
-		urn_engine_call(r->admin->rig->base.dp->engine[c->sw[i].engine], set_impair, &s);
-		if (s.rc == 0)
+		rc = nicd_apply_impair(r->admin->rig, i, s.port, s.dir, &impair);
+		if (rc == 0)
 			return URN_REPORT_DONE;
-		urn_err_set(&r->err, "switch %s: %s", name, strerror(-s.rc));
+		urn_err_set(&r->err, "switch %s: %s", name, strerror(-rc));
 		return URN_REPORT_FAILED;
 	}
 	urn_err_set(&r->err, "no switch has the name %s; 'show switch' lists them", name);
 	return URN_REPORT_FAILED;
+}
+
+/* ---- the configuration */
+
+static void
+on_change(void *ctx, const struct nicd_reload_change *c)
+{
+	struct nicd_run *r = ctx;
+	struct urn_report_sink *s = r->sink;
+	char section[64];
+
+	snprintf(section, sizeof(section), "%s%s%s", c->kind, c->name[0] ? " " : "", c->name);
+	s->begin(s, "change", false);
+	s->str(s, "section", section);
+	s->str(s, "key", c->key ? c->key : "");
+	s->str(s, "from", c->from ? c->from : "");
+	s->str(s, "to", c->to ? c->to : "");
+	s->str(s, "when", c->failed ? c->failed : c->now ? "now" : "with the next start of urnicd");
+	s->end(s);
+}
+
+int
+nicd_run_reload(struct nicd_run *r)
+{
+	nicd_admin_tell(r); /* a new level may hide it */
+	return nicd_reload(r->admin->rig->reload, on_change, r, &r->err) == 0 ? URN_REPORT_DONE
+									      : URN_REPORT_FAILED;
 }
 
 /* ---- the rest */

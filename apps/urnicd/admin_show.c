@@ -122,6 +122,13 @@ nicd_run_show_neigh(struct nicd_run *r)
 }
 
 int
+nicd_run_show_route(struct nicd_run *r)
+{
+	r->query.adapter = admin_arg(&r->call, "ADAPTER");
+	return urn_report_routes(&r->admin->src, &r->query, r->sink, &r->err);
+}
+
+int
 nicd_run_show_counters(struct nicd_run *r)
 {
 	struct urn_report_query *q = query(r, NULL);

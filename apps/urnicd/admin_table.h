@@ -34,13 +34,21 @@
 	  "ports of switches, queues, impairments; one switch: its counters; all: zeros too")     \
 	X(show_address, "show address", "[SWITCH]", "addresses that switches know")               \
 	X(show_neigh, "show neigh", "[ADAPTER]", "neighbours: MAC addresses, urnic or not")       \
+	X(show_route, "show route", "[ADAPTER]",                                                  \
+	  "where destinations are: on the link, or behind which router")                          \
 	X(show_counters, "show counters", "[ADAPTER] [all]",                                      \
 	  "counters of adapters; all: zeros too")                                                 \
 	X(show_limits, "show limits", "[client CLIENT]",                                          \
 	  "limits of programs and the most that one has, or those of that client")                \
 	X(show_server, "show server", "", "connections and control calls of programs")            \
+	X(show_log, "show log", "", "areas of the log of events, and their levels")               \
 	X(show_version, "show version", "", "versions")                                           \
 	X(set_log, "set log", "LEVEL", "how much DPDK says: error, warning, notice, info, debug") \
+	X(log, "log", "AREA LEVEL",                                                               \
+	  "how much of an area, or of all, goes to the log of events: off, error, warning, "      \
+	  "notice, info, debug")                                                                  \
+	X(reload, "reload", "",                                                                   \
+	  "read the configuration again: keys that can change do, the others wait for a start")   \
 	X(set_engine, "set engine", "ENGINE [idle IDLE] [empty_polls N] [sleep TIME]",            \
 	  "the way in which an idle engine waits")                                                \
 	X(set_adapter, "set adapter", "ADAPTER [window N] [rto_floor TIME]",                      \
@@ -54,7 +62,7 @@
 	X(capture_stop, "capture stop", "", "end the capture")                                    \
 	X(show_capture, "show capture", "", "the capture under way, or the last one")             \
 	X(clear_counters, "clear counters", "",                                                   \
-	  "have counters of adapters and ports shown from now on; telemetry goes on")             \
+	  "have counters of adapters, ports and switches shown from now on; telemetry goes on")   \
 	X(client, "client", "CLIENT kick", "end a program's connection: it loses all it has")     \
 	X(help, "help", "", "all commands")                                                       \
 	X(quit, "quit", "", "end the dataplane; at its console only")

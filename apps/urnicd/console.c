@@ -8,6 +8,8 @@
  */
 #include "console.h"
 
+#include "reload.h"
+
 #include "common/text.h"
 
 #include <cmdline.h>
@@ -216,6 +218,7 @@ input_waits(void)
 {
 	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
 
+	nicd_serve_hangup(con.admin->rig);
 	return poll(&p, 1, WAIT_MS) > 0;
 }
 

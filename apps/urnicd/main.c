@@ -4,10 +4,14 @@
 #include "admin_server.h"
 #include "console.h"
 #include "errout.h"
+#include "hangup.h"
+#include "log.h"
+#include "reload.h"
 #include "rig.h"
 #include "workers.h"
 
 #include "common/text.h"
+#include "dataplane/log/log.h"
 #include "dataplane/report/telemetry.h"
 #include "sd_notify.h"
 
@@ -43,7 +47,8 @@ static const char help[] =
 	"Usage: urnicd -c FILE [OPTION...]\n"
 	"\n"
 	"Run the dataplane that FILE describes: ports, switches, adapters. Programs attach\n"
-	"to it over its socket and use verbs. urnicd runs until SIGTERM, SIGINT or SIGHUP.\n"
+	"to it over its socket and use verbs. urnicd runs until SIGTERM or SIGINT; SIGHUP lets\n"
+	"it read FILE again. Events go to the log (doc/reference/log.md).\n"
 	"\n"
 	"  -c, --config FILE   the configuration (doc/reference/urnicd.md; ready ones in config/)\n"
 	"  -s, --socket PATH   the socket, in place of the file's; with PATH.ctl for control\n"
@@ -115,15 +120,17 @@ fail(const struct urn_err *err)
 	return EXIT_FAILED;
 }
 
-/* Sleep until a signal ends it. */
+/* Sleep until a signal ends it; serve SIGHUP meanwhile. */
 static void
-wait_for_signal(void)
+wait_for_signal(const struct nicd_rig *rig)
 {
 	/* A signal may have gone to another thread: check ten times a second. */
 	const struct timespec nap = {.tv_nsec = 100000000};
 
-	while (!urn_stop_requested())
+	while (!urn_stop_requested()) {
+		nicd_serve_hangup(rig);
 		(void)nanosleep(&nap, NULL);
+	}
 }
 
 /* Serve programs until a signal, or the person at the console, ends urnicd. returns: 0, or -1 with
@@ -136,12 +143,19 @@ serve(struct nicd_rig *rig, struct nicd_admin *admin, bool console, struct urn_e
 	fprintf(stderr, "urnicd: %u engine%s, %u adapter%s, listening at %s\n", rig->cfg->engines,
 		rig->cfg->engines == 1 ? "" : "s", rig->cfg->adapters,
 		rig->cfg->adapters == 1 ? "" : "s", rig->socket);
+	urn_log_say(rig->log, URN_LOG_STARTED, NULL, "version %s serves programs at %s, by %s",
+		    URN_VERSION, rig->socket, rig->cfg->file);
 	nicd_notify("READY=1");
 	if (console)
 		rc = nicd_console(admin, err);
 	else
-		wait_for_signal();
+		wait_for_signal(rig);
 	nicd_notify("STOPPING=1");
+	if (urn_stop_requested())
+		urn_log_say(rig->log, URN_LOG_STOPPED, NULL, "ends by signal %d (%s)",
+			    urn_stop_requested(), strsignal(urn_stop_requested()));
+	else
+		urn_log_say(rig->log, URN_LOG_STOPPED, NULL, "ends because its console does");
 	if (rc > 0)
 		urn_err_set(err, "%d of the commands failed", rc);
 	return rc == 0 ? 0 : -1;
@@ -204,6 +218,11 @@ serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
 
 	if (rc != 0)
 		return -1;
+	rig->reload = nicd_reload_create(rig, err);
+	if (rig->reload == NULL) {
+		nicd_admin_fini(&admin);
+		return -1;
+	}
 	telemetry.src = &admin.src;
 	if (rig->cfg->urnicd.telemetry)
 		rc = urn_telemetry_start(&telemetry, err);
@@ -212,11 +231,14 @@ serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
 	 * urnicd's. */
 	rc = server ? write_pid(pid_file, err) : -1;
 	if (rc == 0) {
+		nicd_log_watch(&admin);
 		rc = serve(rig, &admin, console, err);
+		nicd_log_unwatch(&admin);
 		remove_pid(pid_file);
 	}
 	nicd_admin_server_close(server);
 	urn_telemetry_stop();
+	nicd_reload_free(rig->reload);
 	nicd_admin_fini(&admin);
 	return rc;
 }
@@ -262,11 +284,14 @@ run(const struct urn_config *cfg, bool console)
 	raise_fds();
 	rc = nicd_rig_open(&rig, cfg, &err);
 	if (rc == 0)
+		rc = nicd_log_start(&rig, &err);
+	if (rc == 0)
 		workers = nicd_workers_start(&rig, &err);
 	rc = workers ? nicd_rig_listen(&rig, &err) : -1;
 	if (rc == 0)
 		rc = serve_all(&rig, console, &err);
 	held = nicd_rig_hang_up(&rig);
+	nicd_log_stop(&rig);
 	if (rc != 0)
 		rc = fail(&err);
 	else if (urn_stop_requested())
@@ -275,6 +300,7 @@ run(const struct urn_config *cfg, bool console)
 	if (held != 0)
 		end_without(&rig, workers, held, rc);
 	nicd_workers_stop(workers);
+	nicd_log_free(&rig);
 	nicd_rig_close(&rig);
 	return rc;
 }
@@ -360,7 +386,8 @@ main(int argc, char **argv)
 		rc = EXIT_USAGE;
 	} else if (o.check) {
 		rc = say_right(o.file, cfg);
-	} else if (urn_stop_install() != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR) {
+	} else if (urn_stop_install() != 0 || nicd_hangup_install() != 0 ||
+		   signal(SIGPIPE, SIG_IGN) == SIG_ERR) {
 		fputs("urnicd: cannot catch signals\n", stderr);
 		rc = EXIT_FAILED;
 	} else {

@@ -132,6 +132,18 @@ limits_of(const struct urn_config_quota *q)
 	};
 }
 
+void
+nicd_rig_limits(const struct urn_config *cfg, struct urn_server_config *out)
+{
+	const struct urn_limits now = limits_of(&cfg->limits.per_client);
+
+	/* Reports read them meanwhile. */
+	__atomic_store_n(&out->clients, few(cfg->limits.clients), __ATOMIC_RELAXED);
+	__atomic_store_n(&out->clients_per_uid, few(cfg->limits.clients_per_uid), __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < URN_QUOTAS; i++)
+		__atomic_store_n(&out->per_client.max[i], now.max[i], __ATOMIC_RELAXED);
+}
+
 static int
 metrics_up(struct nicd_rig *rig, struct urn_err *err)
 {
@@ -172,9 +184,7 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 	if (group_of(d->group, &cfg.gid, err) != 0 ||
 	    group_of(d->control_group, &rig->control_gid, err) != 0)
 		return -1;
-	cfg.clients = few(l->clients);
-	cfg.clients_per_uid = few(l->clients_per_uid);
-	cfg.per_client = limits_of(&l->per_client);
+	nicd_rig_limits(rig->cfg, &cfg);
 	cfg.per_uid = limits_of(&l->per_uid);
 	cfg.queues = l->queue;
 	cfg.shared = urn_config_shared(rig->cfg);

@@ -45,8 +45,8 @@ extern const struct urn_source_ops urn_am_ep_ops;
 struct urn_am *urn_am_create(unsigned int engine, uint64_t seed, bool unregistered);
 enum {
 	URN_AM_TAGGED_FROM = 262144, /* bytes from which AUTO is tagged, unless set otherwise:
-					tagged is as fast from here on as a stream, and takes less
-					time for one write (doc/inside/performance.md) */
+					tagged is as fast from here on as a stream
+					(doc/inside/performance.md) */
 };
 /*
  * Set the bytes from which the way AUTO is tagged (AM-8), 0: URN_AM_TAGGED_FROM, and those from

@@ -137,13 +137,14 @@ urn_am_out_finish(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 	finish(tp, o, code);
 }
 
-/* Bytes of memory in a message of that length. more: bytes between its header and those */
+/* Bytes of memory in a message of that length: whole cache lines, so that all packets of an
+ * operation lie in lines alike. more: bytes between its header and those */
 static uint32_t
 chunk_of(uint32_t message, uint32_t more)
 {
 	uint32_t most = message - (uint32_t)sizeof(struct urn_am_hdr) - more;
 
-	return RTE_MIN(most, (uint32_t)URN_AM_CHUNK_MAX) & ~7u;
+	return RTE_MIN(most, (uint32_t)URN_AM_CHUNK_MAX) & ~(RTE_CACHE_LINE_SIZE - 1u);
 }
 
 URN_FAST uint32_t

@@ -52,10 +52,11 @@ URN_FAST struct urn_am_out *
 urn_am_out_get(struct urn_am *am, struct urn_am_ep *ep)
 {
 	struct urn_tp_share *share = ep->user.source.share;
+	struct urn_tp_user *user = urn_share_user(share);
 	struct urn_am_out *o;
 
 	if (ep->outs == URN_AM_EP_OUTS ||
-	    !urn_fair_has(&am->fair_outs, URN_AM_OUTS - am->outs, share->am))
+	    !urn_fair_user_has(&am->fair_outs, URN_AM_OUTS - am->outs, share->am, user->am))
 		return NULL;
 	o = get(am);
 	if (!o)
@@ -65,6 +66,7 @@ urn_am_out_get(struct urn_am *am, struct urn_am_ep *ep)
 	TAILQ_INSERT_TAIL(&ep->out, o, link);
 	ep->outs++;
 	share->am++;
+	user->am++;
 	am->outs++;
 	return o;
 }
@@ -108,6 +110,7 @@ urn_am_out_put(struct urn_am *am, struct urn_am_out *o)
 		TAILQ_REMOVE(&o->ep->out, o, link);
 		o->ep->outs--;
 		o->ep->user.source.share->am--;
+		urn_share_user(o->ep->user.source.share)->am--;
 		am->outs--;
 	} else {
 		urn_am_bound_give(&replies, &am->node[o->bucket], &am->replies, &am->kept);

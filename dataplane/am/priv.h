@@ -200,7 +200,7 @@ struct urn_am {
 	uint32_t outs_made; /* entries of out that were made */
 	struct urn_am_out *out_free; /* free packets, linked by link.tqe_next */
 	uint32_t outs, replies;	     /* packets of operations, and replies, that are not free */
-	struct urn_fair fair_outs;   /* how many of the former a client may have */
+	struct urn_fair fair_outs;   /* how many of the former a client, or a user, may have */
 	uint16_t node[URN_AM_NODES]; /* replies by bucket of nodes */
 	uint32_t kept;		     /* replies that are kept for buckets with few */
 	uint8_t last[16], bucket;    /* node that a bucket was asked for last, and its bucket */

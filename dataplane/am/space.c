@@ -76,6 +76,13 @@ find_range(const struct urn_am_region *r, uint64_t addr)
 	return low;
 }
 
+/* True when all bytes lie in a range and those behind that touch each other. len: not 0 */
+static bool
+holds(const struct urn_am_range *g, uint64_t addr, uint32_t len)
+{
+	return urn_range_in(g->addr, g->len, addr, 1) && len - 1 <= g->last - addr;
+}
+
 URN_FAST uint8_t
 urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, uint64_t addr,
 	     uint32_t len, uint32_t access, struct urn_am_piece piece[URN_AM_PIECES],
@@ -92,9 +99,10 @@ urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, 
 	for (uint32_t i = find_range(r, addr); len; i++) {
 		uint64_t off, here;
 
-		if (i == r->n || *n == URN_AM_PIECES ||
-		    !urn_range_in(r->range[i].addr, r->range[i].len, addr, 1))
+		if (i == r->n || !urn_range_in(r->range[i].addr, r->range[i].len, addr, 1))
 			return URN_AM_RANGE;
+		if (unlikely(*n == URN_AM_PIECES))
+			return holds(&r->range[i], addr, len) ? URN_AM_SCATTERED : URN_AM_RANGE;
 		off = addr - r->range[i].addr;
 		here = RTE_MIN(r->range[i].len - off, (uint64_t)len);
 		if (look_up(tp, ep->pd, r->range[i].lkey, addr, here, local, &piece[*n].at) !=
@@ -106,13 +114,6 @@ urn_am_reach(const struct urn_tp *tp, const struct urn_am_ep *ep, uint64_t key, 
 		len -= (uint32_t)here;
 	}
 	return URN_AM_DONE;
-}
-
-/* True when all bytes lie in a range and those behind that touch each other. len: not 0 */
-static bool
-holds(const struct urn_am_range *g, uint64_t addr, uint32_t len)
-{
-	return urn_range_in(g->addr, g->len, addr, 1) && len - 1 <= g->last - addr;
 }
 
 uint8_t

@@ -25,3 +25,18 @@ urn_fair_has_kept(const struct urn_fair *f, uint32_t left, uint32_t held)
 {
 	return left > f->least[bits(held)];
 }
+
+/* Entries that stay in the pool when a holder of so many takes one. */
+static uint64_t
+stay(const struct urn_fair *f, uint32_t held)
+{
+	uint32_t least = f->least[bits(held)];
+
+	return least != UINT32_MAX ? least : (uint64_t)f->kept + held / 8;
+}
+
+bool
+urn_fair_user_has_kept(const struct urn_fair *f, uint32_t left, uint32_t held, uint32_t all)
+{
+	return 2ull * left > stay(f, held) + stay(f, all);
+}

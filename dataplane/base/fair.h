@@ -24,6 +24,12 @@
  * A level has kept / levels entries, which all clients that may hold no more than its number share.
  * So the n-th client gets kept / (levels n) entries or more, one in 96 n of 65,536. The rule need
  * not know how many clients there are, and does not depend on entries that come back.
+ *
+ * A user may have hundreds of clients. So what counts of a client is half what it holds itself, and
+ * half what all clients of its user hold: urn_fair_user_has() asks for the mean of the entries that
+ * would have to stay for either. A user with one client has the rule above. A user with any number
+ * of clients leaves 2 entries of 17. The n-th user, and the n-th client, get at least half of what
+ * the n-th client gets by the rule above, because the mean is at least half of either number.
  */
 #ifndef URN_BASE_FAIR_H
 #define URN_BASE_FAIR_H
@@ -51,11 +57,25 @@ void urn_fair_init(struct urn_fair *f, uint32_t size);
 /* True when a client may take an entry of the reserve. left, held: as for urn_fair_has() */
 bool urn_fair_has_kept(const struct urn_fair *f, uint32_t left, uint32_t held);
 
+/* True when a client whose user has others may take an entry of the reserve; as urn_fair_user_has()
+ */
+bool urn_fair_user_has_kept(const struct urn_fair *f, uint32_t left, uint32_t held, uint32_t all);
+
 /* True when a client that holds `held` entries may take one more. left: entries in the pool. */
 static inline bool
 urn_fair_has(const struct urn_fair *f, uint32_t left, uint32_t held)
 {
 	return likely(left > f->kept + held / 8) || urn_fair_has_kept(f, left, held);
+}
+
+/*
+ * True when a client that holds `held` entries may take one more. left: entries in the pool; all:
+ * entries that all clients of its user hold, this one too
+ */
+static inline bool
+urn_fair_user_has(const struct urn_fair *f, uint32_t left, uint32_t held, uint32_t all)
+{
+	return likely(left > f->kept + all / 8) || urn_fair_user_has_kept(f, left, held, all);
 }
 
 #endif

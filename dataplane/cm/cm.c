@@ -46,6 +46,7 @@ urn_cm_listen(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_cm
 	e->cookie = p->cookie;
 	e->backlog = p->backlog ? p->backlog : URN_CM_BACKLOG;
 	cm_hash(cm, e, CM_BY_PEER);
+	cm_held_wanted(cm, p->service_id);
 	*id = e->id;
 	return 0;
 }
@@ -369,9 +370,19 @@ wind_up(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 	}
 }
 
+/* True when the owner may listen at the id's service anew. Session layers take look-ups alone
+ * there, which do not wait. */
+static bool
+may_come_back(const struct cm_conn *e)
+{
+	return e->backlog && !e->owner->going && !urn_cm_is_session_service(e->service_id);
+}
+
 static void
 release(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
+	if (may_come_back(e))
+		cm_leaves(cm, e, now);
 	cm_orphan(cm, e);
 	wind_up(cm, e, now);
 }
@@ -408,6 +419,7 @@ urn_cm_owner_goes(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now)
 	struct cm_conn *e;
 
 	urn_cm_owner_deaf(o);
+	cm_left_forget(cm, o);
 	for (unsigned int i = 0; i < URN_CM_SLICE && (e = TAILQ_FIRST(&o->conns)); i++)
 		release(cm, e, now);
 	return !TAILQ_EMPTY(&o->conns);

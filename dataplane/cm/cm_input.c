@@ -134,10 +134,21 @@ objection(const struct urn_cm *cm, const struct urn_cm_msg *m)
 	return 0;
 }
 
+/* Give a request to a listener, or refuse it. */
 static enum urn_counter
-new_req(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
-	const uint8_t peer[16], uint64_t now)
+listener_takes(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
+	       const uint8_t peer[16])
 {
+	/* A repeat may overtake the request that waited. */
+	(void)cm_held_withdrawn(cm, peer, m->local_id);
+	return new_request(cm, m, own, peer);
+}
+
+enum urn_counter
+cm_request(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
+	   const uint8_t peer[16], uint64_t now, bool may_wait)
+{
+	enum urn_counter c = URN_C_CM_NO_SERVICE;
 	uint16_t bad = objection(cm, m);
 	struct cm_conn *old;
 
@@ -146,8 +157,11 @@ new_req(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
 		return URN_C_CM_UNSUPPORTED;
 	}
 	old = cm_by_qpn(cm, peer, m->qpn);
-	if (!old)
-		return new_request(cm, m, own, peer);
+	if (!old) {
+		if (may_wait && !cm_by_service(cm, m->service_id))
+			c = cm_hold(cm, m, own, peer, now);
+		return c == URN_C_CM_NO_SERVICE ? listener_takes(cm, m, own, peer) : c;
+	}
 	refuse(cm, m, own, peer, URN_CM_REJ_STALE_CONN);
 	cm_stale(cm, old, now);
 	return URN_C_CM_STALE;
@@ -221,8 +235,10 @@ urn_cm_input(struct urn_cm *cm, const uint8_t peer[16], const uint8_t own[16], u
 	if (e && e->state != URN_CM_IDLE)
 		return cm_message(cm, e, &m, now);
 	if (m.attr == URN_CM_REQ)
-		return new_req(cm, &m, own, peer, now);
+		return cm_request(cm, &m, own, peer, now, true);
 	if (m.attr == URN_CM_SIDR_REQ)
 		return new_request(cm, &m, own, peer);
+	if (m.attr == URN_CM_REJ && cm_held_withdrawn(cm, peer, m.local_id))
+		return URN_C_CM_RX;
 	return nobodys(cm, &m, own, peer);
 }

@@ -15,6 +15,20 @@
 /* Peers' addresses are told apart by so many numbers, to limit what one peer may begin. */
 enum { CM_SOURCES = 256 };
 
+enum {
+	CM_LEFT = 256, /* services whose listeners ended a moment ago that are remembered at most */
+	CM_LEFT_OWNER = 4,   /* services of one owner among these */
+	CM_HELD = 32,	     /* requests that wait for a listener */
+	CM_HELD_SERVICE = 8, /* requests for one service among these */
+};
+
+/* The end of a listener is remembered so long, ns: a program may set up a connection before it
+ * listens anew. */
+#define CM_LEFT_NS 2000000000ull
+/* A request waits at most so long, ns: less than until its peer repeats it, after 1 s (lib/dropin)
+ * or 4 s (Linux). */
+#define CM_HOLD_NS 500000000ull
+
 /* Keys by which an id is looked up besides its number; each has a chain of the hash. */
 enum cm_hash {
 	CM_BY_PEER,    /* peer's address and the peer's id; for a listener the service */
@@ -73,6 +87,24 @@ struct cm_use {
 	uint32_t next;             /* next in the bucket, or of the free entries */
 };
 
+/* A service whose listener ended. owner: the state machine */
+struct cm_left {
+	uint64_t service_id;
+	uint64_t until; /* ns; requests that come before then wait. 0: never used */
+	const struct urn_cm_owner *owner; /* to be compared only: the owner may be gone */
+};
+
+/* A request that waits for a listener of its service. owner: the state machine; valid if used */
+struct cm_held {
+	bool used;
+	bool wanted;	    /* a listener came */
+	uint32_t remote_id; /* the peer's name for it */
+	uint64_t service_id;
+	uint64_t due; /* ns; then it goes to the listener, or is refused */
+	uint8_t peer[16], own[16];
+	struct urn_cm_msg m;
+};
+
 struct urn_cm {
 	struct urn_cm_config cfg;
 	struct urn_draw draw;	   /* numbers that peers see */
@@ -89,6 +121,10 @@ struct urn_cm {
 	struct urn_pool uses;      /* entries of use that are free */
 	uint32_t *heap;            /* indices of ids by due */
 	uint32_t heap_n;
+	uint64_t seen;	 /* ns; the time at the last tick */
+	uint32_t held_n; /* entries of held in use */
+	struct cm_held held[CM_HELD];
+	struct cm_left left[CM_LEFT]; /* by a hash of the service */
 	struct urn_counts counts;
 	struct cm_conn *conn;
 };
@@ -130,6 +166,38 @@ void cm_use_destroy(struct urn_cm *cm);
 /* Count an id more of this channel; an id less. */
 uint32_t cm_use_begin(struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel);
 void cm_use_end(struct urn_cm *cm, uint32_t use);
+
+/* ---- cm_held.c: requests that wait for a listener */
+
+/* The owner of listener l ends the listener. The owner stays, and may listen anew soon. */
+void cm_leaves(struct urn_cm *cm, const struct cm_conn *l, uint64_t now);
+/* The owner goes: services that it listened at are refused. */
+void cm_left_forget(struct urn_cm *cm, const struct urn_cm_owner *o);
+/*
+ * Let a request for a service without a listener wait. returns: CM_RX, or CM_DUPLICATE: it waits
+ * already; CM_NO_SERVICE: to be refused, because no listener ended lately, or too many requests
+ * wait
+ */
+enum urn_counter cm_hold(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
+			 const uint8_t peer[16], uint64_t now);
+/* The peer takes its request back. returns: true when it waited */
+bool cm_held_withdrawn(struct urn_cm *cm, const uint8_t peer[16], uint32_t remote_id);
+/* The service has a listener: the next tick gives it the requests that waited. */
+void cm_held_wanted(struct urn_cm *cm, uint64_t service_id);
+/* Time at which the next held request is due, ns; UINT64_MAX: none waits */
+uint64_t cm_held_due(const struct urn_cm *cm);
+/* Give requests that are due to their listener, or refuse them. returns: their number, at most
+ * CM_HELD */
+unsigned int cm_held_tick(struct urn_cm *cm, uint64_t now);
+
+/* ---- cm_input.c */
+
+/*
+ * A request for a connection that belongs to no id. may_wait: for a listener, if one ended lately.
+ * returns: the counter that applies
+ */
+enum urn_counter cm_request(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
+			    const uint8_t peer[16], uint64_t now, bool may_wait);
 
 /* ---- cm_timer.c */
 

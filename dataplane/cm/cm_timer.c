@@ -65,15 +65,19 @@ cm_timer_stop(struct urn_cm *cm, struct cm_conn *e)
 uint64_t
 urn_cm_due(const struct urn_cm *cm)
 {
-	return cm->heap_n ? due_at(cm, 0) : UINT64_MAX;
+	uint64_t held = cm_held_due(cm);
+
+	return cm->heap_n ? RTE_MIN(held, due_at(cm, 0)) : held;
 }
 
 unsigned int
 urn_cm_tick(struct urn_cm *cm, uint64_t now)
 {
-	unsigned int n = 0;
+	unsigned int n;
 
-	while (n < URN_CM_TICK && urn_cm_due(cm) <= now) {
+	cm->seen = now;
+	n = cm_held_tick(cm, now);
+	while (n < URN_CM_TICK && cm->heap_n && due_at(cm, 0) <= now) {
 		struct cm_conn *e = &cm->conn[cm->heap[0]];
 
 		cm_timer_stop(cm, e);

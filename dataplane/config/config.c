@@ -410,10 +410,14 @@ urn_config_parse(const char *text, size_t len, const char *name, struct urn_conf
 	take_sections(&ctx);
 	urn_config_check(&ctx);
 	urn_config_neighbours(&ctx);
+	urn_config_routes(&ctx);
 	if (ctx.no_room)
 		urn_config_error(ctx.errors, name, 0, "there is no memory to check it");
 out:
-	urn_ini_free(ini);
+	if (ctx.cfg)
+		ctx.cfg->ini = ini;
+	else
+		urn_ini_free(ini);
 	if (urn_config_errors_count(ctx.errors) > before) {
 		urn_config_free(ctx.cfg);
 		ctx.cfg = NULL;
@@ -472,13 +476,16 @@ urn_config_free(struct urn_config *cfg)
 {
 	if (!cfg)
 		return;
+	urn_ini_free(cfg->ini);
 	for (unsigned int i = 0; i < cfg->switches; i++) {
 		free(cfg->sw[i].plug);
 		free(cfg->sw[i].fixed);
 		free(cfg->sw[i].route);
 	}
-	for (unsigned int i = 0; i < cfg->adapters; i++)
+	for (unsigned int i = 0; i < cfg->adapters; i++) {
 		free(cfg->adapter[i].adapter.neighbour);
+		free(cfg->adapter[i].adapter.route);
+	}
 	free(cfg->port);
 	free(cfg->sw);
 	free(cfg->adapter);

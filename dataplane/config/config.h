@@ -40,6 +40,13 @@ enum urn_config_huge {
 	URN_CONFIG_HUGE_AUTO, /* if there are enough free ones */
 };
 
+/* Lines of the log with priorities, as a journal reads them. */
+enum urn_config_journal {
+	URN_CONFIG_JOURNAL_AUTO, /* when the standard error is a journal's */
+	URN_CONFIG_JOURNAL_YES,
+	URN_CONFIG_JOURNAL_NO,
+};
+
 /* [urnicd] */
 struct urn_config_daemon {
 	char socket[108];	    /* path; "": urn_config_socket_default() */
@@ -49,6 +56,9 @@ struct urn_config_daemon {
 	char control_group[32];	    /* group that may use the control socket, too; "": none */
 	char node[URN_CONFIG_NAME]; /* node of clients that name none; "": none, because there are several */
 	char log_level[16];	    /* see urn_eal_config.log_level: "error", "warning", ... */
+	char log[192];		    /* levels of the log of events: urn_log_parse() */
+	char log_file[URN_CONFIG_PATH]; /* the log's file; "": the standard error */
+	uint32_t log_journal;		/* enum urn_config_journal */
 	bool telemetry;		    /* open rte_telemetry's socket */
 	char prometheus_host[48];   /* address to listen on, without brackets; "": do not listen */
 	uint16_t prometheus_port;
@@ -105,6 +115,7 @@ struct urn_config_engine {
 struct urn_config_port {
 	struct urn_port_config port; /* name included: ready for urn_port_open() */
 	bool pci;		     /* port.device is a PCI address: name it to urn_eal_start() */
+	bool no_filter;		     /* take all frames of the interface */
 	bool no_pfc; /* without frames of flow control on a lossless switch; valid when given */
 	int adapter;		     /* index of the adapter that uses the port; -1: none */
 	int sw, plug;		     /* index of the switch and of its plug; -1: none */
@@ -171,6 +182,7 @@ struct urn_config_adapter {
 
 struct urn_config {
 	char *file; /* the file's name that was given */
+	struct urn_ini *ini; /* the text that it was made of; owner; NULL: a program made it */
 	struct urn_config_daemon urnicd;
 	struct urn_config_eal eal;
 	struct urn_config_limits limits;

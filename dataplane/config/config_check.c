@@ -196,6 +196,25 @@ has_section(const struct urn_ini *ini, const char *kind)
 	return false;
 }
 
+/* Check that no port with rules for untagged frames has an adapter in a VLAN. */
+static void
+check_vlans(struct urn_config_ctx *ctx)
+{
+	for (unsigned int i = 0; i < ctx->cfg->adapters; i++) {
+		const struct urn_config_adapter *a = &ctx->cfg->adapter[i];
+
+		if ((a->adapter.vlan || a->adapter.priority) && a->port >= 0 &&
+		    ctx->cfg->port[a->port].port.steer)
+			urn_config_say(ctx,
+				       urn_config_line(ctx->adapter[i],
+						       a->adapter.vlan ? "vlan" : "priority"),
+				       "steer = yes of port %s (line %u) lets untagged frames in "
+				       "alone; leave out steer, or vlan and priority",
+				       ctx->cfg->port[a->port].port.name,
+				       urn_config_line(ctx->port[a->port], "steer"));
+	}
+}
+
 static void
 check_adapters(struct urn_config_ctx *ctx)
 {
@@ -209,6 +228,7 @@ check_adapters(struct urn_config_ctx *ctx)
 		check_address(ctx, i, true);
 	}
 	check_macs(ctx);
+	check_vlans(ctx);
 }
 
 /* Fill in the two ends of the rings between an adapter and its switch. */
@@ -304,9 +324,11 @@ check_paths(struct urn_config_ctx *ctx)
 	} list[] = {
 		{d->socket, "socket", "socket"},
 		{lock, "the lock beside the socket", "socket"},
-		{control, d->control[0] ? "control" : "the control socket beside the socket", "control"},
+		{control, d->control[0] ? "control" : "the control socket beside the socket",
+		 "control"},
 		{control_lock, "the lock beside the control socket", "control"},
 		{d->pid_file, "pid_file", "pid_file"},
+		{d->log_file, "log_file", "log_file"},
 	};
 
 	if (d->socket[0]) {

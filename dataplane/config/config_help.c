@@ -15,8 +15,8 @@ static const char *const type_text[URN_CONFIG_TYPES] = {
 	[URN_CT_BOOL] = "yes or no",
 	[URN_CT_MODE] = "octal",
 	[URN_CT_MAC] = "a MAC address",
-	[URN_CT_IPV4] = "an IPv4 address",
-	[URN_CT_IPV6] = "an IPv6 address",
+	[URN_CT_IPV4] = "an IPv4 address, or ADDRESS/LENGTH",
+	[URN_CT_IPV6] = "an IPv6 address, or ADDRESS/LENGTH",
 	[URN_CT_LISTEN] = "an address and port",
 	[URN_CT_CORES] = "CPUs",
 	[URN_CT_ENGINES] = "engines or all",
@@ -25,7 +25,9 @@ static const char *const type_text[URN_CONFIG_TYPES] = {
 	[URN_CT_EAL] = "arguments",
 	[URN_CT_MACS] = "MAC addresses",
 	[URN_CT_IPS] = "IP addresses",
+	[URN_CT_ROUTER] = "an IP address",
 	[URN_CT_IMPAIR] = "impairments",
+	[URN_CT_LOG] = "levels, area:level",
 };
 
 static void

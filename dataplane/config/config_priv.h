@@ -34,11 +34,12 @@ enum urn_config_type {
 	URN_CT_BOOL,	/* yes or no */
 	URN_CT_WORD,	/* one of the words: its index */
 	URN_CT_LEVEL,	/* one of the words: itself */
+	URN_CT_LOG,	/* levels of the log: the text */
 	URN_CT_NUMBER,	/* one of the words, which are numbers: the number */
 	URN_CT_MODE,	/* octal */
 	URN_CT_MAC,
-	URN_CT_IPV4,
-	URN_CT_IPV6,
+	URN_CT_IPV4,	 /* with or without /LENGTH, into struct urn_config_adapter */
+	URN_CT_IPV6,	 /* the same */
 	URN_CT_LISTEN,	 /* an address and a port, into struct urn_config_daemon */
 	URN_CT_CORES,	 /* 0-3,8; a cpu_set_t */
 	URN_CT_ENGINES,	 /* 0,1 or "all"; a mask, all: UINT32_MAX */
@@ -48,6 +49,7 @@ enum urn_config_type {
 	URN_CT_MACS,	 /* a list of MAC addresses */
 	URN_CT_SET,	 /* 0,2-4: a mask; max: the largest number, 63 at most */
 	URN_CT_IPS,	 /* a list of IPv4 and IPv6 addresses */
+	URN_CT_ROUTER,	 /* an IPv4 or IPv6 address of a router */
 	URN_CT_IMPAIR,	 /* switch/impair_words.h */
 	URN_CONFIG_TYPES,
 };
@@ -176,6 +178,13 @@ void urn_config_check(struct urn_config_ctx *ctx);
 void urn_config_refer(struct urn_config_ctx *ctx);
 /* Take the neighbours of adapters; after urn_config_check(). (config_neigh.c) */
 void urn_config_neighbours(struct urn_config_ctx *ctx);
+/* Take the routes of adapters; after urn_config_check(). (config_route.c) */
+void urn_config_routes(struct urn_config_ctx *ctx);
+/*
+ * Parse the address of a station, "10.0.0.1" or "10.0.0.1/24". v6: of IPv6. bits: set to the
+ * length, 0: none was given. returns: NULL, or the rule that the text breaks. (config_route.c)
+ */
+const char *urn_config_parse_station(const char *text, bool v6, uint8_t addr[16], uint8_t *bits);
 /* Fill in the plugs of switches; after urn_config_refer(). */
 void urn_config_plug(struct urn_config_ctx *ctx);
 /*

@@ -24,6 +24,10 @@ static const char *const idle_words[] = {
 	[URN_IDLE_SPIN] = "spin", [URN_IDLE_PAUSE] = "pause", [URN_IDLE_SLEEP] = "sleep", NULL};
 static const char *const huge_words[] = {
 	[URN_CONFIG_HUGE_NEVER] = "never", [URN_CONFIG_HUGE_AUTO] = "auto", NULL};
+static const char *const journal_words[] = {[URN_CONFIG_JOURNAL_AUTO] = "auto",
+					    [URN_CONFIG_JOURNAL_YES] = "yes",
+					    [URN_CONFIG_JOURNAL_NO] = "no",
+					    NULL};
 static const char *const level_words[] = {"error", "warning", "notice", "info", "debug", NULL};
 static const char *const mtu_words[] = {"256", "512", "1024", "2048", "4096", NULL};
 static const char *const line_words[] = {"64", "128", "256", NULL};
@@ -50,13 +54,22 @@ static const struct urn_config_key urnicd_keys[] = {
 	 .help = "the node of clients that name none"},
 	{"log_level", .type = URN_CT_LEVEL, D(log_level), .words = level_words, .preset = "error",
 	 .help = "the lowest level of DPDK's messages that are shown"},
+	{"log", .type = URN_CT_LOG, D(log), .preset = "info",
+	 .help = "levels of the log of events: of all areas, or of some: info, qp:error, "
+		 "client:off"},
+	{"log_file", .type = URN_CT_PATH, D(log_file), .preset = "(the standard error)",
+	 .help = "the file that the log is appended to; SIGHUP opens it again"},
+	{"log_journal", .type = URN_CT_WORD, D(log_journal), .words = journal_words,
+	 .preset = "auto",
+	 .help = "lines begin with their priority, <N>; auto: on a journal's standard error"},
 	{"idle", .type = URN_CT_WORD, D(idle.idle), .words = idle_words, .preset = "sleep",
 	 .help = "an idle engine polls on, pauses and yields the CPU, "
 		 "or sleeps"},
 	{"empty_polls", .type = URN_CT_COUNT, D(idle.empty_polls), .min = 1, .max = G,
 	 .preset = "1024", .help = "... after so many polls that found nothing"},
 	{"sleep", .type = URN_CT_TIME, D(idle.sleep_us), .min = US, .max = MS, .unit = US,
-	 .preset = "100us", .help = "... for so long at a time, up to 1ms when nothing comes for long"},
+	 .preset = "100us",
+	 .help = "... for so long at a time, up to 1ms when nothing comes for long"},
 	{"telemetry", .type = URN_CT_BOOL, D(telemetry), .preset = "yes",
 	 .help = "answer DPDK's telemetry clients"},
 	{"prometheus", .type = URN_CT_LISTEN, D(prometheus_host), .preset = "(nowhere)",
@@ -197,6 +210,10 @@ static const struct urn_config_key port_keys[] = {
 	{"steer", .type = URN_CT_BOOL, P(steer), .preset = "no",
 	 .help = "take only RoCEv2, ARP and neighbour discovery, where the NIC can; the rest stays "
 		 "with the kernel"},
+	{"filter", .type = URN_CT_BOOL, FIELD(struct urn_config_port, no_filter), .invert = true,
+	 .preset = "yes",
+	 .help = "net_af_xdp and net_af_packet for an adapter: take only frames for its addresses; "
+		 "the rest stays with the kernel. no: take every frame"},
 	{"pfc", .type = URN_CT_BOOL, FIELD(struct urn_config_port, no_pfc), .invert = true,
 	 .preset = "(the value of its switch)",
 	 .help = "on a lossless switch: send and obey frames of priority-based flow control (IEEE "
@@ -276,11 +293,25 @@ static const struct urn_config_key adapter_keys[] = {
 	 .help = "the switch that it is plugged into, by name, in this process"},
 	{"engines", .type = URN_CT_ENGINES, A(engines), .preset = "all",
 	 .help = "the engines that serve it: 0,1"},
-	{"ipv4", .type = URN_CT_IPV4, A(ipv4), .preset = "(none)", .help = "its IPv4 address"},
+	{"ipv4", .type = URN_CT_IPV4, A(ipv4), .preset = "(none)",
+	 .help = "its IPv4 address, and the length of the prefix that is on the link; without a "
+		 "length every IPv4 address is"},
 	{"ipv6", .type = URN_CT_IPV6, A(ipv6), .preset = "(none but the link-local one)",
-	 .help = "its IPv6 address"},
+	 .help = "its IPv6 address, and the length of the prefix that is on the link; without a "
+		 "length every IPv6 address is"},
+	{"gateway", .type = URN_CT_IPS, LATER, .preset = "(none)",
+	 .help = "routers on the link for all destinations that no prefix or route has: one of "
+		 "IPv4, one of IPv6, or both"},
+	{"route", .arg = "PREFIX", .type = URN_CT_ROUTER, LATER, .preset = "(none)",
+	 .help = "the router on the link for the destinations of a prefix: 10.1.0.0/16; the "
+		 "longest prefix wins"},
 	{"neighbour", .arg = "ADDRESS", .type = URN_CT_MAC, LATER, .preset = "(asked for)",
 	 .help = "the MAC address of a peer, or of the router before it; the network is not asked"},
+	{"vlan", .type = URN_CT_COUNT, A(vlan), .min = 1, .max = 4094, .preset = "(none)",
+	 .help = "the VLAN that it is in (IEEE 802.1Q): frames are sent with its tag, and others "
+		 "than its are dropped"},
+	{"priority", .type = URN_CT_COUNT, A(priority), .max = 7, .preset = "0",
+	 .help = "the priority in the tags of its frames; without vlan, tags have this alone"},
 	{"max_qp", .type = URN_CT_COUNT, A(max_qp), .min = 1,
 	 .max = (1u << URN_TP_ENGINE_SHIFT) - 2, .preset = "64k",
 	 .help = "queue pairs of all clients together"},

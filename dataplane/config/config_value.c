@@ -2,6 +2,7 @@
 /* Values: each type reads its text, reports a mistake in it, and stores the value. */
 #include "config/config_priv.h"
 
+#include "log/log.h"
 #include "switch/impair_words.h"
 #include "units.h"
 
@@ -197,6 +198,17 @@ take_bool(const struct value *v)
 	return bad(v, "give yes or no");
 }
 
+static int
+take_log(const struct value *v)
+{
+	uint8_t level[URN_LOG_AREA_COUNT] = {0};
+	char why[200];
+
+	if (urn_log_parse(v->text, level, why, sizeof(why)) != 0)
+		return bad(v, "%s", why);
+	return store_text(v);
+}
+
 /* ---- numbers */
 
 static int
@@ -329,39 +341,46 @@ take_ips(const struct value *v)
 		       : bad(v, "give IP addresses, such as 10.0.0.1, fe80::1");
 }
 
+/* Take an adapter's address, and the length of the prefix behind it. */
+static int
+take_station(const struct value *v, bool v6)
+{
+	uint8_t a[16], bits;
+	const char *rule = urn_config_parse_station(v->text, v6, a, &bits);
+
+	if (rule)
+		return bad(v, "%s", rule);
+	if (v->field) {
+		struct urn_config_adapter *ca =
+			(struct urn_config_adapter *)((char *)v->field - v->key->offset);
+
+		memcpy(v->field, a, v6 ? 16 : 4);
+		*(v6 ? &ca->adapter.ipv6_bits : &ca->adapter.ipv4_bits) = bits;
+	}
+	return 0;
+}
+
 static int
 take_ipv4(const struct value *v)
 {
-	uint8_t a[4];
-
-	if (strchr(v->text, '/'))
-		return bad(v, "give the address alone: there is no routing, so no prefix length");
-	if (inet_pton(AF_INET, v->text, a) != 1)
-		return bad(v, "give an IPv4 address, such as 10.0.0.1");
-	if (a[0] == 0 || a[0] == 127 || a[0] >= 224)
-		return bad(v, "no address of a station in a network; give one such as "
-			      "10.0.0.1");
-	if (v->field)
-		memcpy(v->field, a, sizeof(a));
-	return 0;
+	return take_station(v, false);
 }
 
 static int
 take_ipv6(const struct value *v)
 {
-	struct in6_addr a;
+	return take_station(v, true);
+}
 
-	if (strchr(v->text, '/'))
-		return bad(v, "give the address alone: there is no routing, so no prefix length");
-	if (inet_pton(AF_INET6, v->text, &a) != 1)
-		return bad(v, "give an IPv6 address, such as fd00::1");
-	if (IN6_IS_ADDR_MULTICAST(&a) || IN6_IS_ADDR_LOOPBACK(&a) || IN6_IS_ADDR_UNSPECIFIED(&a) ||
-	    IN6_IS_ADDR_V4MAPPED(&a))
-		return bad(v, "no address of a station in a network; give one such as "
-			      "fd00::1");
-	if (v->field)
-		memcpy(v->field, &a, sizeof(a));
-	return 0;
+static int
+take_router(const struct value *v)
+{
+	uint8_t gid[16];
+
+	return urn_config_parse_gid(v->text, strlen(v->text), gid) == 0
+		       ? 0
+		       : bad(v, "give the address of one router on the link, such as route "
+				"10.1.0.0/16 = 10.0.0.254");
 }
 
 /* Take "127.0.0.1:9464" or "[::1]:9464". */
@@ -537,6 +556,7 @@ static int (*const takers[URN_CONFIG_TYPES])(const struct value *v) = {
 	[URN_CT_DEVICE] = take_device,	 [URN_CT_EAL] = take_eal,
 	[URN_CT_MACS] = take_macs,	 [URN_CT_IMPAIR] = take_later,
 	[URN_CT_SET] = take_set,	 [URN_CT_IPS] = take_ips,
+	[URN_CT_LOG] = take_log,	 [URN_CT_ROUTER] = take_router,
 };
 
 int

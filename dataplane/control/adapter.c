@@ -4,6 +4,8 @@
 
 #include "am/am.h"
 
+#include "pmd_glue/filter.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -49,6 +51,12 @@ static void
 tp_neigh_doubt(void *ctx, const uint8_t gid[16])
 {
 	urn_neigh_doubt(ctx, gid);
+}
+
+static bool
+tp_neigh_hop(void *ctx, const uint8_t gid[16], uint8_t hop[16])
+{
+	return urn_neigh_hop(ctx, gid, hop);
 }
 
 static uint32_t
@@ -173,6 +181,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.near_ctx = a,
 		.neigh = tp_neigh,
 		.neigh_doubt = tp_neigh_doubt,
+		.neigh_hop = tp_neigh_hop,
 		.neigh_ctx = a->neigh,
 		.line = a->cfg.no_congestion_control ? 0 : line_rate(a->cfg.port),
 		.dcqcn = a->cfg.dcqcn,
@@ -199,6 +208,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.ring_again = urn_shard_ring_again,
 		.has_left = urn_shard_has_left,
 		.obstacle = urn_shard_obstacle,
+		.failed = urn_shard_failed,
 		.give_ctx = s,
 	};
 
@@ -243,6 +253,7 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 		return NULL;
 	urn_shard_init_lists(s);
 	s->engine = e;
+	s->name = a->cfg.name;
 	s->port = a->cfg.port;
 	s->neigh = a->neigh;
 	s->learn = a->learn;
@@ -264,6 +275,7 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 		urn_am_pipelined_from(s->am, a->cfg.am_pipelined_from);
 		urn_am_tagged_from(s->am, a->cfg.am_tagged_from);
 	}
+	s->tag = urn_tag_of(a->cfg.vlan, a->cfg.priority);
 	s->tp = s->memx && s->msg && s->am ? make_tp(a, s) : NULL;
 	if (a->cfg.obey.on)
 		s->obey = urn_obey_create(&a->cfg.obey, urn_port_speed(s->port));
@@ -295,6 +307,9 @@ set_defaults(struct urn_adapter *a)
 
 	if (!c->name[0])
 		snprintf(c->name, sizeof(c->name), "urnic%u", a->index);
+	if (c->vlan || c->priority) /* the tag has the priority, whatever the DSCP */
+		memset(c->obey.map.dscp, c->obey.map.pcp[c->priority & 7],
+		       sizeof(c->obey.map.dscp));
 	c->max_qp = c->max_qp ? c->max_qp : 65536;
 	c->max_mr = c->max_mr ? c->max_mr : 65536;
 	c->area_size = c->area_size ? c->area_size : 1ull << 30;
@@ -340,6 +355,11 @@ check(const struct urn_adapter *a, struct urn_err *err)
 	}
 	if (!unicast(c->ipv4, c->ipv6)) {
 		urn_err_set(err, "%s: an address is no unicast address of a network", c->name);
+		return -1;
+	}
+	if (c->vlan > URN_TAG_VLAN_MAX || c->priority > 7) {
+		urn_err_set(err, "%s: VLANs are numbered from 1 to %u, priorities from 0 to 7",
+			    c->name, URN_TAG_VLAN_MAX);
 		return -1;
 	}
 	if (c->max_qp > (1u << URN_TP_ENGINE_SHIFT) - 2 || c->max_mr > 0xfffffe ||
@@ -441,25 +461,6 @@ make_tables(struct urn_adapter *a)
 		       : ENOMEM;
 }
 
-/* Enter the neighbours that were configured. returns: 0 or -1 with *err */
-static int
-fix_neighbours(struct urn_adapter *a, struct urn_err *err)
-{
-	for (unsigned int i = 0; i < a->cfg.neighbours; i++) {
-		const struct urn_neigh_fixed *n = &a->cfg.neighbour[i];
-		int code = urn_neigh_add_static(a->neigh, n->gid, n->mac);
-
-		if (code != 0) {
-			urn_err_set(err, "%s: neighbour %u of %u %s", a->cfg.name, i + 1, a->cfg.neighbours,
-				    code == ENOSPC ? "finds no room" : "is no single station, or the adapter itself");
-			return -1;
-		}
-	}
-	a->cfg.neighbour = NULL; /* the caller's */
-	a->cfg.neighbours = 0;
-	return 0;
-}
-
 /* Announce the adapter's addresses. On a port whose link is down the engine does so when the link comes up. */
 static void
 announce(struct urn_adapter *a)
@@ -492,13 +493,18 @@ urn_adapter_create(struct urn_dp *dp, unsigned int index, const struct urn_adapt
 	}
 	memcpy(a->mac, cfg->port->mac, 6);
 	make_gids(a);
+	if (urn_port_filter(cfg->port, (const uint8_t(*)[16])a->gid, URN_GIDS, cfg->vlan, err) !=
+	    0) {
+		urn_adapter_destroy(a);
+		return NULL;
+	}
 	if (make_tables(a) != 0 || make_shards(a) != 0) {
 		urn_err_set(err, "%s: no memory for its tables (%u QPs, %u regions)", a->cfg.name,
 			    a->cfg.max_qp, a->cfg.max_mr);
 		urn_adapter_destroy(a);
 		return NULL;
 	}
-	if (fix_neighbours(a, err) != 0) {
+	if (urn_adapter_fix(a, err) != 0) {
 		urn_adapter_destroy(a);
 		return NULL;
 	}

@@ -9,6 +9,15 @@ struct urn_adapter *urn_adapter_create(struct urn_dp *dp, unsigned int index,
 				       const struct urn_adapter_config *cfg, struct urn_err *err);
 /* Take an adapter down whose clients have all gone (urn_dp_destroy()). NULL is allowed. */
 void urn_adapter_destroy(struct urn_adapter *a);
+/* Enter the neighbours and routes of the adapter's configuration, which it forgets. returns: 0 or
+ * -1 with *err (adapter_net.c) */
+int urn_adapter_fix(struct urn_adapter *a, struct urn_err *err);
+/*
+ * Replace the adapter's routes, but for prefixes of its own addresses, which stay. Any thread.
+ * returns: like urn_neigh_set_routes()
+ */
+int urn_adapter_set_routes(struct urn_adapter *a, const struct urn_neigh_route *route,
+			   unsigned int n);
 /* Value of a counter: the sum over the adapter's engines and tellers, from any thread.
  * (dataplane.c) */
 uint64_t urn_adapter_count(const struct urn_adapter *a, enum urn_counter id);

@@ -50,6 +50,8 @@ channel_close(void *ctx)
 struct link {
 	struct urn_shard *shard;
 	struct urn_client_shard *cs;
+	struct urn_shard_user *spare; /* when the client comes: memory for its user, or NULL */
+	uid_t uid;		      /* ... and its user */
 	int wake_fd; /* when the client goes: its eventfd, or -1 */
 };
 
@@ -58,6 +60,7 @@ link_shard(void *arg)
 {
 	struct link *l = arg;
 
+	l->spare = urn_shard_join(l->shard, l->cs, l->uid, l->spare);
 	urn_shard_add_client(l->shard, l->cs);
 }
 
@@ -112,13 +115,18 @@ static int
 add_shard(struct urn_client *c, uint32_t vector)
 {
 	struct urn_client_shard *cs = calloc(1, sizeof(*cs));
-	struct link l = {.shard = urn_adapter_shard(c->adapter, vector), .cs = cs};
-	int rc;
+	struct link l = {
+		.shard = urn_adapter_shard(c->adapter, vector),
+		.cs = cs,
+		.spare = calloc(1, sizeof(*l.spare)),
+		.uid = c->remote ? c->uid : geteuid(),
+	};
+	int rc = ENOMEM;
 
-	if (!cs)
-		return ENOMEM;
-	rc = urn_area_alloc(&c->area, sizeof(struct urn_abi_db), &c->db_off[vector]);
+	if (cs && l.spare)
+		rc = urn_area_alloc(&c->area, sizeof(struct urn_abi_db), &c->db_off[vector]);
 	if (rc != 0) {
+		free(l.spare);
 		free(cs);
 		return rc;
 	}
@@ -131,6 +139,7 @@ add_shard(struct urn_client *c, uint32_t vector)
 	cs->shard = l.shard;
 	c->engine.share[c->adapter->engine_of[vector]] = &cs->share;
 	urn_engine_call(l.shard->engine, link_shard, &l);
+	free(l.spare);
 	return urn_engine_watch(l.shard->engine, c->wake_fd[vector], cs);
 }
 
@@ -181,6 +190,8 @@ introduce(struct urn_client *c, const struct urn_client_who *who, struct urn_err
 	c->remote = true;
 	c->pid = who->pid;
 	c->uid = who->uid;
+	c->engine.who = (struct urn_log_who){.pid = who->pid, .uid = who->uid};
+	memcpy(c->engine.who.program, who->program, sizeof(who->program));
 	atomic_store(&c->conn_fd, who->conn_fd);
 	c->direct = who->direct;
 	c->space = who->space;
@@ -249,10 +260,11 @@ urn_client_start(struct urn_client *c, struct urn_err *err)
 		return rc;
 	}
 	urn_ctl_lock(a, c->remote);
+	c->id = atomic_fetch_add(&serial, 1) + 1; /* under the adapter's lock: first in the list */
+	c->engine.who.client = c->id;
 	for (uint32_t v = 0; v < a->vectors && rc == 0; v++)
 		rc = add_shard(c, v);
 	if (rc == 0) { /* the client is complete: others may see it */
-		c->id = atomic_fetch_add(&serial, 1) + 1; /* under the adapter's lock: first in the list */
 		c->family = c->id;
 		LIST_INSERT_HEAD(&a->clients, c, link);
 		c->started = true;

@@ -11,6 +11,14 @@
 #include "control/lock.h"
 #include "engine/sources.h"
 
+#include "abi/clock.h"
+
+/*
+ * ns that a change to ERR waits for memory operations of the QP. Longer than the most patient
+ * session waits (four times 60 s, and once more: doc/inside/failover.md "Silence").
+ */
+#define FENCE_NS (330 * 1000000000ull)
+
 /* Control's view of a QP, which may still be in the making. */
 struct view {
 	struct urn_qp *qp;
@@ -153,6 +161,8 @@ struct work {
 	uint32_t mask, rts_mask;
 	const struct urn_abi_qp_attr *attr, *rts; /* rts: second change, right after attr; NULL: none */
 	bool changed;              /* the change by attr is done */
+	bool fences;		   /* the change is to ERR, and answered when the QP is fenced */
+	uint64_t until; /* fences: ns of urn_clock_ns(): the answer comes then, fenced or not */
 	struct urn_pair_claim pair; /* the remote queue pair, where attr connects the QP to one */
 	uint64_t log_off, log_bytes; /* the QP's new log of atomics; 0: none */
 	int rc;
@@ -337,6 +347,19 @@ settle(const struct urn_client *c, const struct view *q)
 	urn_adapter_pass_completions(c, q->vector, q->recv_cq->vector);
 }
 
+/* Let the QP in ERR give up what it has in hand: EAGAIN until it has. */
+static void
+fence(struct work *w, struct urn_tp *tp)
+{
+	w->rc = urn_qp_fence(tp, w->q->qp) ? 0 : EAGAIN;
+	if (w->rc != 0 && urn_clock_ns() >= w->until)
+		w->rc = urn_ctl_fail(
+			w->rep, ETIMEDOUT,
+			"QP 0x%x is in ERR, but the program's memory does not answer: a "
+			"packet may still be placed",
+			w->q->qp->qpn);
+}
+
 static void
 modify(void *arg)
 {
@@ -354,6 +377,8 @@ modify(void *arg)
 	}
 	if (w->changed && w->rts)
 		w->rc = urn_qp_modify(tp, w->q->qp, w->rts_mask, w->rts, w->rep->why, sizeof(w->rep->why));
+	if (w->changed && w->fences)
+		fence(w, tp);
 }
 
 /* Make a log in the client's area for a QP that peers may ask for atomics. */
@@ -443,14 +468,22 @@ change(struct work *w)
 int
 urn_ctl_modify_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
+	uint32_t mask = req->modify_qp.mask;
+	uint8_t to = mask & URN_QPM_STATE ? req->modify_qp.attr.state : URN_QP_STATES;
 	struct view v;
-	struct work w = {.c = c, .q = &v, .rep = rep, .mask = req->modify_qp.mask, .attr = &req->modify_qp.attr};
+	struct work w = {.c = c,
+			 .q = &v,
+			 .rep = rep,
+			 .mask = mask,
+			 .attr = &req->modify_qp.attr,
+			 .fences = to == URN_QPS_ERR,
+			 .until = urn_clock_ns() + FENCE_NS};
 
 	if (!find(c, req->handle, rep, &v))
 		return EINVAL;
 	(void)change(&w);
-	if (w.rc == 0 && (req->modify_qp.mask & URN_QPM_STATE) &&
-	    req->modify_qp.attr.state == URN_QPS_RESET)
+	/* A fence tells what the QP received, wherever its completions go. */
+	if (w.rc == 0 && (to == URN_QPS_RESET || to == URN_QPS_ERR))
 		settle(c, w.q);
 	return w.rc;
 }

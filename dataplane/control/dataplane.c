@@ -5,6 +5,7 @@
 #include "control/lock.h"
 
 #include "crc/crc.h"
+#include "log/log.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -89,6 +90,14 @@ urn_dp_freeze(struct urn_dp *dp)
 	/* A holder of an adapter's lock gives it back soon, and a stalled control call holds none. */
 	for (unsigned int i = 0; dp && i < dp->adapters_n; i++)
 		urn_ctl_lock(dp->adapter[i], true);
+}
+
+void
+urn_dp_set_log(struct urn_dp *dp, struct urn_log *log)
+{
+	dp->log = log;
+	for (unsigned int i = 0; i < dp->engines_n; i++)
+		dp->engine[i]->log = urn_log_ring_of(log, i);
 }
 
 struct urn_engine *

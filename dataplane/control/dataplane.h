@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 struct urn_dp;
+struct urn_log;
 
 /* One adapter: a virtual RNIC of a node, bound to one port. */
 struct urn_adapter_config {
@@ -26,9 +27,18 @@ struct urn_adapter_config {
 	uint32_t engines;       /* bit i: engine i serves the adapter */
 	uint8_t ipv4[4];        /* all zero: none */
 	uint8_t ipv6[16];       /* all zero: none but the link-local made from the MAC */
+	/* Bits of the prefix of ipv4, ipv6 that is on the link; 0: every destination of the family
+	 * is */
+	uint8_t ipv4_bits, ipv6_bits;
+	struct urn_neigh_route *route; /* routes to elsewhere (net/neigh.h); owner: the caller; read
+					* by urn_dp_create() only */
+	unsigned int routes;	       /* elements of route, at most URN_NEIGH_ROUTES - 2 */
 	struct urn_neigh_fixed *neighbour; /* peers whose MAC addresses are fixed; owner: the caller; read by
 					    * urn_dp_create() only */
 	unsigned int neighbours; /* elements of neighbour, at most URN_NEIGH_STATIC */
+	uint16_t vlan;		 /* number of the VLAN that the adapter is in, 1 to 4094; 0: none */
+	uint8_t priority; /* in the tags of its frames, 0 to 7; without a VLAN the tags have this
+			     alone */
 	uint32_t features_off;  /* URN_LINK_F_ bits (wire/link.h) not offered to peers; 0: all are */
 	bool am_unregistered; /* endpoints may declare memory that peers reach without a key (AM-9)
 			       */
@@ -82,6 +92,12 @@ void urn_dp_destroy(struct urn_dp *dp);
  * call goes on from now on, for good. The engines are still polled. NULL is allowed.
  */
 void urn_dp_freeze(struct urn_dp *dp);
+
+/*
+ * Let events of programs go to a log, which outlives the dataplane. Call before the first program
+ * attaches. log: NULL: to none
+ */
+void urn_dp_set_log(struct urn_dp *dp, struct urn_log *log);
 
 struct urn_engine *urn_dp_engine(struct urn_dp *dp, unsigned int index);
 

@@ -22,6 +22,7 @@
 
 struct urn_adapter;
 struct urn_dp;
+struct urn_log;
 struct urn_shm;
 
 /* ---- clients */
@@ -66,6 +67,7 @@ struct urn_client_who {
 	const struct urn_limits *limits; /* the client's own limits; valid with an account */
 	struct urn_space *space;         /* its memory; NULL: can't be reached, and */
 	char no_space[160];              /* ... why */
+	char program[16];		 /* its program's name, by its own word; "": not known */
 	/* Engines write events to the client's own descriptors: the client is trusted, and no
 	 * thread of its own may run, as in a simulation */
 	bool direct;
@@ -200,6 +202,9 @@ struct urn_dp {
 	struct urn_adapter **adapter;
 	/* Versions and features for programs; set before the first of them attaches. */
 	struct urn_abi_offer speaks;
+	/* The log of events; owner: the program; NULL: none. Set before the first of them attaches
+	 */
+	struct urn_log *log;
 };
 
 static inline struct urn_shard *

@@ -8,6 +8,8 @@
  */
 #include "engine/engine.h"
 
+#include "transport/sched.h"
+
 enum {
 	HOT_KEPT = 8,	   /* clients that stay hot, however quiet they are */
 	COLD_AFTER = 4096, /* quiet turns after which a client cools down when more than HOT_KEPT
@@ -15,7 +17,7 @@ enum {
 	HOT_MANY = 256,	   /* hot clients: with more of them COLD_SOON counts */
 	COLD_SOON =
 		256, /* quiet turns: many clients that ring seldom must not be walked each turn */
-	RUNG = 1024, /* doorbells that a turn takes of all clients, or one of each */
+	RUNG = 1024, /* doorbells that a turn takes of all clients, but one of each at least */
 };
 
 /* A shard without register sets or endpoints has no event of theirs. */
@@ -29,6 +31,7 @@ heat(struct urn_shard *s, struct urn_client_shard *c)
 	atomic_store(&c->scan.db->asleep, 0);
 	LIST_INSERT_HEAD(&s->hot, c, hot_link);
 	s->hot_n++;
+	s->hot_users += !c->user || !c->user->hot++;
 }
 
 void
@@ -58,6 +61,7 @@ unlink_hot(struct urn_shard *s, struct urn_client_shard *c)
 	LIST_REMOVE(c, hot_link);
 	c->hot = false;
 	s->hot_n--;
+	s->hot_users -= !c->user || !--c->user->hot;
 }
 
 void
@@ -72,15 +76,25 @@ urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 		unlink_hot(s, c);
 	else
 		s->cold_n--;
+	urn_sched_leave(&s->tp->sched, &c->share);
+	urn_shard_part(c);
 }
 
-/* Doorbells that a turn takes of one client while so many are hot. */
+/*
+ * Doorbells that a turn takes of one client: users with hot clients have equal parts of what a turn
+ * takes, and so have the hot clients of a user of its part. One at least.
+ */
 static unsigned int
-most_of(uint32_t hot_n)
+most_of(const struct urn_shard *s, const struct urn_client_shard *c)
 {
-	if (likely(hot_n <= RUNG / URN_TP_BURST))
+	uint32_t parts;
+
+	if (likely(s->hot_n <= RUNG / URN_TP_BURST))
 		return URN_TP_BURST;
-	return hot_n < RUNG ? RUNG / hot_n : 1;
+	parts = s->hot_users * (c->user ? c->user->hot : 1);
+	if (parts <= RUNG / URN_TP_BURST)
+		return URN_TP_BURST;
+	return parts < RUNG ? RUNG / parts : 1;
 }
 
 /* Take doorbells that one client rang, at most so many. */
@@ -151,14 +165,14 @@ urn_client_shard_heard(struct urn_client_shard *c)
 URN_FAST unsigned int
 urn_shard_doorbells(struct urn_shard *s)
 {
-	unsigned int total = 0, most = most_of(s->hot_n);
+	unsigned int total = 0;
 	struct urn_client_shard *next;
 
 	for (struct urn_client_shard *c = LIST_FIRST(&s->hot); c; c = next) {
 		next = LIST_NEXT(c, hot_link);
 		if (urn_db_any(&c->scan)) {
 			c->quiet = 0;
-			total += take(s, c, most);
+			total += take(s, c, most_of(s, c));
 		} else if (unlikely(s->hot_n > HOT_KEPT && ++c->quiet >= cold_after(s->hot_n))) {
 			cool(s, c);
 		}

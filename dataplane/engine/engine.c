@@ -6,8 +6,10 @@
  */
 #include "engine/engine.h"
 
+#include "abi/clock.h"
 #include "stage.h"
 #include "transport/frame.h"
+#include "transport/sched.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -253,6 +255,8 @@ flush(struct urn_shard *s)
 	unsigned int n;
 
 	urn_flow_emit_last(tp); /* the frame may be among these */
+	if (unlikely(s->tag.send))
+		urn_shard_tag(s);
 	if (unlikely(s->obey != NULL))
 		urn_shard_hold(s);
 	if (tp->tx_n == 0) { /* the frames that the last turn left may have been put aside */
@@ -354,6 +358,8 @@ receive(struct urn_shard *s)
 	if (n == 0)
 		return 0;
 	left = unlikely(s->obey != NULL) ? urn_shard_take_control(s, m, n) : n;
+	if (unlikely(s->tag.only))
+		left = urn_shard_untag(s, m, left);
 	if (likely(left))
 		urn_tp_rx(s->tp, m, left, false);
 	return n;
@@ -374,25 +380,19 @@ after_receive(struct urn_shard *s)
 
 /* ---- slow things, looked at every turn by one comparison */
 
-void
-urn_shard_announce(struct urn_shard *s)
-{
-	struct urn_tp *tp = s->tp;
-
-	tp->tx_n += urn_neigh_announce(s->neigh, tp->cfg.pool, tp->tx + tp->tx_n,
-				       URN_TP_TX - tp->tx_n);
-}
-
 /*
  * Look at the link. When it goes up or down, tell every client of the adapter, and announce our
  * addresses to the network. The program may poll the port's link as well, hence link_up of our own.
+ * The event carries the time of the look before: sessions tell how late they noticed (FO-11).
  */
 static void
 look_at_link(struct urn_shard *s)
 {
+	uint64_t before = s->link_seen;
 	struct urn_tp *tp = s->tp;
 
 	s->link_due = tp->now + LINK_PERIOD_NS;
+	s->link_seen = urn_clock_ns();
 	urn_port_poll_link(s->port);
 	if (s->port->link_up == s->link_up)
 		return;
@@ -400,7 +400,7 @@ look_at_link(struct urn_shard *s)
 	if (s->link_up)
 		urn_shard_announce(s);
 	for (struct urn_client_shard *c = LIST_FIRST(&s->clients); c; c = LIST_NEXT(c, link))
-		urn_tp_event(tp, s->link_up ? URN_EVENT_PORT_ACTIVE : URN_EVENT_PORT_ERR, 0, 0,
+		urn_tp_event(tp, s->link_up ? URN_EVENT_PORT_ACTIVE : URN_EVENT_PORT_ERR, 0, before,
 			     &c->share);
 }
 
@@ -509,7 +509,7 @@ turn(struct urn_shard *s, uint64_t now)
 	rung = urn_shard_doorbells(s);
 	tp->quiet = !s->came && !rung;
 	URN_STAGE(REQUEST);
-	if (tp->sched.head)
+	if (urn_sched_any(&tp->sched))
 		n += urn_tp_tx(tp);
 	URN_STAGE(PORT_TX);
 	flush(s);

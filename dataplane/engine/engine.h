@@ -11,8 +11,10 @@
 #include "am/am.h"
 #include "cm/cm_agent.h"
 #include "engine/obey.h"
+#include "engine/vlan.h"
 #include "engine/run.h"
 #include "host/doorbell.h"
+#include "log/who.h"
 #include "msg/msg.h"
 #include "net/learn.h"
 #include "pmd_glue/port.h"
@@ -28,6 +30,7 @@
 
 struct urn_client_shard;
 struct urn_engine;
+struct urn_log_ring;
 struct urn_shard;
 
 /*
@@ -42,6 +45,7 @@ struct urn_engine_client {
 	 * engines, which one store changes: so the descriptor is here, and not in each shard.
 	 */
 	_Atomic int async_fd;
+	struct urn_log_who who; /* its program, for the log; set before engines know the client */
 };
 
 /*
@@ -83,11 +87,22 @@ struct urn_late_cqes {
 	uint32_t n, quiet;             /* entries, and how many of them are no completions */
 };
 
+/* The clients of one user on a shard. In the engine's thread only. (users.c) */
+struct urn_shard_user {
+	struct urn_shard_user *side[2]; /* users below it in the shard's tree, by a bit of their
+					   numbers; NULL: none */
+	uid_t uid;			/* fixed while it has clients */
+	uint32_t clients;		/* its clients here, one at least */
+	uint32_t hot;			/* hot ones of them */
+	struct urn_tp_user user; /* the transport's part; shares of the clients point at it */
+};
+
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
 	LIST_ENTRY(urn_client_shard) link; /* in the shard's list of clients */
 	struct urn_engine_client *client;  /* the client; fixed, so that any thread may read it */
 	struct urn_shard *shard;       /* the shard that this belongs to */
+	struct urn_shard_user *user;   /* its user; NULL: the client stands for a user of its own */
 	struct urn_db_scan scan;
 	struct urn_source **source;    /* by doorbell id; NULL: none */
 	uint32_t cap;                  /* entries of source */
@@ -158,7 +173,9 @@ struct urn_shard {
 	struct urn_msg_regs *msg; /* register sets of messages; owner: the adapter; NULL: none */
 	struct urn_am *am;	  /* endpoints of remote memory access; owner: the adapter */
 	const uint32_t *msg_untold, *am_untold; /* number of these whose event is to be looked at */
+	const char *name;			/* the adapter's; owner: the adapter */
 	struct urn_port *port;         /* owner: the program */
+	struct urn_tag tag;	       /* tag that its frames have on the wire */
 	int queue;                     /* queue of the port; -1: another engine sends for us */
 	struct urn_shard *sender;      /* the shard that sends for us, when queue < 0 */
 	struct urn_obey
@@ -171,12 +188,16 @@ struct urn_shard {
 	struct urn_engine_ends *ends;  /* the adapter's QPs that must end; NULL: none ever */
 	uint32_t learn_seen;           /* generation of `learn` seen last */
 	uint64_t link_due;             /* ns: when the first engine looks at the link next */
+	uint64_t link_seen; /* ns of CLOCK_MONOTONIC: the last look at the link; 0: none */
 	uint64_t neigh_due;            /* ns: when the first engine polls the neighbour table next */
 	unsigned int came;	       /* frames received in the last turn */
 	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it takes frames */
 	LIST_HEAD(urn_shard_clients, urn_client_shard) clients;
 	LIST_HEAD(urn_hot_clients, urn_client_shard) hot; /* those of them that each turn looks at */
 	uint32_t hot_n, cold_n;	       /* number of hot clients, and of the others */
+	uint32_t hot_users;	       /* number of users with hot clients */
+	struct urn_shard_user
+		*users; /* tree of the users with clients (users.c); owner; NULL: none */
 	TAILQ_HEAD(urn_late_cqe_clients, urn_client_shard) late_cqes; /* clients with late completions; next turn first */
 	struct urn_client_shard *broken; /* clients whose CQ broke, pushed by any engine, atomically; NULL: none */
 	TAILQ_HEAD(urn_leaving_clients, urn_client_shard)
@@ -208,6 +229,8 @@ struct urn_engine {
 	bool worked;		       /* the last turn found something */
 	uint32_t waited;               /* empty turns since the last look for workers */
 	struct urn_engine_config cfg;
+	struct urn_log_ring *log; /* takes errors of clients; owner: the log; NULL: none. Constant
+				     once programs attach */
 	int wake_fd;                   /* eventfd */
 	int sleep_fd;                  /* epoll of all eventfds that wake the engine */
 	uint64_t hear_due; /* ns: when an engine that is awake looks for written eventfds */
@@ -275,6 +298,15 @@ void urn_shard_flush(struct urn_shard *s);
  */
 void urn_shard_add_client(struct urn_shard *s, struct urn_client_shard *c);
 void urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c);
+/*
+ * Let a client be one of a user's, before urn_shard_add_client(). In the engine's thread. spare:
+ * zeroed memory from the heap, which the shard takes if the user has no client yet. returns: the
+ * spare that the shard did not take; NULL: it did (users.c)
+ */
+struct urn_shard_user *urn_shard_join(struct urn_shard *s, struct urn_client_shard *c, uid_t uid,
+				      struct urn_shard_user *spare);
+/* The client is its user's no longer: it has no work and holds nothing of the pools. (users.c) */
+void urn_shard_part(struct urn_client_shard *c);
 /* The client wrote its eventfd: a cold client that rang becomes hot. */
 void urn_client_shard_heard(struct urn_client_shard *c);
 /* Take doorbells that were rung. returns: their number */
@@ -328,6 +360,9 @@ void urn_shard_forget_left(struct urn_shard *s, struct urn_client_shard *c);
 bool urn_shard_has_left(void *ctx, const struct urn_tp_share *share);
 /* The obstacle between a shard and the wire; struct urn_tp_config.obstacle. (obstacle.c) */
 uint8_t urn_shard_obstacle(void *ctx);
+/* Put an error of a client into the engine's ring of the log; struct urn_tp_config.failed.
+ * (failed.c) */
+void urn_shard_failed(void *ctx, struct urn_tp_share *share, const struct urn_failure *f);
 /* Make the lists of a shard, before anything else is done with it; its other fields are zero. (doorbells.c) */
 void urn_shard_init_lists(struct urn_shard *s);
 /* Give events of this turn: of armed completion queues, and asynchronous ones. */

@@ -31,8 +31,6 @@ enum {
 	MOST = 512,
 	KEPT = 64,  /* places of the list of frames to send that are for frames that have waited */
 	BURST = 16, /* frames of a priority that have waited, and go before those of the next one */
-	GO = 256,   /* sources that have turns again in one turn: the list of frames to send is full
-		       then */
 };
 _Static_assert(SHARE + URN_TP_TX <= MOST, "sources lose no frame");
 _Static_assert((MOST & (MOST - 1)) == 0, "index of a ring");
@@ -351,7 +349,7 @@ send_lists(struct urn_shard *s)
 	tp->tx_kept = o->listed ? KEPT : 0;
 }
 
-/* Stop the sources of the priorities `stopped`, and let others have turns again. */
+/* Stop the sources of the priorities `stopped`; those of others go on. */
 static void
 stop_sources(struct urn_shard *s, uint8_t stopped)
 {
@@ -361,9 +359,6 @@ stop_sources(struct urn_shard *s, uint8_t stopped)
 		URN_COUNT(s->tp, TX_STOPPED);
 	sched->stopped = stopped;
 	s->tp->priority_of = s->obey->cfg.map.dscp;
-	for (unsigned int i = 0; sched->waiting & ~stopped && i < URN_PFC_PRIORITIES; i++)
-		if (!(stopped & 1u << i))
-			urn_sched_go(sched, i, GO);
 }
 
 /*

@@ -55,6 +55,8 @@ ask(struct urn_learn *lk, struct urn_learn_entry *e, struct rte_mempool *pool, b
 		e->since = lk->now;
 	if (rc == 0)
 		rc = urn_neigh_lookup(lk->cfg.neigh, e->t.key, mac);
+	if (rc == URN_NEIGH_NO_ROUTE)
+		rc = URN_NEIGH_FAIL;
 	if (rc == URN_NEIGH_UNKNOWN && lk->now - e->since > MAC_GIVE_UP_NS)
 		rc = URN_NEIGH_FAIL;
 	if (rc == URN_NEIGH_FAIL) {

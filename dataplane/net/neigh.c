@@ -75,12 +75,6 @@ add(struct urn_neigh *nb, const uint8_t gid[16], enum list list)
 
 /* ---- states; the table's lock is held */
 
-static void
-changed(struct urn_neigh *nb)
-{
-	atomic_fetch_add_explicit(&nb->gen, 1, memory_order_relaxed);
-}
-
 /* Begin to ask. tries: requests that count as sent already, so that fewer are left. */
 static void
 start_asking(struct urn_neigh *nb, struct entry *e, unsigned int tries)
@@ -122,7 +116,7 @@ set_mac(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], enum urn_ne
 	else if (state == URN_NEIGH_REACHABLE || !had)
 		move(nb, e, ACTIVE);
 	if (news && e->t.list != LEARNT)
-		changed(nb);
+		urn_neigh_changed(nb);
 }
 
 /* Result of a lookup that found an entry. */
@@ -221,7 +215,7 @@ urn_neigh_add_static(struct urn_neigh *nb, const uint8_t gid[16], const uint8_t 
 			move(nb, e, STATIC);
 		memcpy(e->mac, mac, 6);
 		e->state = URN_NEIGH_REACHABLE;
-		changed(nb);
+		urn_neigh_changed(nb);
 	}
 	rte_spinlock_unlock(&nb->lock);
 	return err;
@@ -230,6 +224,7 @@ urn_neigh_add_static(struct urn_neigh *nb, const uint8_t gid[16], const uint8_t 
 int
 urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6])
 {
+	const uint8_t *hop;
 	struct entry *e;
 	int rc;
 
@@ -243,13 +238,15 @@ urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6])
 		return URN_NEIGH_FAIL;
 
 	rte_spinlock_lock(&nb->lock);
-	e = urn_table_find(&nb->table, gid);
-	if (e != NULL) {
+	e = urn_neigh_entry_for(nb, gid, &hop);
+	if (hop == NULL) {
+		rc = URN_NEIGH_NO_ROUTE;
+	} else if (e != NULL) {
 		rc = lookup_entry(nb, e, mac);
-	} else if (urn_neigh_source(nb, gid) == NULL) {
+	} else if (urn_neigh_source(nb, hop) == NULL) {
 		rc = URN_NEIGH_FAIL; /* the adapter has no address of the GID's family to ask from */
 	} else {
-		e = add(nb, gid, FRESH);
+		e = add(nb, hop, FRESH);
 		e->state = URN_NEIGH_INCOMPLETE;
 		rc = URN_NEIGH_UNKNOWN;
 	}
@@ -260,10 +257,11 @@ urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6])
 void
 urn_neigh_doubt(struct urn_neigh *nb, const uint8_t gid[16])
 {
+	const uint8_t *hop;
 	struct entry *e;
 
 	rte_spinlock_lock(&nb->lock);
-	e = urn_table_find(&nb->table, gid);
+	e = urn_neigh_entry_for(nb, gid, &hop);
 	if (e != NULL)
 		doubt(nb, e);
 	rte_spinlock_unlock(&nb->lock);

@@ -2,10 +2,10 @@
 /*
  * Neighbours of one adapter: the MAC address of a GID.
  *
- * Every destination is taken to be on the adapter's own link: there is no
- * routing table, and no gateway is asked. This rule suits a back-to-back cable, a
- * switch or a memif; a routed network wants a static entry per peer with
- * the router's MAC (key "neighbour" of the configuration).
+ * Routes say where a destination is: on the adapter's own link, or behind a router, whose MAC is
+ * then asked for instead (RFC 1122, 3.3.1). The longest prefix wins. Without the prefix of an own
+ * address of its family every destination is on the link, which suits a back-to-back cable, a
+ * switch or a memif. A static entry of the destination itself goes before routes.
  *
  * The table is fixed in size. An entry exists because a user here looked it
  * up ("wanted"), because it was configured ("static"), or because its owner
@@ -49,8 +49,9 @@ enum {
 	URN_NEIGH_ENTRIES = 4096, /* entries of the table */
 	URN_NEIGH_LEARNT = 1024,  /* entries, at most, that only the network asked for */
 	URN_NEIGH_STATIC = 2048,  /* entries, at most, that were configured */
-	URN_NEIGH_OWN = 16,       /* addresses of one adapter */
-	URN_NEIGH_TRIES = 5,      /* requests before an address counts as failed */
+	URN_NEIGH_OWN = 16,	  /* addresses of one adapter */
+	URN_NEIGH_ROUTES = 128,	  /* routes of one adapter, prefixes of own addresses among them */
+	URN_NEIGH_TRIES = 5,	  /* requests before an address counts as failed */
 };
 /* Waits after each request, before the next; after the last, before the address counts as failed. */
 #define URN_NEIGH_WAITS_NS { 10000000ull, 50000000ull, 200000000ull, 1000000000ull, 1000000000ull }
@@ -69,9 +70,11 @@ enum urn_neigh_state {
 
 /* Results of urn_neigh_lookup(). */
 enum {
-	URN_NEIGH_OK = 0,       /* MAC known */
+	URN_NEIGH_OK = 0,	/* MAC known */
 	URN_NEIGH_UNKNOWN = -1, /* being asked for; look up again when the generation changes */
-	URN_NEIGH_FAIL = -2,    /* nobody answers, or the address can't be asked for */
+	URN_NEIGH_FAIL = -2,	/* nobody answers, or the address can't be asked for */
+	URN_NEIGH_NO_ROUTE =
+		-3, /* the address is outside of every prefix, and no route leads there */
 };
 
 struct urn_neigh;
@@ -112,8 +115,8 @@ int urn_neigh_add_static(struct urn_neigh *nb, const uint8_t gid[16], const uint
 /*
  * Look up the MAC of a GID. An own address gives the own MAC, a multicast address the
  * group's. Starts resolving an unknown GID; the request goes out by
- * urn_neigh_poll().
- * returns URN_NEIGH_OK with mac set, URN_NEIGH_UNKNOWN or URN_NEIGH_FAIL
+ * urn_neigh_poll(). The MAC looked up is the router's where the destination is behind one.
+ * returns URN_NEIGH_OK with mac set, URN_NEIGH_UNKNOWN, URN_NEIGH_FAIL or URN_NEIGH_NO_ROUTE
  */
 int urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6]);
 
@@ -124,9 +127,45 @@ int urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6]
  */
 void urn_neigh_doubt(struct urn_neigh *nb, const uint8_t gid[16]);
 
+/* Kinds of routes, by their origin. */
+enum urn_neigh_route_kind {
+	URN_NEIGH_ROUTE_LINK,	 /* the prefix of an own address: on the link */
+	URN_NEIGH_ROUTE_GATEWAY, /* the default route of a family */
+	URN_NEIGH_ROUTE_STATIC,	 /* another configured route */
+};
+
+/* Where destinations of a prefix are. */
+struct urn_neigh_route {
+	uint8_t prefix[16]; /* GID, all bits behind len zero */
+	uint8_t via[16];    /* the router's GID, of the prefix's family; LINK: all zero */
+	uint8_t len;	    /* bits of the GID: IPv4's /24 is 120; an IPv4 prefix has 96 at least */
+	uint8_t kind;	    /* enum urn_neigh_route_kind */
+};
+
 /*
- * Changes whenever a wanted entry gets a MAC or another one, so that a waiting user
- * sees the change with one load. Needs no lock.
+ * Replace all routes; users look up again (neigh_route.c).
+ * returns 0; EINVAL: bits behind a length, a router that is no station of its own on the link, or
+ * of another family; EEXIST: two routes of one prefix; ENOSPC: more than URN_NEIGH_ROUTES. On
+ * failure the routes stay as they were.
+ */
+int urn_neigh_set_routes(struct urn_neigh *nb, const struct urn_neigh_route *route, unsigned int n);
+/*
+ * The address whose MAC frames to a GID carry: the GID itself on the link, or the router's.
+ * returns false: no route leads there
+ */
+bool urn_neigh_hop(struct urn_neigh *nb, const uint8_t gid[16], uint8_t hop[16]);
+/* Copy the routes, longest prefix first, max of them at most. returns: the number of all */
+unsigned int urn_neigh_routes(struct urn_neigh *nb, struct urn_neigh_route *out, unsigned int max);
+/* Set all bits of a GID behind the first len to zero. returns: true when one was set */
+bool urn_neigh_mask(uint8_t gid[16], unsigned int len);
+/* True when both GIDs are of one family and the first len bits are the same. */
+bool urn_neigh_same_prefix(const uint8_t a[16], const uint8_t b[16], unsigned int len);
+/* True when the address is link-local, fe80::/10: never behind a router. */
+bool urn_neigh_link_local(const uint8_t gid[16]);
+
+/*
+ * Changes whenever a wanted entry gets a MAC or another one, and when routes change, so that a
+ * waiting user sees the change with one load. Needs no lock.
  */
 uint32_t urn_neigh_generation(const struct urn_neigh *nb);
 
@@ -164,7 +203,11 @@ struct urn_neigh_info {
 	uint8_t mac[6];             /* REACHABLE and STALE */
 	enum urn_neigh_state state;
 	bool fixed;                 /* a static entry */
+	unsigned int routes;	    /* routes that lead through the neighbour */
 };
+
+/* The entry of one address. returns: its state; mac: set when REACHABLE or STALE (neigh_list.c) */
+enum urn_neigh_state urn_neigh_peek(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6]);
 
 /*
  * List the table, in no order: *at is 0 at first and moves on. Entries that come or go

@@ -14,8 +14,8 @@ urn_neigh_is_own(const struct urn_neigh *nb, const uint8_t gid[16])
 	return 0;
 }
 
-static int
-link_local(const uint8_t gid[16])
+bool
+urn_neigh_link_local(const uint8_t gid[16])
 {
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
@@ -28,7 +28,7 @@ urn_neigh_source(const struct urn_neigh *nb, const uint8_t gid[16])
 	for (unsigned int i = 0; i < nb->n_own; i++) {
 		if (urn_gid_is_v4(nb->own[i]) != urn_gid_is_v4(gid))
 			continue;
-		if (link_local(nb->own[i]) == link_local(gid))
+		if (urn_neigh_link_local(nb->own[i]) == urn_neigh_link_local(gid))
 			return nb->own[i];
 		if (best == NULL)
 			best = nb->own[i];

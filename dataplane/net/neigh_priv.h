@@ -42,7 +42,22 @@ struct urn_neigh {
 
 	rte_spinlock_t lock; /* protects all fields below */
 	uint64_t now;	     /* ns; the newest time that was passed in */
+	struct urn_neigh_route route[URN_NEIGH_ROUTES]; /* longest prefix first */
+	unsigned int routes;				/* elements of route in use */
 	struct urn_table table; /* URN_NEIGH_ENTRIES struct entry */
 };
+
+/* Tell users that lookups may have other results now. Under the lock. */
+static inline void
+urn_neigh_changed(struct urn_neigh *nb)
+{
+	atomic_fetch_add_explicit(&nb->gen, 1, memory_order_relaxed);
+}
+
+/* Next hop of a GID: the GID, or its router's. NULL: no route. Under the lock. (neigh_route.c) */
+const uint8_t *urn_neigh_next_hop(const struct urn_neigh *nb, const uint8_t gid[16]);
+/* The entry that a GID's frames go by: its own static one, or its next hop's. NULL: none; *hop: the
+ * next hop's GID, NULL: no route. Under the lock. (neigh_route.c) */
+struct entry *urn_neigh_entry_for(struct urn_neigh *nb, const uint8_t gid[16], const uint8_t **hop);
 
 #endif

@@ -2,6 +2,7 @@
 #include "report/capture.h"
 
 #include "control/objects.h"
+#include "log/log.h"
 #include "pmd_glue/capture.h"
 #include "report/capture_qp.h"
 #include "wire/hdr.h"
@@ -31,6 +32,7 @@ struct urn_captures {
 	struct urn_capture *running;	/* NULL: none */
 	struct urn_capture_qps qps;	/* filter of the running capture, if it has one */
 	struct urn_capture_status last; /* status of the running capture, or of the last one */
+	bool end_told;			/* the log has the end of that capture */
 	struct totals sum;		/* all captures before the running one */
 	struct totals told;		/* totals that were given last; atomic */
 };
@@ -165,6 +167,49 @@ look(struct urn_captures *c)
 			 c->last.file, urn_capture_why(info.error));
 }
 
+/* The log of events. NULL: none */
+static struct urn_log *
+log_of(const struct urn_captures *c)
+{
+	return c->dp ? c->dp->log : NULL;
+}
+
+/* Name of the place that the last capture was written to. */
+static const char *
+place_of(const struct urn_captures *c)
+{
+	return strcmp(c->last.file, URN_CAPTURE_PIPE) == 0 ? "the standard output of urnicctl"
+							   : c->last.file;
+}
+
+/* Let the log know that a capture has begun. c->lock is held. */
+static void
+tell_begin(struct urn_captures *c)
+{
+	c->end_told = false;
+	urn_log_say(log_of(c), URN_LOG_CAPTURE_BEGAN, NULL, "frames of %s%s go to %s",
+		    c->last.port[0] ? "port " : "all ports", c->last.port, place_of(c));
+}
+
+/* Let the log know that the capture has ended, once. c->lock is held. */
+static void
+tell_end(struct urn_captures *c)
+{
+	const struct urn_capture_status *st = &c->last;
+	bool failed = st->failure[0] != '\0';
+
+	if (!st->ended || c->end_told)
+		return;
+	c->end_told = true;
+	urn_log_say(
+		log_of(c), failed ? URN_LOG_CAPTURE_FAILED : URN_LOG_CAPTURE_ENDED, NULL,
+		"the capture of %s%s to %s ended with %llu frames, %llu bytes; %llu frames were "
+		"dropped%s%s",
+		st->port[0] ? "port " : "all ports", st->port, place_of(c),
+		(unsigned long long)st->frames, (unsigned long long)st->bytes,
+		(unsigned long long)st->dropped, failed ? ": " : "", st->failure);
+}
+
 /* True when a pipe is the file, and the caller takes its other end. */
 static bool
 wants_pipe(const struct urn_capture_order *o)
@@ -238,6 +283,7 @@ begin(struct urn_captures *c, int port, const struct urn_capture_order *o, struc
 	snprintf(c->last.file, sizeof(c->last.file), "%s", o->file);
 	if (port >= 0)
 		snprintf(c->last.port, sizeof(c->last.port), "%s", c->name[port]);
+	tell_begin(c);
 	return 0;
 }
 
@@ -266,6 +312,7 @@ finish(struct urn_captures *c, struct urn_err *err)
 	add(&c->sum, &info);
 	if (rc != 0)
 		memcpy(c->last.failure, err->text, sizeof(c->last.failure));
+	tell_end(c);
 	return rc;
 }
 
@@ -366,6 +413,16 @@ urn_capture_status(struct urn_captures *c, struct urn_capture_status *st)
 	look(c);
 	*st = c->last;
 	st->running = c->running != NULL;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void
+urn_captures_watch(struct urn_captures *c)
+{
+	if (pthread_mutex_trylock(&c->lock) != 0)
+		return;
+	look(c);
+	tell_end(c);
 	pthread_mutex_unlock(&c->lock);
 }
 

@@ -92,6 +92,9 @@ int urn_capture_start_order(struct urn_captures *c, const struct urn_capture_ord
  */
 int urn_capture_stop(struct urn_captures *c, struct urn_capture_status *last, struct urn_err *err);
 void urn_capture_status(struct urn_captures *c, struct urn_capture_status *st);
+/* Tell the log of the dataplane when the capture has ended by itself. Never waits; call now and
+ * then. */
+void urn_captures_watch(struct urn_captures *c);
 /*
  * Totals of all captures since the start: frames, bytes and dropped of *sum, other fields
  * are empty. Never waits: while a capture is being started or ended, repeats its last answer.

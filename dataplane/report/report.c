@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reports on objects that exist from the start: ports, adapters, engines, their tables and counters. */
+#include "log/log.h"
 #include "report/report_priv.h"
 #include "abi/clock.h"
 #include "am/am.h"
 #include "msg/msg.h"
 #include "server/server.h"
+#include "pmd_glue/filter.h"
 #include "pmd_glue/plug.h"
 
 #include <arpa/inet.h>
@@ -118,6 +120,32 @@ port_counters(const struct urn_port *p, unsigned int i, struct urn_report_base *
 	s->u64(s, "mbufs_free", rte_mempool_avail_count(p->pool));
 }
 
+/* Frames that the kernel looked at for the port, where it counts them. */
+static void
+port_filter(const struct urn_port *p, struct urn_report_sink *s)
+{
+	struct urn_port_filter_counts n;
+
+	if (!urn_port_filter_counts(p, &n))
+		return;
+	s->u64(s, "filter_taken", n.v[URN_FILTER_TAKEN]);
+	s->u64(s, "filter_passed", n.v[URN_FILTER_PASSED]);
+	s->u64(s, "filter_missed", n.v[URN_FILTER_MISSED]);
+}
+
+static void
+port_rates(const struct urn_report_source *src, unsigned int i, struct urn_report_base *base,
+	   struct urn_report_sink *s)
+{
+	struct report_rates r;
+
+	report_rates_port(base, src, i, urn_clock_ns(), &r);
+	s->u64(s, "rx_mbps", r.rx_bps / 1000000);
+	s->u64(s, "tx_mbps", r.tx_bps / 1000000);
+	s->u64(s, "rx_pps", r.rx_pps);
+	s->u64(s, "tx_pps", r.tx_pps);
+}
+
 static void
 one_port(const struct urn_report_source *src, unsigned int i, const struct urn_report_query *q,
 	 struct urn_report_sink *s)
@@ -142,9 +170,14 @@ one_port(const struct urn_report_source *src, unsigned int i, const struct urn_r
 	s->u64(s, "path_mtu", p->caps.roce_mtu);
 	s->u64(s, "queues", p->caps.queues);
 	s->u64(s, "numa_node", (uint64_t)(p->caps.socket < 0 ? 0 : p->caps.socket));
+	s->str(s, "filter", urn_port_filter_name(p));
 	s->str(s, "device", p->cfg.device);
-	if (card)
+	if (q->base)
+		port_rates(src, i, q->base, s);
+	if (card) {
 		port_counters(p, i, q->base, s);
+		port_filter(p, s);
+	}
 	s->end(s);
 }
 
@@ -193,6 +226,11 @@ adapter_more(const struct urn_adapter *a, struct urn_report_sink *s)
 	char gid[48];
 
 	s->str(s, "gid_link_local", report_gid(a->gid[0], gid));
+	s->u64(s, "ipv4_prefix", a->cfg.ipv4_bits);
+	s->u64(s, "ipv6_prefix", a->cfg.ipv6_bits);
+	s->u64(s, "vlan", a->cfg.vlan);
+	s->u64(s, "priority", a->cfg.priority);
+	s->u64(s, "routes", urn_neigh_routes(a->neigh, NULL, 0));
 	s->u64(s, "neighbours", urn_neigh_count(a->neigh));
 	s->u64(s, "peers", a->learn ? urn_learn_count(a->learn) : 0);
 	s->u64(s, "max_qp", a->cfg.max_qp);
@@ -308,61 +346,6 @@ urn_report_engines(const struct urn_report_source *src, struct urn_report_query 
 	return URN_REPORT_FAILED;
 }
 
-/* ---- neighbours */
-
-/* Name of the state of a peer's features (net/learn.h); "" when the adapter sends no link requests. */
-static const char *
-peer_kind(const struct urn_adapter *a, const uint8_t gid[16])
-{
-	return a->learn ? urn_learn_state_name(urn_learn_peek(a->learn, gid, NULL)) : "";
-}
-
-static void
-one_neighbour(const struct urn_adapter *a, const struct urn_neigh_info *n,
-	      struct urn_report_sink *s)
-{
-	char text[48];
-
-	s->begin(s, "neighbour", false);
-	s->str(s, "adapter", a->cfg.name);
-	s->str(s, "address", report_gid(n->gid, text));
-	s->str(s, "mac",
-	       n->state == URN_NEIGH_REACHABLE || n->state == URN_NEIGH_STALE
-		       ? report_mac(n->mac, text)
-		       : "");
-	s->str(s, "state", urn_neigh_state_name(n->state));
-	s->flag(s, "static", n->fixed);
-	s->str(s, "peer", peer_kind(a, n->gid));
-	s->end(s);
-}
-
-int
-urn_report_neighbours(const struct urn_report_source *src, struct urn_report_query *q,
-		      struct urn_report_sink *s, struct urn_err *err)
-{
-	uint32_t rows = report_rows(q);
-	struct urn_neigh_info n[32];
-
-	if (report_check_adapter(src, q->adapter, err) != 0)
-		return URN_REPORT_FAILED;
-	for (; q->at.outer < src->dp->adapters_n; q->at.outer++, q->at.inner = 0) {
-		struct urn_adapter *a = src->dp->adapter[q->at.outer];
-		unsigned int got;
-
-		if (!report_named(q->adapter, a->cfg.name))
-			continue;
-		do {
-			if (rows == 0)
-				return URN_REPORT_MORE;
-			got = urn_neigh_list(a->neigh, &q->at.inner, n, rows < 32 ? rows : 32);
-			for (unsigned int i = 0; i < got; i++)
-				one_neighbour(a, &n[i], s);
-			rows -= got;
-		} while (got);
-	}
-	return URN_REPORT_DONE;
-}
-
 /* ---- counters */
 
 void
@@ -456,14 +439,16 @@ urn_report_limits(const struct urn_report_source *src, struct urn_report_query *
 
 	if (c == NULL)
 		return URN_REPORT_DONE;
+	/* A reload may change limits meanwhile. */
 	if (report_use(src, q->client, &use, err) != 0)
 		return URN_REPORT_FAILED;
-	one_limit(s, "clients", (struct three){1, c->clients_per_uid, c->clients},
+	one_limit(s, "clients", (struct three){1, LOOK(c->clients_per_uid), LOOK(c->clients)},
 		  (struct three){use.clients > 0, use.clients_uid, use.clients});
 	for (unsigned int i = 0; i < URN_QUOTAS; i++)
 		if (names[i])
 			one_limit(s, names[i],
-				  (struct three){c->per_client.max[i], c->per_uid.max[i], use.max[i]},
+				  (struct three){LOOK(c->per_client.max[i]), c->per_uid.max[i],
+						 use.max[i]},
 				  (struct three){use.client[i], use.uid[i], use.all[i]});
 	return URN_REPORT_DONE;
 }
@@ -473,11 +458,14 @@ urn_report_server(const struct urn_report_source *src, struct urn_report_query *
 		  struct urn_report_sink *s, struct urn_err *err)
 {
 	struct urn_server_counters c;
+	struct urn_log_counts log = {0};
 
 	(void)q;
 	(void)err;
 	if (src->server == NULL)
 		return URN_REPORT_DONE;
+	if (src->dp->log)
+		urn_log_counts(src->dp->log, &log);
 	urn_server_counters(src->server, &c);
 	s->begin(s, "server", true);
 	s->u64(s, "clients", c.clients);
@@ -487,6 +475,9 @@ urn_report_server(const struct urn_report_source *src, struct urn_report_query *
 	s->u64(s, "calls", c.calls);
 	s->u64(s, "bad", c.bad);
 	s->u64(s, "queue_memory_refused", c.queue_memory_refused);
+	s->u64(s, "log_lines", log.lines);
+	s->u64(s, "log_more", log.more);
+	s->u64(s, "log_lost", log.lost);
 	s->end(s);
 	return URN_REPORT_DONE;
 }

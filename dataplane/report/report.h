@@ -55,7 +55,8 @@ struct urn_report_source {
 	const struct urn_report_switch *sw;
 	unsigned int switches;
 	const struct urn_server *server;	       /* NULL: none */
-	const struct urn_server_config *server_config; /* the server's limits; NULL: none */
+	const struct urn_server_config *server_config; /* the server's limits, which may change
+							  meanwhile: read atomically; NULL: none */
 };
 
 /* The place at which a report goes on; all zero: the beginning. */
@@ -94,12 +95,15 @@ typedef int urn_report_fn(const struct urn_report_source *src, struct urn_report
 urn_report_fn urn_report_ports;
 urn_report_fn urn_report_adapters;
 urn_report_fn urn_report_engines;
-urn_report_fn urn_report_neighbours;
 urn_report_fn
 	urn_report_counters; /* an object for each adapter; without q->all only counters that are not zero */
 urn_report_fn urn_report_limits;
 urn_report_fn urn_report_version;
 urn_report_fn urn_report_server; /* counters of the server */
+
+/* report_net.c */
+urn_report_fn urn_report_neighbours;
+urn_report_fn urn_report_routes; /* longest prefix first */
 
 /* report_objects.c: clients and their objects */
 urn_report_fn urn_report_clients;
@@ -131,6 +135,12 @@ struct urn_report_base *urn_report_base_create(const struct urn_report_source *s
 					       struct urn_err *err);
 /* NULL is allowed. */
 void urn_report_base_destroy(struct urn_report_base *b);
+/*
+ * Note the counts of ports, for the rates that people are shown: call a few times a second. now:
+ * CLOCK_MONOTONIC, ns. From any thread, which polls no engine.
+ */
+void urn_report_base_sample(struct urn_report_base *b, const struct urn_report_source *src,
+			    uint64_t now);
 /* Have counters shown from now on. src: that of urn_report_base_create(). Any thread that polls no
  * engine. */
 void urn_report_base_set(struct urn_report_base *b, const struct urn_report_source *src);

@@ -75,6 +75,24 @@ struct report_use {
 int report_use(const struct urn_report_source *src, uint32_t id, struct report_use *use,
 	       struct urn_err *err);
 
+/* The counts that people had cleared (report_base.c). b: NULL: none, and nothing is done */
+void report_base_lock(struct urn_report_base *b);
+void report_base_unlock(struct urn_report_base *b);
+/* Subtract cleared counts of a switch from n words, those from `first` on. Under the lock. */
+void report_since_words(const struct urn_report_base *b, unsigned int sw, unsigned int first,
+			uint64_t *word, unsigned int n);
+/* Number of words with counters of a switch; and these words, read now. (report_switch.c) */
+unsigned int report_switch_words(void);
+void report_switch_read(const struct urn_report_source *src, unsigned int i, uint64_t *words);
+
+/* Traffic of a port now: bits and packets a second, over the last one or two seconds. */
+struct report_rates {
+	uint64_t rx_bps, tx_bps, rx_pps, tx_pps;
+};
+/* Rates of port number i. now: CLOCK_MONOTONIC, ns */
+void report_rates_port(struct urn_report_base *b, const struct urn_report_source *src,
+		       unsigned int i, uint64_t now, struct report_rates *out);
+
 /* A walk over objects, and how much it may still do in this call. */
 struct report_walk {
 	const struct urn_report_source *src;

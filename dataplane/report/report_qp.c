@@ -145,6 +145,20 @@ responder(const struct urn_qp *qp, struct urn_report_sink *s)
 		{"min_rnr_timer", qp->min_rnr_timer});
 }
 
+/* Address whose MAC address is asked for; "": the queue pair has no peer, or no route leads there.
+ */
+static void
+next_hop(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_sink *s)
+{
+	char text[48] = "";
+	uint8_t hop[16];
+
+	if (qp->type != URN_QPT_UD && memcmp(qp->av.dgid, none, 16) != 0 &&
+	    urn_neigh_hop(a->neigh, qp->av.dgid, hop))
+		report_gid(hop, text);
+	s->str(s, "next_hop", text);
+}
+
 static void
 card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink *s)
 {
@@ -154,6 +168,7 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 
 	s->begin(s, "qp", true);
 	common(a, qp, s);
+	next_hop(a, qp, s);
 	s->str(s, "waits_for", waits_for(qp));
 	FIGURES(s, {"engine", urn_qpn_engine(qp->qpn)}, {"pd", qp->pd},
 		{"send_cq", qp->send_cq->handle}, {"recv_cq", qp->recv_cq->handle},

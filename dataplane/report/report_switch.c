@@ -14,17 +14,25 @@ struct queue_view {
 	struct urn_switch_account account; /* all zero when the switch is lossy */
 };
 
+/* Counters of a port, each of 64 bits. */
+struct plug_counts {
+	struct urn_switch_counters c;
+	struct urn_fabric_counters f; /* all zero unless the port is plugged */
+	struct urn_impair_counters ic[2];
+	struct urn_swq_counters qc[URN_SWQ_PRIORITIES];
+	struct urn_mark_counters mc;
+};
+_Static_assert(sizeof(struct plug_counts) % sizeof(uint64_t) == 0, "counters are words");
+
+enum { PLUG_WORDS = sizeof(struct plug_counts) / sizeof(uint64_t) };
+
 /* A port of a switch, copied. */
 struct plug_view {
 	char name[32];
 	bool up, linked, plugged;
 	enum urn_switch_pfc pfc;
-	struct urn_switch_counters c;
-	struct urn_fabric_counters f; /* valid when plugged */
 	struct urn_impair_config impair[2];
-	struct urn_impair_counters ic[2];
-	struct urn_swq_counters qc[URN_SWQ_PRIORITIES];
-	struct urn_mark_counters mc;
+	struct plug_counts n; /* since the start, or since people had counters cleared */
 	struct queue_view queue[URN_SWQ_PRIORITIES];
 };
 
@@ -44,7 +52,7 @@ copy_queues(const struct urn_switch *sw, uint16_t i, struct plug_view *p)
 		const struct urn_swq_level *l = &queues->level[k];
 		struct queue_view *q = &p->queue[k];
 
-		p->qc[k] = l->c;
+		p->n.qc[k] = l->c;
 		q->bytes = l->bytes;
 		q->frames = l->tail - l->head;
 		q->peak = l->peak;
@@ -71,16 +79,16 @@ copy(void *arg)
 		p->linked = urn_switch_port_is_linked(sw, i);
 		p->plugged = f != NULL;
 		p->pfc = urn_switch_port_pfc(sw, i);
-		p->c = *urn_switch_counters(sw, i);
+		p->n.c = *urn_switch_counters(sw, i);
 		if (f)
-			p->f = *f;
+			p->n.f = *f;
 		for (unsigned int d = 0; d < 2; d++) {
 			struct urn_impair *imp = urn_switch_impair(sw, i, (enum urn_switch_dir)d);
 
 			p->impair[d] = *urn_impair_config(imp);
-			p->ic[d] = *urn_impair_counters(imp);
+			p->n.ic[d] = *urn_impair_counters(imp);
 		}
-		p->mc = urn_switch_marks(sw, i)->c;
+		p->n.mc = urn_switch_marks(sw, i)->c;
 		copy_queues(sw, i, p);
 	}
 }
@@ -103,28 +111,28 @@ drops(const struct plug_view *p)
 	uint64_t n = 0;
 
 	for (unsigned int i = URN_SWITCH_DROP_RUNT; i <= URN_SWITCH_DROP_COPY; i++)
-		n += p->c.v[i];
+		n += p->n.c.v[i];
 	for (unsigned int d = 0; d < 2; d++)
 		for (unsigned int i = URN_IMPAIR_DROPPED; i <= URN_IMPAIR_NO_MBUF; i++)
-			n += p->ic[d].v[i];
-	return n + p->f.v[URN_FABRIC_DROP_TX_NO_MBUF] + p->f.v[URN_FABRIC_DROP_TX_STUCK];
+			n += p->n.ic[d].v[i];
+	return n + p->n.f.v[URN_FABRIC_DROP_TX_NO_MBUF] + p->n.f.v[URN_FABRIC_DROP_TX_STUCK];
 }
 
 /* Report the counters of a port that are not zero, or all. */
 static void
 counters(const struct plug_view *p, bool all, struct urn_report_sink *s)
 {
-	report_counters(s, &urn_switch_scope, "", p->c.v, all);
+	report_counters(s, &urn_switch_scope, "", p->n.c.v, all);
 	if (p->plugged)
-		report_counters(s, &urn_fabric_scope, "", p->f.v, all);
-	report_counters(s, &urn_impair_scope, "in_", p->ic[URN_SWITCH_IN].v, all);
-	report_counters(s, &urn_impair_scope, "out_", p->ic[URN_SWITCH_OUT].v, all);
-	report_counters(s, &urn_mark_scope, "", p->mc.v, all);
+		report_counters(s, &urn_fabric_scope, "", p->n.f.v, all);
+	report_counters(s, &urn_impair_scope, "in_", p->n.ic[URN_SWITCH_IN].v, all);
+	report_counters(s, &urn_impair_scope, "out_", p->n.ic[URN_SWITCH_OUT].v, all);
+	report_counters(s, &urn_mark_scope, "", p->n.mc.v, all);
 	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
 		char prefix[16];
 
 		snprintf(prefix, sizeof(prefix), "queue%u_", k);
-		report_counters(s, &urn_swq_scope, prefix, p->qc[k].v, all);
+		report_counters(s, &urn_swq_scope, prefix, p->n.qc[k].v, all);
 	}
 }
 
@@ -184,9 +192,9 @@ queues_in_short(const struct plug_view *p, struct urn_report_sink *s)
 	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
 		bytes += p->queue[k].bytes;
 		peak = p->queue[k].peak > peak ? p->queue[k].peak : peak;
-		tx += p->qc[k].v[URN_SWQ_C_PAUSE_TX];
-		rx += p->qc[k].v[URN_SWQ_C_PAUSE_RX];
-		marks += p->qc[k].v[URN_SWQ_C_MARKED];
+		tx += p->n.qc[k].v[URN_SWQ_C_PAUSE_TX];
+		rx += p->n.qc[k].v[URN_SWQ_C_PAUSE_RX];
+		marks += p->n.qc[k].v[URN_SWQ_C_MARKED];
 	}
 	s->u64(s, "queue_bytes", bytes);
 	s->u64(s, "queue_peak", peak);
@@ -220,10 +228,10 @@ one_plug(const struct look *l, const struct plug_view *p, const struct urn_repor
 		queues(p, s);
 		counters(p, q->all, s);
 	} else {
-		s->u64(s, "rx_packets", p->c.v[URN_SWITCH_RX_PACKETS]);
-		s->u64(s, "tx_packets", p->c.v[URN_SWITCH_TX_PACKETS]);
+		s->u64(s, "rx_packets", p->n.c.v[URN_SWITCH_RX_PACKETS]);
+		s->u64(s, "tx_packets", p->n.c.v[URN_SWITCH_TX_PACKETS]);
 		s->u64(s, "drops", drops(p));
-		s->u64(s, "ecn_marked", p->mc.v[URN_MARK_C_MARKED]);
+		s->u64(s, "ecn_marked", p->n.mc.v[URN_MARK_C_MARKED]);
 		queues_in_short(p, s);
 	}
 	impairments(p, s);
@@ -240,11 +248,36 @@ one_switch(const struct urn_report_source *src, const struct urn_report_switch *
 		urn_err_set(err, "no memory to look at switch %s", urn_switch_name(sw->sw));
 		return -1;
 	}
+	report_base_lock(q->base);
 	urn_engine_call(src->dp->engine[sw->engine], copy, &l);
+	for (unsigned int i = 0; i < l.plugs; i++)
+		report_since_words(q->base, (unsigned int)(sw - src->sw), i * PLUG_WORDS,
+				   (uint64_t *)&l.plug[i].n, PLUG_WORDS);
+	report_base_unlock(q->base);
 	for (unsigned int i = 0; i < l.plugs; i++)
 		one_plug(&l, &l.plug[i], q, s);
 	free(l.plug);
 	return 0;
+}
+
+unsigned int
+report_switch_words(void)
+{
+	return URN_SWITCH_MAX_PORTS * PLUG_WORDS;
+}
+
+void
+report_switch_read(const struct urn_report_source *src, unsigned int i, uint64_t *words)
+{
+	const struct urn_report_switch *sw = &src->sw[i];
+	struct look l = {.sw = sw, .plug = calloc(URN_SWITCH_MAX_PORTS, sizeof(struct plug_view))};
+
+	if (l.plug == NULL)
+		return; /* the counts stay as they are */
+	urn_engine_call(src->dp->engine[sw->engine], copy, &l);
+	for (unsigned int k = 0; k < l.plugs; k++)
+		memcpy(words + k * PLUG_WORDS, &l.plug[k].n, sizeof(l.plug[k].n));
+	free(l.plug);
 }
 
 /* returns: 0, or -1 with *err: no switch has the name that was asked for */

@@ -7,12 +7,15 @@
 #include "server/attached.h"
 
 #include "abi/agree.h"
+#include "abi/clock.h"
 #include "abi/fd.h"
 #include "abi/socket.h"
 #include "control/client.h"
 #include "control/ctl.h"
 #include "control/lock.h"
+#include "log/who.h"
 #include "server/owner.h"
+#include "server/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -258,6 +261,16 @@ open_space(const struct urn_attached *s, struct message *m, char *why)
 	return space;
 }
 
+/* Get the name of the program, which it may change later. */
+static void
+name_program(const struct urn_attached *s, char name[sizeof(((struct urn_log_who *)0)->program)])
+{
+	struct urn_log_who who = {.pid = s->peer.pid};
+
+	urn_log_who_program(&who);
+	memcpy(name, who.program, sizeof(who.program));
+}
+
 /* Make the program's client. returns 0, or an errno value with *err */
 static int
 make_client(struct urn_attached *s, struct urn_adapter *ad, struct message *m, struct urn_err *err)
@@ -271,13 +284,14 @@ make_client(struct urn_attached *s, struct urn_adapter *ad, struct message *m, s
 	};
 	int rc;
 
-	if (!urn_account_take(s->account, URN_QUOTA_FD, OPEN_FDS + ad->vectors)) {
+	if (!urn_account_take_own(s->account, URN_QUOTA_FD, OPEN_FDS + ad->vectors)) {
 		urn_err_set(err, "%s: the dataplane has no descriptors left for a program more (RLIMIT_NOFILE of "
 			    "its process)", ad->cfg.name);
 		return EMFILE;
 	}
 	s->fds = OPEN_FDS + ad->vectors;
 	who.space = open_space(s, m, who.no_space);
+	name_program(s, who.program);
 	s->client = urn_client_create(ad, &who, err);
 	if (s->client) {
 		s->client->agreed.version = s->version;
@@ -353,6 +367,7 @@ on_call(struct urn_attached *s, struct message *m, struct urn_sock_answer *a, in
 
 	s->calls++;
 	urn_ctl_run(&urn_ctl_table, s->client, &call, &a->call);
+	urn_record_call(s, a->call.err, a->call.why);
 	m->fds = call.fds;
 	fds[0] = s->client->reply_fd;
 	fds[1] = s->client->reply_write_fd;
@@ -368,8 +383,13 @@ static bool
 start_client(struct urn_attached *s, uint16_t kind, struct urn_sock_answer *a)
 {
 	struct urn_err err = {""};
+	bool new = !s->client->started;
 	int rc = urn_client_start(s->client, &err);
 
+	if (rc == 0 && new) {
+		s->since = urn_clock_ns();
+		urn_record_attach(s);
+	}
 	if (rc == 0)
 		return true;
 	if (kind == URN_SOCK_CALL)
@@ -402,6 +422,15 @@ on_events(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_
 		refuse(a, rep.err, "%s", rep.why);
 }
 
+/* Let the log know that the program does not get an adapter. started: its client has, or has none
+ */
+static void
+tell_refusal(const struct urn_attached *s, const struct urn_sock_answer *a, bool started)
+{
+	if (a->err && (a->head.kind == URN_SOCK_HELLO || a->head.kind == URN_SOCK_OPEN || !started))
+		urn_record_refuse(s, a->why);
+}
+
 /* returns: true when the connection goes on */
 static bool
 handle(struct urn_attached *s, struct message *m, ssize_t n)
@@ -421,6 +450,7 @@ handle(struct urn_attached *s, struct message *m, ssize_t n)
 	more.fds = more.events = 0;
 	if (text) {
 		s->bad = true;
+		urn_record_nonsense(s, text);
 		refuse(&a, EPROTO, "%s", text);
 		(void)answer(s, &a, &more);
 		return false;
@@ -447,6 +477,7 @@ handle(struct urn_attached *s, struct message *m, ssize_t n)
 			on_memory(s, m, &a);
 		break;
 	}
+	tell_refusal(s, &a, started);
 	on = answer(s, &a, &more);
 	if (m->ask.head.kind == URN_SOCK_CALL && more.fds)
 		close(more.fd[0]);
@@ -476,6 +507,10 @@ urn_attached_input(struct urn_attached *s)
 		return true;
 	if (n <= 0)
 		s->bad = n != 0;
+	if (s->bad)
+		urn_record_nonsense(s, s->truncated
+					       ? "more descriptors came than a message may have"
+					       : "its message can't be received");
 	on = n > 0 && handle(s, &m, n);
 	for (unsigned int i = 0; i < m.fds; i++)
 		close(m.fd[i]);

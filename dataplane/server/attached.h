@@ -21,6 +21,7 @@ struct urn_attached {
 	const struct urn_limits *limits; /* limits of one client; the server's */
 	struct urn_client *client; /* once the program has opened an adapter; owned */
 	uint64_t calls;            /* control calls carried out */
+	uint64_t since;		   /* CLOCK_MONOTONIC, ns: when the client started; valid then */
 	unsigned int fds;          /* descriptors taken from the account for the open adapter */
 	uint32_t version; /* version agreed on by the latest HELLO; 0: the program has told none */
 	bool bad;                  /* the connection ended because of a message that made no sense */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/server.h"
 
+#include "control/objects.h"
 #include "server/listen.h"
+#include "server/record.h"
 #include "server/refuse.h"
 #include "server/attached.h"
 
@@ -36,11 +38,12 @@ struct program {
 	LIST_ENTRY(program) link;     /* in the server's list; under the server's lock */
 	struct urn_server *server;    /* constant */
 	struct urn_attached attached; /* its thread's */
+	struct urn_limits limits;     /* limits of one client when it attached; its thread's */
 };
 
 struct urn_server {
 	struct urn_dp *dp;            /* constant, like all fields up to the lock */
-	struct urn_server_config cfg;
+	struct urn_server_config cfg; /* clients, clients_per_uid: atomic; per_client: under lock */
 	struct urn_listen listen;
 	struct urn_refuser *refuser;
 	int stop_fd;                  /* an eventfd that ends the accepting thread */
@@ -57,6 +60,9 @@ struct urn_server {
 	_Atomic bool stopping;        /* take no more messages */
 	_Atomic uint64_t accepted, refused, opened, calls, bad, truncated, clients;
 };
+
+/* A number that another thread may change. */
+#define LOOK(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 /* ---- programs: each in its own thread */
 
@@ -136,6 +142,7 @@ program_thread(void *arg)
 		;
 	atomic_fetch_add(&s->bad, p->attached.bad);
 	atomic_fetch_add(&s->truncated, p->attached.truncated);
+	urn_record_leave(&p->attached, atomic_load(&s->stopping));
 	urn_attached_end(&p->attached);
 	leave(s, p);
 	return NULL;
@@ -163,6 +170,7 @@ turn_away(struct urn_server *s, int fd, int err, const char *fmt, ...)
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	atomic_fetch_add(&s->refused, 1);
+	urn_record_turn_away(s->dp->log, fd, why);
 	urn_refuser_put(s->refuser, fd, err, why);
 }
 
@@ -211,16 +219,20 @@ static bool
 admit(struct urn_server *s, struct program *p)
 {
 	struct urn_attached *n = &p->attached;
+	unsigned int most = LOOK(s->cfg.clients_per_uid);
 	bool full;
 	int rc;
 
-	n->account = urn_account_join(&s->ledger, n->peer.uid, &s->cfg.per_uid, s->cfg.clients_per_uid, &full);
+	n->account = urn_account_join(&s->ledger, n->peer.uid, &s->cfg.per_uid, most, &full);
 	if (!n->account) {
-		turn_away(s, n->fd, full ? EDQUOT : ENOMEM, full ? "a user may have at most %u programs attached "
-			  "([limits] of the dataplane)" : "the dataplane has no memory (%u)", s->cfg.clients_per_uid);
+		turn_away(s, n->fd, full ? EDQUOT : ENOMEM,
+			  full ? "a user may have at most %u programs attached "
+				 "([limits] of the dataplane)"
+			       : "the dataplane has no memory (%u)",
+			  most);
 		return false;
 	}
-	if (!urn_account_take(n->account, URN_QUOTA_FD, PROGRAM_FDS)) {
+	if (!urn_account_take_own(n->account, URN_QUOTA_FD, PROGRAM_FDS)) {
 		urn_account_leave(n->account);
 		turn_away(s, n->fd, EMFILE, "%s", no_fds);
 		return false;
@@ -244,6 +256,7 @@ accept_one(struct urn_server *s)
 {
 	int fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	socklen_t len = sizeof(struct ucred);
+	unsigned int most;
 	struct program *p;
 
 	if (fd < 0) {
@@ -256,9 +269,10 @@ accept_one(struct urn_server *s)
 		turn_away(s, fd, EMFILE, "%s", no_fds);
 		return;
 	}
-	if (atomic_load(&s->clients) >= s->cfg.clients) {
-		turn_away(s, fd, EUSERS, "at most %u programs may be attached ([limits] of the dataplane)",
-			  s->cfg.clients);
+	most = LOOK(s->cfg.clients);
+	if (atomic_load(&s->clients) >= most) {
+		turn_away(s, fd, EUSERS,
+			  "at most %u programs may be attached ([limits] of the dataplane)", most);
 		return;
 	}
 	p = calloc(1, sizeof(*p));
@@ -268,7 +282,10 @@ accept_one(struct urn_server *s)
 		return;
 	}
 	p->server = s;
-	p->attached.limits = &s->cfg.per_client;
+	pthread_mutex_lock(&s->lock);
+	p->limits = s->cfg.per_client;
+	pthread_mutex_unlock(&s->lock);
+	p->attached.limits = &p->limits;
 	p->attached.dp = s->dp;
 	p->attached.node = s->cfg.node;
 	p->attached.fd = fd;
@@ -308,6 +325,20 @@ no_limit(struct urn_limits *l)
 			l->max[q] = UINT64_MAX;
 }
 
+/* Fill in what the caller left open. */
+static void
+fill(struct urn_server_config *cfg)
+{
+	if (!cfg->clients)
+		cfg->clients = DEFAULT_CLIENTS;
+	if (!cfg->clients_per_uid)
+		cfg->clients_per_uid = cfg->clients;
+	if (!cfg->look_ms)
+		cfg->look_ms = LOOK_MS;
+	no_limit(&cfg->per_client);
+	no_limit(&cfg->per_uid);
+}
+
 /* returns: 0, or -1 with *err */
 static int
 start(struct urn_server *s, struct urn_err *err)
@@ -342,14 +373,7 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 	s->cfg = *cfg;
 	if (!s->cfg.node)
 		s->cfg.node = "";
-	if (!s->cfg.clients)
-		s->cfg.clients = DEFAULT_CLIENTS;
-	if (!s->cfg.clients_per_uid)
-		s->cfg.clients_per_uid = s->cfg.clients;
-	if (!s->cfg.look_ms)
-		s->cfg.look_ms = LOOK_MS;
-	no_limit(&s->cfg.per_client);
-	no_limit(&s->cfg.per_uid);
+	fill(&s->cfg);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -414,6 +438,19 @@ urn_server_close(struct urn_server *s)
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 	return 0;
+}
+
+void
+urn_server_set_limits(struct urn_server *s, const struct urn_server_config *cfg)
+{
+	struct urn_server_config now = *cfg;
+
+	fill(&now);
+	__atomic_store_n(&s->cfg.clients, now.clients, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->cfg.clients_per_uid, now.clients_per_uid, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&s->lock);
+	s->cfg.per_client = now.per_client;
+	pthread_mutex_unlock(&s->lock);
 }
 
 void

@@ -59,6 +59,13 @@ struct urn_server *urn_server_open(struct urn_dp *dp, const struct urn_server_co
  */
 unsigned int urn_server_close(struct urn_server *s);
 
+/*
+ * Change limits: those of one client for programs that attach from now on, the numbers of clients
+ * for all. Limits of a user and of queues stay. cfg: only clients, clients_per_uid and per_client
+ * count; 0 as in urn_server_open(). From any thread.
+ */
+void urn_server_set_limits(struct urn_server *s, const struct urn_server_config *cfg);
+
 /* From any thread. */
 void urn_server_counters(const struct urn_server *s, struct urn_server_counters *out);
 

@@ -187,6 +187,13 @@ urn_ack_void(struct urn_psn_rx *rx)
 	rx->flags &= (uint8_t) ~(URN_RXF_NAK | URN_RXF_ACK);
 }
 
+/* True when an acknowledgement is owed; of UC the receiver's word (uc_hold.h). */
+static inline bool
+urn_ack_owes(const struct urn_psn_rx *rx)
+{
+	return rx->flags & URN_RXF_ACK;
+}
+
 /* An acknowledgement is owed from this turn on; now: it does not wait to be merged. */
 static inline void
 urn_ack_owe(struct urn_psn_rx *rx, uint32_t turn, bool now)

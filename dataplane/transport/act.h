@@ -27,7 +27,7 @@ enum urn_act {
 	URN_ACT_MADE_UP, /* an atomic response unlike the one taken up: one of the two was forged */
 	URN_ACT_UD_RECV, /* datagram: placed (urn_pkt.recv) */
 	URN_ACT_TX_REQUEST,  /* frame of a request (urn_pkt.tx) */
-	URN_ACT_TX_RESPONSE, /* frame of a response (urn_pkt.tx) */
+	URN_ACT_TX_RESPONSE, /* frame of a response, or a UC receiver's window (urn_pkt.tx) */
 	URN_ACT_TX_DATAGRAM, /* frame of a UD or UC request (urn_pkt.tx): sent() of the service
 				follows */
 	URN_ACT_TX_NOTICE,   /* congestion notification (urn_pkt.tx) */

@@ -97,8 +97,8 @@ lost(struct urn_tp *tp, struct urn_qp *qp, bool answers)
 		w = urn_psn_tx_oldest(&qp->tx);
 		if (w)
 			urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_SEQ);
-		if (w && answers)
-			urn_failure_answers_lost(qp->share, qp->qpn);
+		if (w)
+			urn_failure_sequence(tp, qp->share, qp->qpn, answers);
 		break;
 	}
 }
@@ -406,7 +406,7 @@ overtook(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 		return false;
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR && urn_psn_rnr_left(&qp->tx))
 		return true;
-	r = urn_repair_get(tp, &qp->tx);
+	r = urn_repair_get(tp, qp);
 	if (!r)
 		return false;
 	r->nak_psn = psn;

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-	LOOK_AT = 16,     /* states looked at for one that is not needed any more, when the pool is empty */
-	BECN = 0x40,      /* bit of the BTH's byte in front of the QP number (IBTA A17.9.2) */
+	LOOK_AT = 16, /* states that a turn looks at for one that is not needed any more */
+	BECN = 0x40,  /* bit of the BTH's byte in front of the QP number (IBTA A17.9.2) */
 	NS = 1000000000,
 };
 
@@ -21,6 +21,8 @@ urn_congestion_init(struct urn_tp *tp)
 {
 	tp->congestion = calloc(URN_CONGESTIONS + 1, sizeof(*tp->congestion));
 	urn_pool_init(&tp->congestions, 1, URN_CONGESTIONS + 1);
+	tp->left.states = URN_CONGESTIONS;
+	urn_fair_init(&tp->fair_states, URN_CONGESTIONS);
 	return tp->congestion ? 0 : -1;
 }
 
@@ -30,10 +32,33 @@ urn_congestion_free(struct urn_tp *tp)
 	free(tp->congestion);
 }
 
+/* Count states that a client's sources have more; or fewer: a negative number. */
+static void
+count(struct urn_tp *tp, struct urn_tp_share *share, int32_t more)
+{
+	tp->left.states -= (uint32_t)more;
+	share->states += (uint32_t)more;
+	urn_share_user(share)->states += (uint32_t)more;
+}
+
+/* Take a state for a source. returns: its index; URN_HASH_NIL: the source's client may have none
+ * now */
+static uint32_t
+take(struct urn_tp *tp, const struct urn_source *source)
+{
+	struct urn_tp_share *share = source->share;
+
+	if (!urn_fair_user_has(&tp->fair_states, tp->left.states, share->states,
+			       urn_share_user(share)->states))
+		return URN_HASH_NIL;
+	return urn_pool_get(&tp->congestions, &tp->congestion->next, sizeof(*tp->congestion));
+}
+
 /* Put a state, which is in use, back into the pool. The source waits for its pace no longer. */
 static void
 forget(struct urn_tp *tp, struct urn_congestion *g)
 {
+	count(tp, g->pace.source->share, -1);
 	urn_sched_unpark(tp, &g->pace);
 	*g->slot = 0;
 	g->slot = NULL;
@@ -67,13 +92,17 @@ advance(struct urn_tp *tp, struct urn_congestion *g)
 }
 
 /*
- * The pool is empty: let go of the state of a source that does not need it, if one of a few is
- * such. A source that waits for the timer of its state has its turn at once: nothing else may come
- * to wake it.
+ * The pool is empty, or a client has its part: let go of the state of a source that does not need
+ * it, if one of a few is such. A source that waits for the timer of its state has its turn at once:
+ * nothing else may come to wake it. Once in a turn, because each packet of a client that has its
+ * part, and whose peer marks all, asks for room.
  */
 static void
 make_room(struct urn_tp *tp)
 {
+	if (tp->congestion_turn == tp->turn)
+		return;
+	tp->congestion_turn = tp->turn;
 	for (unsigned int i = 0; i < LOOK_AT; i++) {
 		struct urn_congestion *g;
 		bool waits;
@@ -102,15 +131,16 @@ get(struct urn_tp *tp, struct urn_source *source, uint16_t *slot)
 
 	if (*slot)
 		return &tp->congestion[*slot];
-	i = urn_pool_get(&tp->congestions, &tp->congestion->next, sizeof(*g));
+	i = take(tp, source);
 	if (i == URN_HASH_NIL) {
 		make_room(tp);
-		i = urn_pool_get(&tp->congestions, &tp->congestion->next, sizeof(*g));
+		i = take(tp, source);
 	}
 	if (i == URN_HASH_NIL) {
 		URN_COUNT(tp, NO_CONGESTION);
 		return NULL;
 	}
+	count(tp, source->share, 1);
 	g = &tp->congestion[i];
 	memset(g, 0, sizeof(*g));
 	g->pace.source = source;

@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-/* Find out what stands in the way to the peer. */
+/* Find out what stands in the way to the peer. hop: set with URN_OBSTACLE_NO_MAC */
 static uint8_t
-obstacle(const struct urn_tp *tp, const struct urn_qp *qp)
+obstacle(const struct urn_tp *tp, const struct urn_qp *qp, uint8_t hop[16])
 {
 	uint8_t port = URN_OBSTACLE_NONE;
 
@@ -20,8 +20,12 @@ obstacle(const struct urn_tp *tp, const struct urn_qp *qp)
 		port = tp->cfg.obstacle(tp->cfg.give_ctx);
 	if (port != URN_OBSTACLE_NONE)
 		return port;
-	return qp->flags & (URN_QPF_NO_MAC | URN_QPF_NEIGH) ? URN_OBSTACLE_NO_MAC
-							    : URN_OBSTACLE_NONE;
+	if (!(qp->flags & (URN_QPF_NO_MAC | URN_QPF_NEIGH)))
+		return URN_OBSTACLE_NONE;
+	memcpy(hop, qp->av.dgid, 16);
+	if (tp->cfg.neigh_hop && !tp->cfg.neigh_hop(tp->cfg.neigh_ctx, qp->av.dgid, hop))
+		return URN_OBSTACLE_NO_ROUTE;
+	return URN_OBSTACLE_NO_MAC;
 }
 
 /* The record of a datagram that failed a receive of the queue pair. NULL: there is none */
@@ -82,7 +86,7 @@ add_tries(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_failure *
 
 	f->tried = (uint8_t)(spent + 1);
 	f->timeout = rnr ? 0 : qp->tx.timeout;
-	f->obstacle = rnr ? URN_OBSTACLE_NONE : obstacle(tp, qp);
+	f->obstacle = rnr ? URN_OBSTACLE_NONE : obstacle(tp, qp, f->hop);
 	/* Queue pairs to the same adapter share `heard`, and the latest counts: this one has had no
 	 * progress since, though the peer may have answered others. After a NAK nobody knows. */
 	if (f->vendor_err == URN_VE_TIMEOUT && peer->heard && tp->now > peer->heard)
@@ -116,6 +120,14 @@ syndrome_of(uint8_t status)
 	}
 }
 
+/* Hand a record on that is whole. */
+static void
+tell(const struct urn_tp *tp, struct urn_tp_share *share, const struct urn_failure *f)
+{
+	if (tp->cfg.failed)
+		tp->cfg.failed(tp->cfg.give_ctx, share, f);
+}
+
 void
 urn_failure_request(struct urn_tp *tp, const struct urn_qp *qp, const struct urn_work *w,
 		    uint8_t status, uint8_t vendor_err)
@@ -134,16 +146,20 @@ urn_failure_request(struct urn_tp *tp, const struct urn_qp *qp, const struct urn
 	if (status == URN_WC_RETRY_EXC_ERR || status == URN_WC_RNR_RETRY_EXC_ERR)
 		add_tries(tp, qp, f);
 	f->unsent = vendor_err == URN_VE_TIMEOUT && never_sent(&qp->tx, w);
+	if (vendor_err != URN_VE_SEQ)
+		tell(tp, qp->share, f);
 }
 
 void
-urn_failure_answers_lost(struct urn_tp_share *share, uint32_t qpn)
+urn_failure_sequence(struct urn_tp *tp, struct urn_tp_share *share, uint32_t qpn, bool answers)
 {
 	for (unsigned int i = 0; i < URN_FAILURES; i++) {
 		struct urn_failure *f = &share->failures.ring[i];
 
-		if (f->qpn == qpn && f->kind == URN_FAILURE_REQUEST && f->vendor_err == URN_VE_SEQ)
-			f->answers_lost = true;
+		if (f->qpn != qpn || f->kind != URN_FAILURE_REQUEST || f->vendor_err != URN_VE_SEQ)
+			continue;
+		f->answers_lost = answers;
+		tell(tp, share, f);
 	}
 }
 
@@ -157,6 +173,7 @@ urn_failure_receive(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn, ui
 	f->status = status;
 	f->vendor_err = vendor_err;
 	f->syndrome = syndrome;
+	tell(tp, qp->share, f);
 }
 
 void
@@ -170,6 +187,7 @@ urn_failure_quiet(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_k
 	f = begin(tp, qp, kind);
 	f->psn = psn;
 	f->syndrome = syndrome;
+	tell(tp, qp->share, f);
 }
 
 void

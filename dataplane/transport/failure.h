@@ -31,7 +31,8 @@ enum urn_obstacle {
 	URN_OBSTACLE_PORT_DOWN,	  /* the port was taken down by a person */
 	URN_OBSTACLE_PORT_FAILED, /* the port was unplugged by a command */
 	URN_OBSTACLE_NO_LINK,	  /* the port has no link */
-	URN_OBSTACLE_NO_MAC,	  /* nobody answers for the peer's address */
+	URN_OBSTACLE_NO_MAC,	  /* nobody answers for the peer's address, or its router's */
+	URN_OBSTACLE_NO_ROUTE,	  /* no route leads to the peer */
 };
 
 /* Requests that an error flushes. */
@@ -52,6 +53,7 @@ struct urn_failure {
 	uint32_t una;	  /* oldest PSN that the peer has not acknowledged; valid when connected */
 	uint32_t length;  /* bytes of the request; valid for REQUEST */
 	uint8_t dgid[16]; /* the peer; valid when connected */
+	uint8_t hop[16];  /* NO_MAC: address that was asked for, the peer's or its router's */
 	uint8_t kind;	  /* enum urn_failure_kind */
 	uint8_t status;	  /* enum urn_abi_wc_status; URN_WC_SUCCESS: no completion tells of it */
 	uint8_t vendor_err; /* enum urn_abi_vendor_err */
@@ -76,6 +78,8 @@ enum { URN_FAILURES = 16 }; /* records of a client on an engine; the oldest goes
  * Engine's thread only, but for `n`. */
 struct urn_failures {
 	uint32_t n; /* records ever made, atomic; the newest is at (n - 1) % URN_FAILURES */
+	uint32_t told;	    /* records of the present second that urn_tp_config.failed handed on */
+	uint64_t told_from; /* ns: when that second began; urn_tp_config.failed's, as `told` is */
 	struct urn_failure ring[URN_FAILURES];
 };
 
@@ -90,8 +94,14 @@ struct urn_work;
  */
 void urn_failure_request(struct urn_tp *tp, const struct urn_qp *qp, const struct urn_work *w,
 			 uint8_t status, uint8_t vendor_err);
-/* The request that has just failed with URN_VE_SEQ did so because responses were lost. */
-void urn_failure_answers_lost(struct urn_tp_share *share, uint32_t qpn);
+/*
+ * Complete the record of the request that has just failed with URN_VE_SEQ, which nobody is told of
+ * before.
+ *
+ * answers: responses were lost; false: the peer misses packets
+ */
+void urn_failure_sequence(struct urn_tp *tp, struct urn_tp_share *share, uint32_t qpn,
+			  bool answers);
 /* Record that a receive fails. syndrome: of the NAK that the peer gets; 0: none */
 void urn_failure_receive(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn, uint8_t status,
 			 uint8_t vendor_err, uint8_t syndrome);

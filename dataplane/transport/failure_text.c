@@ -152,10 +152,15 @@ add_obstacle(struct text *t, const struct urn_failure *f, const char *port)
 		break;
 	case URN_OBSTACLE_NO_MAC:
 		/* The long address stands at the sentence's beginning already. */
-		if (strchr(address(f->dgid, buf), ':'))
-			add(t, ": no answer of neighbour discovery");
+		if (strchr(address(f->hop, buf), ':'))
+			add(t, ": no answer of neighbour discovery%s",
+			    memcmp(f->hop, f->dgid, sizeof(f->hop)) ? " from the router" : "");
 		else
-			add(t, ": no ARP answer from %s", buf);
+			add(t, ": no ARP answer from %s%s",
+			    memcmp(f->hop, f->dgid, sizeof(f->hop)) ? "the router " : "", buf);
+		break;
+	case URN_OBSTACLE_NO_ROUTE:
+		add(t, ": no route leads there");
 		break;
 	}
 }

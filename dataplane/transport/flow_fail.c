@@ -203,7 +203,7 @@ answer_packet(struct urn_tp *tp, struct urn_flow_strand *l, uint8_t code)
 	else
 		l->failed->next = w->next;
 	l->packets--;
-	l->user.source.share->work--;
+	urn_work_count(l->user.source.share, -1);
 	urn_flow_work_put(tp, w);
 }
 

@@ -41,34 +41,57 @@ urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop)
 	tp->tx[tp->tx_n++] = m;
 }
 
-/* Write a segment's header. returns: where its bytes go */
-static uint8_t *
-put_segment(uint8_t *at, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes, uint8_t kind)
+/* Write the header of a whole message's segment. returns: where its bytes go */
+static inline uint8_t *
+put_whole(uint8_t *at, const struct urn_flow_msg *m)
 {
 	struct urn_flow_seg *s = (struct urn_flow_seg *)at;
 
-	memset(s, 0, sizeof(*s));
-	s->kind = kind;
-	s->qid = rte_cpu_to_be_64(m->qid);
-	s->src_qid = rte_cpu_to_be_64(m->src_qid);
-	s->len = rte_cpu_to_be_32(m->len);
-	s->off = rte_cpu_to_be_32(off);
-	s->id = rte_cpu_to_be_32(m->id);
-	s->bytes = rte_cpu_to_be_16((uint16_t)bytes);
+	*s = (struct urn_flow_seg){
+		.qid = rte_cpu_to_be_64(m->qid),
+		.src_qid = rte_cpu_to_be_64(m->src_qid),
+		.bytes = rte_cpu_to_be_16((uint16_t)m->len),
+		.kind = URN_FLOW_WHOLE,
+	};
 	return at + sizeof(*s);
 }
 
-/* Write a void segment. id: of the long message whose part it was; 0: a whole message, or none.
- * returns: the place behind */
+/* Write the header of a part's segment. returns: where its bytes go */
 static uint8_t *
-put_void(uint8_t *at, uint32_t id)
+put_part(uint8_t *at, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes)
+{
+	struct urn_flow_part *p = (struct urn_flow_part *)at;
+
+	*p = (struct urn_flow_part){
+		.seg = {.qid = rte_cpu_to_be_64(m->qid),
+			.src_qid = rte_cpu_to_be_64(m->src_qid),
+			.bytes = rte_cpu_to_be_16((uint16_t)bytes),
+			.kind = URN_FLOW_PART},
+		.len = rte_cpu_to_be_32(m->len),
+		.off = rte_cpu_to_be_32(off),
+		.id = rte_cpu_to_be_32(m->id),
+	};
+	return at + sizeof(*p);
+}
+
+/* Write a void segment. bytes: that follow. returns: the place behind the header */
+static uint8_t *
+put_void(uint8_t *at, uint32_t bytes)
 {
 	struct urn_flow_seg *s = (struct urn_flow_seg *)at;
 
-	memset(s, 0, sizeof(*s));
-	s->kind = URN_FLOW_VOID;
-	s->id = rte_cpu_to_be_32(id);
+	*s = (struct urn_flow_seg){.kind = URN_FLOW_VOID,
+				   .bytes = rte_cpu_to_be_16((uint16_t)bytes)};
 	return at + sizeof(*s);
+}
+
+/* Write a segment that lets go of a long message. */
+static void
+put_let_go(uint8_t *at, uint32_t id)
+{
+	struct urn_flow_part *p = (struct urn_flow_part *)at;
+
+	*p = (struct urn_flow_part){.seg.kind = URN_FLOW_LET_GO, .id = rte_cpu_to_be_32(id)};
 }
 
 /* Begin to put the payload of a frame. at: its first byte; payload: bytes, a multiple of 4 */
@@ -102,10 +125,7 @@ urn_flow_slice_put(const struct urn_tp *tp, struct urn_flow_slice *s, const uint
 static void
 put_probe(uint8_t *at, uint32_t bytes)
 {
-	struct urn_flow_seg *s = (struct urn_flow_seg *)at;
-
-	memset(put_void(at, 0), 0, bytes);
-	s->bytes = rte_cpu_to_be_16((uint16_t)bytes);
+	memset(put_void(at, bytes), 0, bytes);
 }
 
 /* Copy bytes of a message with a head. returns: false: they are not there any more */
@@ -150,8 +170,11 @@ payload_of(const struct urn_work *w)
 	const struct urn_flow_msg *m = w->flow.msg;
 	uint32_t bytes = w->flow.segs * (uint32_t)sizeof(struct urn_flow_seg);
 
+	if (unlikely(w->flow.probe))
+		return bytes + urn_flow_pad(w->flow.bytes);
 	if (w->flow.part)
-		return bytes + (m || w->flow.probe ? urn_flow_pad(w->flow.bytes) : 0);
+		return (uint32_t)sizeof(struct urn_flow_part) +
+		       (m ? urn_flow_pad(w->flow.bytes) : 0);
 	for (; m; m = m->next)
 		bytes += urn_flow_pad(m->len);
 	return bytes;
@@ -186,11 +209,11 @@ put_payload(struct urn_tp *tp, const struct urn_work *w, struct urn_flow_slice *
 		if (w->flow.probe)
 			put_probe(to->at, w->flow.bytes);
 		else
-			put_void(to->at, w->flow.off);
+			put_let_go(to->at, w->flow.off);
 		return true;
 	}
 	if (w->flow.part) {
-		to->at = put_segment(to->at, m, w->flow.off, w->flow.bytes, URN_FLOW_PART);
+		to->at = put_part(to->at, m, w->flow.off, w->flow.bytes);
 		if (likely(put_bytes(tp, m, w->flow.off, w->flow.bytes, to)))
 			return true;
 		put_gone(tp, m, again, gone);
@@ -204,7 +227,7 @@ put_payload(struct urn_tp *tp, const struct urn_work *w, struct urn_flow_slice *
 			continue;
 		}
 		next = m->next;
-		to->at = put_segment(at, m, 0, m->len, URN_FLOW_WHOLE);
+		to->at = put_whole(at, m);
 		if (unlikely(!put_bytes(tp, m, 0, m->len, to))) {
 			to->at = at; /* the frame is made once more */
 			put_gone(tp, m, again, gone);

@@ -283,10 +283,10 @@ enum { URN_FLOW_NO_ROOM = 0xff };
  * or the code that the message is refused with, or URN_FLOW_NO_ROOM
  */
 uint8_t urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from,
-			   const struct urn_flow_seg *s);
+			   const struct urn_flow_part *p);
 /* The sender let go of a long message midway. Parts that were overtaken are not taken. returns: as
  * urn_flow_take_part() */
-uint8_t urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s);
+uint8_t urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_part *p);
 /* Forget the messages of a flow that are put together, and those that were refused. */
 void urn_flow_drop_wholes(struct urn_tp *tp, struct urn_flow *f);
 /* Give all buffers without a message back to the system. */

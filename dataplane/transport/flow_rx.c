@@ -58,15 +58,18 @@ urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f)
 static uint8_t
 take_segment(struct urn_tp *tp, struct urn_flow *f, struct data *d, const struct urn_flow_seg *s)
 {
+	const struct urn_flow_part *p = (const struct urn_flow_part *)s;
 	uint8_t code;
 
 	if (unlikely(s->kind == URN_FLOW_VOID))
-		return s->id ? urn_flow_let_go(tp, f, s) : URN_MSG_DONE;
+		return URN_MSG_DONE;
+	if (unlikely(s->kind == URN_FLOW_LET_GO))
+		return urn_flow_let_go(tp, f, p);
 	d->from.qid = rte_be_to_cpu_64(s->src_qid);
 	if (s->kind == URN_FLOW_PART)
-		return urn_flow_take_part(tp, f, &d->from, s);
-	code = urn_flow_user(tp)->deliver(tp, &d->from, rte_be_to_cpu_64(s->qid), (const uint8_t *)(s + 1),
-					  rte_be_to_cpu_32(s->len));
+		return urn_flow_take_part(tp, f, &d->from, p);
+	code = urn_flow_user(tp)->deliver(tp, &d->from, rte_be_to_cpu_64(s->qid),
+					  (const uint8_t *)(s + 1), rte_be_to_cpu_16(s->bytes));
 	if (likely(code == URN_MSG_DONE))
 		URN_COUNT(tp, FLOW_MESSAGES_RX);
 	return code;
@@ -76,17 +79,26 @@ take_segment(struct urn_tp *tp, struct urn_flow *f, struct data *d, const struct
 static inline uint32_t
 seg_span(const struct urn_flow_seg *s)
 {
-	return (uint32_t)sizeof(*s) + urn_flow_pad(rte_be_to_cpu_16(s->bytes));
+	return urn_flow_seg_head(s->kind) + urn_flow_pad(rte_be_to_cpu_16(s->bytes));
 }
 
-/* True when a segment tells of a part of a long message. A packet with one has no other. */
+/* True when the numbers of a segment of a long message are sound. */
 static inline bool
-is_alone(const struct urn_flow_seg *s)
+is_sound(const struct urn_flow_part *p)
 {
-	return s->kind == URN_FLOW_PART || (s->kind == URN_FLOW_VOID && s->id);
+	uint32_t len = rte_be_to_cpu_32(p->len), off = rte_be_to_cpu_32(p->off),
+		 bytes = rte_be_to_cpu_16(p->seg.bytes);
+
+	if (!p->id)
+		return false;
+	return p->seg.kind == URN_FLOW_LET_GO ||
+	       (len <= URN_MSG_MAX && bytes && off <= len && bytes <= len - off);
 }
 
-/* Check the segments of a packet, and count them. returns: true when all are sound */
+/*
+ * Check the segments of a packet, and count them. A packet with a segment of a long message has no
+ * other. returns: true when all are sound
+ */
 static bool
 check_segments(struct data *d)
 {
@@ -96,20 +108,15 @@ check_segments(struct data *d)
 	d->segs = 0;
 	while (at < end) {
 		const struct urn_flow_seg *s = (const struct urn_flow_seg *)at;
-		uint32_t len, off, bytes;
 
 		if ((size_t)(end - at) < sizeof(*s) || seg_span(s) > (size_t)(end - at) ||
-		    d->segs == URN_FLOW_SEGMENTS || s->kind > URN_FLOW_VOID)
+		    d->segs == URN_FLOW_SEGMENTS || s->kind >= URN_FLOW_SEG_KINDS)
 			return false;
-		len = rte_be_to_cpu_32(s->len);
-		off = rte_be_to_cpu_32(s->off);
-		bytes = rte_be_to_cpu_16(s->bytes);
-		if (s->kind == URN_FLOW_WHOLE && bytes != len)
-			return false;
-		if (s->kind == URN_FLOW_PART &&
-		    (!s->id || len > URN_MSG_MAX || !bytes || off > len || bytes > len - off))
-			return false;
-		alone |= is_alone(s);
+		if (urn_flow_is_long(s->kind)) {
+			if (!is_sound((const struct urn_flow_part *)s))
+				return false;
+			alone = true;
+		}
 		at += seg_span(s);
 		d->segs++;
 	}

@@ -130,8 +130,10 @@ enum urn_flow_strand_flag {
 					 comes before those of the owner's other strands */
 	URN_STRAND_ORPHAN =
 		1 << 19, /* its owner has no message in it, and may be gone: in no bucket */
-	URN_STRAND_FAILS = 1 << 21, /* in urn_flow.failing, and in the schedule or being served:
-				       its turns answer messages of a failure, and send nothing */
+	URN_STRAND_FAILS = 1 << 21,   /* in urn_flow.failing, and in the schedule or being served:
+					 its turns answer messages of a failure, and send nothing */
+	URN_STRAND_AT_ONCE = 1 << 22, /* its next turn waits for no messages: it waited long, for
+					 the end of a pause, or for others of its owner */
 };
 
 /* A queue of messages. */

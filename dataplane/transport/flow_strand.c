@@ -240,9 +240,9 @@ orphan(struct urn_tp *tp, struct urn_flow_strand *l)
 
 	urn_flow_strand_leave(tp, l);
 	unhash(tp->flows, l);
-	src->share->work -= l->packets;
+	urn_work_count(src->share, -(int32_t)l->packets);
 	src->share->orphans = RTE_MIN(src->share->orphans, tp->nobodys.work) + l->packets;
-	tp->nobodys.work += l->packets;
+	urn_work_count(&tp->nobodys, (int32_t)l->packets);
 	src->share = &tp->nobodys;
 	src->flags |= URN_STRAND_ORPHAN;
 	if (src->flags & (URN_STRAND_READY | URN_STRAND_FAILS))
@@ -295,7 +295,7 @@ urn_flow_strand_done(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
 
 	w->flow.strand = NULL;
 	w->flow.state = URN_FLOW_ACKED;
-	l->user.source.share->work--;
+	urn_work_count(l->user.source.share, -1);
 	l->packets--;
 	if (likely(!lost)) {
 		f->out--;

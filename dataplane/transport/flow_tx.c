@@ -17,7 +17,8 @@ work_get(struct urn_tp *tp, struct urn_flow_strand *l)
 	struct urn_work *w = tp->work_free;
 
 	/* So many entries are enough for a packet to any node (urn_flow_may_take()). */
-	if (unlikely(tp->left.work <= tp->fair_work.kept + share->work + share->orphans) &&
+	if (unlikely(tp->left.work <=
+		     tp->fair_work.kept + urn_share_user(share)->work + share->orphans) &&
 	    !urn_flow_may_take(tp, l))
 		return NULL;
 	tp->work_free = w->next;
@@ -26,7 +27,7 @@ work_get(struct urn_tp *tp, struct urn_flow_strand *l)
 	if (likely(tp->work_free != NULL)) /* long packets left little of it in the cache */
 		urn_prefetch_write(tp->work_free);
 	tp->left.work--;
-	share->work++;
+	urn_work_count(share, 1);
 	l->packets++;
 	w->ext = NULL;
 	w->state = URN_WORK_SENT;
@@ -133,7 +134,7 @@ fill_part(struct urn_tp *tp, struct urn_flow_strand *l, struct urn_work *w)
 {
 	struct urn_flow_msg *m = next_long(l);
 	struct urn_flow *f = l->flow;
-	uint32_t most = f->mtu - (uint32_t)sizeof(struct urn_flow_seg);
+	uint32_t most = f->mtu - (uint32_t)sizeof(struct urn_flow_part);
 
 	if (!m->sent) { /* ids are in the order in which messages begin: a receiver counts on it */
 		f->next_id += f->next_id == UINT32_MAX ? 2 : 1; /* 0 is no id */
@@ -425,12 +426,15 @@ serve(struct urn_tp *tp, struct urn_flow_strand *l)
 	bool more;
 
 	l->gathered_n = 0;
+	l->user.source.flags &= ~(uint32_t)URN_STRAND_AT_ONCE;
 	if (unlikely(
 		    !reachable(tp, l->flow))) /* the flow may have failed, and the strand be gone */
 		return false;
 	if (unlikely(tp->sched.stopped) && !(l->flow->flags & URN_FLOWF_LOOP) &&
-	    urn_sched_stops(tp, &l->user.source, &l->flow->tmpl))
+	    urn_sched_stops(tp, &l->user.source, &l->flow->tmpl)) {
+		l->user.source.flags |= URN_STRAND_AT_ONCE;
 		return false;
+	}
 	urn_flow_renew_old(tp, l->flow); /* messages may have waited since the last packet */
 	l->msgs++; /* the turn holds the strand: messages that are answered meanwhile do not free it
 		    */
@@ -454,7 +458,8 @@ urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 	if (unlikely(urn_flow_strand_fails(l)))
 		return urn_flow_fail_turn(tp, l);
 	/* Repeats wait for no messages that could share their packets. */
-	if (tp->gathers && l->gathered_n < URN_FLOW_SEGMENTS && likely(!l->lost)) {
+	if (tp->gathers && l->gathered_n < URN_FLOW_SEGMENTS && likely(!l->lost) &&
+	    likely(!(src->flags & URN_STRAND_AT_ONCE))) {
 		urn_flow_gather(tp, l);
 		return false;
 	}
@@ -464,13 +469,25 @@ urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 URN_FAST void
 urn_flows_send(struct urn_tp *tp)
 {
+	struct urn_tp_share *share;
 	struct urn_source *src;
+	uint64_t built;
 
 	while ((src = tp->gathered)) {
 		tp->gathered = src->next;
 		src->flags &= ~(uint32_t)(URN_STRAND_GATHERS | URN_SOURCE_AWAY);
+		share = src->share; /* the strand may end in its turn */
+		built = tp->built;
+		/* Turns that gathered are charged here: those whose client owes some by now come
+		 * later. */
+		if (unlikely(urn_sched_owes(&tp->sched, share))) {
+			src->flags |= URN_STRAND_AT_ONCE;
+			urn_sched_add(&tp->sched, src);
+			continue;
+		}
 		/* A strand whose messages fail has turns of the schedule alone. */
 		if (unlikely(src->flags & URN_STRAND_FAILS) || serve(tp, urn_flow_strand_of(src)))
 			urn_sched_add(&tp->sched, src);
+		urn_sched_charge(share, tp->built - built);
 	}
 }

@@ -317,9 +317,9 @@ flow_room(struct urn_tp *tp, const struct urn_flow *f)
 
 /* Begin to put a message together; there is a place. NULL: no memory */
 static struct urn_flow_whole *
-new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s)
+new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_part *p)
 {
-	uint32_t len = rte_be_to_cpu_32(s->len);
+	uint32_t len = rte_be_to_cpu_32(p->len);
 	struct urn_flow_whole *h = get_buffer(tp->flows, kind_for(len));
 
 	if (!h)
@@ -328,9 +328,9 @@ new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s)
 		.flow = f,
 		.since = tp->now,
 		.at = tp->now,
-		.qid = rte_be_to_cpu_64(s->qid),
-		.src_qid = rte_be_to_cpu_64(s->src_qid),
-		.id = rte_be_to_cpu_32(s->id),
+		.qid = rte_be_to_cpu_64(p->seg.qid),
+		.src_qid = rte_be_to_cpu_64(p->seg.src_qid),
+		.id = rte_be_to_cpu_32(p->id),
 		.len = len,
 		.kind = h->kind,
 	};
@@ -351,9 +351,9 @@ new_whole(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s)
  */
 static uint8_t
 first_part(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_from *from,
-	   const struct urn_flow_seg *s, struct urn_flow_whole **h)
+	   const struct urn_flow_part *p, struct urn_flow_whole **h)
 {
-	uint32_t id = rte_be_to_cpu_32(s->id);
+	uint32_t id = rte_be_to_cpu_32(p->id);
 	uint8_t code;
 
 	*h = NULL;
@@ -363,13 +363,13 @@ first_part(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_from *fr
 		return URN_MSG_DONE;
 	if (may_have_stalled(f, id))
 		return URN_MSG_BUSY;
-	code = urn_flow_user(tp)->admit(tp, from, rte_be_to_cpu_64(s->qid),
-					rte_be_to_cpu_32(s->len));
+	code = urn_flow_user(tp)->admit(tp, from, rte_be_to_cpu_64(p->seg.qid),
+					rte_be_to_cpu_32(p->len));
 	if (likely(code == URN_MSG_DONE)) {
 		if (unlikely(!flow_room(tp, f)))
 			return URN_FLOW_NO_ROOM;
 		if (likely(engine_room(tp, f)))
-			*h = new_whole(tp, f, s);
+			*h = new_whole(tp, f, p);
 		if (likely(*h != NULL))
 			return URN_MSG_DONE;
 		code = URN_MSG_BUSY;
@@ -378,9 +378,9 @@ first_part(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_from *fr
 }
 
 static struct urn_flow_whole *
-find_whole(const struct urn_flow *f, const struct urn_flow_seg *s)
+find_whole(const struct urn_flow *f, const struct urn_flow_part *p)
 {
-	uint32_t id = rte_be_to_cpu_32(s->id);
+	uint32_t id = rte_be_to_cpu_32(p->id);
 	struct urn_flow_whole *h = SLIST_FIRST(&f->wholes);
 
 	while (h && h->id != id)
@@ -408,21 +408,21 @@ deliver(struct urn_tp *tp, struct urn_flow_from *from, const struct urn_flow_who
 
 uint8_t
 urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *from,
-		   const struct urn_flow_seg *s)
+		   const struct urn_flow_part *p)
 {
-	uint32_t off = rte_be_to_cpu_32(s->off), bytes = rte_be_to_cpu_16(s->bytes);
-	struct urn_flow_whole *h = find_whole(f, s);
+	uint32_t off = rte_be_to_cpu_32(p->off), bytes = rte_be_to_cpu_16(p->seg.bytes);
+	struct urn_flow_whole *h = find_whole(f, p);
 	uint8_t code = URN_MSG_DONE;
 
 	if (!h)
-		code = first_part(tp, f, from, s, &h);
+		code = first_part(tp, f, from, p, &h);
 	if (!h)
 		return code;
 	/* Parts of one id that belong to different messages: their sender mixes them up. */
-	if (h->len != rte_be_to_cpu_32(s->len) || h->qid != rte_be_to_cpu_64(s->qid) ||
+	if (h->len != rte_be_to_cpu_32(p->len) || h->qid != rte_be_to_cpu_64(p->seg.qid) ||
 	    h->got + bytes > h->len)
 		return URN_MSG_BUSY;
-	memcpy(h->data + off, s + 1, bytes);
+	memcpy(h->data + off, p + 1, bytes);
 	h->got += bytes;
 	h->edges += place(tp->flows, off + bytes) - place(tp->flows, off);
 	h->at = tp->now;
@@ -434,12 +434,12 @@ urn_flow_take_part(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_from *
 }
 
 uint8_t
-urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_seg *s)
+urn_flow_let_go(struct urn_tp *tp, struct urn_flow *f, const struct urn_flow_part *p)
 {
-	struct urn_flow_whole *h = find_whole(f, s);
+	struct urn_flow_whole *h = find_whole(f, p);
 
 	if (h)
 		drop_whole(tp, f, h);
-	see_id(f, rte_be_to_cpu_32(s->id));
-	return refuse_id(f, rte_be_to_cpu_32(s->id)) ? URN_MSG_DONE : URN_FLOW_NO_ROOM;
+	see_id(f, rte_be_to_cpu_32(p->id));
+	return refuse_id(f, rte_be_to_cpu_32(p->id)) ? URN_MSG_DONE : URN_FLOW_NO_ROOM;
 }

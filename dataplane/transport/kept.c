@@ -3,6 +3,7 @@
 #include "transport/ack.h"
 #include "transport/act.h"
 #include "transport/frame.h"
+#include "transport/pool.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
 #include "transport/ring.h"
@@ -97,6 +98,7 @@ urn_trace_end(struct urn_tp *tp, struct urn_qp *qp)
 	*(t->older ? &tp->trace[t->older].newer : &s->trace_oldest) = t->newer;
 	*(t->newer ? &tp->trace[t->newer].older : &s->trace_newest) = t->older;
 	s->trace--;
+	urn_share_user(s)->trace--;
 	t->qp = NULL;
 	urn_pool_put(&tp->traces, qp->trace, &tp->trace->next, sizeof(*t));
 	qp->trace = 0;
@@ -106,13 +108,14 @@ urn_trace_end(struct urn_tp *tp, struct urn_qp *qp)
 /*
  * The pool is empty: pick the QP that loses its fingerprints to a QP of s's client. A client with
  * its part or more loses its own, those it has had longest. Otherwise a client with more than its
- * part loses some, and when none shows up, the QP whose turn it is.
+ * part loses some, or else one whose user has more than two parts, and when none shows up, the QP
+ * whose turn it is.
  */
 static struct urn_qp *
 loser(struct urn_tp *tp, const struct urn_tp_share *s)
 {
 	enum { LOOKS = 8 };
-	struct urn_qp *qp = NULL;
+	struct urn_qp *qp = NULL, *of_user = NULL;
 
 	if (s->trace >= URN_TRACES_PART)
 		return tp->trace[s->trace_oldest].qp;
@@ -121,8 +124,10 @@ loser(struct urn_tp *tp, const struct urn_tp_share *s)
 		qp = tp->trace[tp->trace_hand].qp;
 		if (qp->share->trace > URN_TRACES_PART)
 			return tp->trace[qp->share->trace_oldest].qp;
+		if (urn_share_user(qp->share)->trace > 2 * URN_TRACES_PART)
+			of_user = qp;
 	}
-	return qp;
+	return of_user ? of_user : qp;
 }
 
 static void
@@ -147,6 +152,7 @@ begin(struct urn_tp *tp, struct urn_qp *qp)
 	*(t->older ? &tp->trace[t->older].newer : &s->trace_oldest) = (uint16_t)qp->trace;
 	s->trace_newest = (uint16_t)qp->trace;
 	s->trace++;
+	urn_share_user(s)->trace++;
 }
 
 /* ---- fingerprints of one QP */
@@ -229,7 +235,7 @@ let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	URN_COUNT(tp, CONTRADICTS);
 	urn_ring_remove(&qp->rx.ooo, old);
 	qp->rx.ooo_count--;
-	tp->kept--;
+	urn_kept_count(tp, qp->share, -1);
 	urn_tp_drop(tp, old, URN_C_DROP_OOO);
 }
 
@@ -238,12 +244,12 @@ urn_resp_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	if (urn_ack_is_not_ready(&qp->rx))
 		return false;
-	if (tp->kept >= tp->cfg.kept || !urn_ring_insert(&qp->rx.ooo, m)) {
+	if (!urn_kept_room(tp, qp->share) || !urn_ring_insert(&qp->rx.ooo, m)) {
 		let_go_if_other(tp, qp, m);
 		return false;
 	}
 	qp->rx.ooo_count++;
-	tp->kept++;
+	urn_kept_count(tp, qp->share, 1);
 	URN_COUNT(tp, OOO_KEPT);
 	return true;
 }
@@ -254,7 +260,7 @@ urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp)
 	urn_trace_end(tp, qp);
 	while (qp->rx.ooo) {
 		qp->rx.ooo_count--;
-		tp->kept--;
+		urn_kept_count(tp, qp->share, -1);
 		urn_tp_drop(tp, urn_ring_pop(&qp->rx.ooo), URN_C_DROP_FLUSHED);
 	}
 }

@@ -13,15 +13,18 @@ void urn_recv_more(struct urn_tp *tp);
 static inline struct urn_recv *
 urn_recv_get(struct urn_tp *tp, struct urn_qp *qp)
 {
+	struct urn_tp_user *user = urn_share_user(qp->share);
 	struct urn_recv *r = tp->recv_free;
 
-	if (unlikely(!urn_fair_has(&tp->fair_others, tp->left.recv, qp->share->recv)))
+	if (unlikely(!urn_fair_user_has(&tp->fair_others, tp->left.recv, qp->share->recv,
+					user->recv)))
 		return NULL;
 	tp->recv_free = r->next;
 	if (unlikely(!tp->recv_free))
 		urn_recv_more(tp);
 	tp->left.recv--;
 	qp->share->recv++;
+	user->recv++;
 	return r;
 }
 
@@ -32,22 +35,32 @@ urn_recv_put(struct urn_tp *tp, struct urn_qp *qp, struct urn_recv *r)
 	tp->recv_free = r;
 	tp->left.recv++;
 	qp->share->recv--;
+	urn_share_user(qp->share)->recv--;
 }
 
 /*
- * True when a client may take one more entry of work, if what it has counts so many times. The
- * packets in flight that it left to nobody count as its own, while nobody has so many. (tp.c)
+ * True when a client may take one more entry of work, if what it and its user have counts so many
+ * times. The packets in flight that it left to nobody count as its own, while nobody has so many.
+ * (tp.c)
  */
-bool urn_work_has(const struct urn_tp *tp, const struct urn_tp_share *share, uint32_t times);
+bool urn_work_has(const struct urn_tp *tp, struct urn_tp_share *share, uint32_t times);
 
 /* True when the QP has room for one more request. */
 static inline bool
 urn_work_room(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	const struct urn_tp_share *share = qp->share;
+	uint32_t held = urn_share_user(qp->share)->work + qp->share->orphans;
 
-	return likely(tp->left.work > tp->fair_work.kept + (share->work + share->orphans) / 8) ||
-	       urn_work_has(tp, share, 1);
+	return likely(tp->left.work > tp->fair_work.kept + held / 8) ||
+	       urn_work_has(tp, qp->share, 1);
+}
+
+/* Count entries of work that a client, and its user, hold more; or fewer: a negative number. */
+static inline void
+urn_work_count(struct urn_tp_share *share, int32_t more)
+{
+	share->work += (uint32_t)more;
+	urn_share_user(share)->work += (uint32_t)more;
 }
 
 /* Take an entry of work, for which there is room (urn_work_room()). */
@@ -60,7 +73,7 @@ urn_work_take(struct urn_tp *tp, struct urn_qp *qp)
 	if (unlikely(!tp->work_free))
 		urn_work_more(tp);
 	tp->left.work--;
-	qp->share->work++;
+	urn_work_count(qp->share, 1);
 	return w;
 }
 
@@ -68,15 +81,17 @@ urn_work_take(struct urn_tp *tp, struct urn_qp *qp)
 static inline struct urn_work_ext *
 urn_ext_get(struct urn_tp *tp, const struct urn_qp *qp)
 {
+	struct urn_tp_user *user = urn_share_user(qp->share);
 	struct urn_work_ext *x = tp->ext_free;
 
-	if (!urn_fair_has(&tp->fair_others, tp->left.ext, qp->share->ext))
+	if (!urn_fair_user_has(&tp->fair_others, tp->left.ext, qp->share->ext, user->ext))
 		return NULL;
 	tp->ext_free = x->next;
 	if (unlikely(!tp->ext_free))
 		urn_ext_more(tp);
 	tp->left.ext--;
 	qp->share->ext++;
+	user->ext++;
 	return x;
 }
 
@@ -91,11 +106,33 @@ urn_work_put(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 		tp->ext_free = w->ext;
 		tp->left.ext++;
 		qp->share->ext--;
+		urn_share_user(qp->share)->ext--;
 	}
 	w->next = tp->work_free;
 	tp->work_free = w;
 	tp->left.work++;
-	qp->share->work--;
+	urn_work_count(qp->share, -1);
+}
+
+/*
+ * True when one more packet may be kept for a client, ahead of its turn or until memory is free:
+ * not so many are kept for the client, for its user, and for all.
+ */
+static inline bool
+urn_kept_room(const struct urn_tp *tp, struct urn_tp_share *share)
+{
+	return urn_fair_user_has(&tp->fair_held, tp->left.held, share->held,
+				 urn_share_user(share)->held);
+}
+
+/* Count packets that are kept for a client more; or fewer: a negative number. */
+static inline void
+urn_kept_count(struct urn_tp *tp, struct urn_tp_share *share, int32_t more)
+{
+	tp->kept += (uint32_t)more;
+	tp->left.held -= (uint32_t)more;
+	share->held += (uint32_t)more;
+	urn_share_user(share)->held += (uint32_t)more;
 }
 
 /* Get raw packet buffers from the pool. returns: false when the pool is empty (counted) */

@@ -314,21 +314,35 @@ flush_posted(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	return n;
 }
 
+/* Flush the receive whose message is under way. returns: how many were flushed */
+static unsigned int
+flush_in_hand(struct urn_tp *tp, struct urn_qp *qp)
+{
+	bool bad = qp->flags & URN_QPF_RECV_BAD;
+
+	if (!qp->recv)
+		return 0;
+	urn_qp_recv_done(tp, qp, qp->recv->wr_id, bad ? URN_WC_LOC_PROT_ERR : URN_WC_WR_FLUSH_ERR,
+			 bad ? URN_VE_MEMORY : 0, 0, URN_WCO_RECV, 0, 0, 0, false);
+	urn_recv_put(tp, qp, qp->recv);
+	qp->recv = NULL;
+	return 1;
+}
+
+bool
+urn_qp_fence(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->rx_head)
+		return false;
+	(void)flush_in_hand(tp, qp);
+	return true;
+}
+
 static unsigned int
 flush_receives(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
-	unsigned int n = 0;
+	unsigned int n = flush_in_hand(tp, qp);
 
-	if (qp->recv) {
-		bool bad = qp->flags & URN_QPF_RECV_BAD;
-
-		urn_qp_recv_done(tp, qp, qp->recv->wr_id,
-				 bad ? URN_WC_LOC_PROT_ERR : URN_WC_WR_FLUSH_ERR,
-				 bad ? URN_VE_MEMORY : 0, 0, URN_WCO_RECV, 0, 0, 0, false);
-		urn_recv_put(tp, qp, qp->recv);
-		qp->recv = NULL;
-		n++;
-	}
 	if (qp->srq) {
 		if (!(qp->flags & URN_QPF_LAST_WQE))
 			urn_qp_event(tp, qp, URN_EVENT_LAST_WQE);

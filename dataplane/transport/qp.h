@@ -111,7 +111,7 @@ struct urn_qp {
 	union {
 		uint16_t congestion; /* RC: state of congestion, by index (congestion.h); 0: none */
 		uint16_t near; /* UC: the peer's transport in this dataplane, by index (uc_hold.h);
-				  0: none */
+				  0: none; URN_UC_FAR: a peer elsewhere has told its window */
 	};
 	uint16_t mac_gen;         /* urn_tp.mac_gen when the MAC in tmpl was looked up; valid with URN_QPF_MAC */
 	uint16_t tx_waiting;      /* frames in the ring of tx_last: a few hundred at most (tp.c) */

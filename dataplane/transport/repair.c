@@ -4,6 +4,7 @@
  * of their turn, and sending only missing packets again (doc/inside/recovery.md).
  */
 #include "transport/frame.h"
+#include "transport/pool.h"
 #include "transport/psn_again.h"
 #include "transport/requester.h"
 #include "transport/ring.h"
@@ -22,22 +23,49 @@ urn_repairs_init(struct urn_tp *tp)
 	tp->cfg.repairs = n;
 	tp->repair = calloc(n + 1, sizeof(*tp->repair));
 	urn_pool_init(&tp->repairs, 1, n + 1);
+	tp->left.repairs = n;
+	urn_fair_init(&tp->fair_repairs, n);
 	return tp->repair ? 0 : -1;
 }
 
-struct urn_repair *
-urn_repair_get(struct urn_tp *tp, struct urn_psn_tx *tx)
+/* Count states that a client has more; or fewer: a negative number. */
+static void
+count(struct urn_tp *tp, struct urn_tp_share *share, int32_t more)
 {
+	tp->left.repairs -= (uint32_t)more;
+	share->repairs += (uint32_t)more;
+	urn_share_user(share)->repairs += (uint32_t)more;
+}
+
+/* Take a state for a client. returns: its index; URN_HASH_NIL: the client may have none (counted)
+ */
+static uint32_t
+take(struct urn_tp *tp, struct urn_tp_share *share)
+{
+	uint32_t i = URN_HASH_NIL;
+
+	if (urn_fair_user_has(&tp->fair_repairs, tp->left.repairs, share->repairs,
+			      urn_share_user(share)->repairs))
+		i = urn_pool_get(&tp->repairs, &tp->repair->next, sizeof(*tp->repair));
+	if (i == URN_HASH_NIL)
+		URN_COUNT(tp, NO_REPAIR);
+	else
+		count(tp, share, 1);
+	return i;
+}
+
+struct urn_repair *
+urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_psn_tx *tx = &qp->tx;
 	struct urn_repair *r;
 	uint32_t i;
 
 	if (tx->repair)
 		return urn_repair_of(tp, tx);
-	i = urn_pool_get(&tp->repairs, &tp->repair->next, sizeof(*r));
-	if (i == URN_HASH_NIL) {
-		URN_COUNT(tp, NO_REPAIR);
+	i = take(tp, qp->share);
+	if (i == URN_HASH_NIL)
 		return NULL;
-	}
 	r = &tp->repair[i];
 	tx->repair = (uint16_t)i;
 	r->kept = r->parts = r->parts_tail = NULL;
@@ -49,12 +77,12 @@ urn_repair_get(struct urn_tp *tp, struct urn_psn_tx *tx)
 }
 
 static void
-drop_list(struct urn_tp *tp, struct rte_mbuf *m)
+drop_list(struct urn_tp *tp, const struct urn_qp *qp, struct rte_mbuf *m)
 {
 	while (m) {
 		struct rte_mbuf *next = urn_pkt(m)->next;
 
-		tp->kept--;
+		urn_kept_count(tp, qp->share, -1);
 		urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
 		m = next;
 	}
@@ -68,11 +96,12 @@ urn_repair_end(struct urn_tp *tp, struct urn_qp *qp)
 	if (!r)
 		return;
 	while (r->kept) {
-		tp->kept--;
+		urn_kept_count(tp, qp->share, -1);
 		urn_tp_drop(tp, urn_ring_pop(&r->kept), URN_C_DROP_FLUSHED);
 	}
-	drop_list(tp, r->parts);
+	drop_list(tp, qp, r->parts);
 	urn_pool_put(&tp->repairs, qp->tx.repair, &tp->repair->next, sizeof(*r));
+	count(tp, qp->share, -1);
 	qp->tx.repair = 0;
 	qp->flags &= ~(uint32_t)URN_QPF_PARTS;
 }
@@ -182,7 +211,7 @@ urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		URN_COUNT(tp, DROP_SACK);
 		return true;
 	}
-	r = urn_repair_get(tp, &qp->tx);
+	r = urn_repair_get(tp, qp);
 	if (!r)
 		return false;
 	urn_board_advance(&r->req, qp->tx.una);
@@ -214,7 +243,7 @@ let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct urn_repair *r, stru
 	URN_COUNT(tp, CONTRADICTS);
 	urn_ring_remove(&r->kept, old);
 	r->kept_n--;
-	tp->kept--;
+	urn_kept_count(tp, qp->share, -1);
 	urn_tp_drop(tp, old, URN_C_DROP_OOO);
 	count_kept(tp, qp, r);
 	urn_board_missed(&r->resp, urn_pkt(m)->psn, tp->now);
@@ -232,10 +261,10 @@ urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		URN_COUNT(tp, DROP_FAR);
 		return URN_KEEP_NO_ROOM;
 	}
-	r = urn_repair_get(tp, &qp->tx);
+	r = urn_repair_get(tp, qp);
 	if (!r)
 		return URN_KEEP_NO_ROOM;
-	if (r->kept_n >= URN_TP_OOO_READ || tp->kept >= tp->cfg.kept) {
+	if (r->kept_n >= URN_TP_OOO_READ || !urn_kept_room(tp, qp->share)) {
 		let_go_if_other(tp, qp, r, m);
 		return URN_KEEP_NO_ROOM;
 	}
@@ -244,7 +273,7 @@ urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return URN_KEEP_AGAIN;
 	}
 	r->kept_n++;
-	tp->kept++;
+	urn_kept_count(tp, qp->share, 1);
 	URN_COUNT(tp, OOO_KEPT);
 	urn_board_advance(&r->resp, urn_psn_tx_response(&qp->tx));
 	urn_board_came(&r->resp, psn, urn_psn_add(psn, 1), tp->now, &news);
@@ -256,7 +285,7 @@ bool
 urn_repair_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 {
 	struct urn_board_news news = {.again_ns = UINT64_MAX};
-	struct urn_repair *r = urn_qp_selective(tp, qp) ? urn_repair_get(tp, &qp->tx) : NULL;
+	struct urn_repair *r = urn_qp_selective(tp, qp) ? urn_repair_get(tp, qp) : NULL;
 
 	if (!r)
 		return false;
@@ -287,7 +316,7 @@ urn_repair_take(struct urn_tp *tp, struct urn_qp *qp)
 	if (!m || urn_psn_diff(urn_pkt(m)->psn, urn_psn_tx_response(&qp->tx)) > 0)
 		return NULL;
 	r->kept_n--;
-	tp->kept--;
+	urn_kept_count(tp, qp->share, -1);
 	return urn_ring_pop(&r->kept);
 }
 
@@ -306,9 +335,9 @@ urn_repair_came(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 bool
 urn_repair_part(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	struct urn_repair *r = urn_repair_get(tp, &qp->tx);
+	struct urn_repair *r = urn_repair_get(tp, qp);
 
-	if (!r || r->parts_n >= URN_REPAIR_PARTS || tp->kept >= tp->cfg.kept)
+	if (!r || r->parts_n >= URN_REPAIR_PARTS || !urn_kept_room(tp, qp->share))
 		return false;
 	urn_pkt(m)->next = NULL;
 	if (r->parts)
@@ -317,7 +346,7 @@ urn_repair_part(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		r->parts = m;
 	r->parts_tail = m;
 	r->parts_n++;
-	tp->kept++;
+	urn_kept_count(tp, qp->share, 1);
 	qp->flags |= URN_QPF_PARTS;
 	urn_tp_sched(tp, qp);
 	return true;
@@ -331,7 +360,7 @@ urn_repair_part_done(struct urn_tp *tp, struct urn_qp *qp)
 
 	r->parts = urn_pkt(m)->next;
 	r->parts_n--;
-	tp->kept--;
+	urn_kept_count(tp, qp->share, -1);
 	rte_pktmbuf_free(m);
 	if (r->parts)
 		return;

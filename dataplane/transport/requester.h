@@ -117,8 +117,8 @@ urn_repair_of(const struct urn_tp *tp, const struct urn_psn_tx *tx)
 	return tx->repair ? &tp->repair[tx->repair] : NULL;
 }
 
-/* Get the sequence's repair state, made if needed. NULL: none left (counted) */
-struct urn_repair *urn_repair_get(struct urn_tp *tp, struct urn_psn_tx *tx);
+/* Get the QP's repair state, made if needed. NULL: none left for its client, or user (counted) */
+struct urn_repair *urn_repair_get(struct urn_tp *tp, struct urn_qp *qp);
 /* Give the QP's repair state back, with everything that it keeps. */
 void urn_repair_end(struct urn_tp *tp, struct urn_qp *qp);
 /* There was progress: forget settled PSNs, and give the state back when nothing else is left. */

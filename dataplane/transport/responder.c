@@ -383,7 +383,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 		}
 		urn_ring_pop(&qp->rx.ooo);
 		qp->rx.ooo_count--;
-		tp->kept--;
+		urn_kept_count(tp, qp->share, -1);
 		if (d < 0) {
 			duplicate(tp, qp, m);
 		} else {

@@ -8,6 +8,7 @@
 #include "transport/service.h"
 
 #include "stage.h"
+#include "wire/vlan.h"
 
 /* True when the frame is meant for this adapter. */
 static inline bool
@@ -147,28 +148,57 @@ demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 		hand_over(tp, m);
 }
 
-/* Parse a frame. returns: true when it is RoCEv2; other frames are dealt with here */
-static inline bool
-take_roce(struct urn_tp *tp, struct rte_mbuf *m)
+/* Deal with a frame that is no RoCEv2. */
+static void
+take_kind(struct urn_tp *tp, struct rte_mbuf *m, enum urn_frame_kind kind)
 {
-	if (unlikely(m->nb_segs > 1) && rte_pktmbuf_linearize(m) != 0) {
-		urn_tp_drop(tp, m, URN_C_DROP_LENGTH);
-		return false;
-	}
-	switch (urn_wire_parse(m)) {
-	case URN_FRAME_ROCE:
-		return true;
+	switch (kind) {
 	case URN_FRAME_ARP:
 	case URN_FRAME_ICMP:
 	case URN_FRAME_ICMP6:
 		give_other(tp, m);
-		return false;
+		break;
+	case URN_FRAME_ROCE:
 	case URN_FRAME_OTHER:
 	case URN_FRAME_BAD:
 		urn_tp_drop(tp, m, urn_pkt(m)->drop);
+		break;
+	}
+}
+
+/*
+ * Deal with a frame that is not RoCEv2 as it stands. A tag with a priority alone is taken off (IEEE
+ * 802.1Q, 6.9.1): such a frame is in no VLAN. returns: true when RoCEv2 was behind the tag
+ */
+static __attribute__((cold, noinline)) bool
+take_rest(struct urn_tp *tp, struct rte_mbuf *m, enum urn_frame_kind kind)
+{
+	if (kind == URN_FRAME_OTHER && urn_vlan_has(m)) {
+		if (urn_vlan_vid(m) != 0) {
+			urn_tp_drop(tp, m, URN_C_DROP_VLAN);
+			return false;
+		}
+		urn_vlan_pop(m);
+		kind = urn_wire_parse(m);
+		if (kind == URN_FRAME_ROCE)
+			return true;
+	}
+	take_kind(tp, m, kind);
+	return false;
+}
+
+/* Parse a frame. returns: true when it is RoCEv2; other frames are dealt with here */
+static inline bool
+take_roce(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	enum urn_frame_kind kind;
+
+	if (unlikely(m->nb_segs > 1) && rte_pktmbuf_linearize(m) != 0) {
+		urn_tp_drop(tp, m, URN_C_DROP_LENGTH);
 		return false;
 	}
-	return false;
+	kind = urn_wire_parse(m);
+	return likely(kind == URN_FRAME_ROCE) || take_rest(tp, m, kind);
 }
 
 enum { AHEAD = 6 }; /* packets fetched into the cache before they are looked at */

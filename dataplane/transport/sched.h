@@ -12,21 +12,56 @@
 #define URN_TP_AH_NS \
 	1000000000ull /* ... of an address handle: no silence tells that the peer moved */
 
-/* Put a client, which has a source with work, behind the others. */
+/* Put a user, who has a client with work, behind the others. */
 static inline void
-urn_sched_append(struct urn_sched *s, struct urn_tp_share *share)
+urn_sched_append_user(struct urn_sched *s, struct urn_tp_user *user)
 {
-	share->next = NULL;
-	share->prev = s->tail;
+	user->next = NULL;
+	user->prev = s->tail;
 	if (s->head)
-		s->tail->next = share;
+		s->tail->next = user;
 	else
-		s->head = share;
-	s->tail = share;
+		s->head = user;
+	s->tail = user;
 }
 
-/* Take a source out of the list of those whose priority is stopped. (sched.c) */
+/* Put a client, which has a source with work, behind the others of its user, of whom there are. */
+static inline void
+urn_sched_append(struct urn_tp_user *user, struct urn_tp_share *share)
+{
+	share->next = NULL;
+	share->prev = user->tail;
+	user->tail->next = share;
+	user->tail = share;
+}
+
+/* Put a client, which has its first source with work, into the round. */
+static inline void
+urn_sched_enter(struct urn_sched *s, struct urn_tp_share *share)
+{
+	struct urn_tp_user *user = urn_share_user(share);
+
+	if (user->head) {
+		urn_sched_append(user, share);
+		return;
+	}
+	share->next = NULL;
+	user->head = user->tail = share;
+	urn_sched_append_user(s, user);
+}
+
+/* Take a source out of the list of those whose priority is stopped; its client keeps its place.
+ * (sched.c) */
 void urn_sched_unstop(struct urn_sched *s, struct urn_source *src);
+
+/* A turn of the engine begins. */
+static inline void
+urn_sched_begin(struct urn_sched *s)
+{
+	s->paid = 0;
+	s->over = false;
+	s->turn++;
+}
 
 /*
  * Let the source have a turn, unless it is in a list already, parked, or closed. A source whose
@@ -49,32 +84,142 @@ urn_sched_add(struct urn_sched *s, struct urn_source *src)
 		share->tail->next = src;
 	} else {
 		share->head = src;
-		urn_sched_append(s, share);
+		urn_sched_enter(s, share);
 	}
 	share->tail = src;
 	s->n++;
 }
 
 /*
+ * The first user in the round owes a turn: let it give up turns, and so those behind it that owe
+ * some, while others have work. returns: the user whose turn it is; NULL: nobody's: it was given up
+ * to sources that waited for the end of a pause, or the engine's turn is over (sched.c)
+ */
+struct urn_tp_user *urn_sched_pay_users(struct urn_sched *s);
+/*
+ * Likewise for the clients of a user, the first of which owes a turn. returns: the client whose
+ * turn it is; NULL: nobody's: the user's clients gave up all that they may in a turn of the engine,
+ * and the user goes behind the others; or as above (sched.c)
+ */
+struct urn_tp_share *urn_sched_pay_clients(struct urn_sched *s, struct urn_tp_user *user);
+
+/*
  * Take the source whose turn it is out of the schedule, which is not empty. The next turn of the
- * source's client comes behind those of the other clients.
+ * source's client comes behind those of the other clients of its user, and the next one of the user
+ * behind those of the other users. returns: NULL: the turn was given up; the next one is somebody
+ * else's, or, with `over`, for the next turn of the engine
  */
 static inline struct urn_source *
 urn_sched_take(struct urn_sched *s)
 {
-	struct urn_tp_share *share = s->head;
-	struct urn_source *src = share->head;
+	struct urn_tp_user *user = s->head;
+	struct urn_tp_share *share;
+	struct urn_source *src;
 
+	if (unlikely(user->debt >= URN_TURN_BYTES) && !(user = urn_sched_pay_users(s)))
+		return NULL;
+	share = user->head;
+	if (unlikely(share->debt >= URN_TURN_BYTES) && !(share = urn_sched_pay_clients(s, user)))
+		return NULL;
+	src = share->head;
 	share->head = src->next;
 	src->flags &= ~(uint32_t)URN_SOURCE_SCHED;
 	s->n--;
 	if (!share->head) {
-		s->head = share->next;
+		user->head = share->next;
 	} else if (share->next) {
-		s->head = share->next;
-		urn_sched_append(s, share);
+		user->head = share->next;
+		urn_sched_append(user, share);
+	}
+	if (!user->head) {
+		s->head = user->next;
+	} else if (user->next) {
+		s->head = user->next;
+		urn_sched_append_user(s, user);
 	}
 	return src;
+}
+
+/*
+ * Some sources wait whose priority is not stopped any more: take the one whose turn it is, out of
+ * the list. Users go on by turns, and so do the clients of a user: between two sources of a user
+ * that waits each other user has one at most. returns: NULL: the turn is the schedule's, which has
+ * each second one if it has any; or it was given up; or none was found among a few places
+ * (sched.c)
+ */
+struct urn_source *urn_sched_resume(struct urn_sched *s);
+
+/* True when a source waits whose priority is not stopped any more. */
+static inline bool
+urn_sched_resumes(const struct urn_sched *s)
+{
+	return unlikely(s->waiting & ~s->stopped);
+}
+
+/* Sources that wait whose priority is not stopped any more. (sched.c) */
+uint32_t urn_sched_resuming(const struct urn_sched *s);
+
+/* Number of sources that have turns now. */
+static inline uint32_t
+urn_sched_number(const struct urn_sched *s)
+{
+	return likely(!urn_sched_resumes(s)) ? s->n : s->n + urn_sched_resuming(s);
+}
+
+/* True when a source has a turn now. */
+static inline bool
+urn_sched_any(const struct urn_sched *s)
+{
+	return s->head || urn_sched_resumes(s);
+}
+
+/*
+ * Take the source whose turn it is, of the schedule or of those that waited for the end of a pause,
+ * out of its list; urn_sched_any() is true. A source that waited has its turn at once: the next
+ * pause finds none that went on and had no turn. returns: NULL: as urn_sched_take()
+ */
+static inline struct urn_source *
+urn_sched_next(struct urn_sched *s)
+{
+	struct urn_source *src;
+
+	if (urn_sched_resumes(s)) {
+		src = urn_sched_resume(s);
+		if (src || !s->head || s->over)
+			return src;
+	}
+	return urn_sched_take(s);
+}
+
+/* A client owes what a turn has sent beyond URN_TURN_BYTES, and so does its user. bytes: of the
+ * turn (sched.c) */
+void urn_sched_owe(struct urn_tp_share *share, uint64_t bytes);
+
+/*
+ * A turn of a client's source has sent so many bytes. Those beyond a turn's are paid by turns that
+ * client and user give up while others have work: so nobody has more bytes than URN_TURN_BYTES for
+ * each turn, however long its frames are, and nobody's turn is cut in the middle of a burst.
+ */
+static inline void
+urn_sched_charge(struct urn_tp_share *share, uint64_t bytes)
+{
+	if (unlikely(bytes > URN_TURN_BYTES))
+		urn_sched_owe(share, bytes);
+}
+
+/* True when a client, or its user, which owes a turn, owes it to others with work in the schedule.
+ * (sched.c) */
+bool urn_sched_owes_others(const struct urn_sched *s, struct urn_tp_share *share);
+
+/*
+ * True when a client may not use a turn that the schedule gave it some time ago: the client, or its
+ * user, owes one to others since then. The source goes back into the schedule.
+ */
+static inline bool
+urn_sched_owes(const struct urn_sched *s, struct urn_tp_share *share)
+{
+	return unlikely(RTE_MAX(share->debt, urn_share_user(share)->debt) >= URN_TURN_BYTES) &&
+	       urn_sched_owes_others(s, share);
 }
 
 /* Let the source have its turn before the others of its client, unless it is in another list than
@@ -115,8 +260,8 @@ urn_tmpl_stopped(const struct urn_tp *tp, const struct urn_tmpl *t)
 {
 	return unlikely(tp->sched.stopped) && tp->sched.stopped & 1u << urn_tmpl_priority(tp, t);
 }
-/* Let up to n sources, which wait because the priority was stopped, have turns again. (sched.c) */
-void urn_sched_go(struct urn_sched *s, unsigned int priority, unsigned int n);
+/* A client ends, whose sources are in no list: take the places that they have left. (sched.c) */
+void urn_sched_leave(struct urn_sched *s, struct urn_tp_share *share);
 
 /*
  * Unlink a source from a list in constant time: thousands of one client may be there, and all are

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include <rte_branch_prediction.h>
+
 struct urn_tp;
 struct urn_tp_share;
 
@@ -64,6 +66,46 @@ struct urn_mcast_share {
 	uint32_t turn, copies; /* copies made for it in that turn */
 };
 
+#define URN_SCHED_PRIORITIES 8u
+
+/*
+ * A user's part of those that wait because a priority is stopped. A source that is woken meanwhile
+ * leaves its user's place, and its client's, behind: to be rung puts nobody back.
+ */
+struct urn_stop_user {
+	/* Clients that have places, in the order in which they go on; made with the first. */
+	TAILQ_HEAD(, urn_tp_share) clients;
+	TAILQ_ENTRY(urn_tp_user) link; /* among the users that have places; valid with `placed` */
+	bool placed;		       /* the user has a place; true with a client */
+};
+
+/* A client's part of those that wait because a priority is stopped. */
+struct urn_stop_client {
+	/* Sources that wait, in the order in which they go on; tail valid with head. */
+	struct urn_source *head, *tail;
+	TAILQ_ENTRY(urn_tp_share) link; /* among its user's clients; valid with `placed` */
+	bool placed;			/* the client has a place; true with head */
+};
+
+/*
+ * All clients of a user on an engine: their place in the schedule, and what they hold together. A
+ * user gets the same turns with one client as with hundreds, and the more its clients hold of a
+ * pool the less each may add (base/fair.h). Engine's thread only.
+ */
+struct urn_tp_user {
+	/* Clients with work to do, in the order of their turns; tail valid with head. */
+	struct urn_tp_share *head, *tail;
+	/* In the round of users; valid with head, prev not for the first. */
+	struct urn_tp_user *next, *prev;
+	uint32_t debt;	  /* bytes sent beyond those of turns: URN_TURN_BYTES of it cost a turn */
+	uint32_t turn;	  /* turn of the engine in which clients gave up turns last */
+	uint32_t paid;	  /* turns that they gave up in it */
+	uint32_t went_on; /* turn of the engine in which a source went on after a pause last */
+	uint32_t work, ext, recv; /* entries that its clients hold: the sums of their shares' */
+	uint32_t held, repairs, states, trace, am;	 /* likewise */
+	struct urn_stop_user stop[URN_SCHED_PRIORITIES]; /* its clients that wait, by priority */
+};
+
 /*
  * A client's share of an engine: entries that its QPs hold of the pools, and its place in the
  * schedule. All clients share the pools, and work that waits for a silent peer may wait for
@@ -73,26 +115,43 @@ struct urn_mcast_share {
 struct urn_tp_share {
 	/* The client's shares by engine, this one too, the same for its life; NULL: no client. */
 	struct urn_tp_share *const *sibling;
+	/* User of the client, fixed before it has work; NULL: the share stands for one (`own`). */
+	struct urn_tp_user *user;
 	uint32_t work, ext, recv; /* entries held; engine's thread only */
-	uint32_t held; /* UC packets that wait for memory (uc_hold.h); engine's thread only */
+	uint32_t held; /* packets kept ahead of their turn, and UC packets that wait for memory;
+			  engine's thread only */
 	uint32_t uc_n; /* UC QPs that take packets (uc_hold.h); engine's thread only */
-	uint32_t uc_window; /* packets that each of them may have on their way; valid with uc_n */
+	uint32_t uc_window; /* packets that each of them may have on their way from another
+				 dataplane; valid with uc_n */
 	/* Packets in flight that the client left to nobody; some have come back if nobody has
 	 * fewer (flow_strand.c). Engine's thread only. */
 	uint32_t orphans;
+	uint32_t debt;	  /* bytes, as a user's among users; engine's thread only */
+	uint32_t repairs; /* QPs that repair losses; engine's thread only */
+	uint32_t states;  /* QPs with a state of congestion (congestion.c); engine's thread only */
 	uint32_t trace;           /* QPs with fingerprints; engine's thread only */
 	uint32_t am; /* packets of operations on remote memory (am/out.c); engine's thread only */
 	struct urn_mcast_share mcast; /* groups its QPs are attached to; engine's thread only */
 	uint16_t trace_oldest, trace_newest; /* ordered by when they got them, index in the pool; 0: none (kept.h) */
 	struct urn_source *head, *tail; /* sources with work to do, in the order of their turns; tail valid with head */
-	struct urn_tp_share *next, *prev; /* in the round of clients; valid with head, prev not for the first */
+	struct urn_tp_share *next, *prev; /* in the round of its user's clients; valid with head,
+					     prev not for the first */
 	/* Strands of flows that wait for work (flow_dry.c), in the order of their turns; dry_tail
 	 * valid with dry. */
 	struct urn_source *dry, *dry_tail;
 	struct urn_tp_share *dry_next, *dry_prev; /* among the clients with such; valid with dry,
 						     dry_prev not for the first */
 	struct urn_failures failures;		  /* its latest errors here (failure.h) */
+	struct urn_stop_client stop[URN_SCHED_PRIORITIES]; /* its sources that wait, by priority */
+	struct urn_tp_user own; /* the user that the share stands for; valid without `user` */
 };
+
+/* The user of a share's client, or the one that the share stands for. */
+static inline struct urn_tp_user *
+urn_share_user(struct urn_tp_share *share)
+{
+	return likely(share->user != NULL) ? share->user : &share->own;
+}
 
 /* True when the share is a client's; false for NULL, and for the share of QPs without a client. */
 static inline bool
@@ -136,22 +195,37 @@ struct urn_source_ops_user {
 	const struct urn_source_ops *ops; /* operations of the source; never NULL */
 };
 
-#define URN_SCHED_PRIORITIES 8u
 #define URN_SOURCE_PRIORITY_SHIFT 3
 
+enum {
+	URN_TURN_FRAMES = 16, /* frames of requests, and of answers, in a queue pair's turn */
+	/* Bytes of a turn: those of 16 frames with an MTU of 1024, from the BTH on. A client that
+	 * sends more gives up later turns for that, while others have work (sched.h). */
+	URN_TURN_BYTES = URN_TURN_FRAMES * (1024 + 64),
+};
+
 /*
- * Sources with work to do. The round goes over clients first and then over the sources of a client:
- * a client gets the same turns with one busy source as with thousands. Sources of a priority that
- * the port's peer has paused for long are in a list beside the round, and cost nothing there.
+ * Sources with work to do. The round goes over users, then over the clients of a user, and then
+ * over the sources of a client: a user gets the same turns with one client as with hundreds, and a
+ * client with one busy source as with thousands. Sources of a priority that the port's peer has
+ * paused for long are in a round of the same kind beside it, and cost nothing there.
  */
 struct urn_sched {
-	struct urn_tp_share *head, *tail; /* clients, in the order of their turns; tail valid with head */
-	uint32_t n;                       /* sources in the schedule, of all clients */
+	struct urn_tp_user *head,
+		*tail;	 /* users, in the order of their turns; tail valid with head */
+	uint32_t n;	 /* sources in the schedule, of all clients */
 	uint8_t stopped; /* bit p: no more frames of priority p are to be made; set by the engine */
-	uint8_t waiting; /* bit p: sources wait in stop[p] */
-	/* Sources that wait, in their order, by priority; each pair valid with its bit in
-	 * `waiting`. */
-	struct urn_source *stop[URN_SCHED_PRIORITIES], *stop_last[URN_SCHED_PRIORITIES];
+	uint8_t waiting; /* bit p: sources wait, waiting_n[p] of them */
+	uint8_t placed; /* bit p: users have places in stop[p], perhaps only such as sources left */
+	uint8_t resume_at; /* priority whose sources go on next, of those that may */
+	bool resumed;  /* the last turn was of a source that waited; valid while some may go on */
+	bool over;     /* this turn of the engine is to end, and the next one goes on */
+	uint16_t paid; /* turns that users and clients gave up in this turn of the engine */
+	uint32_t turn; /* number of this turn of the engine; wraps */
+	uint32_t waiting_n[URN_SCHED_PRIORITIES]; /* sources that wait, by priority */
+	/* Users that have places, in the order in which they go on, by priority; valid with the bit
+	 * in `placed`. */
+	TAILQ_HEAD(, urn_tp_user) stop[URN_SCHED_PRIORITIES];
 };
 
 /* A source's "not before". Only paced sources have one, in memory of their owner. */

@@ -3,6 +3,7 @@
  * The QP state machine (IBTA 10.3.1, 11.2.5.2): the moves that exist, the attributes that each move
  * needs and allows, and the actions of each. The table decides; the rest carries out.
  */
+#include "transport/attr_words.h"
 #include "transport/mcast.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
@@ -108,6 +109,7 @@ check_move(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t mask, cons
 {
 	const struct urn_qp_move *m;
 	uint32_t extra;
+	char words[72]; /* the sentence has 120 bytes */
 
 	if ((mask & URN_QPM_STATE) && a->state >= URN_QP_STATES)
 		return refuse(why, len, "QP 0x%x: no such state: %u", qp->qpn, a->state);
@@ -124,12 +126,14 @@ check_move(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t mask, cons
 		return refuse(why, len, "QP 0x%x can't go from %s to %s", qp->qpn,
 			      urn_qp_state_name(qp->state), urn_qp_state_name(to));
 	if ((mask & m->need) != m->need)
-		return refuse(why, len, "QP 0x%x, %s to %s: attributes missing (mask 0x%x)", qp->qpn,
-			      urn_qp_state_name(qp->state), urn_qp_state_name(to), m->need & ~mask);
+		return refuse(why, len, "QP 0x%x, %s to %s: give %s too", qp->qpn,
+			      urn_qp_state_name(qp->state), urn_qp_state_name(to),
+			      urn_qp_attr_words(m->need & ~mask, words, sizeof(words)));
 	extra = mask & ~(m->need | m->may | MAY_ALWAYS);
 	if (extra)
-		return refuse(why, len, "QP 0x%x, %s to %s: attributes not allowed (mask 0x%x)",
-			      qp->qpn, urn_qp_state_name(qp->state), urn_qp_state_name(to), extra);
+		return refuse(why, len, "QP 0x%x, %s to %s: leave %s out", qp->qpn,
+			      urn_qp_state_name(qp->state), urn_qp_state_name(to),
+			      urn_qp_attr_words(extra, words, sizeof(words)));
 	return 0;
 }
 
@@ -156,6 +160,23 @@ check_av(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_abi_
 			      "QP 0x%x: source GID %u and the peer's GID are not both IPv4 or IPv6",
 			      qp->qpn, av->sgid_index);
 	return 0;
+}
+
+/* Say which path MTU is too large, or none, and which one to give. returns: EINVAL */
+static int
+refuse_mtu(const struct urn_tp *tp, const struct urn_qp *qp, unsigned int code, char *why,
+	   size_t len)
+{
+	if (code < 1 || code > 5)
+		return refuse(
+			why, len,
+			"QP 0x%x: path_mtu %u is none; give IBV_MTU_%u, all that the port carries",
+			qp->qpn, code, tp->cfg.mtu);
+	return refuse(
+		why, len,
+		"QP 0x%x: a path_mtu of %u bytes is more than the port carries; give IBV_MTU_%u "
+		"or less",
+		qp->qpn, 128u << code, tp->cfg.mtu);
 }
 
 /* Check the values of the attributes that are given. */
@@ -188,8 +209,7 @@ check_values(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t mask,
 			      a->port_num);
 	if ((mask & URN_QPM_PATH_MTU) &&
 	    (a->path_mtu < 1 || a->path_mtu > 5 || 128u << a->path_mtu > tp->cfg.mtu))
-		return refuse(why, len, "QP 0x%x: path MTU code %u; the port carries %u bytes",
-			      qp->qpn, a->path_mtu, tp->cfg.mtu);
+		return refuse_mtu(tp, qp, a->path_mtu, why, len);
 	return mask & URN_QPM_AV ? check_av(tp, qp, &a->av, why, len) : 0;
 }
 
@@ -343,9 +363,9 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 		qp->en_sqd_notify = a->en_sqd_notify != 0;
 	if (mask & URN_QPM_AV) {
 		make_template(tp, qp, &a->av);
-		if (qp->type == URN_QPT_RC)
+		if (qp->type == URN_QPT_RC || qp->type == URN_QPT_UC)
 			find_peer(tp, qp, a->av.dgid);
-		else if (qp->type == URN_QPT_UC)
+		if (qp->type == URN_QPT_UC)
 			urn_uc_connect(tp, qp);
 	}
 	return 0;

@@ -73,11 +73,12 @@ urn_recv_more(struct urn_tp *tp)
 }
 
 bool
-urn_work_has(const struct urn_tp *tp, const struct urn_tp_share *share, uint32_t times)
+urn_work_has(const struct urn_tp *tp, struct urn_tp_share *share, uint32_t times)
 {
-	uint32_t held = share->work + RTE_MIN(share->orphans, tp->nobodys.work);
+	uint32_t left = RTE_MIN(share->orphans, tp->nobodys.work);
 
-	return urn_fair_has(&tp->fair_work, tp->left.work, times * held);
+	return urn_fair_user_has(&tp->fair_work, tp->left.work, times * (share->work + left),
+				 times * (urn_share_user(share)->work + left));
 }
 
 static int
@@ -90,7 +91,8 @@ make_pools(struct urn_tp *tp)
 	tp->recv_mem = calloc(more, sizeof(struct urn_recv));
 	if (!tp->work_mem || !tp->ext_mem || !tp->recv_mem)
 		return -1;
-	tp->left = (struct urn_tp_share){.work = n, .ext = more, .recv = more};
+	tp->left.work = n;
+	tp->left.ext = tp->left.recv = more;
 	urn_fair_init(&tp->fair_work, n);
 	urn_fair_init(&tp->fair_others, more);
 	urn_work_more(tp);
@@ -401,7 +403,6 @@ may_read_on(const struct urn_tp *tp, const struct urn_qp *qp)
 static bool
 serve(struct urn_tp *tp, struct urn_qp *qp)
 {
-	enum { SHARE = 16 };
 	const struct urn_service *svc;
 
 	if (unlikely(qp->flags & (URN_QPF_DYING | URN_QPF_CQ_BROKEN))) {
@@ -420,8 +421,8 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		urn_qp_check_drained(tp, qp);
 	svc = urn_qp_service(tp, qp);
 	return likely(qp->state != URN_QPS_ERR && qp->state != URN_QPS_SQE)
-		       ? svc->transmit(tp, qp, SHARE)
-		       : svc->flush(tp, qp, SHARE);
+		       ? svc->transmit(tp, qp, URN_TURN_FRAMES)
+		       : svc->flush(tp, qp, URN_TURN_FRAMES);
 }
 
 /* Serve a user of flows. returns: true when the source has more to send */
@@ -453,7 +454,7 @@ finish_flows(struct urn_tp *tp)
 static inline void
 prefetch_turns(const struct urn_sched *sched)
 {
-	struct urn_source *next = sched->head ? sched->head->head : NULL;
+	struct urn_source *next = sched->head ? sched->head->head->head : NULL;
 	const struct urn_sq *sq;
 
 	if (!next)
@@ -471,23 +472,34 @@ URN_FAST unsigned int
 urn_tp_tx(struct urn_tp *tp)
 {
 	unsigned int before = tp->tx_n + tp->loop_n, n = 0;
+	struct urn_tp_share *share;
 	struct urn_source *src;
+	uint64_t built;
 	bool more;
 
+	urn_sched_begin(&tp->sched);
 	/* The shares are as many as sources were in the schedule; a client with few may get several for each. */
-	for (uint32_t turns = RTE_MIN(tp->sched.n, (uint32_t)URN_TP_SHARES);
-	     turns && tp->sched.head; turns--) {
+	for (uint32_t turns = RTE_MIN(urn_sched_number(&tp->sched), (uint32_t)URN_TP_SHARES);
+	     turns && urn_sched_any(&tp->sched); turns--) {
 		if (!urn_tp_tx_room(tp)) {
 			urn_tp_execute(tp);
 			if (!urn_tp_tx_room(tp))
 				break;
 		}
-		src = urn_sched_take(&tp->sched);
+		src = urn_sched_next(&tp->sched);
+		if (unlikely(!src)) {
+			if (tp->sched.over)
+				break;
+			continue;
+		}
 		prefetch_turns(&tp->sched);
+		share = src->share; /* the source may end in its turn */
+		built = tp->built;
 		more = likely(src->kind == URN_SOURCE_QP) ? serve(tp, urn_source_qp(src))
 							  : serve_ops(tp, src);
 		if (more)
 			urn_sched_add(&tp->sched, src);
+		urn_sched_charge(share, tp->built - built);
 		if (unlikely(tp->gathers) && tp->fails >= URN_TP_FAILS)
 			break;
 	}
@@ -495,5 +507,5 @@ urn_tp_tx(struct urn_tp *tp)
 		finish_flows(tp);
 	urn_tp_execute(tp);
 	n = tp->tx_n + tp->loop_n;
-	return n > before ? n - before : 0;
+	return (n > before ? n - before : 0) + tp->sched.paid;
 }

@@ -203,11 +203,15 @@ struct urn_tp_config {
 	const struct urn_service *service[URN_TP_SERVICES];
 	bool gsi;                      /* QP1 is there: MADs to QP1 go to other[] */
 	uint32_t features;             /* URN_LINK_F_ bits (wire/link.h): features of this side */
-	/* MAC of a neighbour. returns: 0 known, -1 not yet, -2 can't be reached. ctx: neigh_ctx. */
+	/* MAC of a neighbour, or of the router to it. returns: 0 known, -1 not yet, less: can't be
+	 * reached. ctx: neigh_ctx. */
 	int (*neigh)(void *ctx, const uint8_t gid[16], uint8_t mac[6]);
 	/* The peer of an address is silent: its MAC may have changed, and is verified anew. NULL: not possible. */
 	void (*neigh_doubt)(void *ctx, const uint8_t gid[16]);
-	void *neigh_ctx;               /* for both */
+	/* Address that is asked for instead of a destination's: its router's, or its own. returns:
+	 * false: no route leads there. Slow path, for sentences. NULL: each is asked for itself. */
+	bool (*neigh_hop)(void *ctx, const uint8_t gid[16], uint8_t hop[16]);
+	void *neigh_ctx; /* for all three */
 	/*
 	 * Features that a peer and this adapter share, URN_LINK_F_ bits (wire/link.h); 0: plain
 	 * RoCEv2, or not known yet. Called when a QP's peer becomes known (to RTR): the call starts
@@ -241,6 +245,11 @@ struct urn_tp_config {
 	/* The obstacle between this transport and the wire, enum urn_obstacle. NULL: none is known
 	 */
 	uint8_t (*obstacle)(void *ctx);
+	/*
+	 * A request, receive or queue pair of the client with this share failed, and its record is
+	 * whole. NULL: nobody is told
+	 */
+	void (*failed)(void *ctx, struct urn_tp_share *share, const struct urn_failure *f);
 	/* Empty event[], because there is no room for another event; NULL: that event is lost. */
 	void (*take_events)(void *ctx);
 	/*
@@ -254,7 +263,7 @@ struct urn_tp_config {
 	 * fail for that, which says nothing about the peer's requests. NULL: clients never do.
 	 */
 	bool (*has_left)(void *ctx, const struct urn_tp_share *share);
-	void *give_ctx; /* ctx of all six */
+	void *give_ctx; /* ctx of all seven */
 };
 
 struct urn_tp {
@@ -298,6 +307,7 @@ struct urn_tp {
 	struct urn_congestion *congestion; /* URN_CONGESTIONS + 1, by index from 1 on; owner */
 	struct urn_pool congestions;   /* entries of congestion that are free */
 	uint16_t congestion_hand;      /* index looked at last when the pool was empty; 0: none yet */
+	uint32_t congestion_turn;      /* the turn of that look */
 	struct urn_flows *flows;       /* flows of this engine (flow_priv.h); owner; NULL: no flow_user */
 	struct urn_mcast *mcast; /* multicast groups (mcast.h); owner; NULL: none was joined yet */
 	struct urn_source *gathered,
@@ -320,13 +330,16 @@ struct urn_tp {
 	struct urn_tp_share left;      /* entries left in the pools */
 	struct urn_fair fair_work,
 		fair_others, /* how much of it a client may take: of work; of ext, and of recv */
-		fair_held;   /* ... and of the UC packets that may wait for memory */
+		fair_held,   /* ... of the packets that may be kept (cfg.kept) */
+		fair_repairs, fair_states; /* ... and of repair, and of congestion */
 	struct urn_tp_share made;      /* entries that were put on the lists so far; memory of others is untouched */
 	struct urn_tp_share nobodys;   /* share of QPs without a client */
 	void *work_mem, *ext_mem, *recv_mem; /* owner of the entries in the lists */
 	uint32_t kept;			     /* packets that count against cfg.kept now */
 	_Atomic uint8_t *uc_full;      /* the bytes of struct urn_tp_near; owner */
 	_Atomic uint64_t *uc_dealt;    /* the words of struct urn_tp_near; owner */
+	uint64_t *uc_told; /* words that receivers elsewhere sent, by slot of the sender's number;
+			    * valid with urn_qp.near URN_UC_FAR; owner */
 	struct urn_tp_near near[URN_TP_NEAR]; /* by urn_qp.near - 1; those in use come first */
 
 	/* Packet buffers taken from the pool in bulk, raw, and those to be given back. */
@@ -420,7 +433,8 @@ urn_tp_stood(struct urn_tp *tp, uint64_t now)
 }
 /* Start a turn: the time, answers of memory, timers. returns: number of things handled */
 unsigned int urn_tp_turn(struct urn_tp *tp, uint64_t now);
-/* Send frames of the scheduled QPs, as far as tx[] and loop[] have room. returns: frames made */
+/* Send frames of the scheduled QPs, as far as tx[] and loop[] have room. returns: frames made, and
+ * turns given up for bytes sent before: an engine with either is not idle */
 unsigned int urn_tp_tx(struct urn_tp *tp);
 /*
  * The neighbour table changed: look at QPs that wait for an address again, in this and the next
@@ -489,6 +503,13 @@ void urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *entry, uint64_
  */
 int urn_qp_align_writes(struct urn_qp *qp, uint32_t line);
 void urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *attr);
+/*
+ * Fence a QP in the error state (FO-16): once memory has answered for all packets that the QP had
+ * accepted, flush the receive whose message was under way, which the flush of the other requests
+ * does in a later turn. In the engine's thread, not while the QP is served. returns: true: nothing
+ * more is placed through the QP, and each receive that it took is complete; false: not yet
+ */
+bool urn_qp_fence(struct urn_tp *tp, struct urn_qp *qp);
 /*
  * The QP may not go on: its connection belongs to another QP, or a response was forged. Give an
  * event, and put the QP into the error state, where no answer is owed.

@@ -230,6 +230,17 @@ send_frames(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	return true;
 }
 
+/* Tell a sender elsewhere the word that it is owed; a later packet asks anew where the way to the
+ * sender is not known. */
+static __attribute__((noinline)) void
+tell(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (likely(resolve(tp, qp) == 0))
+		urn_uc_tell(tp, qp);
+	else
+		urn_ack_void(&qp->rx);
+}
+
 static bool
 transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
@@ -237,7 +248,9 @@ transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 
 	if (unlikely(qp->state == URN_QPS_ERR)) /* the memory of a packet that waited was bad */
 		return true;
-	return send_frames(tp, qp, budget) || held;
+	if (unlikely(urn_uc_owes(qp)))
+		tell(tp, qp);
+	return send_frames(tp, qp, budget) || held || unlikely(urn_uc_owes(qp));
 }
 
 /* The send queue failed. The QP receives on all the same, unless it is in the error state. */
@@ -246,7 +259,16 @@ flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	bool held = qp->rx.ooo && urn_uc_take_held(tp, qp, budget);
 
+	if (qp->state != URN_QPS_ERR && urn_uc_owes(qp))
+		tell(tp, qp);
 	return urn_qp_flush(tp, qp, budget) || held;
+}
+
+/* True when a word may still go out: the QP takes packets. */
+static bool
+valid(const struct urn_txd *d)
+{
+	return d->qp->state != URN_QPS_ERR;
 }
 
 static void
@@ -269,6 +291,7 @@ const struct urn_service urn_uc = {
 	.check = check,
 	.transmit = transmit,
 	.flush = flush,
+	.valid = valid,
 	.unreadable = unreadable,
 	.sent = sent,
 	.fail = urn_qp_sqe,

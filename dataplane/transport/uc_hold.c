@@ -27,7 +27,8 @@ urn_uc_held_init(struct urn_tp *tp)
 	urn_fair_init(&tp->fair_held, tp->cfg.kept);
 	tp->uc_full = calloc(slots(tp), sizeof(*tp->uc_full));
 	tp->uc_dealt = calloc(slots(tp), sizeof(*tp->uc_dealt));
-	return tp->uc_full && tp->uc_dealt ? 0 : -1;
+	tp->uc_told = calloc(slots(tp), sizeof(*tp->uc_told));
+	return tp->uc_full && tp->uc_dealt && tp->uc_told ? 0 : -1;
 }
 
 void
@@ -35,6 +36,7 @@ urn_uc_held_free(struct urn_tp *tp)
 {
 	free(tp->uc_full);
 	free(tp->uc_dealt);
+	free(tp->uc_told);
 }
 
 void
@@ -53,13 +55,26 @@ urn_uc_dealt_word(uint32_t psn, uint32_t sender, uint32_t window)
 	return psn | (uint64_t)sender << WORD_QPN | (uint64_t)window << WORD_WINDOW;
 }
 
-void
-urn_uc_dealt(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn)
+/* Tell senders of this dataplane. returns: the word until now */
+static uint64_t
+put_word(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn)
 {
+	_Atomic uint64_t *word = &tp->uc_dealt[urn_qpn_slot(qp->qpn)];
+	uint64_t before = atomic_load_explicit(word, memory_order_relaxed);
+
 	/* A hint, as the byte is: a sender that sees it late makes frames later. */
-	atomic_store_explicit(&tp->uc_dealt[urn_qpn_slot(qp->qpn)],
-			      urn_uc_dealt_word(psn, qp->dest_qpn, qp->share->uc_window),
-			      memory_order_relaxed);
+	atomic_store_explicit(
+		word,
+		urn_uc_dealt_word(psn, qp->dest_qpn,
+				  RTE_MIN(qp->share->uc_window, (uint32_t)URN_UC_WINDOW)),
+		memory_order_relaxed);
+	return before;
+}
+
+void
+urn_uc_dealt(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	urn_uc_owe(tp, qp, urn_uc_word_psn(put_word(tp, qp, psn)), psn);
 }
 
 /* Count a queue pair in or out: those of a client share half of what may be kept. */
@@ -69,9 +84,9 @@ count_in(const struct urn_tp *tp, struct urn_tp_share *share, int32_t more)
 	uint32_t each;
 
 	share->uc_n += (uint32_t)more;
-	each = share->uc_n ? tp->cfg.kept / 2 / share->uc_n : URN_UC_WINDOW;
+	each = share->uc_n ? tp->cfg.kept / 2 / share->uc_n : URN_UC_WINDOW_FAR;
 	share->uc_window =
-		RTE_MAX(RTE_MIN(each, (uint32_t)URN_UC_WINDOW), (uint32_t)URN_UC_WINDOW_LEAST);
+		RTE_MAX(RTE_MIN(each, (uint32_t)URN_UC_WINDOW_FAR), (uint32_t)URN_UC_WINDOW_LEAST);
 }
 
 /* The queue pair takes packets from now on. */
@@ -80,7 +95,7 @@ open_window(struct urn_tp *tp, const struct urn_qp *qp)
 {
 	if (!atomic_load_explicit(&tp->uc_dealt[urn_qpn_slot(qp->qpn)], memory_order_relaxed))
 		count_in(tp, qp->share, 1);
-	urn_uc_dealt(tp, qp, qp->rx.epsn);
+	put_word(tp, qp, qp->rx.epsn);
 }
 
 /* The queue pair takes no packets any more: no sender is to wait for it. */
@@ -105,9 +120,7 @@ pop(struct urn_tp *tp, struct urn_qp *qp)
 	struct rte_mbuf *m = urn_ring_pop(&qp->rx.ooo);
 
 	qp->rx.ooo_count--;
-	qp->share->held--;
-	tp->left.held++;
-	tp->kept--;
+	urn_kept_count(tp, qp->share, -1);
 	if (!qp->rx.ooo)
 		tell(tp, qp, 0);
 	return m;
@@ -116,8 +129,7 @@ pop(struct urn_tp *tp, struct urn_qp *qp)
 __attribute__((cold)) void
 urn_uc_hold(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	if (qp->rx.ooo_count >= URN_UC_HELD || tp->kept >= tp->cfg.kept ||
-	    !urn_fair_has(&tp->fair_held, tp->left.held, qp->share->held)) {
+	if (qp->rx.ooo_count >= URN_UC_HELD || !urn_kept_room(tp, qp->share)) {
 		urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
 		return;
 	}
@@ -127,9 +139,7 @@ urn_uc_hold(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	urn_ring_append(&qp->rx.ooo, m);
 	qp->rx.ooo_count++;
-	qp->share->held++;
-	tp->left.held--;
-	tp->kept++;
+	urn_kept_count(tp, qp->share, 1);
 	URN_COUNT(tp, UC_HELD);
 }
 
@@ -189,33 +199,44 @@ urn_uc_connect(struct urn_tp *tp, struct urn_qp *qp)
 		qp->near = number_of(tp, &near);
 }
 
-/* Frames that the QP may make, at most `budget`, until as many are on their way as its peer lets.
- */
+/* Frames that the QP may make by its peer's word, at most `budget`, until as many are on their way
+ * as the peer lets. */
 static unsigned int
-window_left(const struct urn_qp *qp, const struct urn_tp_near *near, unsigned int budget)
+window_left(const struct urn_qp *qp, uint64_t word, unsigned int budget)
 {
-	uint32_t slot = urn_qpn_slot(qp->dest_qpn), window, flight;
-	uint64_t word =
-		near->dealt ? atomic_load_explicit(&near->dealt[slot], memory_order_relaxed) : 0;
+	uint32_t window, flight;
 
 	if ((word >> WORD_QPN & URN_PSN_MASK) != qp->qpn)
 		return budget; /* the peer's QP is not connected to this one, or not yet */
 	window = (uint32_t)(word >> WORD_WINDOW);
-	flight = (qp->tx.cur.psn - (uint32_t)word) & URN_PSN_MASK;
+	flight = urn_uc_flight(qp, urn_uc_word_psn(word));
 	if (flight >= URN_UC_LATE)
 		return budget; /* the peer expects quite other PSNs: it learns them from a frame */
 	return flight < window ? RTE_MIN(budget, window - flight) : 0;
 }
 
+/* Frames that the QP may make, at most `budget`, as the tables of its peer in this dataplane say.
+ */
+static unsigned int
+near_room(const struct urn_qp *qp, const struct urn_tp_near *near, unsigned int budget)
+{
+	uint32_t slot = urn_qpn_slot(qp->dest_qpn);
+
+	if (unlikely(atomic_load_explicit(&near->full[slot], memory_order_relaxed)))
+		return 0;
+	if (!near->dealt)
+		return budget;
+	return window_left(qp, atomic_load_explicit(&near->dealt[slot], memory_order_relaxed),
+			   budget);
+}
+
 unsigned int
 urn_uc_room(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
-	const struct urn_tp_near *near = &tp->near[qp->near - 1];
-	const _Atomic uint8_t *full = &near->full[urn_qpn_slot(qp->dest_qpn)];
-	unsigned int room = 0;
+	unsigned int room = qp->near == URN_UC_FAR
+				    ? window_left(qp, tp->uc_told[urn_qpn_slot(qp->qpn)], budget)
+				    : near_room(qp, &tp->near[qp->near - 1], budget);
 
-	if (likely(!atomic_load_explicit(full, memory_order_relaxed)))
-		room = window_left(qp, near, budget);
 	if (likely(room)) {
 		qp->tx.deadline = 0;
 		return room;

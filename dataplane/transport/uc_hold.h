@@ -17,8 +17,12 @@
  * PSN in the receiver's word tells. Windows become smaller with the number of a client's UC queue
  * pairs, so that all of them together fill half of what an engine may keep: a single client may
  * have that much (base/fair.h), and the queues have room for all that comes. The bound holds for as
- * many queue pairs as half of what may be kept has windows of URN_UC_WINDOW_LEAST. A sender
- * elsewhere is not told, and may lose messages.
+ * many queue pairs as half of what may be kept has windows of URN_UC_WINDOW_LEAST.
+ *
+ * A sender elsewhere, in a dataplane that knows UC windows too (URN_LINK_F_UC_WINDOW), is told its
+ * word in packets (uc_tell.c): with the first packet that comes, and each time that a quarter of
+ * the window was taken. Only receivers tell whose client has foreign memory. Until the first word
+ * comes the sender sends without a bound, as it does to every other peer.
  *
  * A receiver whose memory stands still must not keep a sender from completing its requests, which
  * nobody acknowledges: a sender waits at most URN_UC_WAIT_NS at a stretch.
@@ -34,13 +38,17 @@
 #ifndef URN_TRANSPORT_UC_HOLD_H
 #define URN_TRANSPORT_UC_HOLD_H
 
+#include "transport/ack.h"
 #include "transport/sched.h"
 
 enum {
 	URN_UC_HELD = 1024,  /* packets that wait for the memory of one queue pair, at most */
 	URN_UC_WINDOW = 128, /* packets on their way to one queue pair of the dataplane, at most:
 				enough for the turns of two engines, of 16 frames a queue pair */
+	URN_UC_WINDOW_FAR = 512, /* ... from another dataplane, whose engine may wait for a core
+				    while ours empties the window */
 	URN_UC_WINDOW_LEAST = 8, /* ... however many queue pairs there are */
+	URN_UC_FAR = UINT16_MAX, /* urn_qp.near of a sender whose peer elsewhere has told a word */
 };
 
 #define URN_UC_WAIT_NS \
@@ -72,11 +80,39 @@ void urn_uc_stop(struct urn_tp *tp, struct urn_qp *qp);
 void urn_uc_connect(struct urn_tp *tp, struct urn_qp *qp);
 /* The word of a receiver. psn: due next; sender: number of the peer's QP; window: packets */
 uint64_t urn_uc_dealt_word(uint32_t psn, uint32_t sender, uint32_t window);
-/* Packets before this PSN were taken or dropped: tell the sender. */
-void urn_uc_dealt(struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn);
+/* Packets before this PSN were taken or dropped: tell the sender, wherever it is. */
+void urn_uc_dealt(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
+/* True when the receiver owes a sender elsewhere its word. */
+static inline bool
+urn_uc_owes(const struct urn_qp *qp)
+{
+	return urn_ack_owes(&qp->rx);
+}
 /*
- * Frames that the QP, whose peer is near, may make now, at most `budget`. returns: 0 while packets
- * wait for the peer's memory, or as many are on their way as the peer lets
+ * The receiver's word changed, from `before` to `psn`, both the PSN that was due: owe the sender
+ * its word if it is elsewhere and is to know by now. (uc_tell.c)
+ */
+void urn_uc_owe(struct urn_tp *tp, struct urn_qp *qp, uint32_t before, uint32_t psn);
+/* Send the word that is owed, as far as there is room; the headers to the peer are complete.
+ * (uc_tell.c) */
+void urn_uc_tell(struct urn_tp *tp, struct urn_qp *qp);
+/* A word came, for a sender; takes m. (uc_tell.c) */
+void urn_uc_told(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* The frames that the QP has sent beyond those that a word names. psn: that of the word */
+static inline uint32_t
+urn_uc_flight(const struct urn_qp *qp, uint32_t psn)
+{
+	return (qp->tx.cur.psn - psn) & URN_PSN_MASK;
+}
+/* The PSN of a word. */
+static inline uint32_t
+urn_uc_word_psn(uint64_t word)
+{
+	return (uint32_t)word & URN_PSN_MASK;
+}
+/*
+ * Frames that the QP, whose peer is near or has told its word, may make now, at most `budget`.
+ * returns: 0 while packets wait for the peer's memory, or as many are on their way as the peer lets
  */
 unsigned int urn_uc_room(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 

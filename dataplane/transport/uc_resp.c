@@ -132,6 +132,8 @@ urn_uc_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	if (unlikely(!urn_qp_from_peer(qp, m)))
 		urn_tp_drop(tp, m, URN_C_DROP_PEER);
+	else if (unlikely(urn_pkt(m)->op->flags & URN_OPF_ACK))
+		urn_uc_told(tp, qp, m);
 	else if (urn_uc_holds(tp, qp))
 		urn_uc_hold(tp, qp, m);
 	else

@@ -14,7 +14,8 @@
 /* clang-format off */
 #define URN_LINK_FEATURES(X) \
 	X(SACK, 0, "sack", "selective acknowledgements and selective repeat") \
-	X(WRITE_TWO, 1, "write_two", "writes whose last packet has an address of its own")
+	X(WRITE_TWO, 1, "write_two", "writes whose last packet has an address of its own") \
+	X(UC_WINDOW, 2, "uc_window", "UC receivers with slow memory tell how much they take")
 /* clang-format on */
 
 /*

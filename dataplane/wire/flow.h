@@ -18,6 +18,8 @@
 
 #include "wire/hdr.h"
 
+#include <stdbool.h>
+
 enum {
 	URN_FLOW_WINDOW = 256,        /* PSNs from the oldest that is not acknowledged on */
 	URN_FLOW_SEGMENTS = 16,       /* segments of a packet, at most */
@@ -52,19 +54,28 @@ enum {
 enum urn_flow_kind {
 	URN_FLOW_WHOLE = 0, /* a message */
 	URN_FLOW_PART = 1,  /* a part of a message that is longer than a packet */
-	URN_FLOW_VOID = 2,  /* nothing any more: the sender let go of the message; an id names the long one whose parts are void */
+	URN_FLOW_VOID = 2, /* nothing any more: the sender let go of a whole message, or had none */
+	URN_FLOW_LET_GO = 3, /* no part follows of a long message that its sender let go of */
+	URN_FLOW_SEG_KINDS,
 };
 
+/* Header of a segment. A whole message needs no more, so that many short messages share a packet.
+ */
 struct urn_flow_seg {
-	uint64_t qid;     /* target queue */
-	uint64_t src_qid; /* source queue */
-	uint32_t len;     /* bytes of the message */
-	uint32_t off;     /* part: bytes of the message before this part */
-	uint32_t id;      /* part: number of the message among those of the flow, never 0; void: likewise; 0: of a whole message */
-	uint16_t bytes;	  /* bytes that follow, without their padding; those of a void segment say
-			     nothing */
-	uint8_t kind;     /* enum urn_flow_kind */
-	uint8_t rsvd;     /* sent as 0; ignored */
+	uint64_t qid;	  /* target queue; void, let go: 0, ignored */
+	uint64_t src_qid; /* source queue; likewise */
+	uint16_t bytes;	  /* bytes that follow the header, without their padding; those of a void
+			     segment, and of one that lets go, say nothing */
+	uint8_t kind;	  /* enum urn_flow_kind */
+	uint8_t rsvd;	  /* sent as 0; ignored */
+} __attribute__((packed));
+
+/* The header of a segment that tells of a long message: a part, or none any more. */
+struct urn_flow_part {
+	struct urn_flow_seg seg;
+	uint32_t len; /* part: bytes of the message; let go: 0, ignored */
+	uint32_t off; /* part: bytes of the message before this part; let go: 0, ignored */
+	uint32_t id;  /* number of the message among those of the flow, never 0 */
 } __attribute__((packed));
 
 /* Bits of struct urn_flow_ack.flags. */
@@ -101,7 +112,9 @@ struct urn_flow_room {
 } __attribute__((packed));
 
 _Static_assert(sizeof(struct urn_flow_hdr) == 16, "flow header");
-_Static_assert(sizeof(struct urn_flow_seg) == 32, "segment");
+_Static_assert(sizeof(struct urn_flow_seg) == 20, "segment");
+_Static_assert(sizeof(struct urn_flow_part) == 32 && offsetof(struct urn_flow_part, id) == 28,
+	       "segment of a long message");
 _Static_assert(sizeof(struct urn_flow_ack) == 36 && offsetof(struct urn_flow_ack, age) == 2,
 	       "flow ack");
 _Static_assert(sizeof(struct urn_flow_refused) == 20, "refused");
@@ -123,6 +136,22 @@ static inline uint32_t
 urn_flow_qpn(uint32_t engine)
 {
 	return engine << URN_FLOW_ENGINE_SHIFT | URN_FLOW_SLOT;
+}
+
+/* True when a segment of this kind has the header of a long message. */
+static inline bool
+urn_flow_is_long(uint8_t kind)
+{
+	return kind & 1;
+}
+_Static_assert((URN_FLOW_PART & 1) && (URN_FLOW_LET_GO & 1), "kinds of long messages");
+
+/* Bytes of the header of a segment of this kind. */
+static inline uint32_t
+urn_flow_seg_head(uint8_t kind)
+{
+	return (uint32_t)(urn_flow_is_long(kind) ? sizeof(struct urn_flow_part)
+						 : sizeof(struct urn_flow_seg));
 }
 
 /* Bytes of a segment's data with their padding. */

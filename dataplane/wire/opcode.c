@@ -118,6 +118,8 @@ const struct urn_opcode urn_opcodes[256] = {
 	[URN_RC_WRITE_LAST_TWO] = OP1("RC WRITE last, two addresses", REQ | WRITE | LAST, RETH),
 	[URN_RC_WRITE_LAST_TWO_IMM] = OP2("RC WRITE last, two addresses, with immediate",
 					  REQ | WRITE | LAST | RECV, RETH, IMM),
+	[URN_UC_WORD] =
+		OP1("UC window", URN_OPF_VALID | URN_OPF_UC | URN_OPF_RESPONSE | URN_OPF_ACK, AETH),
 	[URN_CNP] = {.name = "CNP",
 		     .flags = (uint16_t)(URN_OPF_VALID | URN_OPF_CNP),
 		     .hdr_len = BTH + CNP_RSVD},

@@ -47,6 +47,7 @@ enum urn_op {
 	URN_RC_WRITE_LAST_TWO =
 		0xc4, /* end of the bulk, and the head (doc/inside/aligned-writes.md) */
 	URN_RC_WRITE_LAST_TWO_IMM = 0xc5,
+	URN_UC_WORD = 0xc6, /* the PSN that is due at a UC receiver; MSN: its window, packets */
 };
 
 /* Properties of a packet; bits of struct urn_opcode.flags. */

@@ -64,7 +64,8 @@ enum urn_am_access {
 	X(ALIGN,       14, "align",        "the address of an atomic operation is not a multiple of its 4 or 8 bytes") \
 	X(ADDRESSEE,   15, "addressee",    "a tagged message names another endpoint than the one that it came to") \
 	X(TAG_USED,    16, "tag-used",     "the tag is that of another operation, under way or ended") \
-	X(TAG_RETIRED, 17, "tag-retired",  "the tag of a request is that of an operation that failed")
+	X(TAG_RETIRED, 17, "tag-retired",  "the tag of a request is that of an operation that failed") \
+	X(SCATTERED,   18, "scattered",    "the bytes of a packet lie in more than 4 memory regions of the target")
 /* clang-format on */
 
 enum urn_am_code {

@@ -12,7 +12,9 @@
 struct urn_abi_event {
 	uint32_t type;	 /* async: enum ibv_event_type; channel: 0, or URN_EVENT_CM */
 	uint32_t handle; /* QPN, CQ or SRQ handle; id of connection management */
-	uint64_t cookie; /* the cookie of the CQ, QP, SRQ or id */
+	uint64_t cookie; /* the cookie of the CQ, QP, SRQ or id; of an event of the port: when the
+			    port was last seen in its state of before, ns of CLOCK_MONOTONIC, 0:
+			    not known */
 };
 _Static_assert(sizeof(struct urn_abi_event) == 16, "event");
 

@@ -87,7 +87,11 @@ struct urn_am_asked {
 	uint64_t number;	      /* 0: the slot is free, or its request is prepared */
 	uint64_t at;		      /* ns: when it was seen first; 0: not yet */
 	uint32_t peer;		      /* its target, in the outbox for requests */
-	uint32_t next;		      /* next free slot; valid when free */
+	union {
+		uint32_t next;	  /* next free slot; valid when free */
+		uint32_t handler; /* number of the handler that the request calls; valid with a
+				     number */
+	};
 	struct urn_am_parked *parked; /* NULL: the request is on a lane, or there */
 };
 
@@ -185,6 +189,7 @@ struct urn_am_endpoint {
 	urn_am_failure_fn *failure;
 	void *failure_arg;
 	char no_handler[64];	    /* text of the latest failure for want of a handler */
+	char no_answer[200];	    /* text of the latest failure for want of an answer */
 	struct urn_am_asked *asked; /* attr.requests; owner */
 	uint32_t asked_free;	    /* a free slot; attr.requests: none */
 	uint32_t pending;	    /* slots in use */
@@ -316,8 +321,9 @@ void urn_am_look_back(struct urn_am_endpoint *ep);
 
 /* Check what a call may do. returns: 0; EPERM, EINVAL with their text; EIO */
 int urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags);
-/* Check length and way of a write or read. returns: 0, or EINVAL with its text */
-int urn_rma_check(uint32_t len, uint8_t way);
+/* Check length, first byte at the target and way of a write or read. returns: 0, or EINVAL with its
+ * text */
+int urn_rma_check(uint64_t remote, uint32_t len, uint8_t way);
 /* Check the number of pieces. returns: 0, or EINVAL with its text (vector.c) */
 int urn_rma_check_n(const struct urn_am_endpoint *ep, uint32_t n);
 /*

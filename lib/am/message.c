@@ -2,10 +2,27 @@
 /* Requests and replies that leave, and the rules about them (AM-1). */
 #include "am/lock.h"
 
+#include "abi/clock.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
+
+uint64_t
+urn_am_now(struct urn_am_endpoint *ep)
+{
+	if (ep->now == 0)
+		ep->now = urn_clock_ns();
+	return ep->now;
+}
+
+uint64_t
+urn_am_now_afresh(struct urn_am_endpoint *ep)
+{
+	ep->now = urn_clock_ns();
+	return ep->now;
+}
 
 URN_FAST void
 urn_am_write(uint8_t *at, const struct urn_am_head *head, const uint64_t *args, const void *data,
@@ -223,6 +240,7 @@ urn_am_do_request(struct urn_am_endpoint *ep, const struct urn_am_address *to, u
 	if (a == NULL)
 		return err;
 	urn_am_give_number(ep, a);
+	a->handler = handler;
 	head.number = a->number;
 	err = urn_am_post(ep, a, &head, args, data, len);
 	if (err != 0)

@@ -157,6 +157,7 @@ do_commit(struct urn_am_endpoint *ep, const struct urn_am_prepared *p, uint32_t 
 	}
 	a = take_off(ep, l);
 	urn_am_give_number(ep, a);
+	a->handler = handler;
 	head.number = a->number;
 	urn_am_aim(&l->m, &ep->out.peer[a->peer], a->number, urn_am_size(n, len));
 	l->m.off = write_head(urn_msg_set_buffer(&l->set), &head, args);

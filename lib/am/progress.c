@@ -16,21 +16,6 @@
 
 enum { URN_AM_LOOK_MS = 100 }; /* between looks for requests that wait too long */
 
-uint64_t
-urn_am_now(struct urn_am_endpoint *ep)
-{
-	if (ep->now == 0)
-		ep->now = urn_clock_ns();
-	return ep->now;
-}
-
-uint64_t
-urn_am_now_afresh(struct urn_am_endpoint *ep)
-{
-	ep->now = urn_clock_ns();
-	return ep->now;
-}
-
 /* A message that was parsed. */
 struct urn_am_parsed {
 	struct urn_am_head head; /* in host order */
@@ -246,6 +231,17 @@ urn_am_got_to(const struct urn_am_endpoint *ep, const struct urn_am_asked *a)
 	return (l->m.code != 0 ? l->m.code : trouble) | URN_MSG_MAY_BE_THERE;
 }
 
+/* Let a request fail that its target took, and nobody answered. */
+static void
+urn_am_fail_unanswered(struct urn_am_endpoint *ep, struct urn_am_asked *a)
+{
+	snprintf(ep->no_answer, sizeof(ep->no_answer),
+		 "no answer in time: handler %u has not returned, the target's program did not "
+		 "look, or its answers to this program find no room",
+		 a->handler);
+	urn_am_fail_request(ep, a, ETIMEDOUT, 0, ep->no_answer);
+}
+
 /*
  * Let requests fail that have waited too long for their answer, or that nobody will answer because
  * the dataplane is gone. now: ns. returns: their number
@@ -272,10 +268,7 @@ urn_am_fail_late(struct urn_am_endpoint *ep, uint64_t now)
 		else if (code != 0)
 			urn_am_fail_delivery(ep, a, code);
 		else
-			urn_am_fail_request(
-				ep, a, ETIMEDOUT, 0,
-				"no answer in time: the target's program did not look, or dropped "
-				"the request because its answers to this program find no room");
+			urn_am_fail_unanswered(ep, a);
 		n++;
 	}
 	return n;

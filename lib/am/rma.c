@@ -24,11 +24,15 @@ urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags)
 }
 
 URN_FAST int
-urn_rma_check(uint32_t len, uint8_t way)
+urn_rma_check(uint64_t remote, uint32_t len, uint8_t way)
 {
 	if (len == 0 || len > URN_AM_LEN_MAX || way >= URN_AM_WAYS)
 		return urn_fail(EINVAL, "an operation moves 1 to %d bytes, by a way that is known",
 				URN_AM_LEN_MAX);
+	if (remote > UINT64_MAX - (len - 1))
+		return urn_fail(EINVAL,
+				"the range of %u bytes at 0x%llx wraps around the address space",
+				len, (unsigned long long)remote);
 	return 0;
 }
 
@@ -109,7 +113,7 @@ urn_rma_do_issue(struct urn_am_endpoint *ep, const struct urn_rma *op, uint8_t k
 	int err = urn_rma_may(ep, op->flags);
 
 	if (err == 0)
-		err = urn_rma_check(op->len, op->way);
+		err = urn_rma_check(op->remote, op->len, op->way);
 	if (err == 0)
 		err = urn_rma_begin(ep, 1, &w, &b);
 	if (err != 0)

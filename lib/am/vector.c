@@ -20,7 +20,7 @@ urn_rma_check_pieces(const struct urn_am_endpoint *ep, const struct urn_rma_vect
 	uint32_t i;
 
 	for (i = 0; err == 0 && i < v->n; i++)
-		err = urn_rma_check(v->pieces[i].len, v->way);
+		err = urn_rma_check(v->pieces[i].remote, v->pieces[i].len, v->way);
 	return err;
 }
 

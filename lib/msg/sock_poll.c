@@ -128,8 +128,12 @@ urn_sock_poll_round(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent
 		some = urn_sock_spin(ent, n, end);
 	/* The kernel's descriptors are looked at in any case. */
 	urn_sock_lay_out(all, fds, n, ent);
+	/* This looks at answers, too. One that came during the spin may be an error, which makes no
+	 * descriptor readable. */
 	if (urn_sock_stuffed(fds, n, ent))
 		wait = urn_sock_nap(wait);
+	else if (!some)
+		some = urn_sock_scan(fds, n, ent) > 0;
 	some |= urn_sock_sleepers(fds, n, ent, true);
 	got = ppoll(all, 2 * n, some ? &zero : wait, mask);
 	err = errno;

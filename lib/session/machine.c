@@ -144,6 +144,13 @@ renew(struct urn_sess_conn *c, uint32_t epoch)
 	c->reported = false;
 }
 
+/* The paths of a REPORT. */
+static uint32_t
+telling(const struct urn_sess_conn *c)
+{
+	return c->alive | (c->alive & c->shun) << URN_SESS_PATHS;
+}
+
 /* Send the epoch's first REPORT. */
 static void
 ask(struct urn_sess_conn *c)
@@ -154,7 +161,7 @@ ask(struct urn_sess_conn *c)
 	}
 	c->heard = false;
 	c->reported = true;
-	c->told = c->alive;
+	c->told = telling(c);
 	enter(c, URN_SESS_REPORTED);
 	tell(c, 0);
 }
@@ -166,18 +173,19 @@ ask(struct urn_sess_conn *c)
 static void
 decide(struct urn_sess_conn *c)
 {
-	uint32_t both;
+	uint32_t both, liked;
 
 	if (!c->reported)
-		c->told = c->alive;
+		c->told = telling(c);
 	if (!urn_sess_judge(c))
 		return;
-	both = c->told & c->peer.paths;
+	both = c->told & c->peer.paths & URN_SESS_ALL;
 	if (!both) {
 		urn_sess_end(c, URN_SESS_NO_PATH, c->tail, URN_SESS_FLUSHED);
 		return;
 	}
-	c->next = (uint32_t)__builtin_ctz(both);
+	liked = both & ~((c->told | c->peer.paths) >> URN_SESS_PATHS);
+	c->next = (uint32_t)__builtin_ctz(liked ? liked : both);
 	if (!(c->alive & bit(c->next))) {
 		renew(c, c->epoch + 1);
 		ask(c);
@@ -422,9 +430,10 @@ impossible(const struct urn_sess_conn *c, const struct urn_sess_report *r)
 {
 	const uint32_t flags =
 		URN_SESS_R_READY | URN_SESS_R_LOG | URN_SESS_R_UNSURE | URN_SESS_R_DEAD;
+	const uint32_t all = (r->paths | r->paths >> URN_SESS_PATHS) & URN_SESS_ALL;
 	bool newer = r->epoch > c->epoch;
 
-	return !r->epoch || (r->flags & ~flags) || (r->paths & ~c->cfg.paths) ||
+	return !r->epoch || (r->flags & ~flags) || (all & ~c->cfg.paths) ||
 	       r->received >= c->next_id || (newer && r->epoch - c->epoch > URN_SESS_AHEAD) ||
 	       (newer && (r->flags & URN_SESS_R_READY));
 }

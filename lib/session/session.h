@@ -24,6 +24,7 @@ enum {
 	URN_SESS_PATHS = 16,	  /* paths of a connection, at most */
 	URN_SESS_ATOMICS = 16,	  /* atomics of a peer whose results a REPORT carries */
 	URN_SESS_AHEAD = 1 << 16, /* epochs that a peer may be ahead: more are forged */
+	URN_SESS_ALL = (1 << URN_SESS_PATHS) - 1, /* bits of all paths */
 };
 
 /* X(name, meaning): states of a connection */
@@ -130,8 +131,9 @@ struct urn_sess_record {
 struct urn_sess_report {
 	uint32_t epoch; /* epoch of the migration; the first one is 1 */
 	uint32_t flags; /* enum urn_sess_report_flag */
-	uint32_t
-		paths; /* bits by path: alive for the sender; the same in all repeats of an epoch */
+	/* bits by path: alive for the sender; the same in all repeats of an epoch. Those
+	 * URN_SESS_PATHS higher: of these, the ones that the sender shuns */
+	uint32_t paths;
 	uint64_t sent; /* LAST RELIABLY SENT MSGID */
 	uint64_t received;		/* LAST RELIABLY RECEIVED MSGID */
 	uint64_t sends;			/* Sends among the messages up to `sent` */
@@ -225,6 +227,8 @@ struct urn_sess_conn {
 	uint32_t path;		     /* path in use, or left last */
 	uint32_t next;		     /* path chosen; valid in BINDING */
 	uint32_t alive;		     /* bits by path: may be moved to, or in use */
+	uint32_t shun; /* bits by path: not chosen while another one is alive on both sides; the
+			  shell's, which may change them at any time */
 	uint32_t told;		     /* paths of our REPORT of the epoch; valid when reported */
 	bool open;		 /* completions of the queue pair in use count: not drained yet */
 	bool reported;		 /* our REPORT of the epoch was sent before the peer's came */

@@ -15,7 +15,7 @@ struct urn_sess_control {
 	uint32_t conn;			/* number of the connection, on the receiver's side */
 	uint32_t epoch;			/* epoch of the migration; from 1 on */
 	uint32_t flags;			/* enum urn_sess_report_flag */
-	uint32_t paths;			/* bits by path: alive for the sender */
+	uint32_t paths;			/* struct urn_sess_report.paths */
 	uint64_t sent;			/* LAST RELIABLY SENT MSGID */
 	uint64_t received;		/* LAST RELIABLY RECEIVED MSGID */
 	uint64_t sends;			/* Sends among the messages up to sent */
@@ -221,7 +221,8 @@ check_report(const struct urn_sess_report *r)
 
 	if (r->flags & ~all)
 		return URN_SESS_V_FLAGS;
-	return r->paths >> URN_SESS_PATHS ? URN_SESS_V_PATHS : URN_SESS_V_OK;
+	/* Nobody shuns a path that is not alive. */
+	return (r->paths >> URN_SESS_PATHS) & ~r->paths ? URN_SESS_V_PATHS : URN_SESS_V_OK;
 }
 
 static void

@@ -45,7 +45,7 @@ enum {
 	X(CONN, "of another connection") \
 	X(EPOCH, "epoch 0, which no migration has") \
 	X(FLAGS, "flags that do not exist") \
-	X(PATHS, "paths that do not exist") \
+	X(PATHS, "paths that are shunned and not alive") \
 	X(ENDS, "a path's end without a round, or with numbers out of range")
 /* clang-format on */
 

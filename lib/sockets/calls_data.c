@@ -3,10 +3,12 @@
 #include "sockets/call.h"
 
 #include "abi/clock.h"
+#include "sockets/tcp.h"
 
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,8 +32,11 @@ urn_call_bytes(const struct iovec *iov, int count)
 static bool
 urn_call_send(int fd, const struct msghdr *msg, int flags, ssize_t *n)
 {
-	struct urn_twin *t = urn_twin_get(fd);
+	struct urn_twin *t;
 
+	if (urn_tcp_send(fd, msg, flags, n))
+		return true;
+	t = urn_twin_get(fd);
 	if (t == NULL)
 		return false;
 	*n = urn_twin_send(t, fd, msg, flags);
@@ -51,10 +56,11 @@ sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *t
 	};
 	ssize_t n;
 
-	/* An address without a length is none that sendmsg() knows. */
-	return (to == NULL || to_len != 0) && urn_call_send(fd, &msg, flags, &n)
-		       ? n
-		       : urn_real()->sendto(fd, data, len, flags, to, to_len);
+	/* An address without a length is none that sendmsg() knows; streams look at none. */
+	if ((to == NULL || to_len != 0) ? urn_call_send(fd, &msg, flags, &n)
+					: urn_tcp_send(fd, &msg, flags, &n))
+		return n;
+	return urn_real()->sendto(fd, data, len, flags, to, to_len);
 }
 
 URN_CALL ssize_t
@@ -78,19 +84,16 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 URN_CALL int
 sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count, int flags)
 {
-	struct urn_twin *t = urn_twin_get(fd);
 	unsigned int i;
+	ssize_t n = 0;
 
-	if (t == NULL)
-		return urn_real()->sendmmsg(fd, msgs, count, flags);
-	for (i = 0; i < count; i++) {
-		ssize_t n = urn_twin_send(t, fd, &msgs[i].msg_hdr, flags);
-
+	for (i = 0; i < count && n >= 0; i++) {
+		if (!urn_call_send(fd, &msgs[i].msg_hdr, flags, &n))
+			return urn_real()->sendmmsg(fd, msgs, count, flags);
 		if (n < 0)
 			break;
 		msgs[i].msg_len = (unsigned int)n;
 	}
-	urn_twin_put(t);
 	return i > 0 || count == 0 ? (int)i : -1;
 }
 
@@ -111,9 +114,10 @@ writev(int fd, const struct iovec *iov, int count)
 			     .msg_iovlen = count > 0 ? (size_t)count : 0};
 	ssize_t n;
 
-	return urn_call_bytes(iov, count) && urn_call_send(fd, &msg, 0, &n)
-		       ? n
-		       : urn_real()->writev(fd, iov, count);
+	if (urn_call_bytes(iov, count) ? urn_call_send(fd, &msg, 0, &n)
+				       : count >= 0 && urn_tcp_send(fd, &msg, 0, &n))
+		return n;
+	return urn_real()->writev(fd, iov, count);
 }
 
 /* ---- receiving */
@@ -123,10 +127,14 @@ writev(int fd, const struct iovec *iov, int count)
 static bool
 urn_call_recv(int fd, struct msghdr *msg, int flags, ssize_t *n)
 {
-	struct urn_twin *t = urn_twin_get(fd);
-	int err = t != NULL && !atomic_load(&t->kernel) ? urn_twin_unsettled(t) : 0;
+	struct urn_twin *t;
 	bool urnic;
+	int err;
 
+	if (urn_tcp_recv(fd, msg, flags, n))
+		return true;
+	t = urn_twin_get(fd);
+	err = t != NULL && !atomic_load(&t->kernel) ? urn_twin_unsettled(t) : 0;
 	if (err != 0) { /* nothing can come */
 		urn_twin_put(t);
 		errno = err;
@@ -233,7 +241,9 @@ read(int fd, void *data, size_t room)
 	ssize_t n;
 
 	/* A read of nothing takes no datagram away, by the kernel. */
-	return room > 0 && urn_call_recv(fd, &msg, 0, &n) ? n : urn_real()->read(fd, data, room);
+	if (room > 0 ? urn_call_recv(fd, &msg, 0, &n) : urn_tcp_recv(fd, &msg, 0, &n))
+		return n;
+	return urn_real()->read(fd, data, room);
 }
 
 URN_CALL ssize_t
@@ -243,9 +253,30 @@ readv(int fd, const struct iovec *iov, int count)
 			     .msg_iovlen = count > 0 ? (size_t)count : 0};
 	ssize_t n;
 
-	return urn_call_bytes(iov, count) && urn_call_recv(fd, &msg, 0, &n)
-		       ? n
-		       : urn_real()->readv(fd, iov, count);
+	if (urn_call_bytes(iov, count) ? urn_call_recv(fd, &msg, 0, &n)
+				       : count >= 0 && urn_tcp_recv(fd, &msg, 0, &n))
+		return n;
+	return urn_real()->readv(fd, iov, count);
+}
+
+/* ---- files */
+
+URN_CALL ssize_t
+sendfile(int to, int from, off_t *at, size_t len)
+{
+	ssize_t n;
+
+	return urn_tcp_sendfile(to, from, at, len, &n) ? n
+						       : urn_real()->sendfile(to, from, at, len);
+}
+
+/* Places in files have 64 bits here under both names. */
+_Static_assert(sizeof(off_t) == sizeof(off64_t), "one type of places in files");
+
+URN_CALL ssize_t
+sendfile64(int to, int from, off64_t *at, size_t len)
+{
+	return sendfile(to, from, at, len);
 }
 
 /*

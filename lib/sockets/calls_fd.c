@@ -2,6 +2,8 @@
 /* Calls in the C library's place that copy, close and control descriptors. */
 #include "sockets/call.h"
 
+#include "sockets/tcp.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -120,6 +122,8 @@ ioctl(int fd, unsigned long what, ...)
 	err = urn_real()->ioctl(fd, what, arg);
 	if (err == 0 && what == FIONBIO)
 		urn_twin_set_nonblock(fd, *(int *)arg != 0);
+	if (err == 0 && what == FIONREAD && urn_tcp_waiting(fd, arg))
+		return 0;
 	t = err == 0 && what == FIONREAD ? urn_twin_get(fd) : NULL;
 	s = t != NULL ? atomic_load(&t->sock) : NULL;
 	/* FIONREAD tells the length of the next datagram: the kernel's, or that of the twin. */

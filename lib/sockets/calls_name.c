@@ -2,6 +2,8 @@
 /* Calls in the C library's place that make, name, connect and set sockets. */
 #include "sockets/call.h"
 
+#include "sockets/tcp.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -21,6 +23,10 @@ socket(int domain, int type, int protocol)
 	    (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_DGRAM &&
 	    (protocol == 0 || protocol == IPPROTO_UDP))
 		urn_twin_add(fd, domain, (type & SOCK_NONBLOCK) != 0);
+	else if ((domain == AF_INET || domain == AF_INET6) &&
+		 (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
+		 (protocol == 0 || protocol == IPPROTO_TCP))
+		(void)urn_tcp_add(fd, domain, (type & SOCK_NONBLOCK) != 0);
 	return fd;
 }
 
@@ -141,7 +147,7 @@ bind(int fd, const struct sockaddr *addr, socklen_t len)
 	int err;
 
 	if (t == NULL)
-		return urn_real()->bind(fd, addr, len);
+		return urn_tcp_bind(fd, addr, len, &err) ? err : urn_real()->bind(fd, addr, len);
 	if (urn_addr_get(&a, addr, len) == 0 && addr->sa_family == t->family &&
 	    urn_addr_is_any(a.gid)) {
 		err = urn_bind_any(t, fd, addr, len, &a);
@@ -193,16 +199,58 @@ urn_connect_kernel(struct urn_twin *t, int fd, const struct sockaddr *addr, sock
 URN_CALL int
 connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
-	struct urn_twin *t = urn_twin_get(fd);
+	/* A child of vfork() makes no connection in its parent's memory. */
+	struct urn_tcp *tcp = urn_real_stranger() ? NULL : urn_tcp_get(fd);
+	struct urn_twin *t = tcp == NULL ? urn_twin_get(fd) : NULL;
 	struct urn_addr a;
 	int err;
 
+	if (tcp != NULL) {
+		err = urn_tcp_connect(tcp, fd, addr, len);
+		urn_tcp_put(tcp);
+		return err;
+	}
 	if (t == NULL)
 		return urn_real()->connect(fd, addr, len);
 	err = urn_twin_target(t, &a, addr, len) ? urn_connect_urnic(t, fd, &a)
 						: urn_connect_kernel(t, fd, addr, len);
 	urn_twin_put(t);
 	return err;
+}
+
+URN_CALL int
+listen(int fd, int backlog)
+{
+	struct urn_tcp *t = urn_real_stranger() ? NULL : urn_tcp_get(fd);
+	int err = t != NULL ? urn_tcp_listen(t, fd, backlog) : urn_real()->listen(fd, backlog);
+
+	urn_tcp_put(t);
+	return err;
+}
+
+URN_CALL int
+accept4(int fd, struct sockaddr *restrict addr, socklen_t *restrict len, int flags)
+{
+	struct urn_tcp *t = urn_real_stranger() ? NULL : urn_tcp_get(fd);
+	int got;
+
+	if (urn_tcp_state(t) == URN_TCP_LISTEN && (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == 0) {
+		got = urn_tcp_accept(t, fd, addr, len, flags);
+	} else {
+		got = urn_real()->accept4(fd, addr, len, flags);
+		/* The descriptor may have been closed by fclose(), which the library does not see.
+		 */
+		if (got >= 0 && !urn_real_stranger())
+			urn_twin_close(got);
+	}
+	urn_tcp_put(t);
+	return got;
+}
+
+URN_CALL int
+accept(int fd, struct sockaddr *restrict addr, socklen_t *restrict len)
+{
+	return accept4(fd, addr, len, 0);
 }
 
 URN_CALL int
@@ -215,6 +263,8 @@ getsockname(int fd, struct sockaddr *restrict addr, socklen_t *restrict len)
 	bool peer = t != NULL && (pending ? t->heir_connected : urn_twin_to_urnic(t));
 	int err = 0;
 
+	if (t == NULL && urn_tcp_name(fd, addr, len, false, &err))
+		return err;
 	/* The address that a connected socket sends from is known by the adapter only. */
 	if (pending && peer && urn_addr_is_any(t->local.gid) && urn_twin_settle(t) == 0)
 		s = atomic_load(&t->sock);
@@ -239,6 +289,8 @@ getpeername(int fd, struct sockaddr *restrict addr, socklen_t *restrict len)
 	struct urn_sock *s = t != NULL && urn_twin_to_urnic(t) ? atomic_load(&t->sock) : NULL;
 	int err = 0;
 
+	if (t == NULL && urn_tcp_name(fd, addr, len, true, &err))
+		return err;
 	if (t != NULL && atomic_load(&t->pending) && t->heir_connected)
 		urn_addr_put(&t->peer, t->family, addr, len);
 	else if (s == NULL)
@@ -256,6 +308,8 @@ getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restr
 	struct urn_sock *s = t != NULL ? atomic_load(&t->sock) : NULL;
 	int err = urn_real()->getsockopt(fd, level, option, value, len), v;
 
+	if (err == 0)
+		urn_tcp_option(fd, level, option, value, len);
 	if (err == 0 && s != NULL && level == SOL_SOCKET && option == SO_ERROR &&
 	    *len == (socklen_t)sizeof(v)) {
 		(void)urn_sock_expects(s); /* looks at answers */
@@ -301,6 +355,8 @@ setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 
 	if (t != NULL && err == 0 && value != NULL)
 		urn_option_note(t, level, option, value, len);
+	else if (err == 0 && value != NULL)
+		urn_tcp_note(fd, level, option, value, len);
 	urn_twin_put(t);
 	return err;
 }
@@ -313,9 +369,12 @@ shutdown(int fd, int how)
 		[SHUT_WR] = URN_TWIN_SHUT_WR,
 		[SHUT_RDWR] = URN_TWIN_SHUT_RD | URN_TWIN_SHUT_WR,
 	};
-	struct urn_twin *t = urn_twin_get(fd);
+	struct urn_twin *t;
 	int err;
 
+	if (urn_tcp_shutdown(fd, how, &err))
+		return err;
+	t = urn_twin_get(fd);
 	if (t != NULL && how >= SHUT_RD && how <= SHUT_RDWR)
 		atomic_fetch_or(&t->shut, bits[how]);
 	/* The kernel's socket wakes those who wait. Without a peer the answer is ENOTCONN, and the

@@ -8,6 +8,7 @@
 #include <sys/time.h>
 
 #include "abi/clock.h"
+#include "sockets/tcp.h"
 
 #ifndef __clang__
 /* In the C library's prototypes poll() only writes to its descriptors. */
@@ -26,6 +27,10 @@ urn_call_end(const struct timespec *ts)
 URN_CALL int
 poll(struct pollfd *fds, nfds_t n, int timeout)
 {
+	if (fds != NULL && urn_tcp_among(fds, n))
+		return urn_tcp_poll(fds, n,
+				    urn_sock_end_of(timeout < 0 ? -1 : (int64_t)timeout * 1000000),
+				    NULL);
 	if (fds == NULL || !urn_twin_among(fds, n))
 		return urn_real()->poll(fds, n, timeout);
 	return urn_twin_poll(fds, n, urn_sock_end_of(timeout < 0 ? -1 : (int64_t)timeout * 1000000),
@@ -38,6 +43,8 @@ ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset
 	bool sane = timeout == NULL || (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 &&
 					timeout->tv_nsec < 1000000000);
 
+	if (fds != NULL && sane && urn_tcp_among(fds, n))
+		return urn_tcp_poll(fds, n, urn_call_end(timeout), mask);
 	if (fds == NULL || !sane || !urn_twin_among(fds, n))
 		return urn_real()->ppoll(fds, n, timeout, mask);
 	return urn_twin_poll(fds, n, urn_call_end(timeout), mask);
@@ -106,7 +113,7 @@ urn_select_among(struct pollfd *fds, nfds_t *count, int n, fd_set *const set[3])
 	if (n < 0 || n > FD_SETSIZE)
 		return false;
 	*count = urn_select_ask(fds, n, set);
-	return urn_twin_among(fds, *count);
+	return urn_tcp_among(fds, *count) || urn_twin_among(fds, *count);
 }
 
 /* returns: like select() */
@@ -114,7 +121,8 @@ static int
 urn_select(struct pollfd *fds, nfds_t count, fd_set *const set[3], uint64_t end,
 	   const sigset_t *mask)
 {
-	int got = urn_twin_poll(fds, count, end, mask);
+	int got = urn_tcp_among(fds, count) ? urn_tcp_poll(fds, count, end, mask)
+					    : urn_twin_poll(fds, count, end, mask);
 
 	return got < 0 ? got : urn_select_answer(fds, count, set);
 }
@@ -164,9 +172,12 @@ pselect(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict pri,
 URN_CALL int
 epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
-	struct urn_twin *t = urn_twin_get(fd);
+	struct urn_twin *t;
 	int err;
 
+	if (urn_tcp_epoll_ctl(epfd, op, fd, event, &err))
+		return err;
+	t = urn_twin_get(fd);
 	if (t == NULL)
 		return urn_real()->epoll_ctl(epfd, op, fd, event);
 	err = urn_epoll_ctl(t, epfd, op, fd, event);
@@ -192,12 +203,19 @@ epoll_pwait(int epfd, struct epoll_event *events, int room, int timeout, const s
 	int n, left = timeout, kept;
 
 	do {
+		if (!urn_tcp_epoll_plain(epfd, true))
+			return urn_tcp_epoll_wait(epfd, events, room,
+						  timeout == 0 ? urn_clock_ns() : end, mask);
 		n = urn_real()->epoll_pwait(epfd, events, room, left, mask);
+		(void)urn_tcp_epoll_plain(epfd, false);
 		kept = urn_epoll_told(epfd, events, n);
-		/* Events that were none: the wait goes on. */
+		if (kept > 0)
+			kept = urn_tcp_epoll_sift(epfd, events, kept);
+		/* Events that were none: the wait goes on. Another thread may have put a TCP
+		 * socket in. */
 		if (n > 0 && kept == 0)
 			left = urn_epoll_left(timeout, end);
-	} while (n > 0 && kept == 0 && left != 0);
+	} while (n > 0 && kept == 0 && (left != 0 || urn_tcp_epoll_is(epfd)));
 	return kept;
 }
 
@@ -217,11 +235,18 @@ epoll_pwait2(int epfd, struct epoll_event *events, int room, const struct timesp
 	int n, kept;
 
 	do {
+		if (!urn_tcp_epoll_plain(epfd, true))
+			return urn_tcp_epoll_wait(epfd, events, room, end, mask);
 		n = urn_real()->epoll_pwait2(epfd, events, room, left, mask);
+		(void)urn_tcp_epoll_plain(epfd, false);
 		kept = urn_epoll_told(epfd, events, n);
+		if (kept > 0)
+			kept = urn_tcp_epoll_sift(epfd, events, kept);
 		if (n > 0 && kept == 0)
 			left = urn_sock_left(end, &ts);
-	} while (n > 0 && kept == 0 && (left == NULL || left->tv_sec != 0 || left->tv_nsec != 0));
+	} while (n > 0 && kept == 0 &&
+		 (left == NULL || left->tv_sec != 0 || left->tv_nsec != 0 ||
+		  urn_tcp_epoll_is(epfd)));
 	return kept;
 }
 

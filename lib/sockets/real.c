@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -18,6 +19,25 @@ static _Atomic int urn_real_found;
 /* One bit for each hidden descriptor. */
 static _Atomic uint64_t urn_hidden[URN_HIDDEN_MAX / 64];
 static _Atomic pid_t urn_real_pid;
+/* A page that the kernel clears in a copy of the process (MADV_WIPEONFORK): its first byte is 1 in
+ * the process that urn_real_pid names. NULL: the kernel has no such pages. */
+static _Atomic uint8_t *_Atomic urn_real_page;
+
+/* Make the page. Several threads may come here at once: the first one's is taken. */
+static void
+urn_real_mark(void)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	_Atomic uint8_t *expected = NULL;
+	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return;
+	*(_Atomic uint8_t *)page = 1;
+	if (madvise(page, bytes, MADV_WIPEONFORK) != 0 ||
+	    !atomic_compare_exchange_strong(&urn_real_page, &expected, page))
+		(void)munmap(page, bytes);
+}
 
 const struct urn_real *
 urn_real(void)
@@ -33,6 +53,7 @@ urn_real(void)
 #undef X
 		if (atomic_load(&urn_real_pid) == 0)
 			atomic_store(&urn_real_pid, getpid());
+		urn_real_mark();
 		atomic_store_explicit(&urn_real_found, 1, memory_order_release);
 	}
 	return &urn_real_table;
@@ -41,13 +62,26 @@ urn_real(void)
 void
 urn_real_settle(void)
 {
+	_Atomic uint8_t *page = atomic_load(&urn_real_page);
+
 	atomic_store(&urn_real_pid, getpid());
+	if (page != NULL)
+		atomic_store(page, 1);
 }
 
 bool
 urn_real_stranger(void)
 {
 	return atomic_load(&urn_real_pid) != getpid();
+}
+
+bool
+urn_real_copied(void)
+{
+	_Atomic uint8_t *page = atomic_load_explicit(&urn_real_page, memory_order_acquire);
+
+	return (page == NULL || atomic_load_explicit(page, memory_order_relaxed) == 0) &&
+	       urn_real_stranger();
 }
 
 /* ---- hidden descriptors */
@@ -132,6 +166,11 @@ urn_hide_all(struct msghdr *msg)
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_close(int fd);
+int __wrap_eventfd(unsigned int value, int flags);
+int __real_eventfd(unsigned int value, int flags);
+int __wrap_open(const char *path, int flags, ...);
+int __real_open(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
 int __wrap_memfd_create(const char *name, unsigned int flags);
 int __real_memfd_create(const char *name, unsigned int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
@@ -167,6 +206,38 @@ __wrap_close(int fd)
 	if (urn_real_hidden(fd))
 		atomic_fetch_and(&urn_hidden[fd / 64], ~(1ull << (fd % 64)));
 	return urn_real()->close(fd);
+}
+
+int
+__wrap_eventfd(unsigned int value, int flags)
+{
+	return urn_hide(__real_eventfd(value, flags));
+}
+
+int
+__wrap_open(const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode = 0;
+
+	va_start(ap, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(ap, mode_t);
+	va_end(ap);
+	return urn_hide(__real_open(path, flags, mode));
+}
+
+int
+__wrap_open64(const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode = 0;
+
+	va_start(ap, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(ap, mode_t);
+	va_end(ap);
+	return urn_hide(__real_open(path, flags, mode));
 }
 
 ssize_t

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -27,6 +28,9 @@
 	X(int, socket, (int, int, int)) \
 	X(int, bind, (int, const struct sockaddr *, socklen_t)) \
 	X(int, connect, (int, const struct sockaddr *, socklen_t)) \
+	X(int, listen, (int, int)) \
+	X(int, accept4, (int, struct sockaddr *, socklen_t *, int)) \
+	X(ssize_t, sendfile, (int, int, off_t *, size_t)) \
 	X(int, getsockname, (int, struct sockaddr *, socklen_t *)) \
 	X(int, getpeername, (int, struct sockaddr *, socklen_t *)) \
 	X(int, getsockopt, (int, int, int, void *, socklen_t *)) \
@@ -86,6 +90,10 @@ void urn_real_end(int fd);
 int urn_real_next_hidden(int fd);
 /* True in a child of vfork(), which runs in its parent's memory: it must change nothing there. */
 bool urn_real_stranger(void);
+/* The same without a system call, for a call that a child of vfork() may make as well as its
+ * parent's thread that waits for it: true in a process that has a copy of the memory, made without
+ * fork()'s handlers. */
+bool urn_real_copied(void);
 /* This process is the one whose memory this is: at the start, and in a child of fork(). */
 void urn_real_settle(void);
 

@@ -3,6 +3,7 @@
 #include "sockets/twin.h"
 
 #include "abi/clock.h"
+#include "sockets/tcp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -212,6 +213,8 @@ urn_twin_set_nonblock(int fd, bool on)
 
 	if (t != NULL)
 		atomic_store(&t->nonblock, on);
+	else
+		urn_tcp_set_nonblock(fd, on);
 	urn_twin_put(t);
 }
 
@@ -220,6 +223,7 @@ urn_twin_dup(int from, int to)
 {
 	struct urn_twin *t = to >= 0 && to < URN_TWIN_FDS ? urn_twin_peek(from) : NULL;
 
+	urn_tcp_dup(from, to);
 	if (t == NULL)
 		return;
 	urn_twin_set(to, t); /* with the reference of urn_twin_peek() */
@@ -231,6 +235,7 @@ urn_twin_close(int fd)
 	struct urn_twin *t = NULL;
 
 	urn_epoll_closed(fd);
+	urn_tcp_close(fd);
 	if (fd < 0 || fd >= URN_TWIN_FDS || atomic_load(&urn_twin_table[fd]) == NULL)
 		return;
 	pthread_mutex_lock(&urn_twin_lock);

@@ -17,6 +17,8 @@ attached  commands of a dataplane process and its programs
 stats     rows of raw data, medians
 report    text and CSV
 page      plots and the HTML page
+quiet     the reference loop between rounds: is the machine quiet?
+terms     words of the tables, explained
 facts     the machine and the commit
 """
 import argparse
@@ -30,6 +32,7 @@ import am
 import attached
 import facts
 import page
+import quiet
 import report
 import sections
 import speed
@@ -69,27 +72,34 @@ class Progress:
             print(f"\r\033[K{line[:110]}", end="", file=sys.stderr, flush=True)
         self.done += 1
 
+    def more(self, steps):
+        """A round is measured again."""
+        self.steps += steps
+        if not self.live:
+            print("bench.sh: the machine drifted; the round is measured again", file=sys.stderr, flush=True)
+
     def end(self):
         if self.live:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 class Bench:
-    def __init__(self, chosen, rounds, raw):
+    def __init__(self, chosen, rounds, raw, watch):
         self.sections = chosen
         self.rounds = rounds
         self.raw = raw
+        self.watch = watch # quiet.Watch
         self.rows = []
         self.notes = {}   # (section, series): the reason why the series could not be measured
         self.missing = set()
         self.failed = False # True when a measurement of urnic itself failed
         self.progress = Progress(rounds * sum(len(s.points) * len(s.series) for s in chosen))
 
-    def measure(self, rnd, section, point, series):
+    def measure(self, rnd, section, point, series, first):
         """Measure one series at one point. A failure is noted, and the series is tried again next round."""
         key = (section.name, series.name)
         if key in self.missing or (series.once and point != section.points[0]) or \
-                (series.first and rnd > 1):
+                (series.first and not first):
             return
         try:
             found = series.measure(point)
@@ -107,14 +117,29 @@ class Bench:
             self.rows.append(row)
             self.raw.write(row)
 
+    def round(self, rnd, first):
+        for section in self.sections:
+            for point in section.points:
+                # Every other round has the reverse order, so that no series is always first.
+                for series in section.series[::1 if rnd % 2 else -1]:
+                    self.progress.step(rnd, self.rounds, section.name, point, series.name)
+                    self.measure(rnd, section, point, series, first)
+
     def run(self):
-        for rnd in range(1, self.rounds + 1):
-            for section in self.sections:
-                for point in section.points:
-                    # Every other round has the reverse order, so that no series is always first.
-                    for series in section.series[::1 if rnd % 2 else -1]:
-                        self.progress.step(rnd, self.rounds, section.name, point, series.name)
-                        self.measure(rnd, section, point, series)
+        """Measure rounds; one in two at most is measured again, when the machine drifted meanwhile."""
+        repeats, done, rnd = self.rounds // 2, 0, 0
+        while done < self.rounds:
+            rnd += 1
+            kept = len(self.rows)
+            self.watch.begin()
+            self.round(rnd, first=done == 0)
+            if self.watch.end(rnd, repeats > 0):
+                # raw.csv keeps the round; rounds of the watch say that it does not count.
+                del self.rows[kept:]
+                repeats -= 1
+                self.progress.more(sum(len(s.points) * len(s.series) for s in self.sections))
+            else:
+                done += 1
 
 
 def options(argv):
@@ -137,8 +162,13 @@ def write(o, found, bench):
     summary = stats.summarize(bench.rows)
     verdicts = {s.name: speed.verdicts(bench.rows, s.name, s.rows)
                 for s in bench.sections if s.rows}
-    rounds = max((r.round for r in bench.rows), default=0)
-    text = report.text(found, bench.sections, summary, verdicts, bench.notes)
+    rounds = len({r.round for r in bench.rows})
+    is_quiet, said = quiet.judge(bench.watch)
+    if not is_quiet:
+        verdicts = quiet.withhold(verdicts)
+    found = {**found, "cores' state": quiet.state(bench.watch)}
+    looks = quiet.rows(bench.watch)
+    text = report.text(found, bench.sections, summary, verdicts, bench.notes, said, looks)
     for kind, (section, _) in am.BY_SIZE.items():
         if any(s.name == section for s in bench.sections):
             am.draw(o.out, section, summary, kind)
@@ -147,9 +177,10 @@ def write(o, found, bench):
     with open(os.path.join(o.out, "summary.txt"), "w", encoding="utf-8") as f:
         f.write(text)
     with open(os.path.join(o.out, "index.html"), "w", encoding="utf-8") as f:
-        f.write(page.page(found, bench.sections, summary, verdicts, bench.notes, rounds))
+        f.write(page.page(found, bench.sections, summary, verdicts, bench.notes, rounds, is_quiet, said, looks))
     if o.json:
-        return json.dumps(report.as_json(found, summary, verdicts, bench.notes), indent=2) + "\n"
+        return json.dumps({**report.as_json(found, summary, verdicts, bench.notes),
+                           "quiet": quiet.as_json(bench.watch)}, indent=2) + "\n"
     return text
 
 
@@ -163,7 +194,7 @@ def measure(o, runner):
     chosen = [sections.ALL[name](urnic, runner, o.seconds, o.quick)
               for name in sections.ALL if name in wanted or name.split("_")[0] in wanted]
     raw = report.RawFile(os.path.join(o.out, "raw.csv"))
-    bench = Bench(chosen, o.rounds, raw)
+    bench = Bench(chosen, o.rounds, raw, quiet.Watch(runner.cores, urnic.hop))
     try:
         bench.run()
         return bench, 0

@@ -42,7 +42,8 @@ table { border-collapse: collapse; font-size: 13px; margin: 1em 0; }
 td, th { padding: 0.15em 0.7em; text-align: right; border-bottom: 1px solid #ddd; }
 td:first-child, th:first-child { text-align: left; }
 .facts td { text-align: left; } img { width: 100%; height: auto; }
-.MISSED { color: #b00; font-weight: bold; } .reached { color: #0b6e4f; }
+.MISSED { color: #b00; font-weight: bold; } .reached { color: #0b6e4f; } .withheld { color: #888; }
+.unquiet { border: 2px solid #b00; padding: 0.6em 1em; font-weight: bold; }
 p.note { color: #555; } details { margin: 1em 0; } .wide { overflow-x: auto; }
 """
 
@@ -180,6 +181,14 @@ def html_speed(verdicts):
     return f"<table><tr>{head_cells}</tr>{''.join(body)}</table>"
 
 
+def html_terms(found):
+    """Words that stand above, explained."""
+    if not found:
+        return ""
+    return '<p class="note">' + "; ".join(f"<b>{html.escape(term)}</b>: {html.escape(meaning)}"
+                                          for term, meaning in found.items()) + ".</p>"
+
+
 def section_html(section, summary):
     parts = [f"<h2>{html.escape(section.title)}</h2>"]
     for plot in section.plots:
@@ -189,28 +198,34 @@ def section_html(section, summary):
         svg, why = draw(script)
         parts.append(image(plot.title, svg) if svg else
                      f'<p class="note">No plot: {html.escape(why)}</p>')
-    parts.append(f'<p class="note">{html.escape(section.note)}</p>')
+    parts.append(f'<p class="note">{html.escape(section.note)}</p>' + html_terms(report.plot_terms(section)))
     parts += [html_table(*t) for t in report.tables(section, summary)]
     return parts
 
 
-def page(facts, sections, summary, verdicts, notes, rounds):
+def page(facts, sections, summary, verdicts, notes, rounds, is_quiet=True, quiet="", looks=None):
+    """is_quiet, quiet: the machine was quiet, and a paragraph that says so or why not; looks: a table of the looks at it"""
     facts_rows = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(v)}</td></tr>"
                          for k, v in facts.items())
     parts = ["<!doctype html><html lang=en><head><meta charset=utf-8>"
              '<meta name=viewport content="width=device-width">'
              f"<title>urnic and other stacks</title><style>{STYLE}</style></head><body>",
-             "<h1>urnic and other stacks</h1>", f"<table class=facts>{facts_rows}</table>",
+             "<h1>urnic and other stacks</h1>",
+             f'<p class="{"note" if is_quiet else "unquiet"}">{html.escape(quiet)}</p>' if quiet else "",
+             f"<table class=facts>{facts_rows}</table>",
              f'<p class="note">Medians of {rounds} round{"s" if rounds != 1 else ""}, in which all '
              "take turns; bars reach from the lowest round to the highest. Figures of one machine "
              "say little about another: compare lines, not numbers.</p>"]
     for section in sorted(sections, key=lambda s: not s.rows):
         if section.rows:
             parts.append(f"<h2>{html.escape(section.title)}</h2>" + html_speed(verdicts[section.name]) +
+                         html_terms(report.speed_terms(verdicts[section.name])) +
                          f'<p class="note">{html.escape(section.note)}</p>' +
                          html_table(*report.speed_runs(summary, section.name)))
         else:
             parts += section_html(section, summary)
+    if looks:
+        parts.append(html_table(*looks))
     if notes:
         items = "".join(f"<li>{html.escape(n)}</li>" for n in report.note_lines(notes))
         parts.append(f"<h2>Not measured</h2><ul>{items}</ul>")

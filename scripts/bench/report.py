@@ -3,6 +3,8 @@
 import csv
 import statistics
 
+import terms
+
 UNITS = {"gbps": ("Gb/s", 1), "msg_rate": ("million messages/s", 1e-6), "us": ("us", 1),
          "mean_us": ("us, mean", 1), "cycles": ("cycles a data packet", 1),
          "retransmits": ("packets sent again", 1), "conn_rate": ("connections/s", 1),
@@ -121,16 +123,35 @@ def text_speed(section, verdicts):
     return "\n".join(lines)
 
 
-def text(facts, sections, summary, verdicts, notes):
-    """verdicts: {name: [...]} of the sections that are tables of figures with marks"""
-    parts = ["\n".join(f"{k + ':':10} {v}" for k, v in facts.items())]
+def speed_terms(verdicts):
+    """Terms of a table of figures with marks"""
+    return terms.used([*SPEED_HEAD, *(cell for row in speed_rows(verdicts) for cell in row)])
+
+
+def plot_terms(section):
+    """Terms of the names of series"""
+    return terms.used(s.name for s in section.series)
+
+
+def text_terms(found):
+    return ["\n".join(f"  {term}: {meaning}" for term, meaning in found.items())] if found else []
+
+
+def text(facts, sections, summary, verdicts, notes, quiet="", looks=None):
+    """verdicts: {name: [...]} of the sections that are tables of figures with marks; quiet: a paragraph that says
+    if the machine was quiet; looks: a table of the looks at it"""
+    parts = [quiet] if quiet else []
+    parts.append("\n".join(f"{k + ':':10} {v}" for k, v in facts.items()))
     for section in sections:
         if not section.rows:
-            parts += [text_table(*t) for t in tables(section, summary)]
+            parts += [text_table(*t) for t in tables(section, summary)] + text_terms(plot_terms(section))
     for section in sections:
         if section.rows:
             parts.append(text_speed(section, verdicts[section.name]))
+            parts += text_terms(speed_terms(verdicts[section.name]))
             parts.append(text_table(*speed_runs(summary, section.name)))
+    if looks:
+        parts.append(text_table(*looks))
     if notes:
         parts.append("Not measured:\n" + "\n".join(f"  {n}" for n in note_lines(notes)))
     return "\n\n".join(parts) + "\n"

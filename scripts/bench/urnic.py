@@ -44,6 +44,15 @@ class Urnic:
                 found[key] = r[key]
         return found
 
+    def hop(self):
+        """Half a round trip of a bare frame between the cores, in us; None: it could not be measured."""
+        if self.runner.cores[0] == self.runner.cores[1]:
+            return None
+        try:
+            return self.perf("limit", 0.02, "--lat", "--size", "8")["lat_us"]["p50"]
+        except (Failed, Missing, KeyError):
+            return None
+
     def ranks(self, op, seconds, ranks, *args):
         """{percentile: us} of a latency operation."""
         r = self.perf(op, seconds, "--hist", *args)

@@ -20,7 +20,7 @@ local OPCODES = {
 	[0xC4] = "RC WRITE Last, two addresses",
 	[0xC5] = "RC WRITE Last with Immediate, two addresses",
 }
-local SEGMENTS = { [0] = "whole message", [1] = "part of a message", [2] = "void" }
+local SEGMENTS = { [0] = "whole message", [1] = "part of a message", [2] = "void", [3] = "no part follows" }
 local KINDS = {
 	[1] = "Write", [2] = "Write Reply", [3] = "Read", [4] = "Read Reply", [5] = "Error",
 	[6] = "Atomic", [7] = "Atomic Reply", [8] = "Tagged Write", [9] = "Tagged Read",
@@ -207,26 +207,34 @@ end
 
 -- A segment. returns: place behind it and what it holds; nil: it is too short
 local function segment(buf, at, tree, stop)
-	if at + 32 > stop then
+	if at + 20 > stop then
 		tree:add_proto_expert_info(short)
 		return nil
 	end
-	local n, kind = buf(at + 28, 2):uint(), buf(at + 30, 1):uint()
-	local t = tree:add(urnic, buf(at, 32), "Segment: " .. (SEGMENTS[kind] or ("kind " .. kind)))
+	local n, kind = buf(at + 16, 2):uint(), buf(at + 18, 1):uint()
+	local head = kind % 2 == 1 and 32 or 20 -- those of long messages say more
+
+	if at + head > stop then
+		tree:add_proto_expert_info(short)
+		return nil
+	end
+	local t = tree:add(urnic, buf(at, head), "Segment: " .. (SEGMENTS[kind] or ("kind " .. kind)))
 	local what = SEGMENTS[kind] or "?"
 
-	row(buf, at, t, { { "flow.queue", 8 }, { "flow.source", 8 }, { "flow.length", 4 }, { "flow.offset", 4 }, { "flow.id", 4 },
-			  { "flow.bytes", 2 }, { "flow.kind", 1 } })
-	if at + 32 + n > stop then
+	row(buf, at, t, { { "flow.queue", 8 }, { "flow.source", 8 }, { "flow.bytes", 2 }, { "flow.kind", 1 } })
+	if head == 32 then
+		row(buf, at + 20, t, { { "flow.length", 4 }, { "flow.offset", 4 }, { "flow.id", 4 } })
+	end
+	if at + head + n > stop then
 		tree:add_proto_expert_info(short)
 		return nil
 	end
 	if n > 0 and kind == 0 and buf(at, 1):uint() >= AM_TOP and buf(at + 8, 1):uint() >= AM_TOP then
-		what = am(buf(at + 32, n):tvb(), t)
+		what = am(buf(at + head, n):tvb(), t)
 	elseif n > 0 then
-		t:add(f.payload, buf(at + 32, n))
+		t:add(f.payload, buf(at + head, n))
 	end
-	return at + 32 + n + (-n) % 4, what
+	return at + head + n + (-n) % 4, what
 end
 
 local function flow_data(buf, tree)

@@ -26,7 +26,7 @@ class Dataplanes:
     """Dataplane processes of one test, each started at its first use."""
 
     NODE = "[adapter {node}0]\nnode = {node}\nipv4 = 10.0.0.{n}\n"
-    COMMON = "[urnicd]\nsocket = {socket}\nmode = 0666\nidle = pause\nempty_polls = 4\n"
+    COMMON = "[urnicd]\nsocket = {socket}\nmode = 0666\nlog = off\nidle = pause\nempty_polls = 4\n"
 
     def __init__(self, program, root):
         self.program = program

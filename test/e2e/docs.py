@@ -254,7 +254,7 @@ COUNTERS = (("dataplane/counters_*.h", "doc/reference/counters.md", "Counters"),
             ("dataplane/switch/fabric.h", "doc/reference/urnic-switch.md", "Counters of a device"))
 
 # Pages of programs, each named after its program: their tables have the options of --help.
-MANUALS = ("urnic-cp", "urnic-perf", "urnic-pingpong", "urnic-run", "urnic-switch", "urnic-top", "urnicctl")
+MANUALS = ("urnic-cp", "urnic-perf", "urnic-pingpong", "urnic-run", "urnic-switch", "urnic-top", "urnic-web", "urnicctl")
 
 
 def check_counter_list(project, docs, header, page, section):

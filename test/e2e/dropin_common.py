@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs built for RDMA hardware, as Debian's packages have them, between two nodes of one urnicd."""
 
+import fcntl
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -14,6 +16,7 @@ from ports import free_port # for the tests, too
 SECONDS = 60
 TRIES = 3
 NOBODY = 65534
+HUGE = "/proc/sys/vm/nr_hugepages"
 
 # meson puts the folders of libraries there; urnic-run has to do without, and urnicd needs the system's libibverbs.so.1.
 os.environ.pop("LD_LIBRARY_PATH", None)
@@ -31,6 +34,35 @@ def ordinary_user(program):
     os.setgroups([])
     os.setgid(NOBODY)
     os.setuid(NOBODY)
+
+
+def change_huge_pages(n):
+    """Ask for n huge pages more, or fewer, while no other such test does. returns: by how many there are more"""
+    with open(HUGE, "r+", encoding="ascii") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        before = int(f.read())
+        f.seek(0)
+        f.write(str(max(0, before + n)))
+        f.flush()
+        f.seek(0)
+        return int(f.read()) - before
+
+
+def huge_pages():
+    """Have a few huge pages for the rest of the test, if this is root: the caller goes on in a child, and root stays to give
+    them back."""
+    try:
+        more = change_huge_pages(4)
+    except (OSError, ValueError):
+        return
+    pid = os.fork()
+    if pid == 0:
+        return
+    for signum in (signal.SIGINT, signal.SIGTERM): # the child ends by them
+        signal.signal(signum, signal.SIG_IGN)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    change_huge_pages(-more)
+    sys.exit(code if code >= 0 else 1)
 
 
 def listens(port):

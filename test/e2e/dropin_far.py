@@ -38,7 +38,7 @@ FAR = {
 LOSSY = {
     dropin_verbs.Verbs: "rc srq timestamps",
     dropin_perftest.Perftest: "bandwidth latency options uc_write",
-    rdmacm.Rdmacm: "rping rping_own_qp ucmatose endpoints",
+    rdmacm.Rdmacm: "rping rping_own_qp ucmatose endpoints perftest perftest_latency",
     rsockets.Rsockets: "rstream riostream rcopy udpong",
     dropin_ucx.Ucx: "rc ud sleep io_demo",
     dropin_fabric.Fabric: "msg rxm",
@@ -49,6 +49,18 @@ LOSSY = {
 }
 # Few of iSER's many suites.
 ISER = ["CompareAndWrite", "Write16"]
+
+
+class FarMuch(dropin_wires.Far, dropin_common.Dropin):
+    measure = dropin_perftest.Perftest.measure
+
+    def test_uc_much(self):
+        """UC, and many times more than may wait for the receiver's memory, which is not shared: its urnicd tells the
+        sender's. Whether all comes is not looked at: a machine that is busy may be late with the first word."""
+        self.measure("ib_write_bw", "-c", "UC", iterations="2000")
+        counts = self.show("counters")
+        for name in ("tx_uc_windows", "rx_uc_windows"):
+            self.assertGreater(sum(adapter.get(name, 0) for adapter in counts), 0, name)
 
 
 def classes():

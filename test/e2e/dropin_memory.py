@@ -13,7 +13,6 @@ import unittest
 import dropin_common
 
 PROGRAM = None
-HUGE = "/proc/sys/vm/nr_hugepages"
 
 
 class Memory(dropin_common.Dropin):
@@ -60,27 +59,8 @@ class Memory(dropin_common.Dropin):
         self.kind("forks")
 
 
-def huge_pages():
-    """Have a few huge pages for the time of the test, if this is root. returns: the number before; None: as it was"""
-    try:
-        with open(HUGE, "r+", encoding="ascii") as f:
-            before = f.read().strip()
-            f.seek(0)
-            f.write(str(int(before) + 4))
-        return before
-    except (OSError, ValueError):
-        return None
-
-
 if __name__ == "__main__":
     Memory.NICD, Memory.RUN, Memory.CONFIG, PROGRAM = map(os.path.abspath, sys.argv[1:5])
-    before = huge_pages()
-    pid = os.fork() if before is not None else 0
-    if pid:
-        # Root stays to give the pages back.
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        with open(HUGE, "w", encoding="ascii") as f:
-            f.write(before)
-        sys.exit(code if code >= 0 else 1)
+    dropin_common.huge_pages()
     dropin_common.ordinary_user(Memory.RUN)
     unittest.main(argv=[sys.argv[0]] + sys.argv[5:], verbosity=2)

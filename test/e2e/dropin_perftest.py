@@ -48,10 +48,15 @@ class Perftest(dropin_common.Dropin):
     def test_more(self):
         """The options of test_options for the other programs."""
         self.each(("ib_read_bw", "-q", "8", "-b"), ("ib_atomic_bw", "-q", "8", "-b"), ("ib_read_bw", "--mr_per_qp", "-q", "8"),
-                  ("ib_send_bw", "--mr_per_qp", "-q", "8"), ("ib_atomic_bw", "-D", "1"), ("ib_send_bw", "-D", "1"))
+                  ("ib_send_bw", "--mr_per_qp", "-q", "8"), ("ib_atomic_bw", "-D", "1"), ("ib_send_bw", "-D", "1"),
+                  ("ib_send_lat", "-I", "64"))
 
     def test_events(self):
         self.each(("ib_send_bw", "-e"), ("ib_send_lat", "-e"))
+
+    def test_events_others(self):
+        """READs and atomics with events."""
+        self.each(("ib_read_bw", "-e"), ("ib_read_lat", "-e"), ("ib_atomic_bw", "-e"), ("ib_atomic_lat", "-e"))
 
     def test_duration(self):
         """Time instead of a count."""
@@ -105,6 +110,11 @@ class Perftest(dropin_common.Dropin):
 
     def test_ud(self):
         self.each(("ib_send_bw", "-c", "UD"), ("ib_send_lat", "-c", "UD"))
+
+    def test_ud_more(self):
+        """UD: both directions, events."""
+        # A receiver waits for ever for a datagram that is lost: few short ones have room on the slowest machine.
+        self.each(("ib_send_bw", "-c", "UD", "-b", "-s", "256"), ("ib_send_bw", "-c", "UD", "-e", "-s", "256"))
 
     def test_multicast(self):
         """UD in a multicast group: the group that perftest chooses, which is of IPv6, and one of IPv4."""

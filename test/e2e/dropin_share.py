@@ -5,8 +5,11 @@
 usage: dropin_share.py urnicd urnic-run CONFIG_FOLDER share urnicctl [TEST...]"""
 
 import os
+import random
+import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import dropin_common
@@ -15,6 +18,8 @@ import dropin_mpi
 import dropin_ucx
 
 PROGRAM = None
+KILLED = 16
+AT_A_TIME = 4
 
 
 class Base(dropin_common.Dropin):
@@ -69,6 +74,10 @@ class Share(Base):
         """A debugger holds a child: its parent waits in fork(), and says so, because it would change the child's memory."""
         self.assertEqual(self.case("held").count("fork() waits until the child has its copy"), 1)
 
+    def test_clone(self):
+        """A child of a bare clone() lacks the shared pages."""
+        self.case("clone")
+
     def test_spawn(self):
         """popen(), posix_spawn(), vfork() and exec."""
         self.case("spawn")
@@ -94,6 +103,8 @@ class Share(Base):
         err = self.case("kinds")
         for why in ("not private, writable memory without a file", "a thread's stack", "locked memory"):
             self.assertIn(why, err)
+        if "no huge pages" in err:
+            print("no huge pages could be had", file=sys.stderr)
 
     def test_many(self):
         """A program has a bound of windows."""
@@ -106,6 +117,23 @@ class Share(Base):
     def test_sigwait(self):
         """A thread that takes all signals by sigwait() gets none of ours, and no thread is stopped for it."""
         self.assertEqual(self.case("sigwait").count("a thread of the program waits for all signals (sigwait)"), 1)
+
+    def test_killed(self):
+        """Programs that are killed while their pages move leave nothing behind in urnicd, which shares with others after that."""
+        dice, ended = random.Random(14), []
+        for _ in range(KILLED // AT_A_TIME):
+            programs = [self.popen(self.RUN, *self.OPTIONS, PROGRAM, "writers") for _ in range(AT_A_TIME)]
+            for p in programs:
+                time.sleep(dice.random() * 0.2)
+                p.kill()
+            ended += [self.ends(p)[0] for p in programs]
+        # On a fast machine some have ended well before.
+        self.assertLessEqual(set(ended), {0, -signal.SIGKILL}, ended)
+        self.assertIn(-signal.SIGKILL, ended)
+        self.until(lambda: self.show("client") == [])
+        for what in ("client", "qp", "cq", "srq", "mr"):
+            self.assertEqual(self.show(what), [], what)
+        self.case("heap")
 
     def test_perftest(self):
         for program, *options in (("ib_write_bw", "-s", "65536", "-n", "200"), ("ib_send_lat", "-n", "200"),
@@ -137,13 +165,19 @@ class Share(Base):
 
 class Bound(Base):
     """A dataplane that lets a client share little."""
+    LIMIT = "shared_per_client = 65M"
 
     def config(self, **lines):
-        return super().config(**dict(lines, daemon="[limits]\nshared_per_client = 65M"))
+        return super().config(**dict(lines, daemon=f"[limits]\n{self.LIMIT}"))
 
     def test_bound(self):
         """Beyond the bound regions are foreign memory, and work; the dataplane maps no more."""
         self.assertIn("the dataplane takes no more shared memory", self.case("bound"))
+
+
+class BoundOfUser(Bound):
+    """One that lets all programs of a user share little."""
+    LIMIT = "shared_per_uid = 129M" # both ends share a window of 64 MiB
 
 
 def others(base):
@@ -189,5 +223,6 @@ class Fio(type("Fio", (Base, dropin_fio.Fio), others(dropin_fio.Fio))):
 if __name__ == "__main__":
     Dropin = dropin_common.Dropin
     Dropin.NICD, Dropin.RUN, Dropin.CONFIG, PROGRAM, Dropin.CTL = map(os.path.abspath, sys.argv[1:6])
+    dropin_common.huge_pages()
     dropin_common.ordinary_user(Base.RUN)
     unittest.main(argv=[sys.argv[0]] + sys.argv[6:], verbosity=2)

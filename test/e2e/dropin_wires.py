@@ -32,10 +32,12 @@ class Far:
         return path
 
     def start(self, **lines):
-        first = super().start(**lines)
-        self.peer, _ = super().start(**lines)
+        # Both at once, because each waits more than it computes.
+        first, self.peer = self.launch(**lines), self.launch(**lines)
+        said = self.listens(first)
+        self.listens(self.peer)
         self.assertTrue(self.until(lambda: all(port["link"] for port in self.show("port"))))
-        return first
+        return first, said
 
     def tearDown(self):
         for p in self.running[:]:

@@ -27,6 +27,10 @@ class Shmem(Nicd):
                                               "one owner\n")
         self.assertEqual(self.stop(p)[0], 0)
 
+    def test_the_example_is_short(self):
+        with open(os.path.join(os.path.dirname(__file__), "../../examples/shmem.c"), encoding="utf-8") as f:
+            self.assertLess(len(f.readlines()), 300)
+
     def test_failure_ends_all(self):
         done = self.run_pes(3, self.socket + ".no")
         self.assertEqual((done.returncode, done.stdout), (1, ""))

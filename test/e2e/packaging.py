@@ -224,6 +224,39 @@ def check_action(m, folder):
     need(os.listdir(f"{m.root}/tmp") == [], f"left in /tmp: {os.listdir(f'{m.root}/tmp')}")
 
 
+FAKES = {
+    "scripts/package.sh": 'mkdir -p "$2" && touch "$2/urnic_1_amd64.deb" && echo "package.sh $*" >> "$SAID"',
+    "bin/apt-get": 'echo "apt-get $*" >> "$SAID"',
+    "bin/sudo": 'exec "$@"',
+}
+
+
+def check_build(place):
+    """Without packages the action's first step builds them where its second one takes them from; both are carried out with
+    stand-ins for package.sh, apt-get and sudo, because a build takes minutes."""
+    place = os.path.join(place, "build")
+    for name, text in FAKES.items():
+        path = os.path.join(place, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"#!/bin/sh\n{text}\n")
+        os.chmod(path, 0o755)
+    os.mkdir(f"{place}/temp")
+    env = {"PATH": f"{place}/bin:/usr/bin:/bin", "GITHUB_ACTION_PATH": f"{place}/packaging", "RUNNER_TEMP": f"{place}/temp",
+           "SAID": f"{place}/said"}
+    os.mkdir(env["GITHUB_ACTION_PATH"])
+    steps = action_steps({})
+    for name in ("Build urnic's packages", "Install urnic"):
+        variables, step = steps[name]
+        run("bash", "-eo", "pipefail", "-c", step, env=dict(env, **dict(v.split("=", 1) for v in variables)))
+    with open(env["SAID"], encoding="utf-8") as f:
+        said = f.read()
+    want = (f"package.sh --to {place}/temp/urnic-packages\napt-get update\napt-get install -y --no-install-recommends "
+            f"{place}/temp/urnic-packages/urnic_1_amd64.deb ibverbs-utils\n")
+    need(said == want, f"the action's steps did:\n{said}")
+    shutil.rmtree(place)
+
+
 def check_places(m):
     """The drop-in libraries are where no program finds them by chance, and programs need no DPDK."""
     files = m.as_root("dpkg", "-L", "urnic-verbs").split()
@@ -363,6 +396,7 @@ def test(folder):
     m = Machine(folder, "packages")
     before = m.files()
     steps = [("lintian finds no error", lambda: lintian(folder)),
+             ("the action installs what it built", lambda: check_build(place)),
              ("the action installs, and runs a script on two nodes", lambda: check_action(m, folder)),
              ("every file is in its place", lambda: check_places(m)),
              ("the service serves other users", lambda: check_service(m)),

@@ -179,10 +179,8 @@ class Embedded(unittest.TestCase):
             with self.subTest(op):
                 p = subprocess.Popen([Nicd.PERF, op, "--json", "--duration", "600", "--idle", "pause"],
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                try:
-                    p.wait(timeout=2)
-                except subprocess.TimeoutExpired:
-                    signals.send(p, signal.SIGINT)
+                signals.measures(p)
+                signals.send(p, signal.SIGINT)
                 out, err = p.communicate(timeout=60)
                 self.assertEqual(p.returncode, 128 + signal.SIGINT, err)
                 self.assertTrue(json.loads(out)["interrupted"])
@@ -218,10 +216,7 @@ class Attached(Nicd):
             with self.subTest(op):
                 p, _ = self.start()
                 perf = self.popen(self.PERF, op, "--attach", self.socket, "--duration", "60")
-                try:
-                    perf.wait(timeout=2)
-                except subprocess.TimeoutExpired:
-                    pass
+                signals.measures(perf)
                 p.kill()
                 p.wait()
                 _, err = perf.communicate(timeout=80)
@@ -237,7 +232,7 @@ class Links(Nicd):
         """Start a urnicd with ports of its own. returns: its socket"""
         sock, path = (os.path.join(self.dir.name, name + end) for end in (".sock", ".ini"))
         with open(path, "w", encoding="utf-8") as f:
-            f.write(f"[urnicd]\nsocket = {sock}\nidle = pause\nempty_polls = 4\n{text}")
+            f.write(f"[urnicd]\nsocket = {sock}\nlog = off\nidle = pause\nempty_polls = 4\n{text}")
         p = self.popen(*before, self.NICD, "-c", path, cwd=self.dir.name)
         line = p.stderr.readline()
         self.assertIn("listening at", line, line or p.poll())

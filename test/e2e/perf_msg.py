@@ -108,10 +108,8 @@ class Embedded(unittest.TestCase):
             with self.subTest(op):
                 p = subprocess.Popen([Nicd.PERF, op, "--json", "--duration", "600", "--idle", "pause"],
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                try:
-                    p.wait(timeout=2)
-                except subprocess.TimeoutExpired:
-                    signals.send(p, signal.SIGINT)
+                signals.measures(p)
+                signals.send(p, signal.SIGINT)
                 out, err = p.communicate(timeout=60)
                 self.assertEqual(p.returncode, 128 + signal.SIGINT, err)
                 self.assertTrue(json.loads(out)["interrupted"])
@@ -141,10 +139,7 @@ class Attached(Nicd):
     def test_dataplane_dies(self):
         p, _ = self.start()
         perf = self.popen(self.PERF, "msg_rate", "--attach", self.socket, "--duration", "60")
-        try:
-            perf.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            pass
+        signals.measures(perf)
         p.kill()
         _, err = perf.communicate(timeout=30)
         self.assertEqual(perf.returncode, 1)

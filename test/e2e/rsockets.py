@@ -32,7 +32,8 @@ class Rsockets(dropin_common.Dropin):
             code, out = self.ends(self.on("b", *client))
             if code == 0:
                 return out
-            if not re.search("efused|rpoll: Operation now in progress", out) or server.poll() is not None or time.time() > end:
+            # rstream says of a refusal what errno was before: of its connect, or of the last look into a queue.
+            if not re.search("efused|rpoll: (Operation now in progress|Resource temporarily unavailable)", out) or server.poll() is not None or time.time() > end:
                 if server.poll() is None:
                     server.kill()
                 self.fail((client, code, out, self.ends(server)))

@@ -36,6 +36,11 @@ expect "without peers" 0 "64 KiB WRITE, of limit" "64 B SEND, 16 QPs, of limit" 
 check "a ratio was measured" grep -q '^1,speed,write_limit,WRITE beside limit,write_limit,ratio,' \
 	"$place/out/raw.csv"
 check "the page has the table" grep -q "64 KiB WRITE, of limit" "$place/out/index.html"
+check "the page says first if the machine was quiet" sh -c "grep -n 'machine was' '$place/out/index.html' | head -n 1 | grep -Eq 'The machine was quiet|was NOT QUIET'"
+check "no verdict on a machine that is not quiet" sh -c "! grep -q 'NOT QUIET' '$place/out/index.html' || ! grep -Eq 'class=.(reached|MISSED)' '$place/out/index.html'"
+check "the text says it, too" sh -c "head -n 1 '$place/out/summary.txt' | grep -q 'machine was'"
+check "the cores' state" grep -Eq "^cores' state: *(near|far|one core)" "$place/out/summary.txt"
+check "terms are explained" grep -q "<b>of limit</b>: " "$place/out/index.html"
 check "all files" test -s "$place/out/summary.csv" -a -s "$place/out/summary.txt"
 clean "without peers"
 
@@ -65,6 +70,7 @@ check "JSON holds percentiles and who failed" python3 - "$place/json" <<-'END'
 import json, sys
 d = json.load(open(sys.argv[1]))
 assert d["facts"]["machine"] and d["facts"]["commit"], d["facts"]
+assert len(d["quiet"]["rounds"]) == 1 and d["quiet"]["rounds"][0]["kept"], d["quiet"]
 found = {s["x"] for s in d["summary"] if s["series"] == "urnic SEND"}
 assert found == {25, 50, 75, 90, 99, 99.9, 99.99}, found
 assert any(n["series"] == "ucx tag_lat, posix" for n in d["not_measured"]), d["not_measured"]

@@ -16,6 +16,13 @@ E2
 done
 fake clang-format <<<'exit 0'
 fake git-clang-format <<<'exit 0'
+fake ninja <<E2
+echo "ninja \$*" >>"$place/log"
+case "\$*" in
+*targets*) printf '%s\n' "a/made.h: CUSTOM_COMMAND" "a/made.o: CUSTOM_COMMAND" "a/all: phony" ;;
+*) [ ! -e "$place/bad-ninja" ] || { echo "ninja cannot"; exit 1; } ;;
+esac
+E2
 fake git <<E2
 case \$1 in
 rev-parse) [[ \$* != *nonsense* ]] ;;
@@ -33,6 +40,12 @@ expect "nothing found" 0 "nothing found"
 check "libraries are looked at" grep -q "clang-tidy .*dataplane/wire/parse.c" "$place/log"
 check "programs are looked at" grep -q "clang-tidy .*apps/urnic-cp/main.c" "$place/log"
 check "this script is looked at" grep -q "shellcheck .*test/e2e/scripts_lint.sh" "$place/log"
+check "headers that the build makes are there first" grep -qx "ninja -C $place a/made.h" "$place/log"
+touch "$place/bad-ninja"
+lint
+expect "a header cannot be made" 1 "cannot make a/made.h" "ninja cannot"
+rm "$place/bad-ninja"
+lint
 check "all paths are followed" test -z "$(grep max-nodes "$place/log")"
 lint --quick
 expect "--quick" 0

@@ -17,7 +17,9 @@ introspect) printf '[{"name": "tests", "value": %s}, {"name": "werror", "value":
 	"$(cat "$3/tests")" "$(cat "$3/werror")" ;;
 configure) option=${3#-D}; echo "${option#*=}" >"$2/${option%%=*}" ;;
 test) [ -e silent ] && exit 0
-	mkdir -p "$3/meson-logs" && cp results "$3/meson-logs/testlog.json"; exit "$(cat status)" ;;
+	mkdir -p "$3/meson-logs"
+	[[ $* =~ --logbase\ ([a-z-]+) ]] && cp results "$3/meson-logs/${BASH_REMATCH[1]}.json"
+	exit "$(cat status)" ;;
 esac
 E2
 # results STATUS RESULT...: make the fake meson report these results
@@ -60,6 +62,20 @@ run --without sim,e2e --fast
 check "--without leaves suites out" grep -q "meson test .*--no-suite sim --no-suite e2e --no-suite slow" log
 run --without 'sim;'
 expect "--without of no suite" 2 "names of suites" "--help"
+run --only sim,e2e --without once --patience 30
+expect "--only" 0
+check "--only runs these suites alone, without others" grep -q "meson test .*--no-suite once --suite sim --suite e2e$" log
+check "--only has logs of its own" grep -q "meson test .*--logbase testlog-only " log
+check "--patience is the tests'" grep -q "meson test .*--timeout-multiplier 30 " log
+rm b/meson-logs/testlog-only.json
+run
+check "without --only the logs are the usual ones" test -e b/meson-logs/testlog.json -a ! -e b/meson-logs/testlog-only.json
+run --only 'sim;'
+expect "--only of no suite" 2 "names of suites"
+run --patience 0
+expect "--patience 0" 2 "--patience"
+run --all --only sim
+expect "--all with --only" 2 "leaves nothing out"
 run --all --fast
 expect "--all with --fast" 2 "leaves nothing out"
 # --all calls scripts of its own folder, which here is a copy with fakes.
@@ -71,7 +87,7 @@ for fake in fuzz lint setup; do
 done
 fake clang </dev/null
 script=$place/copy/scripts/test.sh
-everything="--no-rebuild --print-errorlogs --num-processes [0-9]* --timeout-multiplier 2$"
+everything="--no-rebuild --print-errorlogs --num-processes [0-9]* --timeout-multiplier 2 --logbase testlog$"
 run --all
 expect "--all" 0
 check "--all leaves nothing out" grep -q "^meson test -C b $everything" log
@@ -79,7 +95,7 @@ check "tests are told of --all" grep -qx "all 1" log
 check "--all fuzzes" grep -qx "fuzz.sh 900 --build b-fuzz --no-install" log
 check "--all lints, and cuts no path short" grep -qx "lint.sh --build b" log
 check "--all runs all tests by clang" grep -q "^meson test -C b-clang $everything" log
-check "--all runs all tests with sanitizers" grep -q "^meson test -C b-asan ${everything/2/4}" log
+check "--all runs all tests with sanitizers" grep -q "^meson test -C b-asan ${everything/multiplier 2/multiplier 4}" log
 check "--all builds with sanitizers" grep -q "^meson setup b-asan .*b_sanitize=address,undefined" log
 check "last line of --all: $last" test "$last" = "5 passed, 0 failed"
 touch bad-fuzz

@@ -20,9 +20,10 @@ class Session(urnicd_common.Nicd):
         super().setUp()
         self.switch = self.popen(self.SWITCH, *self.ports(), cwd=self.dir.name)
         self.assertTrue(self.until(lambda: all(os.path.exists(self.path(name, "memif")) for name in ADAPTERS)))
-        self.nicd = {}
-        for name in ADAPTERS:
-            self.nicd[name] = self.begin(name)
+        # All at once, because each waits more than it computes.
+        self.nicd = {name: self.launch(name=name) for name in ADAPTERS}
+        for p in self.nicd.values():
+            self.listens(p)
         self.assertTrue(self.until(lambda: all(self.linked(name) for name in ADAPTERS)))
 
     def path(self, name, what):
@@ -32,13 +33,15 @@ class Session(urnicd_common.Nicd):
         for name in ADAPTERS:
             yield from ("--port", f"{name}=memif:{self.path(name, 'memif')}")
 
+    FIXED = False # adapters have the same MAC address in each life, as hardware does
     limits = {} # by adapter: lines of the section [limits]
 
     def config(self, name=None, **lines):
         path = self.path(name, "ini")
+        mac = f",mac=02:00:00:00:00:{ADAPTERS.index(name) + 1:02x}" if self.FIXED else ""
         with open(path, "w", encoding="utf-8") as f:
-            f.write(f"[urnicd]\nsocket = {self.path(name, 'sock')}\nidle = pause\nempty_polls = 4\n"
-                    f"[port p0]\ndevice = net_memif0,role=client,socket={self.path(name, 'memif')}\n"
+            f.write(f"[urnicd]\nsocket = {self.path(name, 'sock')}\nlog = off\nidle = pause\nempty_polls = 4\n"
+                    f"[port p0]\ndevice = net_memif0,role=client,socket={self.path(name, 'memif')}{mac}\n"
                     f"[adapter {name}]\nnode = {name[0]}\nport = p0\nipv4 = 10.0.0.{ADAPTERS.index(name) + 1}\n")
             if name in self.limits:
                 f.write(f"[limits]\n{self.limits[name]}\n")
@@ -63,10 +66,12 @@ class Session(urnicd_common.Nicd):
                 p.communicate()
                 self.running.remove(p)
         # The clients of the switch go first.
+        alive = [p for p in self.nicd.values() if p.poll() is None]
+        for p in alive:
+            p.terminate()
+            p.send_signal(signal.SIGCONT) # a test that failed may have left it stopped
         for p in self.nicd.values():
-            if p.poll() is None:
-                p.terminate()
-                p.send_signal(signal.SIGCONT) # a test that failed may have left it stopped
+            if p in alive:
                 out, err = p.communicate(timeout=dropin_common.SECONDS)
                 self.assertEqual((p.returncode, err), (0, ""), out)
             self.running.remove(p)

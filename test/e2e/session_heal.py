@@ -365,6 +365,20 @@ class Returns(Heal):
             self.more(pair)
         self.finish(pair)
 
+    def test_shared(self):
+        """A shared receive queue returns to the primary adapter with its connection, and its queue pair tells of its end."""
+        pair = self.begin_pair("srq")
+        self.more(pair)
+        marks = self.marks()
+        self.kill("ap")
+        self.more(pair)
+        self.assertTrue(self.until(lambda: self.logs[0].count("is on the backup adapter")), self.told())
+        self.again("ap")
+        self.heals(marks)
+        self.assertTrue(self.until(lambda: self.logs[0].count("is on the primary adapter")), self.told())
+        self.more(pair)
+        self.finish(pair)
+
 
 if __name__ == "__main__":
     Heal.NICD, Heal.RUN, Heal.CTL, Heal.SWITCH, Heal.STREAM, Away.AWAY = map(os.path.abspath, sys.argv[1:7])

@@ -39,6 +39,8 @@ class Pairs(session_common.Session):
 
     def begin_pair(self, *how, plain=()):
         port = str(dropin_common.free_port())
+        # Nothing survives a plain connection's end, so it has to bear a machine that stands for seconds.
+        how += ("patient",) if plain else ()
         a = self.on("a", self.STREAM, "listen", port, *how, plain="a" in plain, stdin=True)
         self.assertTrue(self.until(lambda: dropin_common.listens(int(port)) or a.poll() is not None))
         b = self.on("b", self.STREAM, "connect", port, *how, plain="b" in plain, stdin=True)
@@ -217,18 +219,31 @@ class Kill(Pairs):
     def test_read_bw(self):
         self.measure("ap", "ib_read_bw")
 
-    def connected(self, name):
+    def test_srq_bw(self):
+        """Connections of one shared receive queue move together (FO-14)."""
+        self.measure("ap", "ib_send_bw", "--use-srq", "-q", "2", pairs=2)
+
+    def test_srq_pingpong(self):
+        """Sixteen connections of one shared receive queue, without a failure."""
+        command = ["ibv_srq_pingpong", "-g", "1", "-c", "-n", "200", "-p", str(dropin_common.free_port())]
+        a = self.on("a", *command)
+        self.assertTrue(self.until(lambda: dropin_common.listens(int(command[-1])) or a.poll() is not None))
+        for p in (self.on("b", *command, "127.0.0.1"), a):
+            code, out = self.ends(p)
+            self.assertEqual(code, 0, out)
+
+    def connected(self, name, pairs=1):
         """True when all queue pairs of an adapter are connected."""
         states = [qp["state"] for qp in dropin_common.Dropin.show(self.at(name), "qp")]
-        return len(states) == 4 and set(states) == {"RTS"}
+        return len(states) == 4 * pairs and set(states) == {"RTS"}
 
-    def measure(self, name, command):
+    def measure(self, name, command, *how, pairs=1):
         """Programs of perftest go on when an adapter is lost."""
-        command = [command, "-x", "1", "-D", "3", "-p", str(dropin_common.free_port())]
+        command = [command, *how, "-x", "1", "-D", "3", "-p", str(dropin_common.free_port())]
         a = self.on("a", *command)
         self.assertTrue(self.until(lambda: dropin_common.listens(int(command[-1])) or a.poll() is not None))
         b = self.on("b", *command, "127.0.0.1")
-        self.assertTrue(self.until(lambda: all(self.connected(adapter) for adapter in ("ap", "bp")) or b.poll() is not None))
+        self.assertTrue(self.until(lambda: all(self.connected(adapter, pairs) for adapter in ("ap", "bp")) or b.poll() is not None))
         self.kill(name)
         for p in (a, b):
             code, out = self.ends(p)

@@ -21,7 +21,9 @@ class Meet(urnicd_common.Nicd):
 
     def setUp(self):
         super().setUp()
-        self.nicd = {which: self.start(which=which)[0] for which in "ps"}
+        self.nicd = {which: self.launch(which=which) for which in "ps"}
+        for p in self.nicd.values():
+            self.listens(p)
 
     def sock(self, which):
         return os.path.join(self.dir.name, f"{which}.sock")
@@ -29,7 +31,7 @@ class Meet(urnicd_common.Nicd):
     def config(self, which=None, **lines):
         path = os.path.join(self.dir.name, f"{which}.ini")
         with open(path, "w", encoding="utf-8") as f:
-            f.write(f"[urnicd]\nsocket = {self.sock(which)}\nidle = pause\nempty_polls = 4\n[switch wire]\n")
+            f.write(f"[urnicd]\nsocket = {self.sock(which)}\nlog = off\nidle = pause\nempty_polls = 4\n[switch wire]\n")
             for i, node in enumerate("ab"):
                 f.write(f"[adapter {node}{which}]\nnode = {node}\nswitch = wire\nipv4 = 10.0.{'ps'.index(which)}.{i + 1}\n")
             if which == "p":
@@ -46,6 +48,7 @@ class Meet(urnicd_common.Nicd):
                 self.running.remove(p)
         for p in self.nicd.values():
             p.terminate()
+        for p in self.nicd.values():
             out, err = p.communicate(timeout=dropin_common.SECONDS)
             self.assertEqual((p.returncode, err), (0, ""), out)
             self.running.remove(p)

@@ -12,6 +12,7 @@ import sys
 import time
 import unittest
 
+import hang
 import urnicd_common
 
 RUN = CTL = None
@@ -70,8 +71,9 @@ while True:
     time.sleep(0.5)
     say("idle", time.process_time() - start[0] < 0.5 * (time.time() - start[1]))
     sys.stdin.readline()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 100000))
-    for i in range(200):
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 20, 0))
+    end = time.time() + 20
+    while time.time() < end:
         if code(lambda: s.recv(10, socket.MSG_DONTWAIT | socket.MSG_PEEK)) == "OK" or code(lambda: c.send(b"after")) == "OK":
             break
         time.sleep(0.02)
@@ -88,8 +90,7 @@ class Kill(urnicd_common.Nicd):
     def tearDown(self):
         for p in self.running:
             if p is not self.nicd and p.poll() is None:
-                p.kill()
-                p.communicate()
+                hang.end(p)
         if self.nicd.poll() is None:
             code, err = self.stop(self.nicd)
             self.assertEqual(code, 0, err)
@@ -156,8 +157,8 @@ while True:
         self.line(server, "ready")
         client = self.python("b", """
 s, c = udp(), udp()
-s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 50000))
 s.sendto(b"x", (A, 800))
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 50000))
 say("sends")
 while True:
     for port in (800, 801):
@@ -176,7 +177,7 @@ while True:
         os.kill(int(child[0]), signal.SIGKILL)
         client.kill()
         client.wait()
-        self.until(lambda: self.state() == before, 10)
+        self.until(lambda: self.state() == before)
         self.assertEqual(self.state(), before)
         # The ports are free, and a datagram of before is for nobody.
         self.done(self.python("a", """

@@ -14,10 +14,11 @@ import unittest
 
 sys.dont_write_bytecode = True  # no cache of signals
 import signals
+from ports import free_port
 
 NICD = PERF = None
 SECONDS = 90
-COMMON = "[urnicd]\nsocket = {socket}\nidle = pause\nempty_polls = 4\n"
+COMMON = "[urnicd]\nsocket = {socket}\nlog = off\nidle = pause\nempty_polls = 4\n"
 NODE = "[adapter {node}0]\nnode = {node}\nipv4 = 10.0.0.{n}\nipv6 = fd00::{n}\n"
 OPS = ("write_bw", "read_bw", "send_bw", "atomic_bw", "write_lat", "read_lat", "send_lat", "atomic_lat")
 
@@ -28,7 +29,7 @@ class Two(unittest.TestCase):
         self.running = []
         self.dataplanes = []
         self.idle = {}  # listener: how many threads it has while it waits
-        self.port = 20000 + os.getpid() % 20000
+        self.port = None  # the last listener's
 
     def tearDown(self):
         for p in self.running + self.dataplanes:
@@ -76,7 +77,7 @@ class Two(unittest.TestCase):
         return p
 
     def listen(self, op, sock, how, *args):
-        self.port += 1
+        self.port = free_port()
         p = self.start(op, "--attach", sock, "--node", "b", "--listen", str(self.port), "--connect", how, *args)
         self.assertIn("waiting for the other side", p.stderr.readline())
         self.idle[p] = self.threads(p)
@@ -210,7 +211,7 @@ class Two(unittest.TestCase):
 
     def test_datagrams_to_nobody(self):
         socks = self.one_dataplane()
-        self.port += 1
+        self.port = free_port()
         self.finish(self.ask("send_bw", socks[0], "cm", "--ud"), 1, "nobody listens there for datagrams")
         # A listener is there, but measures another operation.
         listener = self.listen("send_lat", socks[1], "cm")
@@ -294,7 +295,7 @@ class Two(unittest.TestCase):
             listener = self.listen("write_bw", socks[1], how)
             self.finish(self.ask("read_bw", socks[0], how), 1, "give both the same")
             self.finish(listener, 1, "this side measures write_bw and the other read_bw")
-        self.port += 1
+        self.port = free_port()
         self.finish(self.ask("write_bw", socks[0], "cm"), 1, "nobody listens there")
         listener = self.listen("write_bw", socks[1], "cm")
         other = self.start("write_bw", "--attach", socks[1], "--node", "b", "--listen", str(self.port),

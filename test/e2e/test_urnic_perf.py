@@ -164,6 +164,18 @@ class Perf(unittest.TestCase):
                     self.assertGreater(data[name], 0, name)
                 self.assertTrue(0.001 < data["drop_random"] / data["pushed"] < 0.02)
 
+    def test_only_early(self):
+        """A wire that is slower than the first timeout makes repeats early; over one that loses packets they are needed."""
+        p = run("send_lat", "--delay", "400ms", "--timeout", "17", "--iters", "1", "--idle", "pause")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertRegex(p.stdout, r"retransmits:  [1-9]")
+        self.assertIn("repeats:      only early", p.stdout)
+        r = self.measure("write_bw", "--loss", "2", "--seed", "3", "--size", "16K", iters=3000)
+        self.assertGreater(r["retransmits"], 0)
+        self.assertIs(r["only_early"], False)
+        p = run("write_bw", "--loss", "2", "--iters", "3000")
+        self.assertNotIn("only early", p.stdout)
+
     def test_delay(self):
         """Half a round trip takes the delay of the wire, except when a thread was off its core."""
         r = self.measure("send_lat", "--delay", "200", iters=100)

@@ -141,6 +141,19 @@ class Pingpong(unittest.TestCase):
         self.assertIn("192.0.2.2 QP 0x000011", err)
         self.assertIn("--wait", err)
 
+    def test_an_error_is_explained(self):
+        """A request that nobody acknowledges ends in an error, which is explained."""
+        with socket.create_server(("127.0.0.1", self.port)) as server:
+            p = start("--peer", self.at, *ALONE, "--wait", "60", "--timeout", "8")
+            server.settimeout(LIMIT)
+            s, _ = server.accept()
+            with s:
+                s.sendall(b"0000:000011:8bb88a:00000000000000000000ffffc0000202\0")
+                _, err = p.communicate(timeout=LIMIT)
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(err, r"(?m)^urnic-pingpong: QP 0x[0-9a-f]+ to 192\.0\.2\.2 QP 0x11: .*no ARP answer from 192\.0\.2\.2")
+        self.assertIn("transport retry counter exceeded", err)
+
     def test_nobody_there(self):
         p = run("--peer", self.at, *self.node("server", "192.0.2.1"), "--wait", "100ms")
         self.assertEqual(p.returncode, 1)

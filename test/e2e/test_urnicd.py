@@ -39,7 +39,7 @@ class Urnicd(unittest.TestCase):
         with open(os.path.join(CONFIG, "two-nodes.ini"), encoding="utf-8") as f:
             text = f.read()
         with open(path, "w", encoding="utf-8") as f:
-            f.write(f"[urnicd]\nsocket = {socket or self.socket}\nidle = pause\nempty_polls = 4\n"
+            f.write(f"[urnicd]\nsocket = {socket or self.socket}\nlog = off\nidle = pause\nempty_polls = 4\n"
                     f"{more}\n{text}")
         return path
 

@@ -41,8 +41,14 @@ class Top(Nicd):
         self.assertTrue(self.until(lambda: self.json()["adapters"][0]["tx_packets_per_s"] > 0))
         return p
 
-    def json(self):
-        return json.loads(self.top("--once", "--json", "--interval", "0.1"))
+    def json(self, *args):
+        return json.loads(self.top("--once", "--json", "--interval", "0.1", *args))
+
+    def carries(self, table, row, rate, *args):
+        """Wait until a rate is not 0: on a busy machine nothing may have run for an interval. returns: all figures of that interval"""
+        got = self.until(lambda: (v := self.json(*args))[table][row][rate] > 0 and v)
+        self.assertTrue(got, (table, row, rate))
+        return got
 
     def test_json(self):
         nicd, _ = self.start()
@@ -50,15 +56,20 @@ class Top(Nicd):
         self.assertEqual([a["adapter"] for a in idle["adapters"]], ["a0", "b0"])
         self.assertEqual(idle["clients"], [])
         perf = self.busy()
-        v = self.json()
-        a, b = v["adapters"]
+        v = self.carries("adapters", 0, "tx_packets_per_s")
+        a = v["adapters"][0]
         self.assertEqual((a["node"], a["link"], a["qps"], a["clients"]), ("a", True, 2, 1))
         self.assertGreater(a["tx_bits_per_s"], 8 * a["tx_packets_per_s"])
-        self.assertGreater(b["rx_packets_per_s"], 0)
-        self.assertGreater(v["engines"][0]["load"], 0)
+        self.carries("adapters", 1, "rx_packets_per_s")
+        v = self.carries("engines", 0, "load")
         self.assertLessEqual(v["engines"][0]["load"], 1)
         self.assertEqual({c["pid"] for c in v["clients"]}, {perf.pid})
         self.assertEqual([s["port"] for s in v["switches"]], ["wire:a0", "wire:b0"])
+        self.assertEqual([(p["pid"], p["clients"], p["qps"]) for p in v["programs"]], [(perf.pid, 2, 4)])
+        self.assertEqual(v["qps"], [])  # only where they are asked for
+        v = self.carries("qps", 0, "tx_psns_per_s", "--view", "qps", "--sort", "tx")
+        self.assertEqual(sorted((q["adapter"], q["state"], q["pid"]) for q in v["qps"]),
+                         2 * [("a0", "RTS", perf.pid)] + 2 * [("b0", "RTS", perf.pid)])
         self.assertEqual(self.stop(nicd)[0], 0)
 
     def test_lines_of_json_until_a_signal(self):
@@ -85,6 +96,9 @@ class Top(Nicd):
                       r"^ADAPTER +NODE +LINK", r"^a0 +a +up +2 +1 ", r"^SWITCH PORT", r"^wire:b0 +up ",
                       r"^CLIENT +ADAPTER", r"urnic-perf"):
             self.assertRegex(text, re.compile(words, re.M))
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        text = self.top("--once", "--interval", "0.2", "--view", "programs")
+        self.assertRegex(text, re.compile(r"^urnic-perf +\d+ +\d+ +2 +a0,b0 +4 ", re.M))
         self.assertEqual(text, "".join(c for c in text if c == "\n" or c.isprintable()))
         self.assertEqual(self.stop(nicd)[0], 0)
 
@@ -114,7 +128,7 @@ class Top(Nicd):
             self.assertIn("\x1b[?1049h", got)
             screen = got.split("\x1b[H")[-2]
             self.assertLessEqual(screen.count("\r\n"), 7)
-            for line in re.sub(r"\x1b\[[?0-9]*[A-Za-z]", "", screen).split("\r\n"):
+            for line in re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", screen).split("\r\n"):
                 self.assertLessEqual(len(line), 30)
             if isinstance(end, bytes):
                 os.write(ours, end)
@@ -174,6 +188,7 @@ class Top(Nicd):
         """A urnicd that is stopped is not one that is not there."""
         nicd, _ = self.start()
         nicd.send_signal(signal.SIGSTOP)
+        os.waitpid(nicd.pid, os.WUNTRACED)
         self.env["URNIC_TIMEOUT"] = "1"
         self.assertIn("is urnicd stopped?", self.top("--once", code=1))
         self.env["URNIC_TIMEOUT"] = "soon"
@@ -224,7 +239,8 @@ class Top(Nicd):
     def test_usage(self):
         self.assertIn("--interval", self.top("--help"))
         self.assertRegex(self.top("--version"), r"^urnic-top \d")
-        for args in ((), ("--interval", "0", "--once"), ("--interval", "x", "--once"), ("--nonsense",), ("x",),
+        for args in ((), ("--view", "x", "--once"), ("--sort", "x", "--once"), ("--color", "x", "--once"),
+                     ("--interval", "0", "--once"), ("--interval", "x", "--once"), ("--nonsense",), ("x",),
                      ("--socket", "a", "--file-prefix", "b")):
             self.top(*args, code=2)
 

@@ -215,6 +215,7 @@ class Capture(Nicd):
         q = self.stream("capture", "start", "all", "-")
         self.assertTrue(self.until(self.running_capture))
         q.send_signal(signal.SIGSTOP)
+        os.waitpid(q.pid, os.WUNTRACED)
         self.perf("write_bw", "--iters", "200")
         self.assertIn("its reader takes nothing", self.ctl("capture", "stop", code=1))
         self.perf("write_bw", "--iters", "10")

@@ -18,6 +18,7 @@ LONG = "3600"
 
 class Nicd(unittest.TestCase):
     NICD = PERF = CONFIG = None  # set by the script
+    QUIET = "log = off\n"  # tests read what urnicd says besides
 
     def setUp(self):
         self.dir = tempfile.TemporaryDirectory(prefix="urnic-test.")
@@ -43,7 +44,7 @@ class Nicd(unittest.TestCase):
             for name, lines in (("a0", a0), ("b0", b0)):
                 text = text.replace(f"[adapter {name}]\n", f"[adapter {name}]\n{lines}\n")
         with open(path, "w", encoding="utf-8") as f:
-            f.write(f"[urnicd]\nsocket = {self.socket}\nidle = pause\nempty_polls = 4\n{daemon}\n"
+            f.write(f"[urnicd]\nsocket = {self.socket}\n{self.QUIET}idle = pause\nempty_polls = 4\n{daemon}\n"
                     f"[eal]\n{eal}\n{text}")
         return path
 
@@ -55,13 +56,21 @@ class Nicd(unittest.TestCase):
 
     def start(self, **lines):
         """Start urnicd. returns: the process, and its messages before it listened"""
-        p = self.popen(self.NICD, "-c", self.config(**lines), cwd=self.dir.name)
+        p = self.launch(**lines)
+        return p, self.listens(p)
+
+    def launch(self, **lines):
+        """Start urnicd, and do not wait for it."""
+        return self.popen(self.NICD, "-c", self.config(**lines), cwd=self.dir.name)
+
+    def listens(self, p):
+        """Wait until a urnicd listens. returns: its messages before that"""
         said = ""
         while True:
             line = p.stderr.readline()
             self.assertNotEqual(line, "", said)
             if "listening at" in line:
-                return p, said
+                return said
             said += line
 
     def stop(self, p, sig=signal.SIGTERM):

@@ -28,6 +28,7 @@ SPARE = 12  # programs whose objects a busy machine may not have freed yet
 PATIENCE = 60  # seconds, until the objects of killed programs must be freed
 CONFIG = """[urnicd]
 socket = {socket}
+log = off
 idle = pause
 empty_polls = 4
 [limits]

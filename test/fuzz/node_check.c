@@ -104,9 +104,10 @@ static void
 check_counters(const struct node *n)
 {
 	static const enum urn_counter parse[] = {
-		URN_C_DROP_SHORT,    URN_C_DROP_LENGTH,	    URN_C_DROP_IP_HEADER,
-		URN_C_DROP_IP_CSUM,  URN_C_DROP_FRAGMENT,   URN_C_DROP_BTH_VERSION,
-		URN_C_DROP_OPCODE,   URN_C_DROP_PAD,	    URN_C_DROP_NOT_ROCE,
+		URN_C_DROP_SHORT,   URN_C_DROP_LENGTH,	 URN_C_DROP_IP_HEADER,
+		URN_C_DROP_IP_CSUM, URN_C_DROP_FRAGMENT, URN_C_DROP_BTH_VERSION,
+		URN_C_DROP_OPCODE,  URN_C_DROP_PAD,	 URN_C_DROP_NOT_ROCE,
+		URN_C_DROP_VLAN,
 	};
 	static const enum urn_counter find_qp[] = {
 		URN_C_DROP_ADDRESS,  URN_C_DROP_ICRC,	  URN_C_DROP_PKEY,	   URN_C_CNP_RX,
@@ -279,7 +280,6 @@ held_of(const struct urn_tp *tp, const struct urn_qp *qp)
 	for (struct rte_mbuf *m = urn_ring_first(qp->rx.ooo); m; m = urn_ring_next(qp->rx.ooo, m))
 		n++;
 	fuzz_check(n == qp->rx.ooo_count && n <= URN_UC_HELD);
-	fuzz_check(n + tp->left.held == tp->cfg.kept && n == tp->nobodys.held);
 	fuzz_check(tp->uc_full[urn_qpn_slot(qp->qpn)] == (n != 0));
 	fuzz_check(told == (qp->state >= URN_QPS_RTR && qp->state != URN_QPS_ERR));
 	fuzz_check(tp->nobodys.uc_n == told);
@@ -427,7 +427,8 @@ node_check(struct node *n)
 		check_qp(n->tp, n->q[i].qp);
 		kept += kept_of(n->tp, n->q[i].qp);
 	}
-	fuzz_check(kept == n->tp->kept && kept <= n->tp->cfg.kept);
+	fuzz_check(kept == n->tp->kept && kept + n->tp->left.held == n->tp->cfg.kept);
+	fuzz_check(kept == n->tp->nobodys.held && kept == n->tp->nobodys.own.held);
 }
 
 bool

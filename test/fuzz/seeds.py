@@ -39,6 +39,11 @@ def opcode(frame):
     return frame[bth]
 
 
+def tag(frame, tci):
+    """The frame with a tag (IEEE 802.1Q)."""
+    return frame[:12] + struct.pack(">HH", 0x8100, tci) + frame[12:]
+
+
 def raw(frame, qp):
     return bytes([RAW, RAW_FIX_ALL, qp, 0]) + struct.pack("<H", len(frame)) + frame
 
@@ -376,12 +381,17 @@ def main():
         head = bytes([kind[0] != 0x08, 2, 1, 0x7f, 0, 0, 0, 0x0c])
         for target in ("transport", "engine"):
             write(f"{folder}/{target}", f"golden-{i:04d}", head + post(4) + post(2) + body)
+        # Every other frame has a tag: a priority alone, or a VLAN's, in turn.
+        tagged = [tag(f, (0xa000, 0x2005)[k // 2 % 2]) if k % 2 else f for k, (_, f) in enumerate(part)]
+        body = b"".join(raw(f, 2 if op >= 0x60 else 0) for f, (op, _) in zip(tagged, part))
+        for target in ("transport", "engine"):
+            write(f"{folder}/{target}", f"tagged-{i:04d}", head + post(4) + post(2) + body)
     courses = [c for group in (selective, fetching, asked, others) for c in group()]
     for target, more in (("transport", [(kind + name, data) for kind, group in (("gate-", gates), ("uc-", unreliable)) for name, data in group()]),
                          ("engine", list(around()))):
         for name, data in courses + more:
             write(f"{folder}/{target}", f"course-{name}", data)
-    print(f"{len(seen) * 2} inputs for parse, {len(kinds) + len(courses)} for transport")
+    print(f"{len(seen) * 2} inputs for parse, {2 * len(kinds) + len(courses)} for transport")
 
 
 main()

@@ -264,19 +264,21 @@ put_segment(struct world *w, struct fuzz_in *in, uint8_t *at)
 {
 	uint8_t how = fuzz_u8(in);
 	uint16_t bytes = fuzz_u8(in), len = how & 4 ? fuzz_u16(in) : bytes;
-	struct urn_flow_seg s = {
-		.qid = rte_cpu_to_be_64(qid_of(w, fuzz_u8(in))),
-		.src_qid = rte_cpu_to_be_64(URN_MSG_QID(7, 0, how)),
+	uint8_t kind = how & 3 ? how & 3 : how & 16 ? URN_FLOW_SEG_KINDS : URN_FLOW_WHOLE;
+	uint32_t head = urn_flow_seg_head(kind);
+	struct urn_flow_part s = {
+		.seg = {.qid = rte_cpu_to_be_64(qid_of(w, fuzz_u8(in))),
+			.src_qid = rte_cpu_to_be_64(URN_MSG_QID(7, 0, how)),
+			.bytes = rte_cpu_to_be_16(bytes),
+			.kind = kind},
 		.len = rte_cpu_to_be_32(len),
 		.off = rte_cpu_to_be_32(how & 8 ? fuzz_u16(in) : 0),
 		.id = rte_cpu_to_be_32(how >> 6),
-		.bytes = rte_cpu_to_be_16(bytes),
-		.kind = how & 3,
 	};
 
-	memcpy(at, &s, sizeof(s));
-	memset(at + sizeof(s), how, urn_flow_pad(bytes));
-	return (uint32_t)sizeof(s) + urn_flow_pad(bytes);
+	memcpy(at, &s, head);
+	memset(at + head, how, urn_flow_pad(bytes));
+	return head + urn_flow_pad(bytes);
 }
 
 static uint32_t
@@ -378,7 +380,7 @@ lap(struct world *w, struct fuzz_in *in)
 	struct urn_path path = {.ttl = 64, .sport = 0xc000};
 	uint8_t f[FRAME] = {0}, *bth = f + HEADERS, how = fuzz_u8(in), where = fuzz_u8(in);
 	struct urn_flow_hdr *h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
-	struct urn_flow_seg *s = (struct urn_flow_seg *)(h + 1);
+	struct urn_flow_part *s = (struct urn_flow_part *)(h + 1);
 	uint32_t len = CELL * (1u + how % 8), off = CELL / 2 * (where % 16u) % len,
 		 bytes = CELL / 2 * (1u + (where >> 4));
 	uint32_t id = 1 + (how >> 3 & 3), all;
@@ -394,13 +396,13 @@ lap(struct world *w, struct fuzz_in *in)
 	urn_tmpl_init(&t, &path);
 	h->epoch = rte_cpu_to_be_64(w->lap_epoch);
 	h->psn = rte_cpu_to_be_32(w->lap_psn & URN_PSN_MASK);
-	s->kind = URN_FLOW_PART;
-	s->qid = rte_cpu_to_be_64(qid_of(w, how >> 5 & 1));
-	s->src_qid = rte_cpu_to_be_64(URN_MSG_QID(8, 0, id));
+	s->seg.kind = URN_FLOW_PART;
+	s->seg.qid = rte_cpu_to_be_64(qid_of(w, how >> 5 & 1));
+	s->seg.src_qid = rte_cpu_to_be_64(URN_MSG_QID(8, 0, id));
 	s->len = rte_cpu_to_be_32(len);
 	s->off = rte_cpu_to_be_32(off);
 	s->id = rte_cpu_to_be_32(id);
-	s->bytes = rte_cpu_to_be_16((uint16_t)bytes);
+	s->seg.bytes = rte_cpu_to_be_16((uint16_t)bytes);
 	memset(s + 1, (int)(CELL_BYTE + id), bytes);
 	all = (uint32_t)(sizeof(struct urn_bth) + sizeof(*h) + sizeof(*s) + urn_flow_pad(bytes));
 	urn_build_headers(f, &t, all);

@@ -345,32 +345,47 @@ fix_lower(const struct fuzz_words *w, uint8_t *f, uint32_t len, uint8_t fix, boo
 	}
 }
 
+/* Correct a frame without a tag. sel: QP, and whose PSN; psn: beside the one that is due. */
+static void
+fix_frame(const struct fuzz_words *w, uint8_t *f, uint32_t len, uint8_t fix, uint8_t sel,
+	  uint8_t psn)
+{
+	unsigned int i = (sel & SEL_QP) % NODE_QPS;
+	bool v6 = len > 13 && f[12] == 0x86;
+	uint8_t *bth = f + (v6 ? 62 : 42);
+
+	if (len < (v6 ? 78u : 58u))
+		return;
+	fix_lower(w, f, len, fix, v6);
+	if (fix & RAW_QPN)
+		put_be(bth + 5, w->qp[i]->qpn, 3);
+	if (fix & RAW_PSN)
+		put_be(bth + 9, near_psn(due_psn(w, i, bth[0], sel & 0x80), psn), 3);
+	if ((fix & RAW_KEY) && frame_ext_len(bth[0]) >= 16 && bth + 28 <= f + len) {
+		put_be(bth + 12, NODE_VA + (psn & 31) * 8u, 8);
+		put_be(bth + 20, w->key[0], 4);
+	}
+	if (fix & RAW_SEAL)
+		frame_seal(f, len);
+}
+
 uint32_t
 words_raw(const struct fuzz_words *w, struct fuzz_in *in, uint8_t *f, struct words_way *way)
 {
-	uint8_t fix = fuzz_u8(in), sel = fuzz_u8(in), psn = fuzz_u8(in);
+	uint8_t fix = fuzz_u8(in), sel = fuzz_u8(in), psn = fuzz_u8(in), tag[4];
 	uint32_t len = fuzz_u16(in) % 4600u, left = (uint32_t)(in->end - in->p);
-	unsigned int i = (sel & SEL_QP) % NODE_QPS;
-	bool v6;
-	uint8_t *bth;
 
 	len = len < left ? len : left;
 	memcpy(f, in->p, len);
 	in->p += len;
-	v6 = len > 13 && f[12] == 0x86;
-	bth = f + (v6 ? 62 : 42);
-	if (len >= (v6 ? 78u : 58u)) {
-		fix_lower(w, f, len, fix, v6);
-		if (fix & RAW_QPN)
-			put_be(bth + 5, w->qp[i]->qpn, 3);
-		if (fix & RAW_PSN)
-			put_be(bth + 9, near_psn(due_psn(w, i, bth[0], sel & 0x80), psn), 3);
-		if ((fix & RAW_KEY) && frame_ext_len(bth[0]) >= 16 && bth + 28 <= f + len) {
-			put_be(bth + 12, NODE_VA + (psn & 31) * 8u, 8);
-			put_be(bth + 20, w->key[0], 4);
-		}
-		if (fix & RAW_SEAL)
-			frame_seal(f, len);
+	if (len > 17 && f[12] == 0x81 && f[13] == 0) {
+		memcpy(tag, f + 12, 4);
+		memmove(f + 4, f, 12);
+		fix_frame(w, f + 4, len - 4, fix, sel, psn);
+		memmove(f, f + 4, 12);
+		memcpy(f + 12, tag, 4);
+	} else {
+		fix_frame(w, f, len, fix, sel, psn);
 	}
 	*way = (struct words_way){.split = fix & RAW_SPLIT, .turn = fix & RAW_TURN};
 	return len;

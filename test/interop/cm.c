@@ -28,7 +28,9 @@ enum {
 	PORT = 7471,
 	OUR_PORT = 4711,
 	MOST = 64,
-	PATIENCE = 40,	      /* s */
+	/* s; a peer whose program is slow may put a repeat off for 68 s (MRA), and its RTU be lost
+	 */
+	PATIENCE = 100,
 	STALE_PAUSE = 500000, /* us */
 	LISTEN_PAUSE = 50000, /* us */
 };

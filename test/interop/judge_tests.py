@@ -12,6 +12,9 @@ are captured at the sender, before wires change them.
 
   --scapy N      as for judge.py (default: all)
   --seeds A..B   seeds of each scenario of urnic-sim (default: 1..36)
+  --least N      fail when there are fewer than N RoCEv2 frames (default: 500000)
+  --opcodes L    fail unless each of these opcodes (hexadecimal, with commas between)
+                 was there (default: all that urnic sends)
   --less         take less time: leave out some programs, most frames for scapy
                  and most seeds
   --all          give scapy every frame, whatever --scapy says; URNIC_TEST_ALL in
@@ -38,7 +41,7 @@ import judge
 
 # Every opcode that urnic sends on RC, UC and UD.
 OPCODES = (*range(0x15), 0x16, 0x17, *range(0x20, 0x2c), 0x64, 0x65, 0xc0)
-LEAST = {False: 500000, True: 50000} # frames, --less; fewer show that something was not captured
+LEAST = {False: "500000", True: "50000"} # frames, --less; fewer show that something was not captured
 TIMEOUT = 900  # seconds for one program; generous, for sanitizers on a busy machine
 LONG = ("test_verbs_threads", "test_verbs_stress", "test_verbs_control")
 FUZZ = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz")
@@ -179,13 +182,20 @@ def run_all(todo, court):
 
 
 def parse(argv):
-    options, programs = getopt.gnu_getopt(argv, "h", ["help", "scapy=", "seeds=", "less", "all"])
+    options, programs = getopt.gnu_getopt(argv, "h", ["help", "scapy=", "seeds=", "least=", "opcodes=", "less", "all"])
     less = ("--less", "") in options
-    values = {"--scapy": "5000" if less else "all", "--seeds": "1..4" if less else "1..36", **dict(options)}
+    values = {"--scapy": "5000" if less else "all", "--seeds": "1..4" if less else "1..36", "--least": LEAST[less],
+              **dict(options)}
     if "--all" in values or os.environ.get("URNIC_TEST_ALL"):
         values["--scapy"] = "all"
     if not re.fullmatch(r"[0-9]+|all", values["--scapy"]):
         raise getopt.GetoptError(f"--scapy {values['--scapy']}: a number, or all")
+    if not values["--least"].isdecimal():
+        raise getopt.GetoptError(f"--least {values['--least']}: a number of frames")
+    try:
+        values["--opcodes"] = [int(x, 16) for x in values["--opcodes"].split(",")] if "--opcodes" in values else OPCODES
+    except ValueError as e:
+        raise getopt.GetoptError(f"--opcodes {values['--opcodes']}: hexadecimal numbers, with commas between") from e
     if not programs and "--help" not in values and "-h" not in values:
         raise getopt.GetoptError("no program is named")
     return values, programs
@@ -215,7 +225,7 @@ def main():
         print(f"{len(todo)} runs in {time.monotonic() - began:.0f} s; captures lost {lost} frames", flush=True)
         began = time.monotonic()
         scapy = None if values["--scapy"] == "all" else int(values["--scapy"])
-        well = court.verdict(scapy, LEAST["--less" in values], OPCODES)
+        well = court.verdict(scapy, int(values["--least"]), values["--opcodes"])
         print(f"judged in {time.monotonic() - began:.0f} s")
     return 0 if well else 1
 

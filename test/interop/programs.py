@@ -230,7 +230,11 @@ def try_case(the_guest, options, folder, case, role):
 def run_case(the_guest, options, folder, case, role):
     for _ in range(3):
         got, ours, theirs = try_case(the_guest, options, folder, case, role)
-        if "_pingpong" not in case.words or SILENT not in got[0][1] + got[1][1]:
+        silent = "_pingpong" in case.words and SILENT in got[0][1] + got[1][1]
+        # The kernel repeats no DREQ whose id was destroyed, as a program's end does at once (cm_destroy_id() in its cm.c).
+        # A server does not learn of the end then, whichever RDMA it has.
+        left = case.fault and role == "server" and not case.oob and got[0][0] == 0 and got[1][0] is None
+        if not silent and not left:
             break
     said = "\n".join(f"  -- {name} ended with {code}:\n    " + out.strip().replace("\n", "\n    ")
                      for name, (code, out) in zip(("client", "server"), got))

@@ -17,6 +17,8 @@ if LARGE:
     sys.argv.pop()
 HEADER = pathlib.Path(sys.argv.pop())
 MODEL = pathlib.Path(sys.argv.pop()) / "failover.pml"
+# Seconds of one command: only a verifier that hangs takes so long, also where other work has the processors.
+SECONDS = 3000
 # One failure with a window of two; two failures, the second one during and after the migration; a healed path.
 SMALL = [
     ["FAILS=1", "N=2", "SENDS=4", "LOSSES=1"],
@@ -42,7 +44,7 @@ def check(defines, flags=(), options=()):
     """The output of the verifier."""
     with tempfile.TemporaryDirectory() as folder:
         def run(*command):
-            return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
+            return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
         p = run("spin", *[f"-D{d}" for d in defines], "-a", str(MODEL))
         if p.returncode:
             raise AssertionError(p.stdout + p.stderr)

@@ -17,6 +17,8 @@ if LARGE:
     sys.argv.pop()
 HEADER = pathlib.Path(sys.argv.pop()).resolve()
 MODEL = pathlib.Path(sys.argv.pop()).resolve() / "stream.pml"
+# Seconds of one command: only a verifier that hangs takes so long, also where other work has the processors.
+SECONDS = 3000
 # One way, with one buffer and two, where sinks read and where they can't; and both ways, each end reading when all is sent.
 SMALL = [
     ["T=4", "D=1"], ["T=4", "D=2"], ["T=3", "D=1", "BLIND"], ["T=4", "D=2", "BLIND"],
@@ -44,7 +46,7 @@ def check(defines):
     """The output of the verifier."""
     with tempfile.TemporaryDirectory() as folder:
         def run(*command):
-            return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
+            return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
         p = run("spin", *[f"-D{d}" for d in defines], "-a", str(MODEL))
         if p.returncode:
             raise AssertionError(p.stdout + p.stderr)

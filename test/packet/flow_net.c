@@ -4,6 +4,7 @@
 #include "common/test_eal.h"
 
 #include "base/rnd.h"
+#include "transport/sched.h"
 #include "wire/ecn.h"
 
 #include <setjmp.h>
@@ -336,7 +337,7 @@ step(struct flow_net *n)
 		hand_over(tp);
 		urn_tp_turn(tp, n->now);
 		hand_over(tp);
-		if (tp->sched.head)
+		if (urn_sched_any(&tp->sched))
 			urn_tp_tx(tp);
 		if (n->hold)
 			n->hold(tp);

@@ -19,7 +19,12 @@ ext_of(uint8_t op)
 	case WRITE_ONLY_IMM:
 	case WRITE_TWO_IMM:
 		return RETH | IMM;
-	case READ_FIRST: case READ_LAST: case READ_ONLY: case ACK: case SACK:
+	case READ_FIRST:
+	case READ_LAST:
+	case READ_ONLY:
+	case ACK:
+	case SACK:
+	case UC_WORD:
 		return AETH;
 	case ATOMIC_ACK:
 		return AETH | ORIG;
@@ -362,7 +367,9 @@ frame_read(const uint8_t *in, uint32_t len, const struct frame_addr *src,
 	word = (uint32_t)get(&p, 4);
 	f->dqpn = word & 0xffffff;
 	f->fb = (uint8_t)(word >> 24);
-	f->ecn = is_v4(dst->gid) ? in[15] & 3 : in[15] >> 4 & 3;
+	f->tclass = is_v4(dst->gid) ? in[15] : (uint8_t)(in[14] << 4 | in[15] >> 4);
+	f->hops = is_v4(dst->gid) ? in[22] : in[21];
+	f->ecn = f->tclass & 3;
 	/* A congestion notification has B, and nothing else has F or B (doc/reference/wire.md). */
 	if (f->fb != (f->op == CNP ? 0x40 : 0) || f->tver)
 		return "reserved bits of the BTH";

@@ -41,7 +41,8 @@ enum {
 	CNP = 0x81,
 	WRITE_TWO = 0xc4, /* the last of a WRITE with two addresses */
 	WRITE_TWO_IMM = 0xc5,
-	SACK = 0xc0, /* SACK's own header, behind the AETH, is the payload here */
+	UC_WORD = 0xc6, /* a UC receiver's PSN that is due; MSN: its window */
+	SACK = 0xc0,	/* SACK's own header, behind the AETH, is the payload here */
 };
 
 /* Syndromes (doc/reference/wire.md "Acknowledgement"). */
@@ -65,6 +66,7 @@ struct frame {
 	bool no_m; /* M bit clear; urnic sets it but in CNPs, like hardware that migrates no path */
 	uint8_t tver;       /* 0 */
 	uint8_t ecn;	    /* low two bits of the IP header's traffic class */
+	uint8_t tclass, hops; /* read: the IP header's traffic class and hop limit, whole */
 	uint8_t fb;	    /* F and B of the BTH, as they stand: 0x80, 0x40 */
 	int pad;            /* pad bytes to claim; -1: as the payload needs */
 	uint16_t pkey;

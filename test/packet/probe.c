@@ -211,6 +211,8 @@ attributes(struct probe *p, struct probe_qp *q, struct urn_abi_qp_attr *a)
 	a->rnr_retry = c->rnr_retry;
 	a->qkey = PROBE_QKEY;
 	a->av.sgid_index = c->ipv6;
+	a->av.traffic_class = c->traffic_class;
+	a->av.hop_limit = c->hop_limit;
 	memcpy(a->av.dgid, p->peer.gid, 16);
 }
 

@@ -66,6 +66,7 @@ struct probe_config {
 	bool selective;           /* both sides know selective acknowledgements */
 	uint64_t rto_floor;       /* ns; 0: only the QP's timeout */
 	uint64_t line;		  /* bytes a second, for congestion control; 0: none */
+	uint8_t traffic_class, hop_limit; /* the address vector's */
 };
 
 struct probe_qp {

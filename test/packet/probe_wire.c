@@ -150,9 +150,10 @@ judge(struct probe *p, const struct frame *f)
 		return "destination QP";
 	if (p->cfg.type == URN_QPT_UC)
 		return f->ack ? "a UC packet that asks for an acknowledgement"
-		       : f->op < UC || f->op > (UC | WRITE_ONLY_IMM) ? "opcode of a UC QP"
-		       : f->len > q->qp->mtu			     ? "payload of the wrong length"
-								     : NULL;
+		       : (f->op < UC || f->op > (UC | WRITE_ONLY_IMM)) && f->op != UC_WORD
+			       ? "opcode of a UC QP"
+		       : f->len > q->qp->mtu ? "payload of the wrong length"
+					     : NULL;
 	if ((f->op > SEND_ONLY_INV || f->op == 0x15) && f->op != SACK && f->op != CNP && !two)
 		return "opcode";
 	if (f->op == CNP && (f->psn || f->orig || f->len || f->ack))

@@ -139,6 +139,38 @@ greedy(void **state)
 	probe_close(&p);
 }
 
+/* A user whose many clients have all between them takes from these, and not from a user with few,
+ * although none of the clients has more than its part (doc/inside/fairness.md). */
+static void
+user_of_many(void **state)
+{
+	enum { CLIENTS = 16, EACH = URN_TRACES / CLIENTS, LOOKS = 8, FEW = 4, MORE = 100 };
+	struct urn_tp_user user = {0};
+	struct urn_tp_share few = {0}, many[CLIENTS + 1] = {0};
+	struct urn_qp *a, *b[CLIENTS], *more;
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	for (int i = 0; i <= CLIENTS; i++)
+		many[i].user = &user;
+	b[0] = hold(&p, &many[0], LOOKS - FEW);
+	a = hold(&p, &few, FEW); /* the last one is where the hand's first looks end */
+	for (int i = 1; i < CLIENTS; i++)
+		b[i] = hold(&p, &many[i], EACH);
+	more = hold(&p, &many[CLIENTS], EACH - LOOKS + MORE);
+	expect_count(&p, NO_TRACE, MORE);
+	check_held(&p, a, FEW, 0);
+	assert_int_equal(user.trace, URN_TRACES - FEW);
+	let_go(&p, a, FEW);
+	let_go(&p, b[0], LOOKS - FEW);
+	for (int i = 1; i < CLIENTS; i++)
+		let_go(&p, b[i], EACH);
+	let_go(&p, more, EACH - LOOKS + MORE);
+	assert_int_equal(user.trace, 0);
+	probe_close(&p);
+}
+
 int
 main(void)
 {
@@ -146,6 +178,7 @@ main(void)
 		cmocka_unit_test(nothing_remembered),
 		cmocka_unit_test(parts),
 		cmocka_unit_test(greedy),
+		cmocka_unit_test(user_of_many),
 	};
 
 	return cmocka_run_group_tests_name("blind", tests, NULL, NULL);

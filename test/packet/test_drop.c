@@ -251,7 +251,7 @@ opcodes(void **state)
 			known++;
 		} else if (op < 0x20) {
 			continue; /* reserved: refused (reserved_opcodes()) */
-		} else if (op >= UC && op <= (UC | WRITE_ONLY_IMM)) {
+		} else if ((op >= UC && op <= (UC | WRITE_ONLY_IMM)) || op == UC_WORD) {
 			drop(&p, &f, DROP_QP_TYPE);
 		} else if (op >= SACK && op <= 0xc3) {
 			drop(&p, &f, DROP_SHORT); /* headers of SACKs and flows are not there */

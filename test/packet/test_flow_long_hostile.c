@@ -38,7 +38,7 @@ struct part {
 
 /* Send node 1 a packet of data with n segments, as the liar. */
 static void
-lie(struct flow_net *n, struct liar *l, const struct urn_flow_seg *seg, unsigned int segs)
+lie(struct flow_net *n, struct liar *l, const struct urn_flow_part *part, unsigned int segs)
 {
 	struct urn_path path = {.ttl = 64, .sport = 0xc000};
 	struct urn_flow_hdr h = {.epoch = rte_cpu_to_be_64(77),
@@ -55,8 +55,10 @@ lie(struct flow_net *n, struct liar *l, const struct urn_flow_seg *seg, unsigned
 	urn_tmpl_init(&t, &path);
 	memcpy(bth + 12, &h, sizeof(h));
 	for (unsigned int i = 0; i < segs; i++) {
-		memcpy(at, &seg[i], sizeof(seg[i]));
-		at += sizeof(seg[i]) + urn_flow_pad(rte_be_to_cpu_16(seg[i].bytes));
+		uint32_t head = urn_flow_seg_head(part[i].seg.kind);
+
+		memcpy(at, &part[i], head);
+		at += head + urn_flow_pad(rte_be_to_cpu_16(part[i].seg.bytes));
 	}
 	behind = (uint32_t)(at - bth) - 12;
 	urn_build_headers(f, &t, behind + 12);
@@ -66,23 +68,23 @@ lie(struct flow_net *n, struct liar *l, const struct urn_flow_seg *seg, unsigned
 	flow_net_run(n, 4 * FLOW_NET_STEP);
 }
 
-static struct urn_flow_seg
+static struct urn_flow_part
 segment(const struct part *p)
 {
-	return (struct urn_flow_seg){
-		.qid = rte_cpu_to_be_64(flow_qid(0)),
+	return (struct urn_flow_part){
+		.seg = {.qid = rte_cpu_to_be_64(flow_qid(0)),
+			.bytes = rte_cpu_to_be_16(p->bytes),
+			.kind = URN_FLOW_PART},
 		.len = rte_cpu_to_be_32(p->len),
 		.off = rte_cpu_to_be_32(p->off),
 		.id = rte_cpu_to_be_32(p->id),
-		.bytes = rte_cpu_to_be_16(p->bytes),
-		.kind = URN_FLOW_PART,
 	};
 }
 
 static void
 lie_part(struct flow_net *n, struct liar *l, struct part p)
 {
-	struct urn_flow_seg s = segment(&p);
+	struct urn_flow_part s = segment(&p);
 
 	lie(n, l, &s, 1);
 }
@@ -145,28 +147,32 @@ secret(void **state)
 	flow_net_end(n);
 }
 
-/* Parts without a number, and parts that share a packet, make no sense. */
+/* Segments of long messages without a number, or that share a packet, make no sense; neither do
+ * kinds that there are not. */
 static void
 no_sense(void **state)
 {
 	const struct part p = {.id = 1, .len = 1200, .bytes = 400};
 	struct flow_net *n = flow_net_new(2, 1);
-	struct urn_flow_seg two[2] = {segment(&p), segment(&p)};
+	struct urn_flow_part two[2] = {segment(&p), segment(&p)};
 	struct liar l;
 
 	(void)state;
 	make_liar(&l, 99, 0);
 	two[1].id = rte_cpu_to_be_32(2);
 	lie(n, &l, two, 2);
-	two[0].kind = URN_FLOW_VOID;
-	two[1].kind = URN_FLOW_WHOLE;
-	two[1].len = rte_cpu_to_be_32(400);
+	two[0].seg.kind = URN_FLOW_LET_GO;
+	two[1].seg.kind = URN_FLOW_WHOLE;
 	lie(n, &l, two, 2);
 	lie_part(n, &l, (struct part){.id = 0, .len = 1200, .bytes = 400});
-	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_DROP_FORMAT), 3);
-	assert_int_equal(n->node[1].got_n, 0);
-	/* A void segment that names no part does share a packet. */
 	two[0].id = 0;
+	lie(n, &l, two, 1);
+	two[0].seg.kind = URN_FLOW_SEG_KINDS;
+	lie(n, &l, two, 1);
+	assert_int_equal(flow_net_count(n, 1, URN_C_FLOW_DROP_FORMAT), 5);
+	assert_int_equal(n->node[1].got_n, 0);
+	/* A void segment does share a packet. */
+	two[0].seg.kind = URN_FLOW_VOID;
 	l.psn = 0;
 	lie(n, &l, two, 2);
 	assert_int_equal(n->node[1].got_n, 1);

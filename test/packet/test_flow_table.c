@@ -13,16 +13,15 @@
 
 enum {
 	HEADERS = 42,	     /* bytes of a frame before its BTH */
-	EXTRA = 28 + 2 * 32, /* bytes of the BTH, the header of the flow, and two segments */
+	EXTRA = 28 + 2 * 20, /* bytes of the BTH, the header of the flow, and two segments */
 };
 
 static void
-put_seg(struct urn_flow_seg *s, uint8_t kind, uint64_t qid, uint32_t id)
+put_seg(struct urn_flow_seg *s, uint8_t kind, uint64_t qid)
 {
 	memset(s, 0, sizeof(*s));
 	s->kind = kind;
 	s->qid = rte_cpu_to_be_64(qid);
-	s->id = rte_cpu_to_be_32(id);
 }
 
 /* Put a data packet of this source on the wire to node 1: an empty message for a queue, and a void
@@ -46,8 +45,8 @@ forge(struct flow_net *n, const uint8_t gid[16], uint64_t epoch, uint32_t psn, u
 	h->epoch = rte_cpu_to_be_64(epoch);
 	h->start = 0;
 	h->psn = rte_cpu_to_be_32(psn);
-	put_seg((struct urn_flow_seg *)(h + 1), URN_FLOW_WHOLE, qid, 0);
-	put_seg((struct urn_flow_seg *)(h + 1) + 1, URN_FLOW_VOID, 0, 0);
+	put_seg((struct urn_flow_seg *)(h + 1), URN_FLOW_WHOLE, qid);
+	put_seg((struct urn_flow_seg *)(h + 1) + 1, URN_FLOW_VOID, 0);
 	urn_build_icrc(f, HEADERS + EXTRA, false, true);
 	flow_net_inject(n, 1, f, sizeof(f));
 }

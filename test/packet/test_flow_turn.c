@@ -58,7 +58,8 @@ sources_share_packets(void **state)
 	for (unsigned int i = 0; i < 24; i++)
 		schedule(&t[i], n, 0, 1, &share);
 	flow_net_run(n, FLOW_NET_STEP);
-	assert_int_equal(flow_net_count(n, 0, URN_C_FLOW_TX), 3); /* packets of at most 10 messages in MTU 1024 */
+	assert_int_equal(flow_net_count(n, 0, URN_C_FLOW_TX),
+			 2); /* packets of at most 12 messages in MTU 1024 */
 	for (unsigned int i = 0; i < 24; i++)
 		flow_net_until(n, &t[i].s, MS);
 	assert_int_equal(n->node[1].got_n, 24);
@@ -181,6 +182,149 @@ data_goes_first(void **state)
 	free(n);
 }
 
+/* A busy source of another client, which sends nothing. */
+struct busy {
+	struct urn_source_ops_user user; /* first */
+	struct flow_net *n;
+	unsigned int turns, most; /* turns that it had; turns after which it is idle */
+	uint64_t sent;		  /* packets of flows that its node had sent at its last turn */
+};
+
+static bool
+work(struct urn_tp *tp, struct urn_source *src)
+{
+	struct busy *b = (struct busy *)src;
+
+	(void)tp;
+	b->sent = flow_net_count(b->n, 0, URN_C_FLOW_TX);
+	return ++b->turns < b->most;
+}
+
+static const struct urn_source_ops busy_ops = {.serve = work};
+
+static void
+schedule_busy(struct busy *b, struct flow_net *n, unsigned int most, struct urn_tp_share *share)
+{
+	b->n = n;
+	b->turns = 0;
+	b->most = most;
+	b->user.ops = &busy_ops;
+	b->user.source.kind = URN_SOURCE_OPS;
+	b->user.source.share = share;
+	urn_sched_add(&n->node[0].tp->sched, &b->user.source);
+}
+
+/* A source that sends a message; its client owes two turns by the end of its turn. */
+static bool
+talk_and_owe(struct urn_tp *tp, struct urn_source *src)
+{
+	(void)talk(tp, src);
+	urn_share_user(src->share)->debt = 2 * URN_TURN_BYTES;
+	return false;
+}
+
+/* Likewise, with debts of the client's own, beside other clients of its user. */
+static bool
+talk_and_owe_sisters(struct urn_tp *tp, struct urn_source *src)
+{
+	(void)talk(tp, src);
+	src->share->debt = 2 * URN_TURN_BYTES;
+	return false;
+}
+
+static const struct urn_source_ops owe_ops = {.serve = talk_and_owe};
+static const struct urn_source_ops owe_sisters_ops = {.serve = talk_and_owe_sisters};
+
+/* A client that owes two turns sends its gathered message after two turns of the other one. */
+static void
+pay_two(const struct urn_source_ops *ops, struct urn_tp_share *share, struct urn_tp_share *other,
+	struct busy *b)
+{
+	struct flow_net *n = flow_net_new(2, 1);
+	struct talker t;
+
+	n->owner = share;
+	schedule(&t, n, 0, 1, share);
+	t.user.ops = ops;
+	flow_net_run(n, FLOW_NET_STEP);
+	assert_int_equal(flow_net_count(n, 0, URN_C_FLOW_TX), 1);
+	flow_net_until(n, &t.s, MS);
+	flow_sent_free(&t.s);
+	urn_share_user(share)->debt = share->debt = 0;
+	schedule(&t, n, 0, 1, share);
+	t.user.ops = ops;
+	schedule_busy(b, n, UINT32_MAX, other);
+	flow_net_run(n, FLOW_NET_STEP);
+	assert_int_equal(flow_net_count(n, 0, URN_C_FLOW_TX), 1);
+	b->turns = 0;
+	while (flow_net_count(n, 0, URN_C_FLOW_TX) == 1 && b->turns < 100)
+		flow_net_run(n, FLOW_NET_STEP);
+	assert_in_range(b->turns, 2, 4);
+	b->most = 0;
+	flow_net_until(n, &t.s, MS);
+	assert_int_equal(n->node[1].got_n, 2);
+	flow_sent_free(&t.s);
+	flow_net_end(n);
+}
+
+/*
+ * Messages that were gathered wait for the turns that their client owes others by the end of the
+ * engine's turn, and for none if nobody else has work: many strands, gathered before the first of
+ * them is charged, have no more bytes than one. A user owes turns to other users, and a client to
+ * those of its user.
+ */
+static void
+gathered_pay(void **state)
+{
+	struct urn_tp_share share = {0}, other = {0};
+	struct busy b = {0};
+
+	(void)state;
+	pay_two(&owe_ops, &share, &other, &b);
+}
+
+static void
+gathered_pay_sisters(void **state)
+{
+	struct urn_tp_user user = {0};
+	struct urn_tp_share share = {.user = &user}, other = {.user = &user};
+	struct busy b = {0};
+
+	(void)state;
+	pay_two(&owe_sisters_ops, &share, &other, &b);
+}
+
+/* A strand that waited for the end of a pause sends at its turn, and not behind those of the others
+ * that have turns after it. */
+static void
+no_gathering_after_a_pause(void **state)
+{
+	static const uint8_t priority_of[64];
+	struct flow_net *n = flow_net_new(2, 1);
+	struct urn_tp *tp = n->node[0].tp;
+	struct urn_tp_share share = {0}, other = {0};
+	struct flow_sent s;
+	struct busy b = {0};
+
+	(void)state;
+	n->owner = &share;
+	tp->priority_of = priority_of;
+	tp->sched.stopped = 1;
+	assert_int_equal(flow_send(n, 0, 1, flow_qid(1), 64, 7, &s), URN_MSG_PENDING);
+	flow_net_run(n, 10 * FLOW_NET_STEP);
+	assert_int_equal(tp->sched.waiting_n[0], 1);
+	assert_int_equal(flow_net_count(n, 0, URN_C_FLOW_TX), 0);
+	tp->sched.stopped = 0;
+	schedule_busy(&b, n, 4, &other);
+	flow_net_run(n, FLOW_NET_STEP);
+	assert_int_equal(b.turns, 1);
+	assert_int_equal(b.sent, 1);
+	flow_net_until(n, &s, MS);
+	assert_int_equal(s.code, URN_MSG_DONE);
+	flow_sent_free(&s);
+	flow_net_end(n);
+}
+
 int
 main(void)
 {
@@ -189,6 +333,9 @@ main(void)
 		cmocka_unit_test(tries_hold_nobody),
 		cmocka_unit_test(data_goes_first),
 		cmocka_unit_test(a_turn_serves_few),
+		cmocka_unit_test(gathered_pay),
+		cmocka_unit_test(gathered_pay_sisters),
+		cmocka_unit_test(no_gathering_after_a_pause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

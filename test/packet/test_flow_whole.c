@@ -97,15 +97,15 @@ static void
 put_part(struct flow_net *n, uint32_t psn, uint32_t id, uint32_t len, uint32_t off, uint16_t bytes)
 {
 	struct urn_path path = {.ttl = 64, .sport = 0xc000};
-	uint32_t payload = (uint32_t)sizeof(struct urn_flow_seg) + urn_flow_pad(bytes),
+	uint32_t payload = (uint32_t)sizeof(struct urn_flow_part) + urn_flow_pad(bytes),
 		 behind = 28 + payload;
-	struct urn_flow_seg seg = {
-		.qid = rte_cpu_to_be_64(flow_qid(0)),
+	struct urn_flow_part part = {
+		.seg = {.qid = rte_cpu_to_be_64(flow_qid(0)),
+			.bytes = rte_cpu_to_be_16(bytes),
+			.kind = URN_FLOW_PART},
 		.len = rte_cpu_to_be_32(len),
 		.off = rte_cpu_to_be_32(off),
 		.id = rte_cpu_to_be_32(id),
-		.bytes = rte_cpu_to_be_16(bytes),
-		.kind = URN_FLOW_PART,
 	};
 	struct urn_flow_hdr h = {.epoch = rte_cpu_to_be_64(77)};
 	uint8_t f[1200] = {0}, *bth = f + 42;
@@ -120,7 +120,7 @@ put_part(struct flow_net *n, uint32_t psn, uint32_t id, uint32_t len, uint32_t o
 	urn_build_headers(f, &t, behind);
 	urn_build_bth((struct urn_bth *)bth, URN_FLOW_DATA, 0, 0, urn_flow_qpn(0), psn, 0);
 	memcpy(bth + 12, &h, sizeof(h));
-	memcpy(bth + 28, &seg, sizeof(seg));
+	memcpy(bth + 28, &part, sizeof(part));
 	urn_build_icrc(f, 42 + behind, 0, 1);
 	flow_net_inject(n, 1, f, 42 + behind + 4);
 	flow_net_run(n, 5 * FLOW_NET_STEP);
@@ -237,8 +237,6 @@ stop(struct flow_net *n, bool stopped)
 
 	tp->priority_of = priority_of;
 	tp->sched.stopped = stopped;
-	if (!stopped)
-		urn_sched_go(&tp->sched, 0, 64);
 }
 
 /* Time passes in which each node has few turns. */

@@ -70,7 +70,7 @@ none_behind_failure(void **state)
 	struct probe p;
 
 	(void)state;
-	probe_open(&p, &(struct probe_config){.mtu = MTU});
+	probe_open(&p, &(struct probe_config){.mtu = MTU, .kept = 1000});
 	for (uint32_t i = 0; i <= URN_TP_OOO_QP; i++)
 		probe_recv(&p, i * 64, 64, i);
 	for (uint32_t i = 1; i <= URN_TP_OOO_QP; i++) {

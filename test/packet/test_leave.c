@@ -49,11 +49,11 @@ static const struct spot places[] = {
 static struct urn_source *
 first(const struct crowd *c, const struct spot *at)
 {
-	struct urn_tp_share *client = c->p.tp->sched.head;
+	const struct urn_tp_user *user = c->p.tp->sched.head;
 
 	if (at->flag == URN_QPF_NEIGH)
 		return c->p.tp->neigh_head;
-	return client ? client->head : NULL;
+	return user ? user->head->head : NULL;
 }
 
 /* Expect exactly these QPs there, in the order in which they came. */
@@ -70,7 +70,9 @@ holds(const struct crowd *c, const struct spot *at, struct urn_qp *const *qp, in
 	}
 	assert_null(is);
 	if (n)
-		assert_ptr_equal(at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_tail : c->p.tp->sched.head->tail, before);
+		assert_ptr_equal(at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_tail
+							   : c->p.tp->sched.head->head->tail,
+				 before);
 	if (at->flag == URN_QPF_NEIGH)
 		assert_int_equal(c->p.tp->neigh_n, n);
 }

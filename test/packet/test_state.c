@@ -141,6 +141,48 @@ moves(void **state)
 	}
 }
 
+/* A refused change names attributes as programs write them, and path MTUs in bytes, with what to
+ * give. */
+static void
+sentences(void **state)
+{
+	static const struct {
+		uint32_t without, with; /* attributes of INIT to RTR that are left out; put in */
+		uint8_t path_mtu;	/* code */
+		const char *text;
+	} c[] = {
+		{URN_QPM_DEST_QPN, 0, 3, "INIT to RTR: give IBV_QP_DEST_QPN too"},
+		{URN_QPM_AV | URN_QPM_RQ_PSN, 0, 3, "give IBV_QP_AV, IBV_QP_RQ_PSN too"},
+		{0, URN_QPM_SQ_PSN, 3, "INIT to RTR: leave IBV_QP_SQ_PSN out"},
+		{0, 0, 5,
+		 "a path_mtu of 4096 bytes is more than the port carries; give IBV_MTU_1024 or "
+		 "less"},
+		{0, 0, 0, "path_mtu 0 is none; give IBV_MTU_1024"},
+	};
+	uint32_t need = find_move(URN_QPT_RC, INIT, RTR)->need;
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	p.tp->cfg.mtu = 1024;
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		struct urn_abi_qp_attr a;
+		char why[120]; /* a reply has room for that */
+
+		stand(&p, INIT);
+		probe_attributes(&p, &a);
+		a.state = RTR;
+		a.path_mtu = c[i].path_mtu;
+		assert_int_equal(urn_qp_modify(p.tp, p.qp,
+					       URN_QPM_STATE | (need & ~c[i].without) | c[i].with,
+					       &a, why, sizeof(why)),
+				 EINVAL);
+		if (!strstr(why, c[i].text))
+			fail_msg("no '%s' in '%s'", c[i].text, why);
+	}
+	probe_close(&p);
+}
+
 /* Values out of range; a refused change changes nothing. */
 static void
 values(void **state)
@@ -479,10 +521,15 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(multicast_number),
-		cmocka_unit_test(moves),	 cmocka_unit_test(values),
-		cmocka_unit_test(drain),	 cmocka_unit_test(drain_at_once_or_late),
-		cmocka_unit_test(change_in_sqd), cmocka_unit_test(established),
-		cmocka_unit_test(forgets),	 cmocka_unit_test(flush_ends),
+		cmocka_unit_test(sentences),
+		cmocka_unit_test(moves),
+		cmocka_unit_test(values),
+		cmocka_unit_test(drain),
+		cmocka_unit_test(drain_at_once_or_late),
+		cmocka_unit_test(change_in_sqd),
+		cmocka_unit_test(established),
+		cmocka_unit_test(forgets),
+		cmocka_unit_test(flush_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -294,21 +294,24 @@ fair(void **state)
 static void
 shared(void **state)
 {
+	enum { ALL = 64, RC = 52, HELD = 4 /* an eighth of all is for clients that hold less */ };
 	struct probe p;
 
 	(void)state;
-	open_uc(&p, &(struct probe_config){.kept = 16});
-	p.tp->kept = 14; /* as if RC kept so many */
+	open_uc(&p, &(struct probe_config){.kept = ALL});
+	p.tp->kept = RC; /* as if RC of another client kept so many */
+	p.tp->left.held = ALL - RC;
 	shut(&p, true);
-	for (uint32_t i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < HELD + 2; i++)
 		probe_write(&p, UC | WRITE_ONLY, RQ(i), 8 * i, 8, 8, 1);
 	some_turns(&p);
-	expect_count(&p, UC_HELD, 2);
+	expect_count(&p, UC_HELD, HELD);
 	expect_count(&p, DROP_MEMORY, 2);
 	shut(&p, false);
 	probe_settle(&p);
-	assert_int_equal(p.tp->kept, 14);
+	assert_int_equal(p.tp->kept, RC);
 	p.tp->kept = 0;
+	p.tp->left.held = ALL;
 	probe_close(&p);
 }
 

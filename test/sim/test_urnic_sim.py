@@ -10,11 +10,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+sys.dont_write_bytecode = True  # no cache of signals
+import signals
 
 SIM = None
 FOLDER = None
+# Seconds of one run: only a simulation that hangs takes so long, also where other work has the processors.
+SECONDS = 3000
 FAULTS = ["drop", "dup", "reorder", "delay", "corrupt", "rate", "blackhole", "cut", "flap", "pause",
           "neigh", "late", "fail", "qperr", "drain", "rnr", "short", "dereg", "badkey", "stale", "exhaust"]
 # Faults of clients and of connection management; scenario chaos has neither.
@@ -36,7 +41,7 @@ CLIENT_SABOTAGES = ["left", "quota"] # need a client that dies
 RUN_SABOTAGES = ["answer"] # no run fails, but the sum of all runs does
 
 
-def run(*args, timeout=200):
+def run(*args, timeout=SECONDS):
     return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=timeout)
 
 
@@ -129,7 +134,7 @@ class Sim(unittest.TestCase):
                 self.assertGreaterEqual(len(failed), 10, p.stderr)
                 seed, why, again = failed[0]
                 # A shell runs the command, because the program's path may have spaces.
-                p = subprocess.run(again, shell=True, capture_output=True, text=True, timeout=200)
+                p = subprocess.run(again, shell=True, capture_output=True, text=True, timeout=SECONDS)
                 self.assertEqual(p.returncode, 1)
                 self.assertIn(f"{scenario}, seed {seed} failed: {why}", p.stderr)
                 self.assertIn(why, p.stdout) # in the trace, too
@@ -193,9 +198,8 @@ class Sim(unittest.TestCase):
             for sig in (signal.SIGINT, signal.SIGTERM):
                 p = subprocess.Popen([SIM, "--seeds", "1..100000000", "--jobs", jobs],
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                time.sleep(1)
-                p.send_signal(sig)
-                out, err = p.communicate(timeout=60)
+                signals.send(p, sig)
+                out, err = p.communicate(timeout=SECONDS)
                 self.assertEqual(p.returncode, 128 + sig, err)
                 self.assertRegex(out, r"\d+ passed, 0 failed\n$")
 
@@ -211,7 +215,7 @@ class Sim(unittest.TestCase):
             self.assertEqual((plain["hash"], plain["frames"]), (with_it["hash"], with_it["frames"]))
             with open(a, "rb") as f, open(b, "rb") as g:
                 self.assertEqual(f.read(), g.read())
-            p = subprocess.run([judge, "--scapy", "500", a], capture_output=True, text=True, timeout=200)
+            p = subprocess.run([judge, "--scapy", "500", a], capture_output=True, text=True, timeout=SECONDS)
             self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
             self.assertTrue(p.stdout.startswith(f"{plain['frames']} frames, "), p.stdout)
             p = run("--seeds", "1", "--capture", os.path.join(d, "no", "such"))
@@ -224,7 +228,7 @@ class Sim(unittest.TestCase):
     def test_full_disk(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             p = subprocess.run([SIM, "--seeds", "1"], stdout=full, stderr=subprocess.PIPE, text=True,
-                               timeout=60)
+                               timeout=SECONDS)
         self.assertEqual(p.returncode, 1)
         self.assertIn("could not be written", p.stderr)
 

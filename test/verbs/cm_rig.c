@@ -174,4 +174,3 @@ rig_cm_await_ids(struct rig *r, int node, uint32_t n)
 		rig_turns(r, 16);
 	}
 }
-

@@ -9,6 +9,7 @@
 
 #include "server/server.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -208,6 +209,22 @@ hostile_clients(const struct rig *r, uint64_t n)
 		sched_yield();
 	} while (c.clients != n && time(NULL) < end);
 	return c.clients;
+}
+
+unsigned int
+hostile_attach_many(const struct rig *r)
+{
+	struct ibv_context *ctx[64];
+	unsigned int n = 0, i;
+
+	while (n < 64 && (ctx[n] = urn_attach_connect(r->path, "a")) != NULL)
+		n++;
+	assert_in_range(n, 0, 63);
+	assert_int_equal(errno, EMFILE);
+	assert_non_null(strstr(urn_attach_error(), "the dataplane has no descriptors left"));
+	for (i = 0; i < n; i++)
+		assert_int_equal(ibv_close_device(ctx[i]), 0);
+	return n;
 }
 
 static void

@@ -79,6 +79,8 @@ void hostile_others_go_on(struct rig *r);
  * when each step was in time
  */
 bool hostile_good_program(const struct rig *r);
+/* Attach until no descriptors are left for the user. returns: how many programs were taken */
+unsigned int hostile_attach_many(const struct rig *r);
 /* Waits up to 20 seconds until the server has n connections. returns: how many it has */
 uint64_t hostile_clients(const struct rig *r, uint64_t n);
 /*

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 enum { RIG_NODES = 2, RIG_BUF = 1 << 20 };
 
@@ -91,6 +92,7 @@ struct rig {
 	char path[108];            /* path of its socket */
 	pthread_t thread;
 	_Atomic bool stop;
+	pid_t pid; /* process of the thread that turns the engines; 0: none */
 };
 
 /* Properties of a test's QPs. */
@@ -115,8 +117,9 @@ struct rig_qp {
 /* Make the whole rig, with one connected RC QP an end. Fails the test on error. */
 void rig_open(struct rig *r, const struct rig_config *cfg, const struct rig_qp *qp);
 void rig_close(struct rig *r);
-/* Run each engine once. */
+/* Run each engine once. remote: let the thread run that does */
 void rig_turn(struct rig *r);
+/* Run each engine n times. remote: wait until that thread has done so */
 void rig_turns(struct rig *r, unsigned int n);
 /* Turn until a completion comes at end `e`; fails the test when none comes for a minute. */
 struct ibv_wc rig_wait(struct rig *r, int e);

@@ -6,7 +6,7 @@
 #include "rig.h"
 
 /* Fail the test. */
-void rig_die(const char *what, const char *why);
+_Noreturn void rig_die(const char *what, const char *why);
 
 /* ---- rig_wire.c */
 

@@ -149,15 +149,17 @@ bytes(void **state)
 		struct rig r;
 
 		rig_open(&r, &cfg[i], &(struct rig_qp){.mtu = i % 2 ? IBV_MTU_256 : IBV_MTU_1024});
-		for (uint32_t n = 0; n < 60; n++) {
+		/* Writes in one message begin when node 1 has answered what it knows; a bad wire
+		 * may lose that answer. */
+		for (uint32_t n = 0;
+		     n < 60 || (!cfg[i].no_features && !rig_counter(&r, 0, URN_C_ALIGNED_ONE));
+		     n++) {
 			assert_int_equal(urn_qp_align(r.end[0].qp, lines[n % 5]), 0);
 			write_one(&r, want, &rng, n);
 		}
 		assert_true(rig_counter(&r, 0, URN_C_ALIGNED) > 10);
 		if (cfg[i].no_features)
 			assert_int_equal(rig_counter(&r, 0, URN_C_ALIGNED_ONE), 0);
-		else
-			assert_true(rig_counter(&r, 0, URN_C_ALIGNED_ONE) > 0);
 		rig_quiet(&r, 0);
 		rig_close(&r);
 	}

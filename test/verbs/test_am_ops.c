@@ -247,6 +247,10 @@ test_vectors_all_or_none(void **state)
 	net_until_quiet(n, a);
 	p[99].len = 0;
 	assert_int_equal(urn_rma_writev(a->ep, &v), EINVAL);
+	p[99].len = 2;
+	p[99].remote = UINT64_MAX;
+	assert_int_equal(urn_rma_readv(a->ep, &v), EINVAL);
+	assert_non_null(strstr(urn_attach_error(), "2 bytes at 0xffffffffffffffff wraps around"));
 	v.n = 0;
 	assert_int_equal(urn_rma_writev(a->ep, &v), EINVAL);
 	v.n = 129;

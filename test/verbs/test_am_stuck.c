@@ -86,6 +86,7 @@ test_both_sides_know(void **state)
 	}
 	assert_int_equal(failure.number, number);
 	assert_int_equal(failure.err, ETIMEDOUT);
+	assert_non_null(strstr(failure.text, "handler 6 has not returned"));
 
 	assert_int_equal(urn_am_thread_stop(b->ep), EBUSY);
 	assert_non_null(strstr(urn_attach_error(), "handler 6 has not returned for 300 ms"));

@@ -152,21 +152,33 @@ test_connect(void **state)
 	}
 }
 
-/* A wire that loses a tenth of the frames, duplicates some and delays others. */
+static uint64_t
+of_both(struct rig *r, enum urn_counter id)
+{
+	return rig_counter(r, 0, id) + rig_counter(r, 1, id);
+}
+
+/*
+ * A wire that loses a tenth of the frames, duplicates some and delays others. The clock has a part
+ * in which frames: where no message of connection management was hit, there are more connections.
+ */
 static void
 bad_wire(uint64_t seed)
 {
 	struct rig_config cfg = {.wire_seed = seed, .lose = 100, .twice = 100, .late = 100};
+	bool hit = false;
 	struct rig r;
 
 	rig_cm_open(&r, &cfg);
 	rig_cm_listen(&r, 0, SERVICE, 0);
 	rig_cm_listen(&r, 1, SERVICE, 0);
-	for (int i = 0; i < 10; i++)
-		whole_way(&r, i & 1);
-	ways_end(&r);
-	assert_true(rig_counter(&r, 0, URN_C_CM_RETRANSMITS) + rig_counter(&r, 1, URN_C_CM_RETRANSMITS) > 0);
-	assert_true(rig_counter(&r, 0, URN_C_CM_DUPLICATE) + rig_counter(&r, 1, URN_C_CM_DUPLICATE) > 0);
+	for (int tries = 0; tries < 10 && !hit; tries++) {
+		for (int i = 0; i < WAYS; i++)
+			whole_way(&r, i & 1);
+		ways_end(&r);
+		hit = of_both(&r, URN_C_CM_RETRANSMITS) > 0 && of_both(&r, URN_C_CM_DUPLICATE) > 0;
+	}
+	assert_true(hit);
 	rig_cm_close(&r);
 }
 
@@ -203,6 +215,18 @@ test_loopback(void **state)
 	rig_cm_close(&r);
 }
 
+/* Turn until a node's counter is n at least. */
+static void
+await_counter(struct rig *r, int node, enum urn_counter id, uint64_t n)
+{
+	time_t start = time(NULL);
+
+	while (rig_counter(r, node, id) < n) {
+		assert_true(time(NULL) - start < 60);
+		rig_turns(r, 16);
+	}
+}
+
 static void
 test_reject(void **state)
 {
@@ -220,7 +244,9 @@ test_reject(void **state)
 	ev = rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED);
 	assert_int_equal(ev.id, id);
 	assert_int_equal(ev.reason, URN_CM_REJ_INVALID_SERVICE_ID);
-	assert_int_equal(rig_counter(&r, 1, URN_C_CM_NO_SERVICE), 1);
+	/* Engines that had no processor for a while repeat the request. */
+	assert_in_range(rig_counter(&r, 1, URN_C_CM_NO_SERVICE), 1,
+			1 + rig_counter(&r, 0, URN_C_CM_RETRANSMITS));
 	/* The program does not want it. */
 	l = rig_cm_listen(&r, 1, SERVICE, 0);
 	id = rig_cm_connect(&r, 0, r.end[0].qp->qp_num);
@@ -285,7 +311,7 @@ test_unreachable(void **state)
 		assert_int_equal(rig_cm_expect(&r, 0, URN_CM_EVENT_UNREACHABLE).id, rep.handle);
 	}
 	assert_int_equal(rig_counter(&r, 0, URN_C_CM_TIMEOUTS), 2);
-	assert_true(rig_counter(&r, 1, URN_C_DROP_NO_QP) >= 4);
+	await_counter(&r, 1, URN_C_DROP_NO_QP, 4);
 	/* The peer says so itself. */
 	req = rig_cm_request(&r, 1, r.end[1].qp->qp_num);
 	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_CONNECT, &req, &rep), EOPNOTSUPP);
@@ -408,6 +434,9 @@ test_full_pipe(void **state)
 
 	(void)state;
 	rig_cm_open(&r, NULL);
+	/* The peer's MAC address is known from here on: a request that waits for it may be overtaken. */
+	(void)rig_cm_connect(&r, 0, r.end[0].qp->qp_num);
+	(void)rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED);
 	while (write(rig_cm_pipe[0].write_fd, &note, sizeof(note)) == (ssize_t)sizeof(note))
 		full++;
 	for (int i = 0; i < 5; i++) {
@@ -415,11 +444,8 @@ test_full_pipe(void **state)
 		req.cm_connect.cookie = (uint64_t)i;
 		assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), 0);
 	}
-	rig_cm_await_ids(&r, 0, 5);
-	for (time_t start = time(NULL); rig_counter(&r, 1, URN_C_CM_NO_SERVICE) < 5;) {
-		assert_true(time(NULL) - start < 60);
-		rig_turns(&r, 16);
-	}
+	rig_cm_await_ids(&r, 0, 6);
+	await_counter(&r, 1, URN_C_CM_NO_SERVICE, 6);
 	rig_turns(&r, 100);
 	while (full--)
 		assert_int_equal(read(rig_cm_pipe[0].read_fd, &note, sizeof(note)), sizeof(note));

@@ -162,7 +162,9 @@ test_path_mtu(void **state)
 	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), 0);
 	assert_int_equal(rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED).reason,
 			 URN_CM_REJ_INVALID_MTU);
-	assert_int_equal(rig_counter(&r, 1, URN_C_CM_UNSUPPORTED), 1);
+	/* Engines that had no processor for a while repeat the request. */
+	assert_in_range(rig_counter(&r, 1, URN_C_CM_UNSUPPORTED), 1,
+			1 + rig_counter(&r, 0, URN_C_CM_RETRANSMITS));
 	req = rig_cm_request(&r, 1, r.end[1].qp->qp_num);
 	req.cm_connect.mtu = 4;
 	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);

@@ -371,7 +371,10 @@ test_descriptors(void **state)
 	rig_open(r, &cfg, NULL);
 }
 
-/* Where users share a dataplane, one of them gets half of its descriptors. */
+/*
+ * Where users share a dataplane, one of them gets half of its descriptors, be it by channels, by
+ * connections, or by both.
+ */
 static void
 test_half_descriptors(void **state)
 {
@@ -398,8 +401,13 @@ test_half_descriptors(void **state)
 	assert_non_null(strstr(rep.why, "a user may have at most"));
 	assert_non_null(strstr(rep.why, "descriptors"));
 	assert_in_range(n, 10, 119);
+	assert_int_equal(hostile_attach_many(r), 0);
 	hostile_others_go_on(r);
 	close(fd);
+	assert_int_equal(hostile_clients(r, 2), 2);
+	/* A program counts with 15, one of them for the engine, and two of the user's are attached.
+	 */
+	assert_in_range(hostile_attach_many(r), 1, (240 - 64) / 2 / 15 - 2);
 	rig_close(r);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	rig_open(r, &cfg, NULL);

@@ -63,7 +63,7 @@ neighbours(void **state)
 	rig_expect(&report_rig, 1, IBV_WC_SUCCESS);
 	report_all_of(urn_report_neighbours);
 	report_has("neighbour adapter=urnic0 address=10.0.0.2 mac=");
-	report_has(" state=reachable static=no peer=");
+	report_has(" state=reachable static=no routes=0 peer=");
 	assert_true(report_ask(urn_report_neighbours,
 			       &(struct urn_report_query){.adapter = "urnic1"}, NULL) > 0);
 	assert_null(strstr(report_notes.text, "adapter=urnic0"));
@@ -150,7 +150,7 @@ what_is_under_way(void **state)
 	while (*requests < sent + 6)
 		urn_engine_poll(urn_dp_engine(report_rig.dp, 0));
 	assert_int_equal(report_ask(urn_report_qps, &one, NULL), 1);
-	report_has(" outstanding=6 waits_for=acknowledgement ");
+	report_has(" outstanding=6 next_hop=10.0.0.2 waits_for=acknowledgement ");
 	rig_expect(&report_rig, 0, IBV_WC_SUCCESS);
 	rig_expect(&report_rig, 0, IBV_WC_SUCCESS);
 	report_all_of(urn_report_qps);

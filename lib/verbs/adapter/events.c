@@ -229,6 +229,8 @@ urn_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 		if (err != 0)
 			return -1;
 	} while (!urn_async_find(&urn_ctx(context)->objs, &ev, event));
+	if (ev.type == URN_EVENT_PORT_ACTIVE || ev.type == URN_EVENT_PORT_ERR)
+		atomic_store(&urn_verbs_ctx(context)->port_seen, ev.cookie);
 	return 0;
 }
 

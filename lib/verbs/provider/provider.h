@@ -52,6 +52,9 @@ struct urn_verbs_ctx {
 	uint32_t gids;                   /* entries of the GID table */
 	uint32_t max_cqe;                /* entries that a completion queue may have */
 	uint64_t wc_flags; /* fields of completions beyond the standard ones (IBV_WC_EX_WITH_...) */
+	/* The provider's: ns of CLOCK_MONOTONIC when the port was last seen in its state before
+	 * that of the last event of the port; 0: not known. */
+	_Atomic uint64_t port_seen;
 	bool imported;	   /* the front's: cmd_fd is the context's own, by ibv_import_device() */
 	/* The provider sets async_fd and num_comp_vectors, the front all else. Last, because
 	 * verbs.h asks for it. */

@@ -2,8 +2,9 @@
 /*
  * Attaching to an adapter that was lost, again and again. Each adapter has a thread of its own for
  * that, made at its first loss: an attempt may wait as long as URNIC_TIMEOUT says for a dataplane
- * that is stopped, and nobody else is to wait. The thread alone frees what it has, so that a device
- * can be closed in the middle of an attempt.
+ * that is stopped, and nobody else is to wait. For the same reason the thread closes an adapter
+ * that came back and is of no use. The thread alone frees what it has, so that a device can be
+ * closed in the middle of an attempt.
  */
 #include "attach/thread.h"
 #include "verbs/front.h"
@@ -23,10 +24,13 @@ enum {
 
 struct urn_sv_again {
 	pthread_mutex_t lock; /* lock protects all below but the constants */
-	pthread_cond_t cond;  /* wanted or stop has changed */
+	pthread_cond_t cond;  /* wanted, rejected or stop has changed */
 	bool wanted;	      /* the adapter is lost */
 	bool stop;	      /* the device is gone; only the thread looks at this from then on */
 	struct ibv_context *found; /* the adapter that came back; NULL: not yet, or taken */
+	/* The adapter that came back and is of no use, to be closed before the next attempt, so
+	 * there is one at most; c is NULL: none. */
+	struct urn_sv_part rejected;
 	struct urn_sv_place place; /* name of the adapter; constant */
 	uint32_t pause;		   /* ms: in front of the next attempt; 0: none */
 	uint32_t silence;	   /* ms: bound of each call; constant */
@@ -38,6 +42,7 @@ urn_sv_again_free(struct urn_sv_again *a)
 {
 	if (a->found != NULL)
 		ibv_close_device(a->found);
+	urn_sv_part_close(&a->rejected);
 	if (a->wake_fd >= 0)
 		close(a->wake_fd);
 	pthread_cond_destroy(&a->cond);
@@ -45,18 +50,32 @@ urn_sv_again_free(struct urn_sv_again *a)
 	free(a);
 }
 
-/* Wait until the adapter is wanted. returns: false: stop */
+/* Wait until the adapter is wanted, or one is to be closed. returns: false: stop */
 static bool
 urn_sv_again_wait(struct urn_sv_again *a)
 {
 	bool stop;
 
 	pthread_mutex_lock(&a->lock);
-	while (!a->stop && !a->wanted)
+	while (!a->stop && !a->wanted && a->rejected.c == NULL)
 		pthread_cond_wait(&a->cond, &a->lock);
 	stop = a->stop;
 	pthread_mutex_unlock(&a->lock);
 	return !stop;
+}
+
+/* Close the adapter that is of no use, if there is one. returns: true: there was */
+static bool
+urn_sv_again_rid(struct urn_sv_again *a)
+{
+	struct urn_sv_part part;
+
+	pthread_mutex_lock(&a->lock);
+	part = a->rejected;
+	a->rejected = (struct urn_sv_part){0};
+	pthread_mutex_unlock(&a->lock);
+	urn_sv_part_close(&part);
+	return part.c != NULL;
 }
 
 /* The pause behind an attempt. pause: ms, in front of it */
@@ -125,6 +144,8 @@ urn_sv_again_run(void *arg)
 	while (urn_sv_again_wait(a)) {
 		struct ibv_context *c;
 
+		if (urn_sv_again_rid(a))
+			continue;
 		urn_sv_again_pause(a);
 		if (urn_sv_again_stops(a))
 			break;
@@ -214,6 +235,17 @@ urn_sv_again_take(struct urn_sv_ctx *ctx, uint32_t adapter)
 	a->found = NULL;
 	pthread_mutex_unlock(&a->lock);
 	return c;
+}
+
+void
+urn_sv_again_reject(struct urn_sv_ctx *ctx, uint32_t adapter, const struct urn_sv_part *part)
+{
+	struct urn_sv_again *a = ctx->again[adapter]; /* which has given the adapter */
+
+	pthread_mutex_lock(&a->lock);
+	a->rejected = *part;
+	pthread_cond_signal(&a->cond);
+	pthread_mutex_unlock(&a->lock);
 }
 
 void

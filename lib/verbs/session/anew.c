@@ -4,12 +4,13 @@
  * there, so all of them are made anew (rest.c). The lost adapter is cleared and replaced by the
  * thread with the lock held, while no call of the program makes, changes or ends objects (calls.c).
  *
- * Objects of the primary adapter alone - queue pairs without a session, shared receive queues,
- * addresses, ends of connection management - stay what they are, lost (wreck.c).
+ * Objects of the primary adapter alone - queue pairs without a session, shared receive queues of
+ * such, addresses - stay what they are, lost (wreck.c).
  */
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
 #include "verbs/session/log.h"
+#include "verbs/session/srq.h"
 
 #include <urnic/attach.h>
 
@@ -61,6 +62,7 @@ urn_sv_strip(struct urn_sv_ctx *ctx, uint32_t adapter)
 {
 	struct urn_sv_cq *cq;
 	struct urn_sv_region *r;
+	struct urn_sv_srq *s;
 	struct urn_sv_pd *pd;
 	struct urn_sv_qp *q;
 
@@ -68,9 +70,13 @@ urn_sv_strip(struct urn_sv_ctx *ctx, uint32_t adapter)
 		urn_sv_cq_drain(cq, adapter);
 	LIST_FOREACH(q, &ctx->qps, link)
 		urn_sv_qp_lost(q, adapter);
+	LIST_FOREACH(s, &ctx->srqs, link)
+		urn_sv_srq_lost(s, adapter);
 	LIST_FOREACH(pd, &ctx->pds, link)
 		LIST_FOREACH(r, &pd->regions, link)
 			urn_sv_region_lost(urn_sv_mr_of(r), adapter);
+	if (adapter == 0)
+		urn_sv_ends_strip(ctx);
 }
 
 /* End all that is left of an adapter, and close it. */
@@ -95,16 +101,15 @@ urn_sv_shut(struct urn_sv_ctx *ctx, uint32_t adapter)
 	ctx->below[adapter] = NULL;
 }
 
-/* End all that a lost adapter has; keep: but what the program has there alone. returns: 0 or
- * ENOMEM */
+/* End all that a lost adapter has, but what the program has there alone. returns: 0 or ENOMEM */
 static int
-urn_sv_clear(struct urn_sv_ctx *ctx, uint32_t adapter, bool keep)
+urn_sv_clear(struct urn_sv_ctx *ctx, uint32_t adapter)
 {
 	if (ctx->below[adapter] == NULL)
 		return 0;
 	urn_sv_strip(ctx, adapter);
 	urn_sv_thread_unmake(ctx, adapter);
-	if (keep && urn_sv_needed(ctx, adapter) && urn_sv_wreck_make(ctx, adapter) != 0)
+	if (urn_sv_needed(ctx, adapter) && urn_sv_wreck_make(ctx, adapter) != 0)
 		return ENOMEM;
 	urn_sv_shut(ctx, adapter);
 	return 0;
@@ -122,13 +127,27 @@ urn_sv_fill(struct urn_sv_ctx *ctx, uint32_t adapter)
 	return err == 0 ? urn_sv_thread_make(ctx, adapter) : err;
 }
 
+/* The adapter that came back is of no use. Nothing of the program is on it, and it lives: each call
+ * takes as long as it pleases, and the lock is held here. */
+static void
+urn_sv_reject(struct urn_sv_ctx *ctx, uint32_t adapter)
+{
+	struct urn_sv_part part = urn_sv_thread_take(ctx, adapter);
+
+	part.c = ctx->below[adapter];
+	ctx->below[adapter] = NULL;
+	urn_sv_again_reject(ctx, adapter, &part);
+	urn_sv_again_want(ctx, adapter);
+}
+
 /* Replace a lost adapter by the one that came back. */
 static void
 urn_sv_replace(struct urn_sv_ctx *ctx, uint32_t adapter, struct ibv_context *c)
 {
-	if (urn_sv_clear(ctx, adapter, true) != 0) {
+	if (urn_sv_clear(ctx, adapter) != 0) {
 		urn_sv_log_device(ctx, "an adapter is back, and there is no memory for it");
-		(void)ibv_close_device(c);
+		urn_sv_again_reject(ctx, adapter, &(struct urn_sv_part){.c = c});
+		urn_sv_again_want(ctx, adapter);
 		return;
 	}
 	ctx->below[adapter] = c;
@@ -141,9 +160,7 @@ urn_sv_replace(struct urn_sv_ctx *ctx, uint32_t adapter, struct ibv_context *c)
 		return;
 	}
 	urn_sv_log_device(ctx, "an adapter is back, and can't be used: %s", urn_attach_error());
-	/* Nothing of the program is on this one: no wreck is kept of it. */
-	(void)urn_sv_clear(ctx, adapter, false);
-	urn_sv_again_want(ctx, adapter);
+	urn_sv_reject(ctx, adapter);
 }
 
 /* True when a queue pair still has to take completions of a lost adapter. */

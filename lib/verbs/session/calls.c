@@ -50,6 +50,19 @@ urn_sv_enter(struct urn_sv_ctx *ctx)
 	urn_sv_unlock(ctx);
 }
 
+bool
+urn_sv_enter_now(struct urn_sv_ctx *ctx)
+{
+	bool there;
+
+	urn_sv_lock_first(ctx);
+	there = !ctx->dead[0];
+	if (there)
+		ctx->calls++;
+	urn_sv_unlock(ctx);
+	return there;
+}
+
 void
 urn_sv_exit(struct urn_sv_ctx *ctx)
 {

@@ -8,6 +8,7 @@
  */
 #include "attach/fail.h"
 #include "verbs/session/heal.h"
+#include "verbs/session/srq.h"
 
 #include <urnic/attach.h>
 
@@ -268,7 +269,7 @@ urn_sv_join(struct urn_sv_qp *q)
 		.wr = q->wr,
 		.wrs = q->wrs,
 		.recv = q->recv,
-		.recvs = q->rwrs,
+		.recvs = q->recvs,
 		.number = q->ibv.qp_num,
 		.paths = (1u << URN_SV_PATHS) - 1,
 		.act = urn_sv_act,
@@ -295,6 +296,9 @@ urn_sv_join(struct urn_sv_qp *q)
 			urn_sess_down(&q->c, urn_sv_bit(q, i));
 	}
 	urn_sv_recv_rest(q);
+	if (q->srq != NULL)
+		urn_sv_srq_join(q);
+	urn_sv_link_leave(q);
 	return 0;
 }
 
@@ -321,6 +325,17 @@ urn_sv_alone(struct urn_sv_qp *q)
 	return err;
 }
 
+/* Receives of a shared queue are there already, for any queue pair that takes messages: so P-P does
+ * only now that both sides agree on headers. returns: 0 or an errno value with its text */
+static int
+urn_sv_meet_shared(struct urn_sv_qp *q, bool session)
+{
+	struct ibv_qp_attr rtr = q->rtr;
+	int err = urn_sv_srq_decide(q->srq, session);
+
+	return err == 0 ? ibv_modify_qp(q->path[0].real, &rtr, q->rtr_mask) : err;
+}
+
 int
 urn_sv_meet(struct urn_sv_qp *q, const struct ibv_qp_attr *rtr, int mask)
 {
@@ -330,6 +345,10 @@ urn_sv_meet(struct urn_sv_qp *q, const struct ibv_qp_attr *rtr, int mask)
 	q->rtr = *rtr;
 	q->rtr_mask = mask;
 	err = urn_sv_agree(q, &session);
+	if (err == 0 && q->lost) /* the thread did other things meanwhile */
+		err = urn_sv_gone(q);
+	if (err == 0 && q->srq != NULL)
+		err = urn_sv_meet_shared(q, session);
 	if (err != 0)
 		return err;
 	return session ? urn_sv_join(q) : urn_sv_alone(q);

@@ -225,7 +225,7 @@ urn_sv_open(void *arg)
 	ctx->log_number = atomic_fetch_add(&urn_sv_opened, 1) + 1;
 	urn_sv_front(ctx, m);
 	ctx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ctx->front.vctx.context.async_fd = eventfd(0, EFD_CLOEXEC);
+	ctx->front.vctx.context.async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	if (ctx->wake_fd < 0 || ctx->front.vctx.context.async_fd < 0) {
 		urn_fail(errno, "no descriptor for a virtual device: %s", strerror(errno));
 		goto err_fd;
@@ -259,6 +259,7 @@ urn_sv_close(struct ibv_context *c)
 
 	urn_sv_thread_end(ctx);
 	urn_sv_fork_leave(ctx);
+	urn_sv_ends_closed(ctx);
 	for (int i = 0; i < URN_SV_ADAPTERS; i++)
 		if (ctx->below[i] != NULL)
 			ibv_close_device(ctx->below[i]);

@@ -8,6 +8,7 @@
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
 #include "verbs/session/log.h"
+#include "verbs/session/srq.h"
 
 #include <errno.h>
 #include <string.h>
@@ -134,6 +135,7 @@ urn_sv_left(struct urn_sv_qp *q, const struct urn_sess_report *last)
 	q->why = "the peer has left";
 	if (urn_sv_flows(q))
 		urn_sess_acked(&q->c, last->received);
+	urn_sv_ends_over(q);
 	urn_sv_after(q);
 	pthread_cond_broadcast(&q->ctx->cond);
 }
@@ -143,6 +145,7 @@ urn_sv_reported(struct urn_sv_qp *q, const struct urn_sess_report *r)
 {
 	if (r->epoch >= q->c.epoch)
 		urn_sv_heal_reported(q, r->paths);
+	urn_sv_srq_shun(q);
 	urn_sess_report(&q->c, r);
 }
 
@@ -191,10 +194,8 @@ urn_sv_keys_read(struct urn_sv_path *p, bool ok)
 	if (!ok)
 		return; /* the path is down */
 	if (q->c.state == URN_SESS_BINDING && q->c.next == bit) {
-		urn_sess_rebound(&q->c, q->todo_epoch);
-		if (q->c.open)
-			urn_sv_recv_rest(q);
-		urn_sv_after(q);
+		if (urn_sv_srq_there(q))
+			urn_sv_rebound(q);
 	} else if (q->holds && urn_sv_flows(q) && q->c.path == bit) {
 		urn_sv_send_again(q);
 	}

@@ -9,6 +9,7 @@
  */
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
+#include "verbs/session/srq.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -206,10 +207,13 @@ urn_sv_cq_clean(struct urn_sv_cq *cq, const struct urn_sv_qp *qp)
 	for (uint32_t i = cq->head; i != cq->tail; i++) {
 		const struct urn_sv_wc *w = &cq->ring[i & (cq->size - 1)];
 
-		if (w->wc.qp_num != qp->ibv.qp_num)
+		if (w->wc.qp_num != qp->ibv.qp_num) {
 			cq->ring[kept++ & (cq->size - 1)] = *w;
-		else
-			cq->plain -= w->qp == NULL;
+			continue;
+		}
+		cq->plain -= w->qp == NULL;
+		if (w->qp != NULL && !w->send && qp->srq != NULL)
+			qp->srq->held--;
 	}
 	cq->tail = kept;
 }
@@ -234,6 +238,8 @@ urn_sv_pop(struct urn_sv_cq *cq, struct urn_sv_wc *out)
 	*out = cq->ring[cq->head++ & (cq->size - 1)];
 	if (out->qp != NULL && out->send)
 		out->qp->send_held--;
+	else if (out->qp != NULL && out->qp->srq != NULL)
+		out->qp->srq->held--;
 	else if (out->qp != NULL)
 		out->qp->recv_held--;
 	cq->plain -= out->qp == NULL;

@@ -4,7 +4,7 @@
  * polling lock is held from its start to its end, and the context's only while a completion is
  * taken, because programs post while they read.
  */
-#include "verbs/session/sv.h"
+#include "verbs/session/cq.h"
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
  * the locks are held across fork(), for whole objects, and made anew in the child, where calls fail
  * with EIO, polls with -1, and objects can be destroyed.
  */
-#include "verbs/session/sv.h"
+#include "verbs/session/heal.h"
 
 #include <errno.h>
 
@@ -45,6 +45,7 @@ urn_sv_fork_objects(struct urn_sv_ctx *ctx)
 		urn_sv_wr_forked(q);
 	LIST_FOREACH(cq, &ctx->cqs, link)
 		pthread_mutex_init(&cq->polling, NULL);
+	urn_sv_ends_forked(ctx);
 }
 
 static void

@@ -9,6 +9,7 @@
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
 #include "verbs/session/log.h"
+#include "verbs/session/srq.h"
 
 #include <errno.h>
 #include <string.h>
@@ -101,10 +102,19 @@ static int
 urn_sv_remake_real(struct urn_sv_path *p)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct urn_sv_qp *q = p->qp;
 
-	if (p == &p->qp->path[0] && p->real != NULL) {
+	if (q->srq != NULL && p->real != NULL) /* receives that it gives back */
+		urn_sv_cq_drain((struct urn_sv_cq *)q->ibv.recv_cq, p->mine);
+	if (p == &q->path[0] && p->real != NULL && !urn_sv_srq_stale(p)) {
 		urn_sv_path_end(p, false);
+		p->given = false;
+		p->shut_at = 0;
 		return ibv_modify_qp(p->real, &reset, IBV_QP_STATE);
+	}
+	if (p == &q->path[0] && q->listener != 0) {
+		urn_sv_unlisten(q);
+		q->lost = true; /* another queue pair may get its number */
 	}
 	urn_sv_path_end(p, true);
 	return urn_sv_real_anew(p);
@@ -123,7 +133,8 @@ urn_sv_remake_due(const struct urn_sv_path *p)
 static bool
 urn_sv_lacking(const struct urn_sv_path *p)
 {
-	return !(p == &p->qp->path[0] && p->real != NULL) && !urn_sv_ready(p->qp, p->mine);
+	return (p != &p->qp->path[0] || p->real == NULL || urn_sv_srq_stale(p)) &&
+	       !urn_sv_ready(p->qp, p->mine);
 }
 
 /* True when this turn takes another path; if not, the queue pair is the first of the next turn. */
@@ -200,6 +211,14 @@ urn_sv_connect(struct urn_sv_path *p, const struct urn_sess_offer *o)
 
 /* ---- offers and probes */
 
+/* True when the peer may return to a path. */
+static bool
+urn_sv_offers_trust(const struct urn_sv_path *p)
+{
+	urn_sv_srq_shun(p->qp);
+	return (p->qp->c.alive & ~p->qp->c.shun & 1u << urn_sv_bit_of(p)) != 0;
+}
+
 static void
 urn_sv_offer(struct urn_sv_path *p)
 {
@@ -207,7 +226,7 @@ urn_sv_offer(struct urn_sv_path *p)
 	struct urn_sv_qp *q = p->qp;
 	struct urn_sess_offer o = {
 		.path = urn_sv_bit_of(p),
-		.flags = (urn_sv_alive(p) ? URN_SESS_O_TRUSTED : 0) |
+		.flags = (urn_sv_offers_trust(p) ? URN_SESS_O_TRUSTED : 0) |
 			 (p->heal.peer_trusts ? URN_SESS_O_KNOWN : 0),
 		.round = p->heal.end.own,
 		.to = p->heal.end.to,
@@ -238,7 +257,9 @@ urn_sv_agreed(struct urn_sv_path *p, uint32_t flags)
 		pthread_cond_broadcast(&p->qp->ctx->cond); /* an end that leaves tells it so */
 	}
 	h->peer_trusts = (flags & URN_SESS_O_TRUSTED) != 0;
-	if (urn_sv_alive(p) && !(flags & URN_SESS_O_KNOWN))
+	/* An end that does not trust the path has nothing that the peer must know: two such ends
+	 * would answer each other for ever. */
+	if (urn_sv_offers_trust(p) && !(flags & URN_SESS_O_KNOWN))
 		urn_sv_offer(p);
 }
 
@@ -253,7 +274,7 @@ urn_sv_heal_step(struct urn_sv_path *p, enum urn_sess_heal_step step,
 			urn_sv_down(p->qp, urn_sv_bit_of(p));
 		if (urn_sv_busy(p) || urn_sv_now_ms() < urn_sv_remake_due(p))
 			return false;
-		if (!urn_sv_remake_room(p->qp)) {
+		if (!urn_sv_remake_room(p->qp) || !urn_sv_srq_given(p, urn_sv_now_ms())) {
 			/* A later turn makes the path anew by itself, and offers it. */
 			p->heal.fresh = false;
 			p->heal.due = 0;
@@ -280,8 +301,8 @@ urn_sv_heal_heard(struct urn_sv_qp *q, const struct urn_sess_offer *o)
 	if (!urn_sv_heals(q) || o->path >= URN_SV_PATHS)
 		return;
 	p = urn_sv_at(q, o->path);
-	if (q->ctx->dead[p->mine])
-		return; /* there is no end here */
+	if (q->ctx->dead[p->mine] || q->ctx->down[p->mine])
+		return; /* there is no end here, or nothing reaches it */
 	step = urn_sess_heal_judge(&p->heal.end, o->round, o->to);
 	q->offers[step]++;
 	switch (step) {
@@ -313,7 +334,7 @@ void
 urn_sv_heal_reported(struct urn_sv_qp *q, uint32_t paths)
 {
 	for (uint32_t bit = 0; bit < URN_SV_PATHS; bit++)
-		if (!(paths & 1u << bit))
+		if (!(paths & ~(paths >> URN_SESS_PATHS) & 1u << bit))
 			urn_sv_at(q, bit)->heal.peer_trusts = false;
 }
 
@@ -334,6 +355,7 @@ urn_sv_heal_carried(struct urn_sv_path *p)
 	urn_sess_up(&q->c, urn_sv_bit_of(p));
 	urn_sv_log_up(q, urn_sv_bit_of(p));
 	urn_sv_offer(p);
+	urn_sv_link_leave(q);
 }
 
 /* Offer, and do so again after a longer pause. */
@@ -357,7 +379,7 @@ urn_sv_heal_dead(struct urn_sv_path *p, uint64_t now)
 		h->due = urn_sv_remake_due(p);
 		if (now < h->due)
 			return;
-		if (!urn_sv_remake_room(p->qp)) {
+		if (!urn_sv_remake_room(p->qp) || !urn_sv_srq_given(p, now)) {
 			h->due = now + URN_SV_TURN_MS;
 			return;
 		}
@@ -382,7 +404,8 @@ urn_sv_heal_path(struct urn_sv_path *p, uint64_t now)
 {
 	struct urn_sv_heal *h = &p->heal;
 
-	if (p->qp->ctx->dead[p->mine] || (urn_sv_alive(p) && h->peer_trusts))
+	if (p->qp->ctx->dead[p->mine] || p->qp->ctx->down[p->mine] ||
+	    (urn_sv_alive(p) && h->peer_trusts))
 		return UINT64_MAX;
 	if (urn_sv_busy(p))
 		return urn_sv_alive(p) ? UINT64_MAX : now + p->qp->ctx->options.probe;
@@ -424,10 +447,12 @@ urn_sv_outlasted(struct urn_sv_qp *q, uint32_t better)
 static uint64_t
 urn_sv_fail_back(struct urn_sv_qp *q, uint64_t now)
 {
-	uint32_t better = q->c.alive & ((1u << q->c.path) - 1);
 	const struct urn_sv_path *p;
+	uint32_t better;
 	uint64_t proven;
 
+	urn_sv_srq_shun(q);
+	better = q->c.alive & ~q->c.shun & ((1u << q->c.path) - 1);
 	if (!q->ctx->options.fail_back || q->c.state != URN_SESS_CONNECTED || better == 0 ||
 	    !urn_sv_at(q, (uint32_t)__builtin_ctz(better))->heal.peer_trusts)
 		return UINT64_MAX;

@@ -8,8 +8,8 @@
 #ifndef URN_VERBS_SESSION_HEAL_H
 #define URN_VERBS_SESSION_HEAL_H
 
+#include "verbs/session/cq.h"
 #include "verbs/session/ops.h"
-#include "verbs/session/sv.h"
 
 /* ---- memory.c, cq.c, channel.c: one adapter's part of objects */
 
@@ -66,6 +66,8 @@ bool urn_sv_ready(const struct urn_sv_qp *q, uint32_t adapter);
  * an errno value with its text; EIO: the adapter is away, or lacks something of the program */
 int urn_sv_real_make(struct urn_sv_qp *q, struct urn_sv_path *p,
 		     const struct ibv_qp_init_attr_ex *attr);
+/* The queue pair of a path's traffic is gone: its shared receive queue has one less. */
+void urn_sv_shared_leave(struct urn_sv_path *p);
 /* Make the queue pair of a path, which has none, for the program's traffic. returns: 0 or an errno
  * value with its text */
 int urn_sv_real_anew(struct urn_sv_path *p);
@@ -116,6 +118,19 @@ enum { URN_SV_TURN_MS = 1 };
 int urn_sv_thread_make(struct urn_sv_ctx *ctx, uint32_t adapter);
 /* Destroy that. */
 void urn_sv_thread_unmake(struct urn_sv_ctx *ctx, uint32_t adapter);
+
+/* The device's own things of an adapter; the owner is whoever has the struct. */
+struct urn_sv_part {
+	struct ibv_context *c;		  /* NULL: not taken */
+	struct ibv_comp_channel *channel; /* for control paths; NULL: none */
+	struct ibv_cq *cq;		  /* for control paths; NULL: none */
+	struct urn_cm_end *cm;		  /* NULL: none, as on a backup */
+};
+
+/* Take that away from the device, but for the context, to be destroyed later; the lock is held. */
+struct urn_sv_part urn_sv_thread_take(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* Destroy what was taken, and close the context. */
+void urn_sv_part_close(const struct urn_sv_part *part);
 /* Open an adapter. returns: NULL with errno and text set */
 struct ibv_context *urn_sv_open_below(const struct urn_sv_place *p, uint32_t silence);
 /* Choose the address of an adapter's paths; the same as before if the adapter has it still, in
@@ -139,6 +154,9 @@ void urn_sv_again_well(struct urn_sv_ctx *ctx, uint32_t adapter);
 bool urn_sv_again_there(struct urn_sv_ctx *ctx, uint32_t adapter);
 /* Take the adapter that came back. returns: NULL: it has not */
 struct ibv_context *urn_sv_again_take(struct urn_sv_ctx *ctx, uint32_t adapter);
+/* The adapter that was taken can't be used: its thread closes it, before the next attempt. A living
+ * adapter takes its time for each call. The lock of the context is held. */
+void urn_sv_again_reject(struct urn_sv_ctx *ctx, uint32_t adapter, const struct urn_sv_part *part);
 /* End the attempts, without waiting for the one in progress. */
 void urn_sv_again_end(struct urn_sv_ctx *ctx);
 
@@ -151,6 +169,8 @@ struct urn_sv_life;
 struct urn_sv_life *urn_sv_life_begin(void);
 /* An object begins, in the life that the adapter has now; the lock is not held. */
 struct urn_sv_life *urn_sv_life_use(struct urn_sv_ctx *ctx);
+/* The same with the lock held. */
+struct urn_sv_life *urn_sv_life_more(struct urn_sv_ctx *ctx);
 /* That object ends; or the device, or wreck, of the life. */
 void urn_sv_life_leave(struct urn_sv_life *life);
 
@@ -179,6 +199,21 @@ void urn_sv_wrecks_close(struct urn_sv_ctx *ctx);
  * returns: ms: when to call again at the latest; UINT64_MAX: no need to
  */
 uint64_t urn_sv_anew(struct urn_sv_ctx *ctx, uint64_t now);
+/*
+ * For an object that is not on an adapter: true when it is to be tried in this turn, and counts as
+ * tried then.
+ *
+ * tried: the round of its last try
+ */
+bool urn_sv_rest_due(struct urn_sv_ctx *ctx, uint32_t adapter, uint32_t *tried);
+/*
+ * Note how a try ended: an object that can't be made is left out for now.
+ *
+ * err: 0 or an errno value with its text
+ * returns: EIO: the adapter is likely to be lost again, the turn ends; 0
+ */
+int urn_sv_rest_left_out(struct urn_sv_ctx *ctx, uint32_t adapter, const char *what, uint32_t name,
+			 int err);
 /* The adapter came back: all objects of the program are to be made there. */
 void urn_sv_rest_begin(struct urn_sv_ctx *ctx, uint32_t adapter);
 /* For an object of the primary adapter alone, in a call of the program. returns: EIO with its text:
@@ -192,6 +227,32 @@ int urn_sv_rest_early(const struct urn_sv_ctx *ctx);
  * returns: ms: when to call again; UINT64_MAX: no need to, or a call is waited for
  */
 uint64_t urn_sv_rest_tick(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now, bool *wait);
+
+/* ---- cm_life.c; the lock is held */
+
+/* The primary adapter was lost: ids have no part there any more. */
+void urn_sv_ends_lost(struct urn_sv_ctx *ctx);
+/* Close the ends of a lost primary adapter. */
+void urn_sv_ends_strip(struct urn_sv_ctx *ctx);
+/* Make ends and listeners on the primary adapter, as far as they are due. returns: 0; EIO: like
+ * urn_sv_rest_left_out() */
+int urn_sv_ends_anew(struct urn_sv_ctx *ctx);
+/* The connection of a queue pair has ended, and not by the program's will. */
+void urn_sv_ends_over(struct urn_sv_qp *q);
+/* The device is closed, before ends of it are. */
+void urn_sv_ends_closed(struct urn_sv_ctx *ctx);
+/* In a child of fork(): nobody holds a lock of an end. */
+void urn_sv_ends_forked(struct urn_sv_ctx *ctx);
+
+/* ---- link.c; the lock is held */
+
+/* True when the link of an adapter's port is up, or nobody knows. The adapter is asked: a program
+ * that attaches is told of changes alone. */
+bool urn_sv_link_up(const struct urn_sv_ctx *ctx, uint32_t adapter);
+/* The port of an adapter went down, or up: connections leave the adapter, or may come back. */
+void urn_sv_link(struct urn_sv_ctx *ctx, uint32_t adapter, bool up);
+/* The connection has begun, or another path is trusted: leave the paths whose link is down. */
+void urn_sv_link_leave(struct urn_sv_qp *q);
 
 /* ---- heal.c; the lock is held */
 

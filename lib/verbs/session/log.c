@@ -8,6 +8,7 @@
  */
 #include "verbs/session/log.h"
 
+#include "abi/clock.h"
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
 
@@ -249,6 +250,9 @@ urn_sv_log_step(void *arg, enum urn_sess_state from)
 	const struct urn_sess_conn *c = &q->c;
 	struct urn_sv_line l;
 
+	/* A migration that begins anew before its end is counted from its first beginning. */
+	if (from == URN_SESS_CONNECTED)
+		q->left_ns = urn_clock_ns();
 	if (!urn_sv_line_begin(&l, q, c->state == URN_SESS_DEAD)) {
 		q->why = NULL;
 		return;
@@ -261,6 +265,9 @@ urn_sv_log_step(void *arg, enum urn_sess_state from)
 		urn_sv_put(&l, " because %s", urn_sess_reason_text(c->reason));
 	else if (q->why != NULL)
 		urn_sv_put(&l, " because %s", q->why);
+	if (c->state == URN_SESS_MIGRATED)
+		urn_sv_put(&l, " took us=%llu",
+			   (unsigned long long)(urn_clock_ns() - q->left_ns) / 1000);
 	urn_sv_line_end(&l, q->ctx);
 	q->why = NULL;
 	if (c->state == URN_SESS_CONNECTED)

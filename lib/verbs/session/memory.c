@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and regions, which are on all adapters; addresses and shared receive queues,
- * which are on the primary one alone. */
+/* Protection domains and regions, which are on all adapters; addresses, which are on the primary
+ * one alone. */
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
 
@@ -419,55 +419,5 @@ urn_sv_destroy_ah(struct ibv_ah *ah)
 		return err;
 	atomic_fetch_sub(&a->pd->objects, 1);
 	urn_sv_life_leave(a->life);
-	return 0;
-}
-
-struct ibv_srq *
-urn_sv_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv_cq *cq)
-{
-	struct urn_sv_srq *srq = urn_object_alloc(sizeof(*srq));
-	struct ibv_srq_init_attr init = {.attr = *attr};
-
-	(void)cq;
-	if (srq == NULL)
-		return NULL;
-	if (urn_sv_primary(pd) == 0 && urn_sv_rest_early(urn_sv_ctx(pd->context)) == 0)
-		srq->below = ibv_create_srq(URN_SV_BELOW(pd, pd, 0), &init);
-	if (srq->below == NULL) {
-		free(srq);
-		return NULL;
-	}
-	*attr = init.attr;
-	srq->ibv.handle = srq->below->handle;
-	srq->pd = (struct urn_sv_pd *)pd;
-	atomic_fetch_add(&srq->pd->objects, 1);
-	srq->life = urn_sv_life_use(urn_sv_ctx(pd->context));
-	return &srq->ibv;
-}
-
-int
-urn_sv_modify_srq(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask)
-{
-	struct ibv_srq_attr same = *attr;
-
-	return ibv_modify_srq(((struct urn_sv_srq *)srq)->below, &same, mask);
-}
-
-int
-urn_sv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
-{
-	return ibv_query_srq(((struct urn_sv_srq *)srq)->below, attr);
-}
-
-int
-urn_sv_destroy_srq(struct ibv_srq *srq)
-{
-	const struct urn_sv_srq *s = (struct urn_sv_srq *)srq;
-	int err = ibv_destroy_srq(s->below);
-
-	if (err != 0)
-		return err;
-	atomic_fetch_sub(&s->pd->objects, 1);
-	urn_sv_life_leave(s->life);
 	return 0;
 }

@@ -41,6 +41,9 @@ int urn_sv_destroy_srq(struct ibv_srq *srq);
 
 /* A call of the program begins that makes, changes or ends objects; the lock is not held. */
 void urn_sv_enter(struct urn_sv_ctx *ctx);
+/* Begin a call that does not wait, and needs the primary adapter alone. returns: false: that is
+ * lost, and no call has begun */
+bool urn_sv_enter_now(struct urn_sv_ctx *ctx);
 /* The call ends. */
 void urn_sv_exit(struct urn_sv_ctx *ctx);
 /*

@@ -2,6 +2,7 @@
 /* Queue pairs of paths: one for the program's traffic, and one for control messages (FO-5). */
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
+#include "verbs/session/srq.h"
 
 #include <errno.h>
 #include <sys/random.h>
@@ -43,9 +44,34 @@ urn_sv_find_ctl(struct urn_sv_ctx *ctx, uint32_t adapter, uint32_t qpn)
 bool
 urn_sv_ready(const struct urn_sv_qp *q, uint32_t adapter)
 {
-	return urn_sv_pd_whole(q->pd, adapter) && q->memory_mr[adapter] != NULL &&
-	       URN_SV_BELOW(cq, q->ibv.send_cq, adapter) != NULL &&
+	return urn_sv_pd_whole(q->pd, adapter) &&
+	       (q->srq == NULL || urn_sv_pd_whole(q->srq->pd, adapter)) &&
+	       q->memory_mr[adapter] != NULL && URN_SV_BELOW(cq, q->ibv.send_cq, adapter) != NULL &&
 	       URN_SV_BELOW(cq, q->ibv.recv_cq, adapter) != NULL;
+}
+
+/* Name the real shared receive queue of a path's queue pair. returns: 0 or an errno value with its
+ * text */
+static int
+urn_sv_shared_use(const struct urn_sv_qp *q, struct urn_sv_path *p, struct ibv_qp_init_attr *init)
+{
+	if (q->srq == NULL)
+		return 0;
+	p->given = false;
+	p->shut_at = 0;
+	p->shared = urn_sv_srq_use(q->srq, p->mine);
+	if (p->shared == NULL)
+		return errno;
+	init->srq = p->shared->ibv;
+	return 0;
+}
+
+void
+urn_sv_shared_leave(struct urn_sv_path *p)
+{
+	if (p->shared != NULL)
+		urn_sv_srq_leave(p->shared);
+	p->shared = NULL;
 }
 
 int
@@ -54,16 +80,12 @@ urn_sv_real_make(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_qp
 	struct ibv_qp_init_attr init = {
 		.send_cq = URN_SV_BELOW(cq, attr->send_cq, p->mine),
 		.recv_cq = URN_SV_BELOW(cq, attr->recv_cq, p->mine),
-		.srq = attr->srq != NULL ? ((struct urn_sv_srq *)attr->srq)->below : NULL,
 		.cap = attr->cap,
 		.qp_type = attr->qp_type,
 		.sq_sig_all = q->can ? 0 : attr->sq_sig_all,
 	};
+	int err;
 
-	if (init.srq != NULL && q->pd->below[p->mine] != NULL &&
-	    init.srq->context != q->pd->below[p->mine]->context)
-		return urn_fail(EIO, "the shared receive queue was the primary adapter's before "
-				     "that was lost: make another one");
 	if (q->pd->below[p->mine] == NULL || init.send_cq == NULL || init.recv_cq == NULL)
 		return urn_fail(EIO, "an adapter of the virtual device is away");
 	if (!q->can && urn_sv_rest_early(q->ctx) != 0)
@@ -71,9 +93,15 @@ urn_sv_real_make(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_qp
 	if (q->can && !urn_sv_ready(q, p->mine))
 		return urn_fail(EIO, "an adapter of the virtual device came back, and has not all "
 				     "regions of the protection domain");
+	err = urn_sv_shared_use(q, p, &init);
+	if (err != 0)
+		return err;
 	p->real = ibv_create_qp(q->pd->below[p->mine], &init);
-	if (p->real == NULL)
-		return errno;
+	if (p->real == NULL) {
+		err = errno;
+		urn_sv_shared_leave(p);
+		return err;
+	}
 	if (!q->can)
 		q->cap = init.cap;
 	LIST_INSERT_HEAD(urn_sv_bucket(q->ctx->bucket, p->real->qp_num), p, link);
@@ -113,6 +141,7 @@ urn_sv_path_end(struct urn_sv_path *p, bool real)
 		p->alone = false;
 		(void)ibv_destroy_qp(p->real);
 		p->real = NULL;
+		urn_sv_shared_leave(p);
 	}
 	if (p->ctl != NULL) {
 		LIST_REMOVE(p, ctl_link);

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* "USP3": the last byte is the version of the layout. */
-enum { URN_SV_PEER_MAGIC = 0x55535033, URN_SV_24_BITS = 0xffffff };
+/* "USP4": the last byte is the version, of this layout and of REPORT. */
+enum { URN_SV_PEER_MAGIC = 0x55535034, URN_SV_24_BITS = 0xffffff };
 
 /* An answer as it travels. */
 struct wire {

@@ -8,6 +8,7 @@
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
 #include "verbs/session/log.h"
+#include "verbs/session/srq.h"
 
 #include <urnic/attach.h>
 
@@ -22,14 +23,20 @@ enum {
 
 /* ---- loads of completion queues */
 
-/* Requests of the program, and of the queue pairs of the two paths on an adapter. */
+/* Requests of the program, and of the queue pairs of the two paths on an adapter. Requests of a
+ * shared receive queue count once, however many of its queue pairs are on the completion queue. */
 static void
-urn_sv_loads(const struct urn_sv_qp *q, uint32_t load[2], uint32_t real[2])
+urn_sv_loads(const struct urn_sv_qp *q, const struct ibv_cq *recv, uint32_t load[2],
+	     uint32_t real[2])
 {
 	load[0] = q->cap.max_send_wr;
 	load[1] = q->cap.max_recv_wr;
 	real[0] = q->can ? 2 * (2 * q->cap.max_send_wr + URN_SV_SPARE) : load[0];
 	real[1] = q->can ? 2 * q->cap.max_recv_wr : load[1];
+	if (!urn_sv_srq_first(q, recv))
+		return;
+	load[1] += q->srq->size;
+	real[1] += 2 * q->srq->size;
 }
 
 static int
@@ -39,7 +46,7 @@ urn_sv_load(const struct urn_sv_qp *q, const struct ibv_qp_init_attr_ex *attr)
 	uint32_t load[2], real[2];
 	int err;
 
-	urn_sv_loads(q, load, real);
+	urn_sv_loads(q, attr->recv_cq, load, real);
 	err = urn_sv_cq_load(send, load[0], real[0]);
 	if (err != 0)
 		return err;
@@ -54,7 +61,7 @@ urn_sv_unload(const struct urn_sv_qp *q, struct ibv_cq *send, struct ibv_cq *rec
 {
 	uint32_t load[2], real[2];
 
-	urn_sv_loads(q, load, real);
+	urn_sv_loads(q, recv, load, real);
 	urn_sv_cq_unload((struct urn_sv_cq *)send, load[0], real[0]);
 	urn_sv_cq_unload((struct urn_sv_cq *)recv, load[1], real[1]);
 }
@@ -68,6 +75,8 @@ urn_sv_caps(struct urn_sv_qp *q, const struct ibv_qp_init_attr_ex *attr)
 	const struct ibv_device_attr *d = &q->ctx->device.orig_attr;
 
 	q->cap = attr->cap;
+	if (q->srq != NULL)
+		q->cap.max_recv_wr = q->cap.max_recv_sge = 0;
 	if (q->cap.max_send_wr == 0)
 		q->cap.max_send_wr = 1;
 	if (q->cap.max_send_sge == 0)
@@ -145,6 +154,7 @@ urn_sv_first_make(struct urn_sv_qp *q, const struct ibv_qp_init_attr_ex *attr)
 		LIST_REMOVE(p, link);
 		drawn[n++] = p->real;
 		p->real = NULL;
+		urn_sv_shared_leave(p);
 		err = urn_sv_real_make(q, p, attr);
 	}
 	while (n > 0)
@@ -191,7 +201,9 @@ urn_sv_qp_begin(const struct ibv_qp_init_attr_ex *attr)
 		return NULL;
 	q->ctx = urn_sv_ctx(attr->pd->context);
 	q->pd = (struct urn_sv_pd *)attr->pd;
-	q->can = attr->qp_type == IBV_QPT_RC && attr->srq == NULL;
+	q->srq = (struct urn_sv_srq *)attr->srq;
+	q->can =
+		attr->qp_type == IBV_QPT_RC && (q->srq == NULL || q->srq->kind != URN_SV_SRQ_PLAIN);
 	q->mode = q->can ? URN_SV_NEW : URN_SV_PLAIN;
 	q->sig_all = attr->sq_sig_all != 0;
 	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
@@ -215,6 +227,8 @@ urn_sv_create_qp(struct ibv_qp_init_attr_ex *attr)
 	if (q->can)
 		err = urn_sv_thread_start(q->ctx);
 	urn_sv_lock_first(q->ctx);
+	if (err == 0 && q->srq != NULL && !q->can)
+		err = urn_sv_srq_decide(q->srq, false);
 	if (err == 0)
 		err = q->can ? urn_sv_make_can(q, attr) : urn_sv_first_make(q, attr);
 	if (err == 0 && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
@@ -232,6 +246,8 @@ urn_sv_create_qp(struct ibv_qp_init_attr_ex *attr)
 	q->ibv.qp_num = q->path[0].real->qp_num;
 	attr->cap = q->cap;
 	LIST_INSERT_HEAD(&q->ctx->qps, q, link);
+	if (q->srq != NULL)
+		q->srq->users++;
 	urn_sv_unlock(q->ctx);
 	atomic_fetch_add(&q->pd->objects, 1);
 	return &q->ibv;
@@ -246,6 +262,18 @@ urn_sv_end(struct urn_sv_qp *q)
 	urn_sess_fini(&q->c);
 }
 
+/* The queue pair is about to be destroyed or reset: the peer is told, if there is a connection. */
+static void
+urn_sv_quit(struct urn_sv_qp *q)
+{
+	if (q->mode == URN_SV_SESSION) {
+		urn_sv_leave(q);
+		urn_sv_end(q);
+	}
+	urn_sv_srq_take_back(q);
+	urn_sv_last_forget(q);
+}
+
 int
 urn_sv_destroy_qp(struct ibv_qp *ibqp)
 {
@@ -253,16 +281,18 @@ urn_sv_destroy_qp(struct ibv_qp *ibqp)
 	struct urn_sv_ctx *ctx = q->ctx;
 
 	urn_sv_lock_first(ctx);
-	if (q->mode == URN_SV_SESSION) {
-		urn_sv_leave(q);
-		urn_sv_end(q);
-	}
+	urn_sv_quit(q);
 	LIST_REMOVE(q, link);
 	urn_sv_unmake(q);
+	urn_sv_srq_quit(q);
 	urn_sv_cq_clean((struct urn_sv_cq *)ibqp->send_cq, q);
 	urn_sv_cq_clean((struct urn_sv_cq *)ibqp->recv_cq, q);
 	urn_sv_unload(q, ibqp->send_cq, ibqp->recv_cq);
+	if (q->srq != NULL)
+		q->srq->users--;
 	urn_sv_unlock(ctx);
+	if (!ctx->forked) /* threads of the parent acknowledge nothing here */
+		urn_acks_wait(&ibqp->mutex, &ibqp->cond, &ibqp->events_completed, q->events_got);
 	atomic_fetch_sub(&q->pd->objects, 1);
 	return 0;
 }
@@ -354,24 +384,36 @@ urn_sv_gone(const struct urn_sv_qp *q)
 static int
 urn_sv_to_reset(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 {
-	int err = q->lost ? urn_sv_gone(q) : ibv_modify_qp(q->path[0].real, attr, mask);
+	bool gone = q->lost || q->ctx->dead[0] || urn_sv_srq_stale(&q->path[0]);
+	int err;
 
+	/* A real queue pair that is reset takes its receive of a shared queue along. */
+	if (!gone && q->srq != NULL)
+		urn_sv_quit(q);
+	err = gone ? urn_sv_gone(q) : ibv_modify_qp(q->path[0].real, attr, mask);
 	if (err != 0 || q->mode == URN_SV_PLAIN)
 		return err;
-	if (q->mode == URN_SV_SESSION) {
-		urn_sv_leave(q);
-		urn_sv_end(q);
-	}
+	if (q->srq == NULL)
+		urn_sv_quit(q);
 	for (uint32_t i = 0; i < URN_SV_PATHS && err == 0; i++) {
-		q->path[i].ctl_ok = q->path[i].leaves = false;
+		q->path[i].ctl_ok = q->path[i].leaves = q->path[i].given = false;
+		q->path[i].shut_at = 0;
 		q->path[i].epoch = q->path[i].ctl_busy = 0;
 		q->path[i].heal.end.own = 1;
+		/* The queue may have left the adapter while the peer was told. */
+		if (urn_sv_srq_stale(&q->path[i])) {
+			if (i == 0 && q->listener != 0)
+				urn_sv_unlisten(q);
+			q->lost |= i == 0;
+			urn_sv_path_end(&q->path[i], true);
+		}
 		if (q->path[i].ctl == NULL || q->path[i].real == NULL)
 			continue;
 		err = ibv_modify_qp(q->path[i].ctl, attr, mask);
 		if (err == 0 && i != 0)
 			err = ibv_modify_qp(q->path[i].real, attr, mask);
 	}
+	urn_sv_srq_quit(q);
 	urn_sv_cq_clean((struct urn_sv_cq *)q->ibv.send_cq, q);
 	urn_sv_cq_clean((struct urn_sv_cq *)q->ibv.recv_cq, q);
 	q->peer_reads = 0;
@@ -387,7 +429,8 @@ urn_sv_to_reset(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 
 /*
  * To RTR: P-P first, so that a peer that is faster meets a queue pair that is not ready, and
- * repeats. If the ends can't agree, the queue pair is in INIT as before, and takes no message.
+ * repeats; one with a shared receive queue, which may have receives, only when the ends agree. If
+ * they can't, the queue pair is in INIT as before, and takes no message.
  */
 static int
 urn_sv_to_rtr(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
@@ -395,7 +438,7 @@ urn_sv_to_rtr(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 	const int need = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET}, init = q->init;
 	char why[URN_ERROR_TEXT];
-	int err = ibv_modify_qp(q->path[0].real, attr, mask);
+	int err = q->srq == NULL ? ibv_modify_qp(q->path[0].real, attr, mask) : 0;
 
 	if (err != 0)
 		return err;
@@ -415,6 +458,7 @@ static int
 urn_sv_modify(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : IBV_QPS_UNKNOWN;
+	int err;
 
 	urn_sv_reads(q, attr, mask);
 	if (q->mode == URN_SV_PLAIN)
@@ -440,8 +484,12 @@ urn_sv_modify(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ;
 	if (to == IBV_QPS_RTR)
 		return urn_sv_to_rtr(q, attr, mask);
-	return q->mode == URN_SV_SESSION ? urn_sv_change(q, attr, mask)
-					 : ibv_modify_qp(q->path[0].real, attr, mask);
+	if (q->mode == URN_SV_SESSION)
+		return urn_sv_change(q, attr, mask);
+	err = ibv_modify_qp(q->path[0].real, attr, mask);
+	if (err == 0 && to == IBV_QPS_ERR)
+		urn_sv_last_want(q);
+	return err;
 }
 
 int

@@ -2,11 +2,13 @@
 /* Queries of the virtual device, which outlive the primary adapter. */
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
+#include "verbs/session/srq.h"
 
 #include <urnic/verbs.h>
 
 #include <errno.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Bytes in front of an IPv4 address in a GID: ::ffff:a.b.c.d */
@@ -57,12 +59,14 @@ urn_sv_hide(struct ibv_device_attr *a)
 {
 	a->max_sge--;
 	a->max_sge_rd--;
+	a->max_srq_sge--;
+	a->max_srq /= URN_SV_ADAPTERS; /* one that was spoiled may be there still */
 	a->max_qp_wr = a->max_qp_wr / 2 - URN_SV_SPARE;
 	a->max_qp /= 2 * URN_SV_ADAPTERS;
 	a->max_mw = 0;
 	a->device_cap_flags &=
-		~(unsigned int)(IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-				IBV_DEVICE_MEM_MGT_EXTENSIONS);
+		~(unsigned int)(IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+				IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS);
 }
 
 int
@@ -99,10 +103,18 @@ urn_sv_query_port(struct ibv_context *c, struct ibv_port_attr *attr)
 {
 	struct urn_sv_ctx *ctx = urn_sv_ctx(c);
 
-	/* The port of a primary adapter that is away is as it was: the backup carries its traffic.
-	 */
-	if (ctx->below[0] == NULL || urn_ops(ctx->below[0])->query_port(ctx->below[0], attr) != 0)
+	/* The port of a primary adapter that is away, or has its link down, is as that of the
+	 * backup, which carries its traffic. */
+	if (ctx->below[0] == NULL || urn_ops(ctx->below[0])->query_port(ctx->below[0], attr) != 0) {
 		*attr = ctx->port;
+		attr->state = IBV_PORT_DOWN;
+	}
+	if (attr->state == IBV_PORT_DOWN) {
+		bool up = !ctx->dead[1] && !ctx->down[1];
+
+		attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+		attr->phys_state = up ? 5 : 3; /* LinkUp, Disabled */
+	}
 	attr->gid_tbl_len = (int)ctx->front.gids;
 	return 0;
 }
@@ -120,18 +132,76 @@ urn_sv_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid)
 	return err == EIO ? 0 : err;
 }
 
-/* The only event of the virtual device: all adapters are lost. */
+void
+urn_sv_event_tell(struct urn_sv_ctx *ctx)
+{
+	const uint64_t one = 1;
+
+	(void)!write(ctx->front.vctx.context.async_fd, &one, sizeof(one));
+}
+
+void
+urn_sv_event_hush(struct urn_sv_ctx *ctx)
+{
+	uint64_t one;
+	struct iovec to = {&one, sizeof(one)};
+
+	/* The descriptor is the parent's, too, whose event it is. */
+	if (!ctx->forked)
+		(void)!preadv2(ctx->front.vctx.context.async_fd, &to, 1, -1, RWF_NOWAIT);
+}
+
+/* Take an event: the loss of all adapters, the limit of a shared receive queue, or the last receive
+ * that a queue pair had of one. returns: false: there is none */
+static bool
+urn_sv_event_take(struct urn_sv_ctx *ctx, struct ibv_async_event *event)
+{
+	struct urn_sv_srq *s;
+	struct urn_sv_qp *q;
+
+	memset(event, 0, sizeof(*event));
+	if (ctx->fatal) {
+		ctx->fatal = false;
+		event->event_type = IBV_EVENT_DEVICE_FATAL;
+		return true;
+	}
+	LIST_FOREACH(s, &ctx->srqs, link) {
+		if (!s->due)
+			continue;
+		s->due = false;
+		s->got++;
+		/* Armed again before this event was fetched: the adapter's was of no use then. */
+		if (s->limit != 0)
+			(void)urn_sv_srq_arm(s);
+		event->event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+		event->element.srq = &s->ibv;
+		return true;
+	}
+	LIST_FOREACH(q, &ctx->qps, link)
+		if (urn_sv_last_take(q)) {
+			event->event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
+			event->element.qp = &q->ibv;
+			return true;
+		}
+	return false;
+}
+
 int
 urn_sv_get_async_event(struct ibv_context *c, struct ibv_async_event *event)
 {
+	struct urn_sv_ctx *ctx = urn_sv_ctx(c);
+	bool got;
 	uint64_t n;
 
-	if (urn_sv_forked(urn_sv_ctx(c)) != 0)
+	if (urn_sv_forked(ctx) != 0)
 		return -1;
-	if (read(c->async_fd, &n, sizeof(n)) != (ssize_t)sizeof(n))
-		return -1;
-	memset(event, 0, sizeof(*event));
-	event->event_type = IBV_EVENT_DEVICE_FATAL;
+	do {
+		if (read(c->async_fd, &n, sizeof(n)) != (ssize_t)sizeof(n))
+			return -1;
+		urn_sv_lock(ctx);
+		got = urn_sv_event_take(ctx, event);
+		urn_sv_unlock(ctx);
+	} while (!got); /* its queue was destroyed meanwhile */
 	return 0;
 }
 

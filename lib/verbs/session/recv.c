@@ -6,6 +6,7 @@
  */
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
+#include "verbs/session/srq.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -48,6 +49,10 @@ urn_sv_recv_go(struct urn_sv_qp *q, uint32_t index)
 void
 urn_sv_recv_rest(struct urn_sv_qp *q)
 {
+	if (q->srq != NULL) {
+		urn_sv_used(q)->epoch = q->c.used;
+		urn_sv_srq_go(q->srq); /* the home's real queue may be a new one */
+	}
 	q->recv_live = true;
 	while (q->recv_posted != q->recv_tail)
 		urn_sv_recv_go(q, q->recv_posted++);
@@ -63,11 +68,19 @@ urn_sv_recv_header(const struct urn_sv_qp *q, uint32_t index, struct urn_sess_he
 	       (h->op == (uint8_t)IBV_WC_RECV_RDMA_WITH_IMM || h->length <= r->room);
 }
 
+bool
+urn_sv_recv_fits(const struct urn_sess_header *h, const struct ibv_wc *wc)
+{
+	uint32_t payload = h->op == (uint8_t)IBV_WC_RECV_RDMA_WITH_IMM ? 0 : h->length;
+
+	return wc->byte_len == (uint64_t)sizeof(struct urn_sess_wire) + payload;
+}
+
 void
-urn_sv_recv_done(struct urn_sv_qp *q, uint32_t index, const struct urn_sess_header *h)
+urn_sv_recv_tell(struct urn_sv_qp *q, uint64_t wr_id, const struct urn_sess_header *h)
 {
 	struct ibv_wc wc = {
-		.wr_id = q->rwr[index & (q->rwrs - 1)].wr_id,
+		.wr_id = wr_id,
 		.status = IBV_WC_SUCCESS,
 		.opcode = h->op == (uint8_t)IBV_WC_RECV_RDMA_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM
 								      : IBV_WC_RECV,
@@ -79,9 +92,15 @@ urn_sv_recv_done(struct urn_sv_qp *q, uint32_t index, const struct urn_sess_head
 		wc.imm_data = htobe32(h->word);
 		wc.wc_flags = IBV_WC_WITH_IMM;
 	}
-	q->recv_head = index + 1;
 	urn_sv_push((struct urn_sv_cq *)q->ibv.recv_cq, &wc, q, false,
 		    (h->flags & URN_SESS_H_SOLICITED) != 0);
+}
+
+void
+urn_sv_recv_done(struct urn_sv_qp *q, uint32_t index, const struct urn_sess_header *h)
+{
+	q->recv_head = index + 1;
+	urn_sv_recv_tell(q, q->rwr[index & (q->rwrs - 1)].wr_id, h);
 }
 
 void
@@ -137,8 +156,7 @@ urn_sv_recv_session(struct urn_sv_qp *q, struct ibv_recv_wr *wr, struct ibv_recv
 	return err;
 }
 
-/* A receive of the primary adapter as it is, for a queue pair or, if qp is NULL, for an SRQ. */
-static int
+int
 urn_sv_recv_plain(const struct urn_sv_pd *pd, struct ibv_qp *qp, struct ibv_srq *srq,
 		  struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
@@ -146,7 +164,7 @@ urn_sv_recv_plain(const struct urn_sv_pd *pd, struct ibv_qp *qp, struct ibv_srq 
 	int err = 0;
 
 	if (urn_sv_ctx(pd->ibv.context)->returned[0] == 0)
-		return qp != NULL ? ibv_post_recv(qp, wr, bad) : ibv_post_srq_recv(srq, wr, bad);
+		return srq != NULL ? ibv_post_srq_recv(srq, wr, bad) : ibv_post_recv(qp, wr, bad);
 	/* Keys are not those of a primary adapter that came back. */
 	for (; wr != NULL && err == 0; wr = wr->next) {
 		struct ibv_recv_wr one = *wr, *unused;
@@ -154,8 +172,8 @@ urn_sv_recv_plain(const struct urn_sv_pd *pd, struct ibv_qp *qp, struct ibv_srq 
 		*bad = wr;
 		one.next = NULL;
 		one.sg_list = urn_sv_translated(pd, sge, wr->sg_list, wr->num_sge);
-		err = qp != NULL ? ibv_post_recv(qp, &one, &unused)
-				 : ibv_post_srq_recv(srq, &one, &unused);
+		err = srq != NULL ? ibv_post_srq_recv(srq, &one, &unused)
+				  : ibv_post_recv(qp, &one, &unused);
 	}
 	return err;
 }
@@ -166,6 +184,10 @@ urn_sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	struct urn_sv_qp *q = (struct urn_sv_qp *)ibqp;
 	int err = EIO;
 
+	if (q->srq != NULL) {
+		*bad = wr;
+		return EINVAL;
+	}
 	if (!q->can || q->mode == URN_SV_PLAIN)
 		return urn_sv_recv_plain(q->pd, q->path[0].real, NULL, wr, bad);
 	urn_sv_lock(q->ctx);
@@ -174,12 +196,4 @@ urn_sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		err = urn_sv_recv_session(q, wr, bad);
 	urn_sv_unlock(q->ctx);
 	return err;
-}
-
-int
-urn_sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	const struct urn_sv_srq *s = (struct urn_sv_srq *)srq;
-
-	return urn_sv_recv_plain(s->pd, NULL, s->below, wr, bad);
 }

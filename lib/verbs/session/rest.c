@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The program's objects on an adapter that came back (FO-19): domains, regions, channels,
- * completion queues, memory of queue pairs, in this order. Queue pairs follow path by path
- * (heal.c). The thread makes them with the lock held, while no call of the program makes, changes
- * or ends objects (calls.c); so it makes a few in a turn, and lets the lock go between turns.
+ * completion queues, memory of queue pairs, listeners. Queue pairs follow path by path (heal.c).
+ * The thread makes them with the lock held, while no call of the program makes, changes or ends
+ * objects (calls.c); so it makes a few in a turn, and lets the lock go between turns.
  *
  * Each object is tried once in a round. Objects that can't be made are left out, and the next
  * round begins after a pause. Calls of the program wait until the first round is over, and no
- * object that uses regions without a session is made before (urn_sv_rest_early()).
+ * object that uses regions without a session is made before (urn_sv_rest_early()). A later round
+ * waits for calls, but only once: when they kept it off, new ones wait until that round is over.
  */
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
@@ -23,37 +24,35 @@ enum {
 	URN_SV_REST_MOST_MS = 30000, /* ... and the longest one */
 };
 
-/* True when an object, which is not on an adapter, is to be tried now: not yet in this round, and
- * the turn has room. tried: the object's rounds, by adapter */
-static bool
-urn_sv_due(struct urn_sv_ctx *ctx, uint32_t adapter, uint32_t tried[URN_SV_ADAPTERS])
+bool
+urn_sv_rest_due(struct urn_sv_ctx *ctx, uint32_t adapter, uint32_t *tried)
 {
 	struct urn_sv_rest *r = &ctx->rest[adapter];
 
-	if (tried[adapter] == r->round)
+	if (*tried == r->round)
 		return false;
 	if (r->left == 0) {
 		r->goes = true;
 		return false;
 	}
 	r->left--;
-	tried[adapter] = r->round;
+	*tried = r->round;
 	return true;
 }
 
 /* ---- each object that is not there yet */
 
-/* An object can't be made: it is left out for now. returns: EIO: the adapter is lost again; 0 */
-static int
-urn_sv_left_out(struct urn_sv_ctx *ctx, uint32_t adapter, const char *what, uint32_t name, int err)
+int
+urn_sv_rest_left_out(struct urn_sv_ctx *ctx, uint32_t adapter, const char *what, uint32_t name,
+		     int err)
 {
-	if (err == 0 || err == EIO)
-		return err;
+	if (err == 0)
+		return 0;
 	ctx->rest[adapter].lacks++;
 	urn_sv_log_device(ctx, "adapter %s lacks %s %u: %s",
 			  urn_verbs_ctx(ctx->below[adapter])->id.name, what, name,
 			  urn_attach_error());
-	return 0;
+	return err == EIO ? EIO : 0;
 }
 
 /* A region. returns: 0 or an errno value with its text */
@@ -70,7 +69,8 @@ urn_sv_region_anew(struct urn_sv_pd *pd, struct urn_sv_mr *mr, uint32_t adapter)
 	return 0;
 }
 
-/* A domain and its regions. returns: 0, also if some are left out; EIO: the adapter is lost */
+/* A domain and its regions. returns: 0, also if some are left out; EIO: like urn_sv_rest_left_out()
+ */
 static int
 urn_sv_domain_anew(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, uint32_t adapter)
 {
@@ -78,21 +78,23 @@ urn_sv_domain_anew(struct urn_sv_ctx *ctx, struct urn_sv_pd *pd, uint32_t adapte
 	int err = 0;
 
 	if (pd->below[adapter] == NULL) {
-		if (!urn_sv_due(ctx, adapter, pd->tried))
+		if (!urn_sv_rest_due(ctx, adapter, &pd->tried[adapter]))
 			return 0;
 		err = urn_sv_pd_make(pd, ctx, adapter);
 		if (err != 0) {
 			(void)urn_sv_pd_end(pd, adapter);
-			return urn_sv_left_out(ctx, adapter, "protection domain", pd->ibv.handle,
-					       err);
+			return urn_sv_rest_left_out(ctx, adapter, "protection domain",
+						    pd->ibv.handle, err);
 		}
 	}
 	LIST_FOREACH(r, &pd->regions, link) {
 		struct urn_sv_mr *mr = urn_sv_mr_of(r);
 
-		if (err == 0 && mr->below[adapter] == NULL && urn_sv_due(ctx, adapter, mr->tried))
-			err = urn_sv_left_out(ctx, adapter, "the region with the key", mr->ibv.lkey,
-					      urn_sv_region_anew(pd, mr, adapter));
+		if (err == 0 && mr->below[adapter] == NULL &&
+		    urn_sv_rest_due(ctx, adapter, &mr->tried[adapter]))
+			err = urn_sv_rest_left_out(ctx, adapter, "the region with the key",
+						   mr->ibv.lkey,
+						   urn_sv_region_anew(pd, mr, adapter));
 	}
 	return err;
 }
@@ -184,13 +186,15 @@ urn_sv_queues_anew(struct urn_sv_ctx *ctx, uint32_t adapter)
 	int err = 0;
 
 	LIST_FOREACH(ch, &ctx->channels, link)
-		if (err == 0 && ch->below[adapter] == NULL && urn_sv_due(ctx, adapter, ch->tried))
-			err = urn_sv_left_out(ctx, adapter, "channel", (uint32_t)ch->ibv.fd,
-					      urn_sv_channel_anew(ctx, ch, adapter));
+		if (err == 0 && ch->below[adapter] == NULL &&
+		    urn_sv_rest_due(ctx, adapter, &ch->tried[adapter]))
+			err = urn_sv_rest_left_out(ctx, adapter, "channel", (uint32_t)ch->ibv.fd,
+						   urn_sv_channel_anew(ctx, ch, adapter));
 	LIST_FOREACH(cq, &ctx->cqs, link)
-		if (err == 0 && cq->below[adapter] == NULL && urn_sv_due(ctx, adapter, cq->tried))
-			err = urn_sv_left_out(ctx, adapter, "completion queue", cq->ibv.handle,
-					      urn_sv_queue_anew(ctx, cq, adapter));
+		if (err == 0 && cq->below[adapter] == NULL &&
+		    urn_sv_rest_due(ctx, adapter, &cq->tried[adapter]))
+			err = urn_sv_rest_left_out(ctx, adapter, "completion queue", cq->ibv.handle,
+						   urn_sv_queue_anew(ctx, cq, adapter));
 	return err;
 }
 
@@ -225,10 +229,12 @@ urn_sv_rest_turn(struct urn_sv_ctx *ctx, uint32_t adapter)
 		if (err == 0)
 			err = urn_sv_domain_anew(ctx, pd, adapter);
 	LIST_FOREACH(q, &ctx->qps, link)
-		if (err == 0 && urn_sv_qp_lacks(q, adapter) && urn_sv_due(ctx, adapter, q->tried))
-			err = urn_sv_left_out(ctx, adapter, "something of queue pair",
-					      q->ibv.qp_num, urn_sv_qp_anew(q, adapter));
-	return err;
+		if (err == 0 && urn_sv_qp_lacks(q, adapter) &&
+		    urn_sv_rest_due(ctx, adapter, &q->tried[adapter]))
+			err = urn_sv_rest_left_out(ctx, adapter, "something of queue pair",
+						   q->ibv.qp_num, urn_sv_qp_anew(q, adapter));
+	/* Requests that come to listeners find the other objects there. */
+	return err == 0 && adapter == 0 ? urn_sv_ends_anew(ctx) : err;
 }
 
 /* ---- rounds */
@@ -257,6 +263,7 @@ urn_sv_rest_later(struct urn_sv_rest *r, uint64_t now)
 {
 	uint32_t pause = 2 * r->pause;
 
+	r->first = r->late = false;
 	r->due = now + r->pause;
 	r->pause = pause < URN_SV_REST_MOST_MS ? pause : URN_SV_REST_MOST_MS;
 }
@@ -271,18 +278,13 @@ urn_sv_rest_go(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now)
 		r->round++;
 		r->lacks = 0;
 	}
-	if (urn_sv_rest_turn(ctx, adapter) != 0) {
-		/* An adapter that is lost meanwhile says so by an event; else the round was in
-		 * vain. */
-		r->goes = false;
-		r->lacks++;
-		urn_sv_rest_later(r, now);
-	} else if (r->goes) {
+	/* An adapter that is lost says so by an event. EIO of a living one is that object's alone:
+	 * the next turn goes on behind it. */
+	r->goes |= urn_sv_rest_turn(ctx, adapter) != 0;
+	if (r->goes)
 		r->due = now + URN_SV_TURN_MS;
-	} else {
-		r->first = false;
+	else
 		urn_sv_rest_later(r, now);
-	}
 }
 
 uint64_t
@@ -294,12 +296,13 @@ urn_sv_rest_tick(struct urn_sv_ctx *ctx, uint32_t adapter, uint64_t now, bool *w
 		return UINT64_MAX;
 	if (now >= r->due && ctx->calls == 0) {
 		urn_sv_rest_go(ctx, adapter, now);
-	} else if (now >= r->due && r->first) {
+	} else if (now >= r->due && (r->first || r->late)) {
 		*wait = true; /* the last call to end wakes the thread */
 		return UINT64_MAX;
 	} else if (now >= r->due) {
+		r->late = true; /* calls that overlap would keep the round off for ever */
 		r->due = now + URN_SV_REST_LEAST_MS;
 	}
-	*wait |= r->first && r->goes; /* between turns, too */
+	*wait |= (r->first || r->late) && r->goes; /* between turns, too */
 	return r->goes || r->lacks != 0 ? r->due : UINT64_MAX;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory of a queue pair that may have a session: rings of its requests, and what adapters read and
  * write, which is on each adapter. */
+#include "abi/queue.h"
 #include "attach/fail.h"
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
+#include "verbs/session/srq.h"
 
 #include <urnic/attach.h>
 
@@ -71,7 +73,11 @@ urn_sv_rings(struct urn_sv_qp *q)
 	q->wr = calloc(q->wrs, sizeof(*q->wr));
 	q->sge = calloc((size_t)q->wrs * q->cap.max_send_sge, sizeof(*q->sge));
 	q->rwr = calloc(q->rwrs, sizeof(*q->rwr));
-	q->recv = calloc(q->rwrs, sizeof(*q->recv));
+	q->recvs = q->rwrs;
+	/* A queue pair may have so many taken and not completed. */
+	if (q->srq != NULL)
+		q->recvs = q->srq->size < URN_ABI_TAKEN ? q->srq->size : URN_ABI_TAKEN;
+	q->recv = calloc(q->recvs, sizeof(*q->recv));
 	q->recv_sge = calloc((size_t)q->rwrs * (q->cap.max_recv_sge + 1), sizeof(*q->recv_sge));
 	if (q->swr == NULL || q->wr == NULL || q->sge == NULL || q->rwr == NULL ||
 	    q->recv == NULL || q->recv_sge == NULL)

@@ -45,11 +45,16 @@ urn_sv_send_memory(const struct urn_sv_qp *q, uint64_t seq)
 uint32_t
 urn_sv_local_key(const struct urn_sv_qp *q, uint32_t adapter, uint32_t key)
 {
-	const struct urn_sv_pd *pd = q->pd;
+	return urn_sv_pd_key(q->pd, adapter, key);
+}
+
+uint32_t
+urn_sv_pd_key(const struct urn_sv_pd *pd, uint32_t adapter, uint32_t key)
+{
 	uint32_t other;
 
 	/* Names are the keys of the primary adapter, until that is another one. */
-	if (adapter == 0 && q->ctx->returned[0] == 0)
+	if (adapter == 0 && urn_sv_ctx(pd->ibv.context)->returned[0] == 0)
 		return key;
 	return urn_sv_keys_find(&pd->local, key, adapter, &other) ? other : URN_SV_NO_KEY;
 }
@@ -344,12 +349,21 @@ urn_sv_keep(struct urn_sv_qp *q, uint64_t seq, const struct ibv_send_wr *wr)
 	return length;
 }
 
+/* True when a request is of a window, or takes a key back: a session has neither. */
+static bool
+urn_sv_of_window(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_BIND_MW || op == IBV_WR_LOCAL_INV || op == IBV_WR_SEND_WITH_INV;
+}
+
 /* Check a request. returns: 0 or an errno value */
 static int
 urn_sv_check(const struct urn_sv_qp *q, const struct ibv_send_wr *wr)
 {
 	uint64_t bytes = 0;
 
+	if (urn_sv_of_window(wr->opcode))
+		return EOPNOTSUPP;
 	if (urn_sv_op(wr->opcode) == NULL || wr->num_sge < 0 ||
 	    (uint32_t)wr->num_sge > q->cap.max_send_sge || (wr->send_flags & ~URN_SV_ALL_FLAGS))
 		return EINVAL;

@@ -5,6 +5,7 @@
 #include "verbs/session/atomic.h"
 #include "verbs/session/heal.h"
 #include "verbs/session/log.h"
+#include "verbs/session/srq.h"
 
 #include <errno.h>
 
@@ -89,6 +90,24 @@ urn_sv_quit(struct urn_sv_qp *q)
 		q->swr[seq & (q->wrs - 1)].go = false;
 }
 
+static void
+urn_sv_receive_rebuilt(struct urn_sv_qp *q, const struct urn_sess_action *a)
+{
+	if (q->srq != NULL)
+		urn_sv_srq_done(q, a->index, a->header);
+	else
+		urn_sv_recv_done(q, a->index, a->header);
+}
+
+static void
+urn_sv_receive_again(struct urn_sv_qp *q, const struct urn_sess_action *a)
+{
+	if (q->srq != NULL)
+		urn_sv_srq_back(q->srq, a->index);
+	else
+		urn_sv_recv_go(q, a->index);
+}
+
 void
 urn_sv_act(void *arg, const struct urn_sess_action *a)
 {
@@ -103,13 +122,14 @@ urn_sv_act(void *arg, const struct urn_sess_action *a)
 		urn_sv_note(q, URN_SV_TO_DRAIN, a);
 		break;
 	case URN_SESS_BIND_ALL:
+		q->bound = false;
 		urn_sv_note(q, URN_SV_TO_BIND, a);
 		break;
 	case URN_SESS_REBUILD:
-		urn_sv_recv_done(q, a->index, a->header);
+		urn_sv_receive_rebuilt(q, a);
 		break;
 	case URN_SESS_RECEIVE:
-		urn_sv_recv_go(q, a->index);
+		urn_sv_receive_again(q, a);
 		break;
 	case URN_SESS_POST:
 		urn_sv_send_go(q, a->seq);
@@ -125,7 +145,7 @@ urn_sv_act(void *arg, const struct urn_sess_action *a)
 		q->ctx->wake = true;
 		urn_sv_kick(q->ctx);
 		break;
-	case URN_SESS_FLUSH: /* urn_sv_after() fails all receives at once */
+	case URN_SESS_FLUSH: /* urn_sv_after() sees to all receives at once */
 		break;
 	case URN_SESS_DIED:
 		urn_sv_quit(q);
@@ -176,9 +196,12 @@ urn_sv_after(struct urn_sv_qp *q)
 		return;
 	q->ended = true;
 	q->todo = 0;
+	if (q->c.reason != URN_SESS_NO_REQUEST) /* which the program knows of */
+		urn_sv_ends_over(q);
 	for (uint32_t i = 0; i < URN_SV_PATHS; i++)
 		if (q->path[i].real != NULL)
 			(void)ibv_modify_qp(q->path[i].real, &err, IBV_QP_STATE);
+	urn_sv_srq_dead(q);
 	/* Receives of a queue pair whose peer has left stay, as on any adapter. */
 	q->keeps |= q->c.reason == URN_SESS_PEER_DEAD;
 	if (!q->keeps)
@@ -191,6 +214,7 @@ urn_sv_down(struct urn_sv_qp *q, uint32_t bit)
 	bool was = (q->c.alive & 1u << bit) != 0;
 
 	urn_sv_log_down(q, bit);
+	urn_sv_srq_shun(q);
 	/* Nobody answers a REPORT any more. */
 	if (q->left && urn_sv_flows(q) && bit == q->c.path) {
 		q->keeps = true;
@@ -245,19 +269,33 @@ urn_sv_fence(struct urn_sv_qp *q)
 static void
 urn_sv_drain(struct urn_sv_qp *q)
 {
-	uint32_t before, adapter = urn_sv_used(q)->mine;
+	uint32_t adapter = urn_sv_used(q)->mine;
 	struct urn_sess_record record;
 	struct urn_sess_header h;
+	uint64_t before;
 
 	do {
-		before = q->recv_head;
+		before = q->c.received;
 		urn_sv_cq_drain((struct urn_sv_cq *)q->ibv.recv_cq, adapter);
 		urn_sv_cq_drain((struct urn_sv_cq *)q->ibv.send_cq, adapter);
-	} while (before != q->recv_head);
+	} while (before != q->c.received);
+	if (q->srq != NULL)
+		urn_sv_srq_found(q);
 	for (uint32_t i = q->recv_head; i != q->recv_posted; i++)
 		(void)urn_sess_found(&q->c, i, urn_sv_recv_header(q, i, &h) ? &h : NULL);
 	urn_sv_record(q, &record);
+	urn_sv_srq_shun(q);
 	urn_sess_drained(&q->c, q->todo_epoch, &record);
+}
+
+void
+urn_sv_rebound(struct urn_sv_qp *q)
+{
+	q->bound = false;
+	urn_sess_rebound(&q->c, q->todo_epoch);
+	if (q->c.open)
+		urn_sv_recv_rest(q);
+	urn_sv_after(q);
 }
 
 /* The peer's keys are missing on the new path; windows do not exist. */
@@ -316,9 +354,11 @@ urn_sv_settle(struct urn_sv_ctx *ctx)
 {
 	struct urn_sv_qp *q;
 
+	urn_sv_last_settle(ctx);
 	LIST_FOREACH(q, &ctx->qps, link)
 		while (q->mode == URN_SV_SESSION && q->todo != 0)
 			urn_sv_step(q);
+	urn_sv_srq_settle(ctx);
 	if (!ctx->wake)
 		return;
 	ctx->wake = false;

@@ -12,7 +12,7 @@
  *   qp.c      queue pairs                      channel.c  completion channels
  *   connect.c the look-up, and the paths       control.c  control paths
  *   peer.c    the answer of a look-up          shell.c    the machine's actions
- *   wr.c      ibv_wr_*(); cm.c: librdmacm      thread.c   the thread that moves connections
+ *   wr.c      ibv_wr_*(); cm*.c: librdmacm     thread.c   the thread that moves connections
  *   silence.c adapters that do not answer      fork.c     children of fork()
  *   atomic.c  atomics across a migration       record.c   the log of atomics
  *   regions.c the program's regions            log.c, lines.c: the log of steps
@@ -20,6 +20,7 @@
  *   again.c   attaching to lost adapters again anew.c     objects of an adapter that came back
  *   rest.c    ... a few at a time              heal.c     paths made anew, and trusted
  *   paths.c, room.c: queue pairs of paths, and memory of queue pairs; wreck.c: lost adapters
+ *   link.c    ports that go down and up        srq*.c     shared receive queues
  *
  * Locking: one lock a context protects all objects of the context, and is held around calls of the
  * machine and of the adapters. The thread of the context carries migrations out; calls of the
@@ -65,6 +66,8 @@ enum {
 #define URN_SV_ID_BITS (URN_SV_ID_FLUSH | URN_SV_ID_RECV | URN_SV_ID_KEYS | URN_SV_ID_PROBE)
 
 struct urn_sv_qp;
+struct urn_sv_shared;
+struct urn_sv_srq;
 
 /* Modes of a queue pair. */
 enum urn_sv_mode {
@@ -101,6 +104,9 @@ struct urn_sv_path {
 	bool ctl_ok;	       /* the control path is connected, and has not failed */
 	bool leaves;	       /* the control queue pair was given LEAVE to send */
 	bool alone;	       /* real is one of an adapter that was lost, and in no bucket */
+	struct urn_sv_shared *shared; /* real's shared receive queue (srq.h); NULL: none */
+	uint64_t shut_at; /* ms: when real was shut to be made anew; 0: it was not; with shared */
+	bool given;	  /* real has given back all receives of shared; valid with that */
 	uint8_t gid[16];       /* the peer's address; valid when connected */
 	uint32_t key;	       /* key of the peer's table of keys; valid when connected */
 	struct urn_sv_heal heal;
@@ -142,6 +148,14 @@ enum urn_sv_todo {
 	URN_SV_TO_AWAY = 1 << 4, /* the path in use takes no more: leave it */
 };
 
+/* The event of the last receive of a shared queue (srq_last.c). */
+enum urn_sv_last {
+	URN_SV_LAST_NONE,   /* the queue pair may take receives */
+	URN_SV_LAST_WANTED, /* it takes none any more; the thread gives the event */
+	URN_SV_LAST_DUE,    /* the event waits to be handed out */
+	URN_SV_LAST_TOLD,   /* the program has it */
+};
+
 /* A queue pair of the program. */
 struct urn_sv_qp {
 	union {
@@ -151,8 +165,9 @@ struct urn_sv_qp {
 	LIST_ENTRY(urn_sv_qp) link; /* in the context; its lock */
 	struct urn_sv_ctx *ctx;	    /* constant */
 	struct urn_sv_pd *pd;	    /* constant; the front's may be a parent domain */
+	struct urn_sv_srq *srq;	    /* shared receive queue; NULL: none; constant */
 	enum urn_sv_mode mode;	    /* context's lock, as all below */
-	bool can;		    /* RC with its own receive queue: may have a session */
+	bool can;		    /* RC: may have a session; constant */
 	bool lower;		    /* our adapters count first in numbers of paths; of a session */
 	bool left;		    /* the peer has left: no message of it comes any more */
 	bool told;		    /* the peer was told that this end leaves, or can't be */
@@ -172,15 +187,21 @@ struct urn_sv_qp {
 	struct ibv_qp_attr rts; /* the program's attributes for RTS, and later changes of them */
 	int rtr_mask;		     /* attributes that rtr has */
 
+	enum urn_sv_last at_last;    /* valid with srq */
+	uint32_t events_got;	     /* events handed out */
 	struct urn_sess_report last; /* the ids of the peer's LEAVE; valid with left */
 
 	/* the machine */
 	struct urn_sess_conn c;	    /* valid: SESSION */
 	uint32_t todo;		    /* enum urn_sv_todo, bits */
 	uint32_t todo_epoch;	    /* epoch of the action that is to be answered */
+	uint64_t bound_at;	    /* ms: since when it waits; valid with bound */
+	bool bound;    /* the new path waits for the shared receive queue (srq_move.c) */
 	bool unfenced; /* the fence waits for the end of an adapter that does not answer */
 	uint32_t reading;	    /* path whose table of keys is being read, plus one; 0: none */
 	const char *why;     /* reason of the next step, for the log of steps; NULL: not known */
+	uint64_t left_ns;    /* ns of CLOCK_MONOTONIC: when the path was left; valid in a migration,
+				with a log */
 	struct urn_sv_lines lines; /* in the log of steps */
 	uint64_t unreadable; /* logs of atomics that could not be read */
 	enum ibv_wc_status genuine; /* status of the request that failed by itself */
@@ -210,7 +231,8 @@ struct urn_sv_qp {
 	uint8_t peer_reads;    /* max_dest_rd_atomic as the program set it */
 	struct urn_sv_rwr *rwr;	    /* ring of receives, by number */
 	struct ibv_sge *recv_sge;   /* cap.max_recv_sge elements for each of them */
-	struct urn_sess_recv *recv; /* the machine's array, rwrs entries */
+	struct urn_sess_recv *recv; /* the machine's array */
+	uint32_t recvs;		    /* its entries */
 	uint32_t rwrs;		    /* entries of the ring, a power of two */
 	uint32_t recv_head;	    /* oldest receive without a completion */
 	uint32_t recv_posted;	    /* next receive that the queue pair in use has not got */
@@ -313,13 +335,6 @@ struct urn_sv_ah {
 	struct urn_sv_pd *pd; /* constant */
 };
 
-struct urn_sv_srq {
-	struct ibv_srq ibv;
-	struct ibv_srq *below; /* the primary adapter's */
-	struct urn_sv_life *life; /* the adapter's life to which it belongs; constant */
-	struct urn_sv_pd *pd;  /* constant */
-};
-
 /* The program's objects that an adapter which came back lacks (rest.c). Context's lock. */
 struct urn_sv_rest {
 	uint64_t due;	/* ms: when the next ones are tried; valid with goes or lacks */
@@ -329,6 +344,7 @@ struct urn_sv_rest {
 	uint32_t left;	/* objects that may still be tried in this turn */
 	bool goes;	/* the round is not over */
 	bool first;	/* ... and is the first since the adapter came back */
+	bool late; /* calls of the program kept a turn off: new ones wait until the round is over */
 };
 
 struct urn_sv_ctx {
@@ -340,6 +356,7 @@ struct urn_sv_ctx {
 	bool forked; /* this process is a child of fork(), and the device the parent's; constant */
 	struct ibv_context *below[URN_SV_ADAPTERS];  /* the primary first; lock, as all below */
 	bool dead[URN_SV_ADAPTERS];		     /* the adapter's dataplane is gone */
+	bool down[URN_SV_ADAPTERS]; /* the link of its port is down; valid unless dead */
 	union ibv_gid gid[URN_SV_ADAPTERS];	     /* addresses of paths */
 	uint8_t gid_index[URN_SV_ADAPTERS];	     /* their places in the GID tables */
 	struct urn_sv_options options;		     /* settings by the environment; constant */
@@ -358,9 +375,12 @@ struct urn_sv_ctx {
 	LIST_HEAD(, urn_sv_wreck) wrecks; /* adapters that were lost, with such objects */
 	LIST_HEAD(, urn_sv_pd) pds;
 	LIST_HEAD(, urn_sv_channel) channels;
+	LIST_HEAD(, urn_sv_srq) srqs;
+	LIST_HEAD(, urn_sv_end) ends; /* for connection management */
 	struct urn_sess_group group;
 	bool wake; /* all connections have migrated: resume() each */
 	bool failing; /* a queue pair has it set, too */
+	bool fatal;   /* the event of the loss of all adapters waits to be handed out */
 	LIST_HEAD(, urn_sv_qp) qps;
 	LIST_HEAD(, urn_sv_cq) cqs;
 	LIST_HEAD(urn_sv_bucket, urn_sv_path) bucket[URN_SV_BUCKETS], ctl_bucket[URN_SV_BUCKETS];
@@ -455,46 +475,6 @@ void urn_sv_fork_leave(struct urn_sv_ctx *ctx);
 /* returns: 0; EIO with its text: this process is a child, and the device is the parent's */
 int urn_sv_forked(const struct urn_sv_ctx *ctx);
 
-/* ---- channel.c */
-
-struct ibv_comp_channel *urn_sv_create_channel(struct ibv_context *c);
-int urn_sv_destroy_channel(struct ibv_comp_channel *channel);
-int urn_sv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq);
-/* The descriptor is readable no longer, unless an event is due; the lock is held. */
-void urn_sv_channel_calm(struct urn_sv_ctx *ctx, const struct urn_sv_channel *ch);
-/* Read the events of adapters' channels; for the thread. */
-void urn_sv_channel_events(struct urn_sv_ctx *ctx);
-/* Let a queue's event be handed out; the lock is held. */
-void urn_sv_fire(struct urn_sv_cq *cq);
-int urn_sv_req_notify(struct ibv_cq *cq, int solicited_only);
-
-/* ---- cq.c */
-
-struct ibv_cq_ex *urn_sv_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr);
-int urn_sv_resize_cq(struct ibv_cq *cq, uint32_t cqe);
-int urn_sv_destroy_cq(struct ibv_cq *cq);
-int urn_sv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
-/*
- * A queue pair with so many requests here, and so many in each queue pair below, is on the queue
- * now. returns: 0 or an errno value with its text
- */
-int urn_sv_cq_load(struct urn_sv_cq *cq, uint32_t here, uint32_t below);
-/* That queue pair is gone. */
-void urn_sv_cq_unload(struct urn_sv_cq *cq, uint32_t here, uint32_t below);
-/* Forget the completions of a queue pair. */
-void urn_sv_cq_clean(struct urn_sv_cq *cq, const struct urn_sv_qp *qp);
-/* Put a completion in; there is room for it. solicited: its sender asked for an event */
-void urn_sv_push(struct urn_sv_cq *cq, const struct ibv_wc *wc, struct urn_sv_qp *qp, bool send,
-		 bool solicited);
-/* Take a completion out. returns: false: there is none */
-bool urn_sv_pop(struct urn_sv_cq *cq, struct urn_sv_wc *out);
-/* Take all completions of an adapter's queue. */
-void urn_sv_cq_drain(struct urn_sv_cq *cq, uint32_t adapter);
-/* Take completions of the adapters. */
-void urn_sv_progress(struct urn_sv_cq *cq);
-/* Set the operations of ibv_start_poll() and so on (cq_ex.c). */
-void urn_sv_cq_ex(struct urn_sv_cq *cq);
-
 /* ---- qp.c */
 
 struct ibv_qp *urn_sv_create_qp(struct ibv_qp_init_attr_ex *attr);
@@ -521,8 +501,9 @@ void urn_sv_unlisten(struct urn_sv_qp *q);
 /* An event of connection management; the lock is held. */
 void urn_sv_cm_event(struct urn_sv_ctx *ctx, const struct urn_abi_cm_event *ev);
 /*
- * P-P is in RTR: ask for the peer's session layer, and connect all paths if there is one. returns:
- * 0 or an errno value with its text: the ends can't agree, and P-P must not take messages
+ * P-P is in RTR, or in INIT if it has a shared receive queue: ask for the peer's session layer, and
+ * connect all paths if there is one; P-P is in RTR then. returns: 0 or an errno value with its
+ * text: the ends can't agree, and P-P must not take messages
  */
 int urn_sv_meet(struct urn_sv_qp *q, const struct ibv_qp_attr *rtr, int mask);
 /*
@@ -553,6 +534,8 @@ void urn_sv_send_more(struct urn_sv_qp *q);
 bool urn_sv_send_result(struct urn_sv_qp *q, const struct urn_sess_action *a);
 /* Key of the program's memory, or the queue pair's own, on an adapter. */
 uint32_t urn_sv_local_key(const struct urn_sv_qp *q, uint32_t adapter, uint32_t key);
+/* Key of the program's memory in a domain on an adapter. */
+uint32_t urn_sv_pd_key(const struct urn_sv_pd *pd, uint32_t adapter, uint32_t key);
 int urn_sv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int urn_sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /* Post a receive to the path in use. index: its number */
@@ -561,6 +544,15 @@ void urn_sv_recv_go(struct urn_sv_qp *q, uint32_t index);
 void urn_sv_recv_rest(struct urn_sv_qp *q);
 /* Read the header of a receive. returns: false: there is none */
 bool urn_sv_recv_header(const struct urn_sv_qp *q, uint32_t index, struct urn_sess_header *h);
+/* True when a header has the length that its adapter has counted: no peer makes the program read
+ * what was in the buffer before. */
+bool urn_sv_recv_fits(const struct urn_sess_header *h, const struct ibv_wc *wc);
+/* Tell the program of a receive by its header. wr_id: the program's */
+void urn_sv_recv_tell(struct urn_sv_qp *q, uint64_t wr_id, const struct urn_sess_header *h);
+/* Post receives of the primary adapter as they are, for a queue pair or, if qp is NULL, a shared
+ * receive queue. returns: like ibv_post_recv() */
+int urn_sv_recv_plain(const struct urn_sv_pd *pd, struct ibv_qp *qp, struct ibv_srq *srq,
+		      struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /* Complete a receive by its header. */
 void urn_sv_recv_done(struct urn_sv_qp *q, uint32_t index, const struct urn_sess_header *h);
 /* Fail all receives. */
@@ -586,6 +578,8 @@ void urn_sv_down(struct urn_sv_qp *q, uint32_t bit);
 void urn_sv_lost(struct urn_sv_qp *q, uint32_t adapter);
 /* The connection ends here for a reason of its own. */
 void urn_sv_kill(struct urn_sv_qp *q);
+/* The peer's keys and the receives are on the new path. */
+void urn_sv_rebound(struct urn_sv_qp *q);
 /* After each call of the machine: flush what it posted, clean up behind a connection that died. */
 void urn_sv_after(struct urn_sv_qp *q);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completions of the adapters, given to the machine, and through it to the program. */
+#include "verbs/session/cq.h"
 #include "verbs/session/log.h"
-#include "verbs/session/sv.h"
+#include "verbs/session/srq.h"
 
 /* True when a failed completion tells of the path, and not of the request (FO-11). */
 static bool
@@ -37,7 +38,7 @@ urn_sv_take_recv(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_wc
 		urn_sv_take_recv_failed(q, index, wc);
 		return;
 	}
-	if (!urn_sv_recv_header(q, index, &h)) {
+	if (!urn_sv_recv_header(q, index, &h) || !urn_sv_recv_fits(&h, wc)) {
 		urn_sv_kill(q); /* the peer breaks the protocol */
 		return;
 	}
@@ -106,6 +107,17 @@ urn_sv_take_end(struct urn_sv_ctx *ctx)
 			urn_sv_fail_now(q);
 }
 
+/* True when a completion is that of a receive of a shared queue, kept for sessions. */
+static bool
+urn_sv_of_shared(const struct urn_sv_qp *q, const struct ibv_wc *wc)
+{
+	if (q->srq == NULL || q->srq->kind != URN_SV_SRQ_SESSION)
+		return false;
+	/* One that is not connected, or not any more, gives its receives back. */
+	return q->mode == URN_SV_SESSION ? (wc->wr_id & URN_SV_ID_RECV) != 0
+					 : (wc->opcode & IBV_WC_RECV) != 0;
+}
+
 void
 urn_sv_take(struct urn_sv_ctx *ctx, uint32_t adapter, const struct ibv_wc *wc)
 {
@@ -115,7 +127,9 @@ urn_sv_take(struct urn_sv_ctx *ctx, uint32_t adapter, const struct ibv_wc *wc)
 
 	if (q == NULL)
 		return; /* the queue pair is gone */
-	if (q->mode == URN_SV_SESSION && (wc->wr_id & URN_SV_ID_RECV)) {
+	if (urn_sv_of_shared(q, wc)) {
+		urn_sv_srq_take(p, wc);
+	} else if (q->mode == URN_SV_SESSION && (wc->wr_id & URN_SV_ID_RECV)) {
 		urn_sv_take_recv(q, p, wc);
 	} else if (q->mode == URN_SV_SESSION) {
 		urn_sv_take_send(q, p, wc);

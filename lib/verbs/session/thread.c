@@ -8,6 +8,7 @@
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
 #include "verbs/session/log.h"
+#include "verbs/session/srq.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,6 @@ urn_sv_kick(struct urn_sv_ctx *ctx)
 static void
 urn_sv_adapter_dead(struct urn_sv_ctx *ctx, uint32_t adapter)
 {
-	const uint64_t one = 1;
 	struct urn_sv_qp *q;
 
 	if (ctx->dead[adapter])
@@ -49,13 +49,25 @@ urn_sv_adapter_dead(struct urn_sv_ctx *ctx, uint32_t adapter)
 	LIST_FOREACH(q, &ctx->qps, link)
 		if (q->mode == URN_SV_SESSION)
 			urn_sv_lost(q, adapter);
+	if (adapter == 0)
+		urn_sv_ends_lost(ctx);
 	pthread_cond_broadcast(&ctx->cond);
 	urn_sv_again_want(ctx, adapter);
-	if (ctx->dead[0] && ctx->dead[1])
-		(void)!write(ctx->front.vctx.context.async_fd, &one, sizeof(one));
+	if (!ctx->dead[0] || !ctx->dead[1] || ctx->fatal)
+		return; /* one word for each event */
+	ctx->fatal = true;
+	urn_sv_event_tell(ctx);
 }
 
-/* The events of an adapter are not shown (FO-1). */
+/* The limit of a shared receive queue. */
+static void
+urn_sv_low(struct urn_sv_ctx *ctx, const struct ibv_srq *below)
+{
+	if (urn_sv_srq_limit(ctx, below))
+		urn_sv_event_tell(ctx);
+}
+
+/* The events of an adapter are not shown (FO-1), but for those of shared receive queues. */
 static void
 urn_sv_async(struct urn_sv_ctx *ctx, uint32_t adapter)
 {
@@ -64,6 +76,16 @@ urn_sv_async(struct urn_sv_ctx *ctx, uint32_t adapter)
 	while (ibv_get_async_event(ctx->below[adapter], &ev) == 0) {
 		if (ev.event_type == IBV_EVENT_DEVICE_FATAL)
 			urn_sv_adapter_dead(ctx, adapter);
+		else if (ev.event_type == IBV_EVENT_PORT_ERR)
+			urn_sv_link(ctx, adapter, false);
+		else if (ev.event_type == IBV_EVENT_PORT_ACTIVE)
+			urn_sv_link(ctx, adapter, true);
+		else if (ev.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
+			urn_sv_low(ctx, ev.element.srq);
+		else if (ev.event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
+			urn_sv_last_reached(ctx, adapter, ev.element.qp->qp_num);
+		else if (ev.event_type == IBV_EVENT_CLIENT_REREGISTER) /* events were lost */
+			urn_sv_link(ctx, adapter, urn_sv_link_up(ctx, adapter));
 		ibv_ack_async_event(&ev);
 	}
 	if (errno == EIO)
@@ -250,22 +272,43 @@ urn_sv_thread_make(struct urn_sv_ctx *ctx, uint32_t adapter)
 	ctx->ctl_load[adapter] = 0;
 	urn_sv_nonblocking(ctx->ctl_channel[adapter]->fd);
 	urn_sv_nonblocking(c->async_fd);
+	ctx->down[adapter] = !urn_sv_link_up(ctx, adapter);
 	return ibv_req_notify_cq(ctx->ctl_cq[adapter], 0);
+}
+
+struct urn_sv_part
+urn_sv_thread_take(struct urn_sv_ctx *ctx, uint32_t adapter)
+{
+	struct urn_sv_part part = {.channel = ctx->ctl_channel[adapter],
+				   .cq = ctx->ctl_cq[adapter],
+				   .cm = adapter == 0 ? ctx->cm : NULL};
+
+	ctx->ctl_cq[adapter] = NULL;
+	ctx->ctl_channel[adapter] = NULL;
+	if (adapter == 0)
+		ctx->cm = NULL;
+	return part;
+}
+
+void
+urn_sv_part_close(const struct urn_sv_part *part)
+{
+	if (part->cq != NULL)
+		(void)ibv_destroy_cq(part->cq);
+	if (part->channel != NULL)
+		(void)ibv_destroy_comp_channel(part->channel);
+	if (part->cm != NULL)
+		urn_cm_end_close(part->cm);
+	if (part->c != NULL)
+		(void)ibv_close_device(part->c);
 }
 
 void
 urn_sv_thread_unmake(struct urn_sv_ctx *ctx, uint32_t adapter)
 {
-	if (ctx->ctl_cq[adapter] != NULL)
-		(void)ibv_destroy_cq(ctx->ctl_cq[adapter]);
-	if (ctx->ctl_channel[adapter] != NULL)
-		(void)ibv_destroy_comp_channel(ctx->ctl_channel[adapter]);
-	ctx->ctl_cq[adapter] = NULL;
-	ctx->ctl_channel[adapter] = NULL;
-	if (adapter == 0) {
-		urn_cm_end_close(ctx->cm);
-		ctx->cm = NULL;
-	}
+	const struct urn_sv_part part = urn_sv_thread_take(ctx, adapter);
+
+	urn_sv_part_close(&part);
 }
 
 /*

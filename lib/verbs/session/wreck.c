@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Wrecks: lives of the primary adapter that are over, of which the program still has objects -
- * queue pairs without a session, shared receive queues, addresses, ends of connection management.
- * These objects are lost, and may be posted to and destroyed at any time, without the lock: so the
- * adapter and its queues stay open until the program has destroyed them all.
+ * queue pairs without a session, shared receive queues, addresses. These objects are lost, and may
+ * be posted to and destroyed at any time, without the lock: so the adapter and its queues stay open
+ * until the program has destroyed them all.
  *
  * A wreck has descriptors, and address space for a whole area. A program that makes such objects in
  * each life and destroys none gets the primary adapter back a bounded number of times, and then
@@ -21,8 +21,7 @@ enum {
 	URN_SV_WRECK_MS = 1000, /* between looks at wrecks whose objects may be gone */
 };
 
-/* Objects of the program in one life of the primary adapter. An end of connection management may
- * outlive the device, so the last user frees this. */
+/* Objects of the program in one life of the primary adapter. The last user frees this. */
 struct urn_sv_life {
 	_Atomic uint32_t uses; /* objects, and one of the device or the wreck */
 };
@@ -40,13 +39,19 @@ urn_sv_life_begin(void)
 }
 
 struct urn_sv_life *
+urn_sv_life_more(struct urn_sv_ctx *ctx)
+{
+	atomic_fetch_add(&ctx->life->uses, 1);
+	return ctx->life;
+}
+
+struct urn_sv_life *
 urn_sv_life_use(struct urn_sv_ctx *ctx)
 {
 	struct urn_sv_life *life;
 
 	urn_sv_lock(ctx);
-	life = ctx->life;
-	atomic_fetch_add(&life->uses, 1);
+	life = urn_sv_life_more(ctx);
 	urn_sv_unlock(ctx);
 	return life;
 }
@@ -228,10 +233,9 @@ urn_sv_wrecks_tick(struct urn_sv_ctx *ctx, uint64_t now)
 {
 	if (ctx->forked || LIST_EMPTY(&ctx->wrecks))
 		return UINT64_MAX;
-	/* A call that ends an object of a wreck is not to lose it meanwhile. */
-	if (ctx->calls == 0 && urn_sv_wrecks_drop(ctx) == 0)
-		return UINT64_MAX;
-	return now + URN_SV_WRECK_MS;
+	/* A call may be ending an object of a wreck: the object is counted until the call needs the
+	 * wreck no more. So calls that overlap keep no wreck from its end. */
+	return urn_sv_wrecks_drop(ctx) == 0 ? UINT64_MAX : now + URN_SV_WRECK_MS;
 }
 
 bool

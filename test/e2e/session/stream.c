@@ -5,13 +5,15 @@
  * write in front of it; the receiver checks that each Send comes once, in order and whole, and that
  * the write before it is there. READs and the order of completions are checked, too.
  *
- * usage: stream listen PORT [events] [extended] [register] [atomics]
- *        stream connect PORT [events] [extended] [register] [atomics]
+ * usage: stream listen PORT [events] [extended] [register] [atomics] [srq] [patient]
+ *        stream connect PORT [events] [extended] [register] [atomics] [srq] [patient]
  *
  * events: sleep on the completion channel. extended: post by ibv_wr_*(), and poll by
  * ibv_start_poll(), posting meanwhile. register: each message is in a region of its own.
- * atomics: each tenth message has a fetch-and-add, too. "got N" on the standard output: so many
- * messages were received. A line on the standard input: stop.
+ * atomics: each tenth message has a fetch-and-add, too. srq: receives are in a shared receive
+ * queue, and the end waits for the event of the last of them. patient: eight seconds without an
+ * answer end a connection, not half a second. "got N" on the standard output: so
+ * many messages were received. A line on the standard input: stop.
  */
 #include "../check.h"
 
@@ -66,6 +68,7 @@ static struct {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *cq;
+	struct ibv_srq *srq; /* NULL: the queue pair has receives of its own */
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	uint8_t send[WINDOW][BYTES], recv[WINDOW][BYTES];
@@ -75,7 +78,7 @@ static struct {
 
 static struct ibv_mr *region[WINDOW]; /* with `register`: of messages in flight */
 static struct hello peer;
-static bool events, extended, atomics, registers, stopping, sent_last, got_last;
+static bool events, extended, atomics, registers, shared, patient, stopping, sent_last, got_last;
 static uint64_t sent, completed, got, ops, ops_done, added;
 static uint64_t seen[SLOTS]; /* the greatest number that each slot had */
 
@@ -121,6 +124,7 @@ make_queues(void)
 {
 	struct ibv_cq_init_attr_ex cq = {
 		.cqe = 8 * WINDOW, .channel = m.ch, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = WINDOW, .max_sge = 1}};
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_RC,
 		.cap = {4 * WINDOW, WINDOW, 1, 1, INLINE},
@@ -137,6 +141,9 @@ make_queues(void)
 		m.cq = ibv_create_cq(m.c, 8 * WINDOW, NULL, m.ch, 0);
 	CHECK(m.cq != NULL);
 	init.send_cq = init.recv_cq = m.cq;
+	if (shared)
+		CHECK((m.srq = ibv_create_srq(m.pd, &srq)) != NULL);
+	init.srq = m.srq;
 	CHECK((m.qp = ibv_create_qp_ex(m.c, &init)) != NULL);
 }
 
@@ -180,7 +187,7 @@ join(const struct hello *own)
 			    .grh = {.dgid = peer.gid, .sgid_index = GID_INDEX, .hop_limit = 64}},
 		.sq_psn = own->psn,
 		.max_rd_atomic = 4,
-		.timeout = 14,
+		.timeout = patient ? 18 : 14,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 	};
@@ -204,7 +211,7 @@ post_recv(uint32_t i)
 	struct ibv_recv_wr *bad, wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1};
 
 	memset(m.recv[i], 0xee, BYTES);
-	EQUAL(ibv_post_recv(m.qp, &wr, &bad), 0);
+	EQUAL(shared ? ibv_post_srq_recv(m.srq, &wr, &bad) : ibv_post_recv(m.qp, &wr, &bad), 0);
 }
 
 static void
@@ -482,6 +489,39 @@ idle(void)
 		ibv_ack_cq_events(cq, 1);
 }
 
+/* A queue pair with a shared receive queue has given back all receives before it is destroyed. */
+static void
+wait_for_last(void)
+{
+	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
+	struct ibv_async_event ev;
+
+	EQUAL(ibv_modify_qp(m.qp, &err, IBV_QP_STATE), 0);
+	do {
+		EQUAL(ibv_get_async_event(m.c, &ev), 0);
+		if (ev.event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
+			CHECK(ev.element.qp == m.qp);
+		ibv_ack_async_event(&ev);
+	} while (ev.event_type != IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+static void
+destroy(void)
+{
+	if (shared)
+		wait_for_last();
+	EQUAL(ibv_destroy_qp(m.qp), 0);
+	if (shared)
+		EQUAL(ibv_destroy_srq(m.srq), 0);
+	for (int i = 0; i < WINDOW; i++)
+		EQUAL(region[i] != NULL ? ibv_dereg_mr(region[i]) : 0, 0);
+	EQUAL(ibv_destroy_cq(m.cq), 0);
+	EQUAL(ibv_destroy_comp_channel(m.ch), 0);
+	EQUAL(ibv_dereg_mr(m.mr), 0);
+	EQUAL(ibv_dealloc_pd(m.pd), 0);
+	EQUAL(ibv_close_device(m.c), 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -492,6 +532,8 @@ main(int argc, char **argv)
 		extended |= strcmp(argv[i], "extended") == 0;
 		registers |= strcmp(argv[i], "register") == 0;
 		atomics |= strcmp(argv[i], "atomics") == 0;
+		shared |= strcmp(argv[i], "srq") == 0;
+		patient |= strcmp(argv[i], "patient") == 0;
 	}
 	meet(strcmp(argv[1], "listen") == 0, (uint16_t)atoi(argv[2]));
 	if (events)
@@ -506,13 +548,6 @@ main(int argc, char **argv)
 	}
 	EQUAL(completed, sent);
 	printf("sent %llu, got %llu\n", (unsigned long long)sent, (unsigned long long)got);
-	EQUAL(ibv_destroy_qp(m.qp), 0);
-	for (int i = 0; i < WINDOW; i++)
-		EQUAL(region[i] != NULL ? ibv_dereg_mr(region[i]) : 0, 0);
-	EQUAL(ibv_destroy_cq(m.cq), 0);
-	EQUAL(ibv_destroy_comp_channel(m.ch), 0);
-	EQUAL(ibv_dereg_mr(m.mr), 0);
-	EQUAL(ibv_dealloc_pd(m.pd), 0);
-	EQUAL(ibv_close_device(m.c), 0);
+	destroy();
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -272,6 +273,46 @@ case_held(void)
 	CHECK(dup2(before, STDERR_FILENO) == STDERR_FILENO);
 	ended_well(pid);
 	ended_well(tracer);
+	dereg(mr);
+}
+
+/* The first byte at p in a child that no hook of fork() has seen. returns: the child's status */
+static int
+reads_in_clone(const volatile char *p)
+{
+	int status;
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		/* The child dies without a core file. */
+		(void)prctl(PR_SET_DUMPABLE, 0);
+		(void)signal(SIGSEGV, SIG_DFL);
+		_exit(*p == 'x' ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	return status;
+}
+
+/* A child of a bare clone() lacks the shared pages, and has all others. */
+void
+case_clone(void)
+{
+	char *p = fresh(PAGE), *other = fresh(PAGE), got[2];
+	struct ibv_mr *mr = reg(p, PAGE);
+	int status;
+
+	CHECK(shared(p) && !shared(other));
+	words(p, "x");
+	words(other, "x");
+	status = reads_in_clone(other);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	status = reads_in_clone(p);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+	put(mr, p, "y", 2);
+	CHECK(shared(p) && strcmp(p, "y") == 0);
+	get(mr, p, got, 2);
+	CHECK(strcmp(got, "y") == 0);
 	dereg(mr);
 }
 

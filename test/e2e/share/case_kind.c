@@ -62,6 +62,33 @@ on_stack(void *arg)
 	return NULL;
 }
 
+/* Memory that may be executed, and memory beside it. */
+static void
+executable(void)
+{
+	char *p = fresh(2 * PAGE);
+
+	CHECK(mprotect(p, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
+	works(p, false);
+	works(p + PAGE, true);
+	works(p + PAGE - 32, false); /* on both */
+}
+
+/* Huge pages; a message when there are none. */
+static void
+huge(void)
+{
+	char *p = mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+
+	if (p == MAP_FAILED) {
+		fputs("no huge pages\n", stderr);
+		return;
+	}
+	works(p, false);
+	CHECK(munmap(p, 2 * MIB) == 0);
+}
+
 void
 case_kinds(void)
 {
@@ -82,6 +109,8 @@ case_kinds(void)
 	works(p, false);
 	CHECK(shmdt(p) == 0);
 	read_only();
+	executable();
+	huge();
 	works(fresh(PAGE), true);
 	/* Two mappings, one of which can't be shared. */
 	p = fresh(4 * PAGE);

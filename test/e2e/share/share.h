@@ -65,6 +65,7 @@ void case_heap(void);
 void case_fork(void);
 void case_forks(void);
 void case_held(void);
+void case_clone(void);
 void case_spawn(void);
 void case_advise(void);
 void case_remap(void);

@@ -401,11 +401,12 @@ void as_sabotage_revoked(struct ms_world *w, struct as_end *e, unsigned int zone
 extern const struct ms_scenario as_scenarios[];
 extern const unsigned int as_scenario_count;
 
-/* Bytes of memory in a packet with so many bytes behind the flow header (AM-4). */
+/* Bytes of memory in a packet with so many bytes behind the flow header (AM-4): whole lines of 64
+ * bytes. more: bytes between the message's header and these */
 static inline uint32_t
-as_chunk(uint32_t mtu)
+as_chunk(uint32_t mtu, uint32_t more)
 {
-	return RTE_MIN((mtu - 64) & ~7u, 4096u);
+	return RTE_MIN((mtu - 20 - 32 - more) & ~63u, 4096u);
 }
 
 #endif

@@ -194,7 +194,7 @@ is_nonsense(const struct ms_world *w, uint32_t from, const struct urn_abi_am_cmd
 		(c->op != URN_AM_WRITE || (c->way != URN_AM_AUTO && c->way != URN_AM_PIPELINED))) ||
 	       !c->len || c->len > URN_AM_LEN_MAX || c->qid >> 62 != 3 ||
 	       memcmp(c->node, none, 16) == 0 || c->remote > UINT64_MAX - (c->len - 1) ||
-	       (c->way == URN_AM_DIRECT && c->len > as_chunk(ms_flow_mtu(w, from)));
+	       (c->way == URN_AM_DIRECT && c->len > as_chunk(ms_flow_mtu(w, from), 0));
 }
 
 /* True when an atomic operation makes no sense. */
@@ -221,19 +221,19 @@ is_astray(const struct ms_world *w, const struct as_op *o, const struct urn_abi_
 static void
 expect_chunk(const struct ms_world *w, struct as_op *o)
 {
-	uint32_t less = o->every > 1 ? 8 : 0; /* the number of the transfer's bytes */
+	uint32_t more = o->every > 1 ? 8 : 0; /* the number of the transfer's bytes */
 	uint32_t to = o->node == AS_NONE ? 0 : (uint32_t)o->node;
 
-	o->chunk = as_chunk(ms_flow_mtu(w, w->as->end[o->from].node)) - less;
-	o->other[0] = as_chunk(ms_flow_mtu(w, to)) - less;
-	o->other[1] = as_chunk(w->plan.mtu) - less;
+	o->chunk = as_chunk(ms_flow_mtu(w, w->as->end[o->from].node), more);
+	o->other[0] = as_chunk(ms_flow_mtu(w, to), more);
+	o->other[1] = as_chunk(w->plan.mtu, more);
 }
 
 void
 as_judge_post(struct ms_world *w, struct as_op *o, const struct urn_abi_am_cmd *c)
 {
 	uint32_t from = w->as->end[o->from].node;
-	bool fits = c->len <= as_chunk(ms_flow_mtu(w, from));
+	bool fits = c->len <= as_chunk(ms_flow_mtu(w, from), 0);
 
 	o->reach = AS_REACH_NONE;
 	o->can = 0;

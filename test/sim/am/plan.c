@@ -253,6 +253,10 @@ make_storm(struct ms_plan *p, struct sim_rng *r)
 	p->am.zone = sim_between(r, 500, 30000);
 	p->am.tagged_from = sim_between(r, 1, 8000);
 	p->len_max = sim_between(r, 1, 3000);
+	if (sim_one_in(r, 20)) { /* payloads of many packets, and few of them */
+		p->len_max = sim_between(r, 4096, 100000);
+		p->messages /= 3;
+	}
 	if (what != 0)
 		p->restart_gap = sim_between(r, 2, 100) * MS_MS;
 	if (what != 1)

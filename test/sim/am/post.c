@@ -23,7 +23,7 @@ static void
 choose_range(struct ms_world *w, const struct as_zone *z, struct as_op *o)
 {
 	const struct as_part *p = &z->part[z->parts ? ms_upto(w, z->parts) : 0];
-	uint32_t chunk = as_chunk(ms_flow_mtu(w, w->as->end[o->from].node)),
+	uint32_t chunk = as_chunk(ms_flow_mtu(w, w->as->end[o->from].node), 0),
 		 most = z->parts ? p->len : 1;
 
 	if (z->parts && p + 1 < z->part + z->parts && p[1].at == p->at + p->len)
@@ -50,7 +50,7 @@ choose_op(struct ms_world *w, const struct as_zone *z)
 static void
 choose_way(struct ms_world *w, struct as_op *o)
 {
-	uint32_t chunk = as_chunk(ms_flow_mtu(w, w->as->end[o->from].node));
+	uint32_t chunk = as_chunk(ms_flow_mtu(w, w->as->end[o->from].node), 0);
 
 	o->way = URN_AM_AUTO;
 	if (ms_one_in(w, 3))

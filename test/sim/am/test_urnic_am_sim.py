@@ -11,6 +11,8 @@ import unittest
 
 FOLDER = pathlib.Path(sys.argv.pop())
 SIM = sys.argv.pop()
+# Seconds of one run: only a simulation that hangs takes so long, also where other work has the processors.
+SECONDS = 3000
 # The scenario in which something is broken, unless "plain" has it; and words of what the oracle says.
 PLACE = {"revoked": "revoke", "unheard": "talk", "heard": "talk", "mute": "talk", "again": "talk", "garbled": "talk",
          "untold": "talk", "excuse": "talk", "astray": "large", "unkept": "large", "doubled": "large", "kept": "large",
@@ -29,7 +31,7 @@ SAYS = {
 
 
 def run(*args):
-    return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 def listed(what):

@@ -9,6 +9,8 @@ import sys
 import unittest
 
 SIM = sys.argv.pop(1)
+# Seconds of one run: only a simulation that hangs takes so long, also where other work has the processors.
+SECONDS = 3000
 LONG = ("lossless", "ring", "tight", "jam", "pauser", "incast", "thousand") # scenarios whose seeds take longest
 # Scenario of each sabotage, its first seeds, how many of these must find it, and words of the oracle.
 PLACES = {"bitmap": ("rest", 10, 3, "came twice"), "epoch": ("rest", 10, 3, "came twice"),
@@ -19,7 +21,7 @@ PLACES = {"bitmap": ("rest", 10, 3, "came twice"), "epoch": ("rest", 10, 3, "cam
 
 
 def run(*args):
-    return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 def listed(what):

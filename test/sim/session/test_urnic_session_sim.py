@@ -11,6 +11,8 @@ import unittest
 
 FOLDER = pathlib.Path(sys.argv.pop())
 SIM = sys.argv.pop()
+# Seconds of one run: only a simulation that hangs takes so long, also where other work has the processors.
+SECONDS = 3000
 # Words of the oracle's verdict on each sabotage.
 SAYS = {
     "fence": "was dropped|windows are bound|is the next one|posted again|carried out|has the result|fails with|is dead",
@@ -21,7 +23,7 @@ SAYS = {
 
 
 def run(*args):
-    return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 def listed(what):

@@ -11,6 +11,8 @@ import unittest
 
 FOLDER = pathlib.Path(sys.argv.pop())
 SIM = sys.argv.pop()
+# Seconds of one run: only a simulation that hangs takes so long, also where other work has the processors.
+SECONDS = 3000
 # A scenario that shows each sabotage, and words of the oracle's verdict.
 SAYS = {
     "order": ("calm", "is wrong|given back"), "lost": ("calm", "no progress|fails with"), "twice": ("calm", "fails with"),
@@ -20,7 +22,7 @@ SAYS = {
 
 
 def run(*args):
-    return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 def listed(what):

@@ -25,7 +25,7 @@ enum {
 	MSGS = 8192, /* messages that flows can hold */
 	MTU = 1024,
 	HEADER = 32,	  /* bytes of a message before those of memory */
-	CHUNK = MTU - 64, /* bytes of memory in a packet (AM-4) */
+	CHUNK = MTU - 64, /* whole cache lines: bytes of memory in a packet (AM-4) */
 };
 
 /* An endpoint. */

@@ -172,7 +172,10 @@ packets_may_touch_several_regions(void **state)
 		assert_int_equal(rig.end[1].mem[i], i < 40 ? 0xee : GUARD_BYTE);
 	w.len = 41;
 	assert_int_equal(rig_forge(&w, rig_qid(0), 5, rig_qid(1)), URN_MSG_DONE);
-	assert_int_equal(rig_parsed(1).code, URN_AM_RANGE);
+	assert_int_equal(rig_parsed(1).code, URN_AM_SCATTERED);
+	w.len = 61; /* one byte more than the region has */
+	assert_int_equal(rig_forge(&w, rig_qid(0), 5, rig_qid(1)), URN_MSG_DONE);
+	assert_int_equal(rig_parsed(2).code, URN_AM_RANGE);
 	assert_int_equal(rig.end[1].mem[40], GUARD_BYTE);
 }
 

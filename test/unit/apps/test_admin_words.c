@@ -235,7 +235,7 @@ static void
 what_comes_next(void **state)
 {
 	(void)state;
-	next("", "show set port impair capture clear client help quit ");
+	next("", "show set log reload port impair capture clear client help quit ");
 	next("capture", "start stop ");
 	next("set", "log engine adapter ");
 	next("clear", "counters ");

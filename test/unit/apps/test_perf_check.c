@@ -22,7 +22,7 @@ static struct perf_qp sender[QPS];
 static int failures;
 
 /* Replaces workers.c's function. */
-void
+bool
 run_fail(struct run *r, const char *fmt, ...)
 {
 	va_list ap;
@@ -30,7 +30,7 @@ run_fail(struct run *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(r->err.text, sizeof(r->err.text), fmt, ap);
 	va_end(ap);
-	failures++;
+	return failures++ == 0;
 }
 
 /* Write message seq (from 1) of a QP where a requester would have put it. */

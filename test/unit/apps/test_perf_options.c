@@ -166,6 +166,9 @@ static const struct {
 } refused[] = {
 	{"", "name an operation"},
 	{"wirte_bw", "no operation; did you mean write_bw?"},
+	{"steam_bw", "no operation; did you mean stream_bw?"},
+	{"stream_lta", "no operation; did you mean stream_lat?"},
+	{"idel", "no operation; did you mean idle?"},
 	{"xyzzy", "no operation; --help lists all"},
 	{"fly", "fly"},
 	{"pingpong --peer h --device net_null0", "urnic-pingpong"},
@@ -262,6 +265,23 @@ static const struct {
 	{"send_bw --attach auto --peer h --connect rdma", "oob, cm"},
 	{"send_bw --attach auto --peer h --idle-qps 1", "one process"},
 	{"connect --attach auto --peer h", "one process"},
+	{"send_bw --session", "--session"},
+	{"send_bw --session auto", "--listen"},
+	{"send_bw --session auto --attach auto --peer h", "--attach"},
+	{"send_bw --session auto --node a --peer h", "--node"},
+	{"send_bw --session auto --peer h --ud", "--ud"},
+	{"send_bw --session auto --peer h --srq yes", "--srq"},
+	{"send_bw --attach auto --peer h --fail-at 1", "--session"},
+	{"send_bw --session auto --listen 1 --fail-at 1", "--peer"},
+	{"send_bw --session auto --peer h --fail-at 2", "--duration"},
+	{"send_bw --session auto --peer h --fail-at 1 --iters 5", "--duration"},
+	{"send_bw --session auto --peer h --fail-at 1 --connect cm", "--connect cm"},
+	{"send_bw --session auto --peer h --fail-at 0", "--fail-at"},
+	{"send_bw --session auto --peer h --fail-at :kill", "--fail-at"},
+	{"send_bw --session auto --peer h --fail-at 1:", "run=COMMAND"},
+	{"send_bw --session auto --peer h --fail-at 1:kill=1", "--fail-at"},
+	{"send_bw --session auto --peer h --plot a.png", "--fail-at"},
+	{"send_bw --session auto --peer h --fail-at 1 --plot a.jpg", ".svg"},
 	{"send_bw --frobnicate", "--frobnicate"},
 	{"send_bw --no", "--no"},
 };
@@ -277,6 +297,28 @@ bad_options_are_refused(void **state)
 			fail_msg("%s: \"%s\" does not say %s", refused[i].line, err.text,
 				 refused[i].says);
 	}
+}
+
+/* A side with a session, and the loss of its primary adapter. */
+static void
+sessions(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("send_bw --session /a:x,/b:y --listen 1"), PERF_RUN);
+	assert_string_equal(o.session, "/a:x,/b:y");
+	assert_non_null(o.attach);
+	assert_false(o.fails);
+	assert_int_equal(parse("send_bw --session auto --peer h --fail-at 500ms"), PERF_RUN);
+	assert_true(o.fails && o.fail_ns == 500000000);
+	assert_int_equal(o.loss.kind, URN_LOSS_PORT);
+	assert_int_equal(parse("send_bw --session auto --peer h --fail-at 1.5:kill --plot a.svg"),
+			 PERF_RUN);
+	assert_true(o.fail_ns == 1500000000);
+	assert_int_equal(o.loss.kind, URN_LOSS_KILL);
+	assert_int_equal(parse("send_bw --session auto --peer h --qps 64"), PERF_RUN);
+	assert_false(o.use_srq);
+	assert_int_equal(parse("send_bw --fail-at 1:run=a:b --session auto --peer h"), PERF_RUN);
+	assert_string_equal(o.loss.command, "a:b");
 }
 
 /* ---- the layout that follows from the options */
@@ -472,6 +514,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_fit),
 		cmocka_unit_test(sides),
+		cmocka_unit_test(sessions),
 		cmocka_unit_test(many_qps),
 		cmocka_unit_test(chains_fit_the_depth),
 		cmocka_unit_test(all_options_are_taken),

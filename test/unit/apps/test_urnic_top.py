@@ -30,8 +30,13 @@ TOP = top = None
 
 def moment(when, **parts):
     """A result of look() with nothing but these parts."""
-    return {"time": when, "engines": {}, "adapters": {}, "ports": {}, "clients": [], "switches": {}, "capture": {},
-            **parts}
+    return {"time": when, "engines": {}, "adapters": {}, "ports": {}, "clients": [], "switches": {}, "qps": {},
+            "capture": {}, **parts}
+
+
+def shown(*args, **kwargs):
+    """Lines of the view as text"""
+    return [top.render(line, None, False) for line in top.lines(*args, **kwargs)]
 
 
 def adapter(**counters):
@@ -64,7 +69,7 @@ class Rates(unittest.TestCase):
                                                      "cq_overrun": {"total": 2, "per_s": 1}})
         self.assertEqual(v["ports"][0]["drops"], {"rx_missed": {"total": 4, "per_s": 0.5}})
         self.assertEqual((v["switches"][0]["drops"], v["switches"][0]["drops_per_s"]), (9, 3.5))
-        text = "\n".join(top.lines(v, {}))
+        text = "\n".join(shown(v, {}))
         for words in (r"^DROPS OF +REASON +PER s +TOTAL$", r"^a0 +drop_icrc +2.0 +9$", r"^a0 +cq_overrun +1.0 +2$",
                       r"^a0 +no_mbuf +0.0 +1$", r"^p0 +rx_missed +0.5 +4$", r"^wire:a0 +up +0 +0 +3.5 +9$"):
             self.assertRegex(text, re.compile(words, re.M))
@@ -81,25 +86,28 @@ class Rates(unittest.TestCase):
         self.assertEqual([a["rx_packets_per_s"] for a in v["adapters"]], [0, 0])
         self.assertEqual(v["adapters"][0]["drops"], {"drop_tx": {"total": 1, "per_s": 0}})
         self.assertEqual(v["engines"][0]["load"], 0)
-        top.lines(v, {})
+        shown(v, {})
 
     def test_huge_counts(self):
         v = top.rates(moment(0, adapters=adapter(rx_bytes=0, drop_tx=0)),
                       moment(1e-9, adapters=adapter(rx_bytes=2**64 - 1, drop_tx=2**64 - 1)))
         json.dumps(v)
-        self.assertIn(" 18446744073709551615", "\n".join(top.lines(v, {})))
+        self.assertIn(" 18446744073709551615", "\n".join(shown(v, {})))
 
     def test_figures_that_are_none(self):
         """A peer that says what it likes is not believed, and does no harm."""
         odd = moment(0, adapters={"a0": {"clients": "x", "link": [], "counters": {"rx_packets": "1", "drop_tx": None}}},
                      engines={"e": {"turns": {}}}, ports={"p": {"rx_missed": "7"}}, clients=[{}, {"client": "\x1b[2J"}],
                      switches={"s": {"drop_x": "9"}})
-        text = top.lines(top.rates(odd, odd), {"urnic": "\x1b]0;x\x07"})
-        self.assertNotRegex("".join(text), "[\x00-\x1f]")
+        odd["qps"] = {("a0", 1): {"una_psn": "x", "state": "\x1b[2J"}, ("a0", 2): {}}
+        for what, sorts in top.SORTS.items():
+            for sort in (None, *sorts):
+                text = shown(top.rates(odd, odd), {"urnic": "\x1b]0;x\x07"}, what, sort, 80)
+                self.assertNotRegex("".join(text), "[\x00-\x1f]")
 
     def test_capture(self):
         def said(**c):
-            return [s for s in top.lines(top.rates(moment(0), moment(1, capture=c)), {}) if "apture" in s]
+            return [s for s in shown(top.rates(moment(0), moment(1, capture=c)), {}) if "apture" in s]
         self.assertEqual(said(running=0, file="", frames=0, dropped=0), [])
         self.assertEqual(said(running=0, file="x", frames=9, dropped=0), [])
         self.assertEqual(said(running=1, file="x", frames=1234, dropped=0),
@@ -117,9 +125,10 @@ class Text(unittest.TestCase):
 
     def test_table(self):
         """Names to the left, whatever they begin with; numbers to the right."""
-        self.assertEqual(top.table(["ADAPTER", "QPS"], [["0a", 7], ["nic-zero-1", 1000]]),
+        found = top.table(["ADAPTER", "QPS"], [["0a", 7], ["nic-zero-1", 1000]], None)
+        self.assertEqual([top.render(line, None, False) for line in found],
                          ["ADAPTER      QPS", "0a             7", "nic-zero-1  1000", ""])
-        self.assertEqual(top.table(["ADAPTER"], []), [])
+        self.assertEqual(top.table(["ADAPTER"], [], None), [])
 
     def test_drop_names(self):
         """Every counter of the product that is of something lost is shown as that."""
@@ -134,6 +143,108 @@ class Text(unittest.TestCase):
                 "nobody could be told" in text
             if name not in ("no_repair", "no_congestion"):  # then repeats are plain ones, or sending is unpaced
                 self.assertEqual(top.is_drop(name), lost, name)
+
+
+class Views(unittest.TestCase):
+    """The order, width and colours of tables"""
+
+    def view(self):
+        names = ["a" * 31, "b0"]
+        figures = {"rx_packets": 12345678, "rx_bytes": 10**11, "tx_packets": 87654321, "tx_bytes": 10**11,
+                   "retransmits": 99999, "timeouts": 99999, "drop_icrc": 5, "drop_no_such_multicast_group": 2**40}
+        adapters = {n: {"node": "n" * 31, "link": n == "b0", "qps": 65536 - i, "clients": 1000,
+                        "counters": {k: v * (i + 1) for k, v in figures.items()}} for i, n in enumerate(names)}
+        before = {n: {"counters": dict.fromkeys(figures, 0)} for n in names}
+        clients = [{"client": i, "adapter": names[i % 2], "pid": 4194300 + i // 2, "uid": 4294967294,
+                    "program": ("short" if i > 1 else "program-of-15-c"), "qps": 65536 >> i, "cqs": 16, "srqs": 16,
+                    "mrs": 70000, "pinned_bytes": 10**12 * (i + 1)} for i in range(4)]
+        qps = {("b0", n): {"qpn": 16777214 - n, "adapter": "a" * 31, "program": "program-of-15-c" if n else "abc",
+                           "pid": 4194304, "type": "RC", "state": ("RTS", "ERR", "SQD")[n], "mtu": 4096,
+                           "peer": "fe80::aaaa:bbbb:cccc:dddd", "peer_qpn": 16777215, "sends": 100, "receives": 9,
+                           "outstanding": 1000 * n, "waits_for": "acknowledgement", "una_psn": 1000000 * n + 5,
+                           "expected_psn": 9 - n} for n in range(3)}
+        was = {k: {"una_psn": 0xfffffb, "expected_psn": 0} for k in qps}
+        now = moment(1, adapters=adapters, clients=clients, qps=qps, engines={0: {"turns": 9}},
+                     ports={"p" * 31: {"rx_missed": 9}}, switches={"w" * 31 + ":" + "p" * 31: {"up": 1, "drop_x": 3}})
+        return top.rates(moment(0, adapters=before, qps=was), now)
+
+    def test_80_columns(self):
+        """The longest names and figures leave no line longer than 80 letters, and cut off no figure."""
+        for what in top.SORTS:
+            whole = top.lines(self.view(), {}, what, None, 80)
+            for line in whole:
+                self.assertLessEqual(sum(len(text) for text, _ in line), 80, line)
+            text = "\n".join(shown(self.view(), {}, what, None, 80))
+            for head in {"all": ("TX b/s", "AGAIN/s", "TOUT/s", "PINNED", "PER s", "DROPS/s"),
+                         "programs": ("PROGRAM", "PID", "QPS", "PINNED"),
+                         "qps": ("QP", "PROGRAM", "STATE", "PEER", "TX/s", "RX/s", "OUT", "WAITS FOR")}[what]:
+                self.assertIn(head, text)
+        text = "\n".join(shown(self.view(), {}))
+        self.assertIn("a" * 31, text)  # nothing is shortened in a file
+        self.assertIn("CLI", text)
+
+    def order(self, what, sort, words):
+        text = "\n".join(shown(self.view(), {}, what, sort))
+        return sorted(words, key=text.index)
+
+    def test_sort(self):
+        a, b = "a" * 31 + "  n", "b0      "
+        self.assertEqual(self.order("all", None, (b, a)), [a, b])
+        self.assertEqual(self.order("all", "tx", (a, b)), [b, a])
+        self.assertEqual(self.order("all", "qps", (b, a)), [a, b])
+        self.assertEqual(self.order("all", "drops", (a, b)), [b, a])
+        self.assertEqual(self.order("programs", "qps", ("short", "program-of")), ["program-of", "short"])
+        self.assertEqual(self.order("programs", "memory", ("program-of", "short")), ["short", "program-of"])
+        self.assertEqual(self.order("qps", None, ("ERR", "RTS", "SQD")), ["RTS", "ERR", "SQD"])
+        self.assertEqual(self.order("qps", "waiting", ("RTS", "ERR", "SQD")), ["SQD", "ERR", "RTS"])
+        self.assertEqual(self.order("qps", "rx", ("ERR", "SQD", "RTS")), ["RTS", "ERR", "SQD"])
+
+    def test_programs_are_sums(self):
+        first = self.view()["programs"][0]
+        self.assertEqual((first["pid"], first["clients"], first["qps"], first["cqs"], first["pinned_bytes"]),
+                         (4194300, 2, 65536 + 32768, 32, 3 * 10**12))
+        self.assertEqual(first["adapters"], ["a" * 31, "b0"])
+
+    def test_qp_rates(self):
+        """PSNs go round after 24 bits, so nothing is said of a longer time; nor of what was not there before."""
+        self.assertEqual([q["tx_psns_per_s"] for q in self.view()["qps"]], [10, 1000010, 2000010])
+        for was, when in (({("a0", 7): {"una_psn": 1}}, 3), ({}, 1), ({("a0", 7): {}}, 1)):
+            found = top.rates(moment(0, qps=was), moment(when, qps={("a0", 7): {"una_psn": 2}}))["qps"][0]
+            self.assertIsNone(found["tx_psns_per_s"])
+        self.assertRegex("\n".join(shown(top.rates(moment(0), moment(1, qps={("a0", 7): {"qpn": 7}})), {}, "qps")),
+                         re.compile(r"^ 7 .* - +- ", re.M))
+
+    def test_more_qps_than_are_shown(self):
+        text = shown(self.view(), {}, "qps")
+        self.assertIn("The first 3 queue pairs of 131071:", text)
+
+    def test_color(self):
+        """Colours say what is wrong; without them not one byte of them is there."""
+        def drawn(what, colored):
+            return "\n".join(top.render(line, 80, colored) for line in top.lines(self.view(), {}, what, None, 80))
+        for what in top.SORTS:
+            self.assertNotIn("\x1b", drawn(what, False))
+            plain = re.sub(r"\x1b\[[0-9]*m", "", drawn(what, True))
+            self.assertEqual([s.rstrip() for s in plain.split("\n")], drawn(what, False).split("\n"))
+        self.assertRegex(drawn("all", True), "\x1b\\[31mdown\x1b\\[0m")
+        self.assertNotRegex(drawn("all", True), "\x1b\\[31mup")
+        self.assertRegex(drawn("qps", True), "\x1b\\[31mERR *\x1b\\[0m")
+
+    def test_who_wants_color(self):
+        """An option comes before NO_COLOR, that before the terminal; a file never has colours by itself."""
+        self.assertTrue(top.wants_color("always"))
+        self.assertFalse(top.wants_color("never"))
+        ours, theirs = pty.openpty()
+        code = ("import importlib.machinery as m, importlib.util as u, sys; l = m.SourceFileLoader('t', sys.argv[1]); "
+                "t = u.module_from_spec(u.spec_from_loader('t', l)); l.exec_module(t); sys.exit(t.wants_color('auto'))")
+        for env, out, wants in (({"TERM": "xterm"}, theirs, 1), ({"TERM": "xterm", "NO_COLOR": "1"}, theirs, 0),
+                                ({"TERM": "xterm", "NO_COLOR": ""}, theirs, 1), ({"TERM": "vt100"}, theirs, 0),
+                                ({"TERM": "none-such"}, theirs, 0), ({"TERM": "xterm"}, subprocess.DEVNULL, 0)):
+            env = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, **env}
+            p = subprocess.run([sys.executable, "-B", "-c", code, TOP], env=env, stdout=out, check=False, timeout=SECONDS)
+            self.assertEqual(p.returncode, wants, env["TERM"])
+        os.close(ours)
+        os.close(theirs)
 
 
 class Peer:
@@ -276,7 +387,7 @@ class Terminal(unittest.TestCase):
         return subprocess.Popen([sys.executable, TOP, "--socket", self.path, "--interval", interval],
                                 stdin=self.theirs, stdout=self.theirs, stderr=self.theirs, start_new_session=True,
                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-                                env=dict(os.environ, TERM="xterm", COLUMNS="77", LINES="33"))
+                                env=dict(os.environ, TERM="xterm", COLUMNS="60", LINES="33"))
 
     def read_until(self, pattern):
         got, end = "", time.time() + SECONDS
@@ -292,7 +403,7 @@ class Terminal(unittest.TestCase):
 
     def check_screen(self, got, rows, columns):
         screen = got.split("\x1b[H")[-1]
-        lines = re.sub(r"\x1b\[[?0-9]*[A-Za-z]", "", screen).split("\r\n")
+        lines = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", screen).split("\r\n")
         self.assertLessEqual(len(lines), rows)
         self.assertLessEqual(max(map(len, lines)), columns)
         return lines
@@ -302,7 +413,7 @@ class Terminal(unittest.TestCase):
         with Peer(self.path, GOOD):
             p = self.start()
             wide = self.check_screen(self.read_until(r"drop_icrc.*\x1b\[J"), 40, 100)
-            self.assertGreater(max(map(len, wide)), 77)
+            self.assertGreater(max(map(len, wide)), 60)
             for rows, columns in ((6, 20), (3, 5), (50, 200)):
                 self.size(rows, columns)
                 self.check_screen(self.read_until(r"\x1b\[H.*\x1b\[J"), rows, columns)
@@ -313,6 +424,27 @@ class Terminal(unittest.TestCase):
             self.end(p, 0, lambda: os.write(self.ours, b"q"))
             self.read_until(r"\x1b\[\?1049l")
             self.assertEqual(termios.tcgetattr(self.theirs), self.before)
+
+    def test_keys(self):
+        """The keys stand in the last row, and do what they say."""
+        clients = {"/urnic/client/list": [1], "/urnic/client/info": {"pid": 77, "program": "prog", "qps": 1},
+                   "/urnic/qp/list": [9], "/urnic/qp/info": {"qpn": 9, "state": "ERR", "program": "prog"}}
+        with Peer(self.path, {**GOOD, **clients}):
+            p = self.start()
+            self.size(20, 80)
+            self.read_until(r"\x1b\[20;1H(\x1b\[7m)?q end  \[1 all\]")
+            os.write(self.ours, b"2")
+            self.read_until(r"PROGRAM.*PID.*prog.* 77 .*\[2 programs\]")
+            os.write(self.ours, b"s")
+            self.read_until(r"sort: name")
+            os.write(self.ours, b"s")
+            self.read_until(r"sort: qps")
+            os.write(self.ours, b"3")
+            self.read_until(r"WAITS FOR.* 9 .*ERR.*\[3 qps\]")
+            self.size(3, 80)
+            self.read_until(r"\x1b\[3;1H.*[0-9]+ more lines")
+            self.end(p, 0, lambda: os.write(self.ours, b"q"))
+            self.read_until(r"\x1b\[\?1049l")
 
     def test_signals_give_the_terminal_back(self):
         for sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

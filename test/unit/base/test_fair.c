@@ -225,6 +225,84 @@ busy_clients_are_equal(void **state)
 		assert_in_range(held[i], 13500, 14500);
 }
 
+/* ---- users */
+
+/* A client, whose user's clients hold `all`, takes entries while it may. returns: how many it took
+ */
+static uint32_t
+hoard_as(struct pool *p, uint32_t *all)
+{
+	uint32_t held = 0;
+
+	for (; urn_fair_user_has(&p->fair, p->left, held, *all); held++) {
+		assert_true(p->left > 0);
+		p->left--;
+		++*all;
+	}
+	return held;
+}
+
+/* A user with one client has what a client has. */
+static void
+user_of_one(void **state)
+{
+	struct pool p;
+
+	(void)state;
+	for (uint32_t size = 1; size < 1 << 20; size = size * 5 / 3 + 1) {
+		make(&p, size);
+		for (uint32_t left = 0; left < size; left += size / 97 + 1)
+			for (uint32_t held = 0; held <= size - left; held += held / 3 + 1)
+				assert_int_equal(urn_fair_has(&p.fair, left, held),
+						 urn_fair_user_has(&p.fair, left, held, held));
+	}
+}
+
+/* A user with any number of clients leaves 2 entries of 17, less the rounding of levels. */
+static void
+user_of_many(void **state)
+{
+	struct pool p;
+
+	(void)state;
+	for (uint32_t size = 64; size < 1 << 20; size = size * 5 / 3) {
+		uint32_t all = 0;
+
+		make(&p, size);
+		for (uint32_t n = 0; n < size; n++)
+			hoard_as(&p, &all);
+		assert_true(17ull * p.left + 34 >= 2ull * size);
+	}
+}
+
+/* Users come one after another, each with many clients that take all they can: the n-th user gets
+ * half of the n-th client's part at least, and so does the n-th client of one user. */
+static void
+users_in_turn(void **state)
+{
+	enum { MANY = 300 };
+	static const uint32_t size[] = {1024, 4096, 16448, 65536, 1 << 20};
+	struct pool p;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+		uint32_t all = 0;
+
+		make(&p, size[i]);
+		for (uint32_t n = 1; n <= 100; n++) {
+			all = 0;
+			for (uint32_t c = 0; c < MANY; c++)
+				hoard_as(&p, &all);
+			assert_true(2ull * (all + 1) * n * levels(&p.fair) > p.fair.kept);
+		}
+		make(&p, size[i]);
+		all = 0;
+		for (uint32_t n = 1; n <= 100; n++)
+			assert_true(2ull * (hoard_as(&p, &all) + 1) * n * levels(&p.fair) >
+				    p.fair.kept);
+	}
+}
+
 int
 main(void)
 {
@@ -233,6 +311,9 @@ main(void)
 		cmocka_unit_test(alone),
 		cmocka_unit_test(one_after_another),
 		cmocka_unit_test(documented),
+		cmocka_unit_test(user_of_one),
+		cmocka_unit_test(user_of_many),
+		cmocka_unit_test(users_in_turn),
 		cmocka_unit_test(any_order),
 		cmocka_unit_test(busy_clients_are_equal),
 	};

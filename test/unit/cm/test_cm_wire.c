@@ -5,7 +5,7 @@
  * refuse, slowly or at once, end what they have, or die. In the end every connection is
  * up on both sides or on neither, private data arrived unchanged, and nothing is left.
  *
- * usage: test_control_cm_wire [SEED | -COUNT]
+ * usage: test_cm_wire [SEED | -COUNT | FIRST LAST]
  */
 #include "cm/cm.h"
 #include "common/test_cm_look.h"
@@ -500,5 +500,7 @@ main(int argc, char **argv)
 		first = n < 0 ? 1 : (uint64_t)n;
 		last = (uint64_t)(n < 0 ? -n : n);
 	}
+	if (argc > 2)
+		last = (uint64_t)atoll(argv[2]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

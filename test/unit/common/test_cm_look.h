@@ -47,6 +47,13 @@ test_cm_count(const struct urn_cm *cm)
 	return cm->used;
 }
 
+/* Requests that wait for a listener, which have no ids */
+static inline uint32_t
+test_cm_held(const struct urn_cm *cm)
+{
+	return cm->held_n;
+}
+
 /* True when the id is found where it is looked up. */
 static inline bool
 test_cm_conn_sound(const struct urn_cm *cm, const struct cm_conn *e)
@@ -85,7 +92,7 @@ static inline bool
 test_cm_sound(const struct urn_cm *cm)
 {
 	uint32_t used = 0, timers = 0, hashed[CM_HASHES] = {0}, waits = 0, pending = 0, owned = 0, uses = 0;
-	uint32_t half = 0, half_of = 0;
+	uint32_t half = 0, half_of = 0, held = 0;
 
 	for (uint32_t i = 1; i < cm->fresh; i++) {
 		const struct cm_conn *e = &cm->conn[i];
@@ -115,7 +122,9 @@ test_cm_sound(const struct urn_cm *cm)
 		uses += cm->use[i].ids;
 	for (unsigned int i = 0; i < CM_SOURCES; i++)
 		half_of += cm->half_of[i];
-	if (half != cm->half || half_of != half)
+	for (unsigned int i = 0; i < CM_HELD; i++)
+		held += cm->held[i].used;
+	if (half != cm->half || half_of != half || held != cm->held_n)
 		return false;
 	return used == cm->used && timers == cm->heap_n && waits >= pending && uses == owned;
 }

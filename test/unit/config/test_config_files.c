@@ -21,6 +21,7 @@ static const struct {
 	{"nic-vfio.ini", 1, 1, 0, 1, 1, "0000:", true},
 	{"nic-mlx5.ini", 2, 1, 0, 1, 1, "0000:", true},
 	{"two-nodes.ini", 1, 0, 1, 2, 2, "", false},
+	{"sessions.ini", 1, 0, 2, 4, 2, "", false},
 	{"lossless.ini", 1, 0, 1, 3, 3, "", false},
 	{"memif-a.ini", 1, 1, 0, 1, 1, "net_memif0,role=server,", false},
 	{"memif-b.ini", 1, 1, 0, 1, 1, "net_memif0,role=client,", false},
@@ -130,6 +131,27 @@ two_nodes(void **state)
 	urn_config_free(c);
 }
 
+/* A switched topology: each node has an adapter on each of two switches with a link (FO-5). */
+static void
+switched_pairs(void **state)
+{
+	struct urn_config *c = read_file("sessions.ini");
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i += 2) {
+		const struct urn_config_adapter *primary = &c->adapter[i], *backup = primary + 1;
+
+		assert_string_equal(primary->adapter.node, backup->adapter.node);
+		assert_int_equal(primary->sw, c->adapter[0].sw);
+		assert_int_equal(backup->sw, c->adapter[1].sw);
+	}
+	assert_string_not_equal(c->adapter[0].adapter.node, c->adapter[2].adapter.node);
+	assert_int_not_equal(c->adapter[0].sw, c->adapter[1].sw);
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(c->sw[i].plugs, 3); /* two adapters and the link */
+	urn_config_free(c);
+}
+
 /* Both ends use one socket, and can run at the same time. */
 static void
 memif_pair(void **state)
@@ -152,7 +174,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_are_good),    cmocka_unit_test(files_are_known),
 		cmocka_unit_test(comments_are_good), cmocka_unit_test(two_nodes),
-		cmocka_unit_test(memif_pair),
+		cmocka_unit_test(switched_pairs),    cmocka_unit_test(memif_pair),
 	};
 
 	if (argc != 2)

@@ -63,6 +63,28 @@ own(void **state)
 	urn_config_free(c);
 }
 
+/* A limit of nothing would leave no user anything, and a share of no size has no rule: each limit
+ * is one at least. */
+static void
+nothing(void **state)
+{
+	const struct urn_config_kind *k = &urn_config_kinds[URN_CK_LIMITS];
+	char text[256], want[256];
+
+	(void)state;
+	assert_true(k->keys > 0);
+	for (unsigned int i = 0; i < k->keys; i++) {
+		snprintf(text, sizeof(text), "[limits]\n%s = 0\n" CONFIG_REST, k->key[i].name);
+		snprintf(want, sizeof(want),
+			 "2: %s = 0: give a number from 1 on, such as 100 or 64k, or unlimited\n",
+			 k->key[i].name);
+		config_bad(text, want);
+		snprintf(text, sizeof(text), "[limits]\n%s = 1\n" CONFIG_REST, k->key[i].name);
+		if (strstr(k->key[i].name, "area") == NULL) /* smaller than an adapter's */
+			urn_config_free(config_good(text));
+	}
+}
+
 /* A limit that the file gives holds, and is noted when it leaves others less than half. */
 static void
 notes(void **state)
@@ -202,9 +224,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(half),	  cmocka_unit_test(one),    cmocka_unit_test(own),
-		cmocka_unit_test(notes),  cmocka_unit_test(queues), cmocka_unit_test(queue_notes),
-		cmocka_unit_test(groups),
+		cmocka_unit_test(half),	  cmocka_unit_test(one),     cmocka_unit_test(own),
+		cmocka_unit_test(notes),  cmocka_unit_test(queues),  cmocka_unit_test(queue_notes),
+		cmocka_unit_test(groups), cmocka_unit_test(nothing),
 	};
 
 	return cmocka_run_group_tests_name("config limits", tests, NULL, NULL);

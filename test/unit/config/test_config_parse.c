@@ -164,7 +164,7 @@ all_are_found(void **state)
 		"2: adapter a has neither a port nor a switch; give it port = NAME of a [port "
 		"NAME], or switch = NAME of a [switch NAME]\n"
 		"3: swtch is no key of [adapter]; did you mean switch?\n"
-		"4: ipv4 = 10.0.0.300: give an IPv4 address, such as 10.0.0.1\n"
+		"4: ipv4 = 10.0.0.300: give an IPv4 address, such as 10.0.0.1 or 10.0.0.1/24\n"
 		"5: port p has no device; give one, such as device = net_tap0,iface=urn0\n"
 		"5: port p is used by nobody; give an adapter port = p or a switch ports = p, or "
 		"leave it out\n"

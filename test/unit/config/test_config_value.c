@@ -191,7 +191,14 @@ presets(void **state)
 
 #define ADDRESS_V4 "no address of a station in a network; give one such as 10.0.0.1\n"
 #define ADDRESS_V6 "no address of a station in a network; give one such as fd00::1\n"
-#define ALONE "give the address alone: there is no routing, so no prefix length\n"
+#define LENGTH4 "the length behind the / is 1 to 32 bits, such as 10.0.0.1/24\n"
+#define LENGTH6 "the length behind the / is 1 to 128 bits, such as fd00::1/64\n"
+#define NETWORK4                                                                 \
+	"no address of a station, but that of the network itself or of all its " \
+	"stations; give one such as 10.0.0.1/24\n"
+#define NETWORK6                                                                     \
+	"no address of a station, but that of the network itself; give one such as " \
+	"fd00::1/64\n"
 #define STATION \
 	"give the MAC address of one station, six bytes with colons, such as 02:00:00:00:00:01\n"
 #define LISTEN "give an address and a port, such as 127.0.0.1:9464 or [::1]:9464\n"
@@ -287,6 +294,36 @@ other_values(void **state)
 #define ADAPTER(line) "[adapter x]\nswitch = s\n" line "\n[switch s]\n"
 
 static void
+address_values(void **state)
+{
+	static const struct config_case cases[] = {
+		{ADAPTER("ipv4 = 10.0.0.1/33"), "3: ipv4 = 10.0.0.1/33: " LENGTH4},
+		{ADAPTER("ipv4 = 10.0.0.1/0"), "3: ipv4 = 10.0.0.1/0: " LENGTH4},
+		{ADAPTER("ipv4 = 10.0.0.1/"), "3: ipv4 = 10.0.0.1/: " LENGTH4},
+		{ADAPTER("ipv4 = 10.0.0.1/255.0.0.0"), "3: ipv4 = 10.0.0.1/255.0.0.0: " LENGTH4},
+		{ADAPTER("ipv4 = 10.0.0.0/24"), "3: ipv4 = 10.0.0.0/24: " NETWORK4},
+		{ADAPTER("ipv4 = 10.0.0.255/24"), "3: ipv4 = 10.0.0.255/24: " NETWORK4},
+		{ADAPTER("ipv4 = 10.0.0.4/30"), "3: ipv4 = 10.0.0.4/30: " NETWORK4},
+		{ADAPTER("ipv4 = 10.0.0.256"),
+		 "3: ipv4 = 10.0.0.256: give an IPv4 address, such as 10.0.0.1 or 10.0.0.1/24\n"},
+		{ADAPTER("ipv4 = 0.0.0.0"), "3: ipv4 = 0.0.0.0: " ADDRESS_V4},
+		{ADAPTER("ipv4 = 127.0.0.1"), "3: ipv4 = 127.0.0.1: " ADDRESS_V4},
+		{ADAPTER("ipv4 = 224.0.0.1"), "3: ipv4 = 224.0.0.1: " ADDRESS_V4},
+		{ADAPTER("ipv6 = fd00::1/129"), "3: ipv6 = fd00::1/129: " LENGTH6},
+		{ADAPTER("ipv6 = fd00::/64"), "3: ipv6 = fd00::/64: " NETWORK6},
+		{ADAPTER("ipv6 = fd00:"),
+		 "3: ipv6 = fd00:: give an IPv6 address, such as fd00::1 or fd00::1/64\n"},
+		{ADAPTER("ipv6 = ff02::1"), "3: ipv6 = ff02::1: " ADDRESS_V6},
+		{ADAPTER("ipv6 = ::1"), "3: ipv6 = ::1: " ADDRESS_V6},
+		{ADAPTER("ipv6 = ::"), "3: ipv6 = ::: " ADDRESS_V6},
+		{ADAPTER("ipv6 = ::ffff:10.0.0.1"), "3: ipv6 = ::ffff:10.0.0.1: " ADDRESS_V6},
+	};
+
+	(void)state;
+	config_cases(cases, RTE_DIM(cases));
+}
+
+static void
 port_and_adapter_values(void **state)
 {
 	static const struct config_case cases[] = {
@@ -300,19 +337,6 @@ port_and_adapter_values(void **state)
 		{PORT("mac = 03:00:00:00:00:01"), "3: mac = 03:00:00:00:00:01: " STATION},
 		{PORT("mac = 00:00:00:00:00:00"), "3: mac = 00:00:00:00:00:00: " STATION},
 		{PORT("steer = 2"), "3: steer = 2: give yes or no\n"},
-		{ADAPTER("ipv4 = 10.0.0.1/24"), "3: ipv4 = 10.0.0.1/24: " ALONE},
-		{ADAPTER("ipv4 = 10.0.0.256"),
-		 "3: ipv4 = 10.0.0.256: give an IPv4 address, such as 10.0.0.1\n"},
-		{ADAPTER("ipv4 = 0.0.0.0"), "3: ipv4 = 0.0.0.0: " ADDRESS_V4},
-		{ADAPTER("ipv4 = 127.0.0.1"), "3: ipv4 = 127.0.0.1: " ADDRESS_V4},
-		{ADAPTER("ipv4 = 224.0.0.1"), "3: ipv4 = 224.0.0.1: " ADDRESS_V4},
-		{ADAPTER("ipv6 = fd00::1/64"), "3: ipv6 = fd00::1/64: " ALONE},
-		{ADAPTER("ipv6 = fd00:"),
-		 "3: ipv6 = fd00:: give an IPv6 address, such as fd00::1\n"},
-		{ADAPTER("ipv6 = ff02::1"), "3: ipv6 = ff02::1: " ADDRESS_V6},
-		{ADAPTER("ipv6 = ::1"), "3: ipv6 = ::1: " ADDRESS_V6},
-		{ADAPTER("ipv6 = ::"), "3: ipv6 = ::: " ADDRESS_V6},
-		{ADAPTER("ipv6 = ::ffff:10.0.0.1"), "3: ipv6 = ::ffff:10.0.0.1: " ADDRESS_V6},
 		{ADAPTER("max_qp = 1M"), "3: max_qp = 1M: give a number from 1 to 1048574\n"},
 		{ADAPTER("rto_floor = 2s"),
 		 "3: rto_floor = 2s: give a time from 1us to 1s, with us, "
@@ -322,9 +346,10 @@ port_and_adapter_values(void **state)
 		{"[congestion]\ndelay_limit = 2s\n",
 		 "2: delay_limit = 2s: give a time from 1us to 1s, with us, ms or s behind it\n"},
 		{ADAPTER("features_off = sack, more"),
-		 "3: features_off = sack, more: give sack or write_two, or leave the line out\n"},
+		 "3: features_off = sack, more: give sack, write_two or uc_window, or leave the "
+		 "line out\n"},
 		{ADAPTER("features_off = ,"),
-		 "3: features_off = ,: give sack or write_two, or leave the line out\n"},
+		 "3: features_off = ,: give sack, write_two or uc_window, or leave the line out\n"},
 		{ADAPTER("cache_line = 32"), "3: cache_line = 32: give 64, 128 or 256\n"},
 		{ADAPTER("engines = 0,16"),
 		 "3: engines = 0,16: give engines by their numbers from 0 "
@@ -466,6 +491,7 @@ main(void)
 		cmocka_unit_test(presets),
 		cmocka_unit_test(daemon_values),
 		cmocka_unit_test(other_values),
+		cmocka_unit_test(address_values),
 		cmocka_unit_test(port_and_adapter_values),
 		cmocka_unit_test(words_and_macs),
 		cmocka_unit_test(texts),

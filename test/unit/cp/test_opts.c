@@ -153,6 +153,49 @@ test_over(void **state)
 	assert_int_equal(parse(&o, "--listen s --over msg"), CP_EXIT_USAGE);
 }
 
+/* A side with a session, and the loss of its primary adapter at a point of the files. */
+static void
+test_session(void **state)
+{
+	static const char *const lines[] = {
+		"--session auto a",
+		"--session= --peer s a",
+		"--session auto --attach s --peer s a",
+		"--session auto --node a --peer s a",
+		"--session auto --over msg --peer s a",
+		"--session auto --no-icrc --peer s a",
+		"--session auto --capture c --peer s a",
+		"--kill-adapter-at 50% --peer s a",
+		"--kill-adapter-at 50% --attach s --peer s a",
+		"--session auto --listen s --kill-adapter-at 50%",
+		"--session auto --peer s --kill-adapter-at 50 a",
+		"--session auto --peer s --kill-adapter-at % a",
+		"--session auto --peer s --kill-adapter-at 100% a",
+		"--session auto --peer s --kill-adapter-at 50%kill a",
+		"--session auto --peer s --kill-adapter-at 50%: a",
+		"--session auto --peer s --kill-adapter-at 50%:now a",
+		"--session auto --peer s --plot a.png a",
+		"--session auto --peer s --kill-adapter-at 50% --plot a.jpg a",
+	};
+	struct cp_opts o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "--session /a,/b --listen s"), -1);
+	assert_string_equal(o.session, "/a,/b");
+	assert_non_null(o.attach);
+	assert_false(o.kills);
+	assert_int_equal(parse(&o, "--session auto --peer s --kill-adapter-at 0% a"), -1);
+	assert_true(o.kills && o.kill_at == 0 && o.loss.kind == URN_LOSS_PORT);
+	assert_int_equal(
+		parse(&o, "--session auto --peer s --kill-adapter-at 99%:kill=77 --plot p.svg a"),
+		-1);
+	assert_int_equal(o.kill_at, 99);
+	assert_int_equal(o.loss.pid, 77);
+	for (unsigned int i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (parse(&o, lines[i]) != CP_EXIT_USAGE)
+			fail_msg("'%s' was taken", lines[i]);
+}
+
 int
 main(void)
 {
@@ -160,7 +203,7 @@ main(void)
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_all),
 		cmocka_unit_test(test_roles),	 cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_mtu),	 cmocka_unit_test(test_attach),
-		cmocka_unit_test(test_over),
+		cmocka_unit_test(test_over),	 cmocka_unit_test(test_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -377,15 +377,84 @@ test_gone(void **state)
 	found_out(gone, "went away");
 }
 
+#define CHUNKS 22u		  /* the three files have so many */
+static struct urn_failover *lost; /* set by the test that runs */
+
+/* A correct receiver, which sees the last chunk of all after the adapter was lost. */
+static void
+late_receiver(void)
+{
+	if (fake.n_writes == CHUNKS)
+		assert_true(urn_failover_past(lost));
+	good_receiver();
+}
+
+/* Send while an adapter is lost by a command. returns: as send_it() */
+static int
+send_and_lose(struct urn_failover *f, const char *command, uint32_t percent)
+{
+	const struct urn_loss_spec spec = {.kind = URN_LOSS_RUN, .command = command};
+	int rc;
+
+	setenv("URNIC_SESSION", "/a,/b", 1);
+	assert_int_equal(urn_failover_prepare(f, &spec, &err), 0);
+	opts.kill_at = percent;
+	res.failover = f;
+	rc = send_it();
+	unsetenv("URNIC_SESSION_LOG");
+	return rc;
+}
+
+/* Files that are sent in no time lose the adapter all the same before their end. */
+static void
+loses_adapter(void **state)
+{
+	struct urn_failover f;
+
+	(void)state;
+	lost = &f;
+	fake.script = late_receiver;
+	assert_int_equal(send_and_lose(&f, "sleep 0.1", 50), 0);
+	assert_int_equal(fake.n_writes, CHUNKS);
+	assert_int_equal(res.ok, FILES);
+	assert_int_equal(urn_failover_judge(&f, &err), 0);
+	assert_true(urn_samples_units(&f.samples, f.acted_ns) < 2 * sizeof(data) - 2);
+	urn_failover_close(&f);
+}
+
+/* An adapter that can't be lost holds nothing up. */
+static void
+loses_none(void **state)
+{
+	struct urn_failover f;
+
+	(void)state;
+	assert_int_equal(send_and_lose(&f, "false", 99), 0);
+	assert_int_equal(res.ok, FILES);
+	assert_int_equal(urn_failover_judge(&f, &err), -1);
+	urn_failover_close(&f);
+}
+
 int
 main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_files), T(test_refused_early), T(test_bad_verdicts), T(test_shrinks),
-		T(test_shrinks_under_way), T(test_too_much_credit), T(test_credit_taken_back),
-		T(test_foreign_verdict), T(test_two_verdicts), T(test_senders_words),
-		T(test_senders_data), T(test_wrong_completion), T(test_gone),
+		T(test_files),
+		T(test_refused_early),
+		T(test_bad_verdicts),
+		T(test_shrinks),
+		T(test_shrinks_under_way),
+		T(test_too_much_credit),
+		T(test_credit_taken_back),
+		T(test_foreign_verdict),
+		T(test_two_verdicts),
+		T(test_senders_words),
+		T(test_senders_data),
+		T(test_wrong_completion),
+		T(test_gone),
+		T(loses_adapter),
+		T(loses_none),
 	};
 #undef T
 

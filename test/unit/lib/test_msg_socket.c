@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { WAIT_MS = 60000 };
+
 struct rig {
 	struct msg_fake *f;
 	struct urn_msg_dev *dev;
@@ -266,7 +268,7 @@ dont_wait(void **state)
 	assert_int_equal(n, URN_PORT_OUTLETS);
 	assert_int_equal(urn_poll(&p, 1, 0), 0);
 	atomic_store(&r->f->hold, false);
-	assert_int_equal(urn_poll(&p, 1, 5000), 1);
+	assert_int_equal(urn_poll(&p, 1, WAIT_MS), 1);
 	assert_int_equal(p.revents, POLLOUT);
 	for (i = 0; i < n; i++) {
 		/* All come from one port, whatever register set sent them. */
@@ -275,8 +277,9 @@ dont_wait(void **state)
 	}
 	assert_int_equal(urn_connect(r->a, (struct sockaddr *)&to, sizeof(to)), 0);
 	assert_int_equal(urn_sendto(r->a, "x", 1, MSG_DONTWAIT, NULL, 0), 1);
-	usleep(20000);
-	assert_int_equal(urn_poll(&p, 1, 1000), 1);
+	p.events = POLLIN; /* the answer is there */
+	assert_int_equal(urn_poll(&p, 1, -1), 1);
+	assert_int_equal(p.revents, POLLERR);
 	len = sizeof(e);
 	assert_int_equal(urn_getsockopt(r->a, SOL_SOCKET, SO_ERROR, &e, &len), 0);
 	assert_int_equal(e, ECONNREFUSED);
@@ -410,7 +413,7 @@ late_error(void **state)
 	assert_int_equal(urn_recvfrom(r->a, buf, sizeof(buf), 0, NULL, NULL), -1);
 	assert_int_equal(errno, ECONNREFUSED);
 	assert_int_equal(urn_sendto(r->a, "x", 1, MSG_DONTWAIT, NULL, 0), 1);
-	assert_int_equal(urn_poll(&p, 1, 5000), 1);
+	assert_int_equal(urn_poll(&p, 1, WAIT_MS), 1);
 	assert_int_equal(p.revents, POLLERR);
 }
 
@@ -458,10 +461,10 @@ polls(void **state)
 	p[1].fd = way[0];
 	assert_int_equal(urn_poll(p, 2, 20), 0);
 	assert_int_equal(write(way[1], "x", 1), 1);
-	assert_int_equal(urn_poll(p, 2, 5000), 1);
+	assert_int_equal(urn_poll(p, 2, WAIT_MS), 1);
 	assert_int_equal(p[1].revents, POLLIN);
 	assert_int_equal(send_to_b(r, "x", 1, 0), 1);
-	assert_int_equal(urn_poll(p, 2, 5000), 2);
+	assert_int_equal(urn_poll(p, 2, WAIT_MS), 2);
 	assert_int_equal(p[0].revents, POLLIN);
 	assert_int_equal(read(way[0], buf, 1), 1);
 	assert_int_equal(urn_recvfrom(r->b, buf, 4, MSG_DONTWAIT, NULL, NULL), 1);
@@ -470,9 +473,9 @@ polls(void **state)
 		assert_int_equal(poll(&k, 1, 0), 0);
 		assert_int_equal(send_to_b(r, "x", 1, 0), 1);
 		assert_int_equal(send_to_b(r, "y", 1, 0), 1);
-		assert_int_equal(poll(&k, 1, 5000), 1);
+		assert_int_equal(poll(&k, 1, WAIT_MS), 1);
 		assert_int_equal(urn_recvfrom(r->b, buf, 4, MSG_DONTWAIT, NULL, NULL), 1);
-		assert_int_equal(poll(&k, 1, 5000), 1); /* one is left */
+		assert_int_equal(poll(&k, 1, WAIT_MS), 1); /* one is left */
 		assert_int_equal(urn_recvfrom(r->b, buf, 4, MSG_DONTWAIT, NULL, NULL), 1);
 		assert_int_equal(poll(&k, 1, 0), 0);
 	}
@@ -525,6 +528,7 @@ v6(void **state)
 	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(7)}, from;
 	socklen_t len = sizeof(from);
 	int c = urn_socket(AF_INET6, SOCK_DGRAM, 0);
+	struct pollfd p = {.events = POLLIN};
 	char buf[8];
 
 	memcpy(&in6.sin6_addr, r->f->gid[0], 16);
@@ -541,8 +545,9 @@ v6(void **state)
 	assert_int_equal(urn_close(c), 0);
 	c = urn_socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	assert_int_equal(urn_bind(c, (struct sockaddr *)&in6, sizeof(in6)), 0);
+	p.fd = c;
 	assert_int_equal(urn_sendto(c, "self", 4, 0, (struct sockaddr *)&in6, sizeof(in6)), 4);
-	usleep(20000);
+	assert_int_equal(urn_poll(&p, 1, WAIT_MS), 1);
 	len = sizeof(from);
 	assert_int_equal(urn_recvfrom(c, buf, 8, 0, (struct sockaddr *)&from, &len), 4);
 	assert_memory_equal(&from.sin6_addr, &in6.sin6_addr, 16);

@@ -14,17 +14,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_SECONDS 10u
+#define WAIT_SECONDS 60u
 #define FRAME_TYPE 0x88b5 /* IEEE "local experimental" */
 #define BURST 8u
 
-/* The af_xdp PMD leaks memory of libxdp's. The leak sanitizer calls this, where it is built in. */
+/* The af_xdp PMD leaks memory of libxdp and libbpf. The leak sanitizer calls this, where it is
+ * built in. */
 const char *__lsan_default_suppressions(void);
 
 const char *
 __lsan_default_suppressions(void)
 {
-	return "leak:libxdp.so\n";
+	return "leak:libxdp.so\nleak:libbpf.so\n";
 }
 
 void

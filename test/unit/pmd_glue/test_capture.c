@@ -3,6 +3,7 @@
 #include "pmd_glue/capture.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -279,10 +280,28 @@ disk_full(void *arg)
 	urn_port_close(p[1]);
 }
 
+/* How the end of a capture waits until no burst is under way: the test holds the lock during its bursts. */
+struct bursts {
+	pthread_mutex_t lock;
+	int waits; /* how often an end has waited; under the lock */
+};
+
 static void
-count_calls(void *arg)
+wait_bursts(void *arg)
 {
-	__atomic_fetch_add((int *)arg, 1, __ATOMIC_RELAXED);
+	struct bursts *b = arg;
+
+	pthread_mutex_lock(&b->lock);
+	b->waits++;
+	pthread_mutex_unlock(&b->lock);
+}
+
+static void
+burst_cross(struct bursts *b, struct urn_port *const *p)
+{
+	pthread_mutex_lock(&b->lock);
+	frames_cross(p[0], p[1], 0, 200);
+	pthread_mutex_unlock(&b->lock);
 }
 
 /* A limit of frames, or of bytes; the port goes on behind it. */
@@ -292,11 +311,12 @@ limits(void *arg)
 	struct urn_capture_info info;
 	struct urn_capture *cap;
 	struct urn_err err = {""};
+	struct bursts bursts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	struct urn_port *p[2];
 	struct stat st;
 	struct seen s;
 	char path[64];
-	int i, calls;
+	int i;
 
 	(void)arg;
 	path_of(path, "limits");
@@ -306,10 +326,10 @@ limits(void *arg)
 		struct urn_capture_config cfg = {.path = path,
 						 .ports = p,
 						 .n = 2,
-						 .quiesce = count_calls,
-						 .quiesce_arg = &calls};
+						 .quiesce = wait_bursts,
+						 .quiesce_arg = &bursts};
 
-		calls = 0;
+		bursts.waits = 0;
 		cfg.max_frames = i == 0 ? 7 : 0;
 		cfg.max_bytes = i == 0 ? 0 : 5000;
 		cfg.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -317,12 +337,12 @@ limits(void *arg)
 		cap = urn_capture_begin(&cfg, &err);
 		check_ok(cap == NULL, &err);
 		do {
-			frames_cross(p[0], p[1], 0, 200);
+			burst_cross(&bursts, p);
 			urn_capture_info(cap, &info);
 		} while (!info.full);
-		frames_cross(p[0], p[1], 0, 200);
+		burst_cross(&bursts, p);
 		check_ok(urn_capture_finish(cap, &info, &err), &err);
-		check(info.full && info.error == 0 && calls >= 1);
+		check(info.full && info.error == 0 && bursts.waits >= 1);
 		s = pcapng_read(path);
 		check(stat(path, &st) == 0 && (uint64_t)st.st_size == info.bytes);
 		check(s.in + s.out == info.frames && s.stats == s.ifaces);

@@ -75,9 +75,9 @@ talk(void *arg)
 		frame_send(port, (uint16_t)(i % s->queues), frame_make(port, len, i));
 		frame_expect(port, (uint16_t)(i % s->queues), port, len, i);
 	}
-	/* Tell the other side to end. */
+	/* Tell the other side to end. A frame that it has not taken goes with the port. */
 	frame_send(port, 0, frame_make(port, 61, 0));
-	usleep(50000);
+	link_down_wait(port);
 	urn_port_close(port);
 }
 
@@ -97,7 +97,7 @@ echo(void *arg)
 	eal_up();
 	port = side_open(s);
 	link_wait(port);
-	end = rte_get_tsc_cycles() + 30 * rte_get_tsc_hz();
+	end = rte_get_tsc_cycles() + 60 * rte_get_tsc_hz();
 	while (!over) {
 		check(rte_get_tsc_cycles() < end);
 		q = (uint16_t)((q + 1) % s->queues);

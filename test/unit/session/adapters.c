@@ -4,7 +4,6 @@
 #include "attach/remote.h"
 #include "verbs/adapter/adapter.h"
 #include "verbs/front.h"
-#include "verbs/provider/cm.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,9 +63,14 @@ there(struct ibv_context *c)
 	return EIO;
 }
 
-/* An object of a context that is there. returns: NULL with errno set */
-static void *
-object(struct ibv_context *c, size_t bytes)
+struct adapters_one *
+adapters_of(struct ibv_context *c)
+{
+	return below_of(c)->of;
+}
+
+void *
+adapters_object(struct ibv_context *c, size_t bytes)
 {
 	return there(c) == 0 ? urn_object_alloc(bytes) : NULL;
 }
@@ -98,7 +102,10 @@ static void
 fake_close(struct ibv_context *c)
 {
 	struct below *b = below_of(c);
+	void (*closes)(void) = atomic_load(&b->of->closes);
 
+	if (closes != NULL && b->life == atomic_load(&b->of->life))
+		closes();
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(b, link);
 	pthread_mutex_unlock(&lock);
@@ -113,6 +120,11 @@ query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr)
 	attr->orig_attr.max_qp_wr = REQUESTS;
 	attr->orig_attr.max_sge = URN_SV_SGES;
 	attr->orig_attr.max_sge_rd = URN_SV_SGES;
+	attr->orig_attr.max_srq_wr = REQUESTS;
+	attr->orig_attr.max_srq_sge = URN_SV_SGES;
+	attr->orig_attr.max_mw = REQUESTS;
+	attr->orig_attr.device_cap_flags = ADAPTERS_WINDOWS;
+	attr->device_cap_flags_ex = ADAPTERS_WINDOWS;
 	return there(c);
 }
 
@@ -145,7 +157,7 @@ get_async_event(struct ibv_context *c, struct ibv_async_event *event)
 static struct ibv_pd *
 alloc_pd(struct ibv_context *c)
 {
-	return object(c, sizeof(struct ibv_pd));
+	return adapters_object(c, sizeof(struct ibv_pd));
 }
 
 static int
@@ -164,10 +176,11 @@ reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 	(void)length, (void)iova, (void)access;
 	atomic_fetch_add(&of->tried, 1);
 	if (addr == atomic_load(&of->refused)) {
-		errno = urn_fail(ENOMEM, "the test refuses this memory");
+		errno = atomic_load(&of->refusal);
+		errno = urn_fail(errno != 0 ? errno : ENOMEM, "the test refuses this memory");
 		return NULL;
 	}
-	mr = object(pd->context, sizeof(*mr));
+	mr = adapters_object(pd->context, sizeof(*mr));
 	if (mr == NULL)
 		return NULL;
 	mr->lkey = mr->rkey = (atomic_fetch_add(&of->keys, 1) + 1) << KEY_SHIFT;
@@ -193,7 +206,7 @@ static struct ibv_ah *
 create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 {
 	(void)attr;
-	return object(pd->context, sizeof(struct ibv_ah));
+	return adapters_object(pd->context, sizeof(struct ibv_ah));
 }
 
 static int
@@ -208,8 +221,13 @@ destroy_ah(struct ibv_ah *ah)
 static struct ibv_comp_channel *
 create_channel(struct ibv_context *c)
 {
-	struct ibv_comp_channel *ch = object(c, sizeof(*ch));
+	struct ibv_comp_channel *ch;
 
+	if (atomic_load(&below_of(c)->of->useless)) {
+		errno = urn_fail(ENOMEM, "the test refuses channels");
+		return NULL;
+	}
+	ch = adapters_object(c, sizeof(*ch));
 	if (ch != NULL)
 		ch->fd = eventfd(0, EFD_CLOEXEC);
 	return ch;
@@ -232,7 +250,7 @@ get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq)
 static struct ibv_cq_ex *
 create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr)
 {
-	struct below_cq *cq = object(c, sizeof(*cq));
+	struct below_cq *cq = adapters_object(c, sizeof(*cq));
 
 	if (cq == NULL)
 		return NULL;
@@ -260,7 +278,7 @@ static struct ibv_srq *
 create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv_cq *cq)
 {
 	(void)attr, (void)cq;
-	return object(pd->context, sizeof(struct ibv_srq));
+	return adapters_object(pd->context, sizeof(struct ibv_srq));
 }
 
 static int
@@ -273,7 +291,7 @@ destroy_srq(struct ibv_srq *srq)
 static struct ibv_qp *
 create_qp(struct ibv_qp_init_attr_ex *attr)
 {
-	struct below_qp *qp = object(attr->pd->context, sizeof(*qp));
+	struct below_qp *qp = adapters_object(attr->pd->context, sizeof(*qp));
 
 	if (qp == NULL)
 		return NULL;
@@ -310,6 +328,13 @@ post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 }
 
 static int
+post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	*bad = wr;
+	return there(srq->context);
+}
+
+static int
 poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	(void)cq, (void)n, (void)wc;
@@ -322,56 +347,6 @@ req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	(void)solicited_only;
 	return there(cq->context);
 }
-
-/* ---- connection management */
-
-static struct urn_cm_end *
-end_open(struct ibv_context *c)
-{
-	struct urn_cm_end *end = object(c, sizeof(*end));
-
-	if (end != NULL)
-		end->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return end;
-}
-
-static void
-end_close(struct urn_cm_end *end)
-{
-	close(end->fd);
-	free(end);
-}
-
-static int
-end_listen(struct urn_cm_end *end, uint64_t service, uint64_t cookie, uint32_t backlog,
-	   uint32_t *id)
-{
-	(void)end, (void)service, (void)cookie, (void)backlog;
-	*id = 1;
-	return 0;
-}
-
-static int
-end_destroy(struct urn_cm_end *end, uint32_t id)
-{
-	(void)end, (void)id;
-	return 0;
-}
-
-static int
-end_event(struct urn_cm_end *end, struct urn_abi_cm_event *ev)
-{
-	(void)end, (void)ev;
-	return EAGAIN;
-}
-
-static const struct urn_verbs_cm_ops fake_cm = {
-	.open = end_open,
-	.close = end_close,
-	.listen = end_listen,
-	.destroy = end_destroy,
-	.event = end_event,
-};
 
 static const struct urn_verbs_ops fake_ops = {
 	.open = fake_open,
@@ -399,9 +374,10 @@ static const struct urn_verbs_ops fake_ops = {
 	.destroy_qp = destroy_qp,
 	.post_send = post_send,
 	.post_recv = post_recv,
+	.post_srq_recv = post_srq_recv,
 	.poll_cq = poll_cq,
 	.req_notify_cq = req_notify_cq,
-	.cm = &fake_cm,
+	.cm = &adapters_cm,
 };
 
 /* ---- attaching, as the test has it */
@@ -495,6 +471,8 @@ adapters_lose(uint32_t adapter)
 	atomic_fetch_add(&a->life, 1);
 	atomic_store(&a->keys, 0);
 	atomic_store(&a->numbers, 0);
+	atomic_store(&a->ids, 0);
+	atomic_store(&a->listens, 0);
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(b, &open_ones, link)
 		if (b->of == a)

@@ -12,6 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Capabilities of an adapter that a virtual device has not. */
+#define ADAPTERS_WINDOWS                                                        \
+	((unsigned int)(IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2A | \
+			IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS))
+
 /* An adapter; below: its part that the virtual device has open. */
 struct adapters_one {
 	_Atomic bool there;	  /* it can be attached to */
@@ -21,10 +26,21 @@ struct adapters_one {
 	_Atomic uint32_t tried;	  /* calls that register memory, in vain or not */
 	_Atomic uint32_t keys;	  /* regions made in this life */
 	_Atomic uint32_t numbers; /* numbers of queue pairs given in this life */
+	_Atomic uint32_t ids;	  /* ids of connection management given in this life */
+	_Atomic uint32_t listens; /* listeners made in this life for services of ports */
+	_Atomic bool deaf;	  /* it makes no such listener */
+	_Atomic int denial;	  /* errno value of accepts and of the end of ids; 0: none */
+	/* called when an id was given, or an event taken, before the adapter's call returns; id: as
+	 * the adapter knows it; NULL: nothing is */
+	void (*_Atomic meanwhile)(uint32_t id);
 	void *_Atomic refused;	  /* memory that can't be registered; NULL: any can */
+	_Atomic int refusal;	  /* ... for this errno value; 0: ENOMEM */
+	_Atomic bool useless;	  /* it makes no channel: the device has no use for it */
 	_Atomic bool busy;	  /* regions can't be deregistered */
 	void (*_Atomic asked)(
 		void); /* called when a region is to be deregistered; NULL: nothing is */
+	void (*_Atomic closes)(
+		void); /* called when a context that was not lost is closed; NULL: nothing is */
 };
 
 extern struct adapters_one adapters[URN_SV_ADAPTERS];
@@ -33,6 +49,14 @@ extern struct adapters_one adapters[URN_SV_ADAPTERS];
  * the end nothing of the adapters is left open. */
 int adapters_setup(void **state);
 int adapters_teardown(void **state);
+/* The adapter of a context. */
+struct adapters_one *adapters_of(struct ibv_context *c);
+/* An object of a context that is there. returns: NULL with errno set */
+void *adapters_object(struct ibv_context *c, size_t bytes);
+/* Connection management of the adapters (adapters_cm.c). */
+extern const struct urn_verbs_cm_ops adapters_cm;
+/* An event for the end of the primary adapter that was opened last. */
+void adapters_event(const struct urn_abi_cm_event *ev);
 /* An adapter is lost. */
 void adapters_lose(uint32_t adapter);
 /* An adapter can be attached to again. */

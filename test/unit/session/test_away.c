@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <poll.h>
 
 /* True when a domain can be made, which arg, of this type, has then. */
 struct domain {
@@ -111,11 +112,120 @@ one(void **state)
 	}
 }
 
+static struct urn_sv_ctx *device; /* the next test's */
+static _Atomic uint32_t closed;	  /* calls of free_lock() */
+static _Atomic uint32_t stuck;	  /* ... in which another call could not have gone on */
+static _Atomic uint32_t most;	  /* the most contexts of one adapter in such a call */
+
+static bool
+takes_lock(void)
+{
+	if (pthread_mutex_trylock(&device->lock) != 0)
+		return false;
+	pthread_mutex_unlock(&device->lock);
+	return true;
+}
+
+/* A living adapter is being closed: others can have the device's lock, all the while. */
+static void
+free_lock(void)
+{
+	const struct timespec step = {.tv_nsec = 1000000};
+	bool took = takes_lock();
+
+	for (int i = 0; i < 20000 && !took; i++) { /* another thread may have it for a moment */
+		nanosleep(&step, NULL);
+		took = takes_lock();
+	}
+	atomic_fetch_add(&stuck, !took);
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++)
+		if (atomic_load(&adapters[i].opened) > atomic_load(&most))
+			atomic_store(&most, atomic_load(&adapters[i].opened));
+	atomic_fetch_add(&closed, 1);
+}
+
+static bool
+closed_twice(void *arg)
+{
+	(void)arg;
+	return atomic_load(&closed) >= 2;
+}
+
+/* An adapter that came back and is of no use is closed while nobody waits for that, and before the
+ * next one is attached to; later it is used. */
+static void
+useless(void **state)
+{
+	device = urn_sv_ctx(*state);
+	for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
+		struct adapters_whole back = {.c = *state, .adapter = i, .returned = 3};
+		struct domain d = {.c = *state};
+
+		atomic_store(&closed, 0);
+		atomic_store(&stuck, 0);
+		atomic_store(&most, 0);
+		adapters_until(has_domain, &d);
+		adapters_lose(i);
+		atomic_store(&adapters[i].useless, true);
+		atomic_store(&adapters[i].closes, free_lock);
+		adapters_back(i);
+		adapters_until(closed_twice, NULL);
+		atomic_store(&adapters[i].closes, NULL);
+		atomic_store(&adapters[i].useless, false);
+		adapters_until(adapters_whole, &back);
+		assert_int_equal(atomic_load(&stuck), 0);
+		assert_int_equal(atomic_load(&most), 1);
+		assert_int_equal(ibv_dealloc_pd(d.pd), 0);
+	}
+}
+
+static bool
+all_lost(void *arg)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(arg);
+	bool lost;
+
+	pthread_mutex_lock(&ctx->lock);
+	lost = ctx->dead[0] && ctx->dead[1];
+	pthread_mutex_unlock(&ctx->lock);
+	return lost;
+}
+
+/* The loss of all adapters is one event until it is fetched, however often they are lost (FO-19).
+ */
+static void
+fatal(void **state)
+{
+	struct domain d = {.c = *state};
+	struct ibv_async_event event;
+	struct pollfd p = {.fd = d.c->async_fd, .events = POLLIN};
+
+	adapters_until(has_domain, &d);
+	for (uint32_t times = 1; times <= 2; times++) {
+		adapters_lose(0);
+		adapters_lose(1);
+		adapters_until(all_lost, *state);
+		for (uint32_t i = 0; i < URN_SV_ADAPTERS; i++) {
+			struct adapters_whole back = {.c = *state, .adapter = i, .returned = times};
+
+			adapters_back(i);
+			adapters_until(adapters_whole, &back);
+		}
+	}
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(ibv_get_async_event(*state, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_DEVICE_FATAL);
+	ibv_ack_async_event(&event);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(ibv_dealloc_pd(d.pd), 0);
+}
+
 int
 main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, adapters_setup, adapters_teardown)
-	const struct CMUnitTest tests[] = {T(both), T(queue), T(channel), T(one)};
+	const struct CMUnitTest tests[] = {T(both), T(queue),	T(channel),
+					   T(one),  T(useless), T(fatal)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ring of a software completion queue (FO-3). */
-#include "verbs/session/sv.h"
+#include "verbs/session/cq.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

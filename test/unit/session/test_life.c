@@ -153,24 +153,37 @@ queue_pair(const struct plain *p, enum ibv_qp_type type, struct ibv_srq *srq)
 	return ibv_create_qp(p->pd, &attr);
 }
 
-/* A shared receive queue of an earlier life is refused, not taken for another one with its number.
+/* A shared receive queue that is the primary adapter's alone: its first queue pair has no session.
  */
+static struct ibv_srq *
+plain_shared(const struct plain *p)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(p->pd, &attr);
+	struct ibv_qp *ud;
+
+	assert_non_null(srq);
+	ud = queue_pair(p, IBV_QPT_UD, srq);
+	assert_non_null(ud);
+	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
+	assert_int_equal(ibv_destroy_qp(ud), 0);
+	return srq;
+}
+
+/* Such a queue of an earlier life is refused, not taken for another one with its number. */
 static void
 shared(void **state)
 {
-	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_srq *srq[2];
 	struct ibv_qp *qp;
 	struct plain p;
 
 	plain_make(&p, *state);
-	srq[0] = ibv_create_srq(p.pd, &attr);
-	assert_non_null(srq[0]);
+	srq[0] = plain_shared(&p);
 	flap(*state);
 	assert_null(queue_pair(&p, IBV_QPT_RC, srq[0]));
 	assert_int_equal(errno, EIO);
-	srq[1] = ibv_create_srq(p.pd, &attr);
-	assert_non_null(srq[1]);
+	srq[1] = plain_shared(&p);
 	qp = queue_pair(&p, IBV_QPT_RC, srq[1]);
 	assert_non_null(qp);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
@@ -179,19 +192,43 @@ shared(void **state)
 	plain_unmake(&p);
 }
 
+/* A queue without a connection outlives the adapter: its receives wait for the first one. */
+static void
+shared_open(void **state)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 2, .max_sge = 1}};
+	struct ibv_recv_wr *bad, wr = {0};
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct plain p;
+
+	plain_make(&p, *state);
+	srq = ibv_create_srq(p.pd, &attr);
+	assert_non_null(srq);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	flap(*state);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
+	assert_int_equal(atomic_load(&adapters[0].opened), 1);
+	qp = queue_pair(&p, IBV_QPT_RC, srq);
+	assert_non_null(qp);
+	flap(*state);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	plain_unmake(&p);
+}
+
 /* Until all regions were tried on the primary adapter that came back, nothing is made there that
  * would use them without a session. */
 static void
 early(void **state)
 {
-	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
 	struct plain p;
 
 	plain_make(&p, *state);
 	flap(*state);
 	for (int i = 0; i < 2; i++) {
-		struct ibv_srq *srq;
 		struct ibv_qp *qp;
 
 		urn_sv_lock(ctx);
@@ -200,11 +237,7 @@ early(void **state)
 		errno = 0;
 		qp = queue_pair(&p, IBV_QPT_UD, NULL);
 		assert_true(i == 0 ? qp == NULL && errno == EIO : qp != NULL);
-		errno = 0;
-		srq = ibv_create_srq(p.pd, &attr);
-		assert_true(i == 0 ? srq == NULL && errno == EIO : srq != NULL);
 		assert_int_equal(qp != NULL ? ibv_destroy_qp(qp) : 0, 0);
-		assert_int_equal(srq != NULL ? ibv_destroy_srq(srq) : 0, 0);
 	}
 	plain_unmake(&p);
 }
@@ -291,16 +324,56 @@ address_kept(void **state)
 	plain_unmake(&p);
 }
 
+/* Calls that overlap, so that one is always there, do not keep it open. */
+static void
+calls_overlap(void **state)
+{
+	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
+	struct ibv_ah *ah;
+	struct plain p;
+
+	plain_make(&p, *state);
+	ah = address(&p);
+	flap(*state);
+	until_opened(2);
+	urn_sv_enter(ctx);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	until_opened(1);
+	urn_sv_exit(ctx);
+	plain_unmake(&p);
+}
+
+/* Each life costs an adapter that stays open only as long as the program has something of it,
+ * however often the adapter flaps. */
+static void
+many_flaps(void **state)
+{
+	struct ibv_ah *ah = NULL, *next;
+	struct plain p;
+
+	plain_make(&p, *state);
+	for (int i = 0; i < 4 * WRECKS; i++) {
+		next = address(&p);
+		if (ah != NULL)
+			assert_int_equal(ibv_destroy_ah(ah), 0);
+		ah = next;
+		flap(*state);
+		until_opened(2);
+	}
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	until_opened(1);
+	plain_unmake(&p);
+}
+
 /* The same with a shared receive queue and a queue pair on it, of which either is the last. */
 static void
 queues_kept(void **state)
 {
-	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct plain p;
 
 	plain_make(&p, *state);
 	for (int first = 0; first < 2; first++) {
-		struct ibv_srq *srq = ibv_create_srq(p.pd, &attr);
+		struct ibv_srq *srq = plain_shared(&p);
 		struct ibv_qp *qp = queue_pair(&p, IBV_QPT_RC, srq), *ud;
 
 		ud = queue_pair(&p, IBV_QPT_UD, NULL);
@@ -323,7 +396,7 @@ queues_kept(void **state)
 	plain_unmake(&p);
 }
 
-/* The same with an end of connection management, which may outlive the device. */
+/* An end of connection management keeps no adapter open, and may outlive the device. */
 static void
 end_kept(void **state)
 {
@@ -333,9 +406,8 @@ end_kept(void **state)
 	plain_make(&p, *state);
 	assert_int_equal(urn_cm_end_open(&end, *state), 0);
 	flap(*state);
-	until_opened(2);
-	urn_cm_end_close(end);
 	until_opened(1);
+	urn_cm_end_close(end);
 	assert_int_equal(urn_cm_end_open(&last, *state), 0);
 	plain_unmake(&p);
 	assert_int_equal(ibv_close_device(*state), 0);
@@ -393,8 +465,9 @@ main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, adapters_setup, adapters_teardown)
 	const struct CMUnitTest tests[] = {
-		T(names),	 T(wrap),	 T(shared),   T(addresses), T(early),
-		T(address_kept), T(queues_kept), T(end_kept), T(bounded),
+		T(names),      T(wrap),	       T(shared),	T(shared_open),
+		T(addresses),  T(early),       T(address_kept), T(calls_overlap),
+		T(many_flaps), T(queues_kept), T(end_kept),	T(bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

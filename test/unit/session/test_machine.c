@@ -225,6 +225,30 @@ no_common_path(void **state)
 	assert_int_equal(rig_next(&r, URN_SESS_DIED)->a.reason, URN_SESS_NO_PATH);
 }
 
+/* FO-14: a path that either end shuns is taken when no other one is alive on both sides. */
+static void
+shunned(void **state)
+{
+	static const uint32_t peer[] = {0xe, 0xe | 0x8 << 16, 0x6 | 0x2 << 16, 0xe | 0xe << 16};
+	static const uint32_t taken[] = {3, 1, 1, 1};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(peer) / sizeof(peer[0]); i++) {
+		struct urn_sess_report report;
+
+		rig_open(&r);
+		r.c.shun = 0x7;
+		rig_fail(&r);
+		rig_drained(&r);
+		assert_int_equal(rig_next(&r, URN_SESS_TELL)->report.paths, 0xe | 0x6 << 16);
+		r.c.shun = 0; /* the REPORT stays what it was */
+		report = rig_report(&r, 0, 0, 0);
+		report.paths = peer[i];
+		rig_hear(&r, report, URN_SESS_R_READY);
+		assert_int_equal(rig_next(&r, URN_SESS_BIND_ALL)->a.path, taken[i]);
+	}
+}
+
 /* The peer's end died: drained first, so that what was delivered counts. */
 static void
 peer_dead(void **state)
@@ -294,15 +318,16 @@ forged(void **state)
 	FORGED(flags, 0x80);
 	FORGED(flags, URN_SESS_R_READY); /* nobody is ready in an epoch that we do not know */
 	FORGED(paths, 0x10);
+	FORGED(paths, 0x10 << 16);
 	FORGED(received, 3);
-	assert_int_equal(r.c.counter[URN_SESS_C_FORGED], 6);
+	assert_int_equal(r.c.counter[URN_SESS_C_FORGED], 7);
 	assert_int_equal(r.c.state, URN_SESS_CONNECTED);
 	rig_reported(&r);
 	FORGED(received, 0); /* less than was acknowledged */
 	FORGED(sends, 0);    /* fewer Sends than came */
 	FORGED(sends, 2);    /* more Sends than messages behind the last one */
 	FORGED(atomics, 1);  /* more atomics than were posted */
-	assert_int_equal(r.c.counter[URN_SESS_C_FORGED], 10);
+	assert_int_equal(r.c.counter[URN_SESS_C_FORGED], 11);
 	assert_int_equal(r.c.state, URN_SESS_REPORTED);
 	urn_sess_migrated(&r.c, 2);
 	urn_sess_migrated(&r.c, 1);
@@ -503,6 +528,7 @@ main(void)
 		cmocka_unit_test(posts_wait),
 		cmocka_unit_test(second_failure),
 		cmocka_unit_test(chosen_path_dead),
+		cmocka_unit_test(shunned),
 		cmocka_unit_test(all_paths_dead),
 		cmocka_unit_test(no_common_path),
 		cmocka_unit_test(peer_dead),

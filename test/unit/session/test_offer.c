@@ -335,6 +335,28 @@ objects_first(void **state)
 	assert_int_equal(made, 1);
 }
 
+/* An end that shuns a path has nothing to say to an offer of it: two such ends would answer each
+ * other for ever (FO-14, FO-19). */
+static void
+shunned(void **state)
+{
+	struct urn_sess_offer o = {.path = 0, .round = 1, .to = 1, .qpn = 3, .ctl_qpn = 4};
+	struct offer_rig *r = *state;
+
+	r->q.path[0].real = &real_qp;
+	r->q.path[0].ctl = &ctl_qp;
+	r->q.c.shun = 1;
+	for (uint32_t i = 0; i < FLOOD; i++)
+		urn_sv_heal_heard(&r->q, &o);
+	assert_int_equal(told, 0);
+	r->q.c.shun = 0;
+	urn_sv_heal_heard(&r->q, &o);
+	assert_int_equal(told, 1);
+	o.flags = URN_SESS_O_KNOWN;
+	urn_sv_heal_heard(&r->q, &o);
+	assert_int_equal(told, 1);
+}
+
 /* Many queue pairs whose second path is lost; to be freed. pause: ms, between offers */
 static struct urn_sv_qp *
 crowd(struct offer_rig *r, unsigned int n, uint32_t pause)
@@ -527,6 +549,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(in_vain, setup, teardown),
 		cmocka_unit_test_setup_teardown(of_itself, setup, teardown),
 		cmocka_unit_test_setup_teardown(objects_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(shunned, setup, teardown),
 		cmocka_unit_test_setup_teardown(crowd_heals, setup, teardown),
 		cmocka_unit_test_setup_teardown(crowd_asks, setup, teardown),
 		cmocka_unit_test_setup_teardown(crowd_in_vain, setup, teardown),

@@ -56,7 +56,7 @@ same(void **state)
 
 	(void)state;
 	urn_sv_peer_put(bytes, &p);
-	assert_memory_equal(bytes, "USP3\0\1\2\3\xa0", 9);
+	assert_memory_equal(bytes, "USP4\0\1\2\3\xa0", 9);
 	assert_int_equal(bytes[24], 0xb0);
 	assert_memory_equal(bytes + 40, "\x11\x12\x13\x14\x21\x22\x23\x24\x31\x32", 10);
 	assert_int_equal(bytes[56], 0xc0);

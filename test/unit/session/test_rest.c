@@ -126,6 +126,48 @@ others(void **state)
 	unmake(&o);
 }
 
+/* True when the primary adapter came back, and the first round there is over. */
+static bool
+primary_as_far_as_possible(void *arg)
+{
+	const struct objects *o = arg;
+	struct urn_sv_ctx *ctx = urn_sv_ctx(o->c);
+	bool is;
+
+	urn_sv_lock(ctx);
+	is = ctx->returned[0] == 1 && !ctx->dead[0] && !ctx->rest[0].first && !ctx->rest[0].goes &&
+	     ctx->rest[0].lacks == BAD && ((struct urn_sv_mr *)o->good[0])->below[0] != NULL &&
+	     ((struct urn_sv_mr *)o->good[1])->below[0] != NULL;
+	urn_sv_unlock(ctx);
+	return is;
+}
+
+/* An adapter that refuses a region with EIO, and is not lost, gets the others all the same: the
+ * first round ends, and with it the wait of objects without a session. */
+static void
+own_error(void **state)
+{
+	struct adapters_whole back = {.c = *state, .returned = 1};
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_UD, .cap = {1, 1, 1, 1, 0}};
+	struct objects o;
+	struct ibv_qp *qp;
+
+	make(&o, *state);
+	attr.send_cq = attr.recv_cq = o.cq;
+	atomic_store(&adapters[0].refusal, EIO);
+	atomic_store(&adapters[0].refused, bad_memory);
+	adapters_lose(0);
+	adapters_back(0);
+	adapters_until(primary_as_far_as_possible, &o);
+	qp = ibv_create_qp(o.pd, &attr);
+	assert_non_null(qp);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	atomic_store(&adapters[0].refused, NULL);
+	adapters_until(adapters_whole, &back);
+	assert_int_equal(urn_sv_ctx(o.c)->returned[0], 1);
+	unmake(&o);
+}
+
 /* Wait until the device is between two rounds of the backup, and lock it. */
 static void
 lock_between_rounds(struct objects *o)
@@ -175,14 +217,15 @@ round_of(struct urn_sv_ctx *ctx, uint64_t now, bool waits)
 	return next;
 }
 
-/* The next round waits for its pause, and for calls of the program that make objects. */
+/* The next round waits for its pause, and once for calls of the program that make objects: then new
+ * calls wait until it is over. */
 static void
 turns(void **state)
 {
 	struct urn_sv_ctx *ctx = urn_sv_ctx(*state);
 	bool wait = false;
 	struct objects o;
-	uint64_t next;
+	uint64_t next, later;
 	uint32_t all;
 
 	make(&o, *state);
@@ -192,10 +235,17 @@ turns(void **state)
 	all = atomic_load(&adapters[1].tried);
 	assert_true(next == urn_sv_rest_tick(ctx, 1, next - 1, &wait));
 	ctx->calls++;
-	assert_true(urn_sv_rest_tick(ctx, 1, next, &wait) > next);
+	later = urn_sv_rest_tick(ctx, 1, next, &wait);
+	assert_true(later > next && later < UINT64_MAX);
+	assert_false(wait);
+	assert_true(urn_sv_rest_tick(ctx, 1, later - 1, &wait) == later);
+	assert_false(wait);
+	assert_true(urn_sv_rest_tick(ctx, 1, later, &wait) == UINT64_MAX);
+	assert_true(wait);
 	ctx->calls--;
 	assert_int_equal(atomic_load(&adapters[1].tried), all);
-	assert_false(wait);
+	(void)round_of(ctx, later, true);
+	(void)round_of(ctx, 0, false);
 	urn_sv_unlock(ctx);
 	unmake(&o);
 }
@@ -391,9 +441,9 @@ int
 main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, adapters_setup, adapters_teardown)
-	const struct CMUnitTest tests[] = {T(others),	    T(turns),	      T(first),
-					   T(calls_wait),   T(keys),	      T(counted),
-					   T(counted_busy), T(counted_ending)};
+	const struct CMUnitTest tests[] = {T(others),  T(own_error),	T(turns),
+					   T(first),   T(calls_wait),	T(keys),
+					   T(counted), T(counted_busy), T(counted_ending)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

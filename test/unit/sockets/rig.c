@@ -78,7 +78,7 @@ rig_send(struct rig *r, const char *text)
 void
 rig_gets(int fd, const char *text)
 {
-	struct timeval tv = {.tv_sec = 1}, none = {0};
+	struct timeval tv = {.tv_sec = 60}, none = {0};
 	char buf[256] = "";
 
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);

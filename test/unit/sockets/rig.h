@@ -41,7 +41,7 @@ struct sockaddr_in6 rig_in6(const char *text, uint16_t port);
 struct urn_sock *rig_sock(int fd);
 /* Send text from t to s. */
 void rig_send(struct rig *r, const char *text);
-/* Check that text, and no more, is received by a descriptor within a second. */
+/* Check that text, and no more, is received by a descriptor within a minute. */
 void rig_gets(int fd, const char *text);
 /* Check that nothing is there. */
 void rig_gets_none(int fd);

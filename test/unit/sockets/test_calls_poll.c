@@ -57,10 +57,10 @@ selects(void **state)
 	rig_send(r, "x");
 	FD_SET(r->s, &in);
 	FD_SET(r->s, &out);
-	tv.tv_sec = 5;
+	tv.tv_sec = 60;
 	assert_int_equal(select(r->s + 1, &in, &out, NULL, &tv), 2);
 	assert_true(FD_ISSET(r->s, &in) && FD_ISSET(r->s, &out));
-	assert_int_equal(tv.tv_sec, 4);
+	assert_in_range(tv.tv_sec, 1, 59);
 	FD_ZERO(&out);
 	assert_int_equal(pselect(r->s + 1, &in, NULL, NULL, NULL, NULL), 1);
 	close(dead);

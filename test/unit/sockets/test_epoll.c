@@ -4,7 +4,7 @@
 
 #include <poll.h>
 
-enum { WAIT_MS = 2000 };
+enum { WAIT_MS = 60000 };
 
 static int
 ctl(int ep, int op, int fd, uint32_t events, uint64_t data)

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 
-enum { WAIT_MS = 2000 };
+enum { WAIT_MS = 60000 };
 
 /* More descriptors than the stack has room for, of all kinds; each with its own events. */
 static void

@@ -110,7 +110,7 @@ revives(void **state)
 	assert_int_equal(s->sndtimeo_ns, 3000000000u);
 	assert_int_equal(bind(r->t, SA(peer), sizeof(peer)), 0);
 	rig_send(r, "new");
-	assert_int_equal(epoll_wait(ep, &ev, 1, 2000), 1);
+	assert_int_equal(epoll_wait(ep, &ev, 1, 60000), 1);
 	assert_int_equal(ev.data.u64, 5);
 	rig_gets(r->s, "new");
 	assert_int_equal(msg_fake_open_sets(f), 2);

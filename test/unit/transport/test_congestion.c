@@ -60,13 +60,15 @@ pass(uint64_t ns)
 		urn_sched_due(&tp, t);
 }
 
-/* Let source 1 ask for the only state of the pool until it has it: a few are looked at each time.
+/* Let source 1 ask for the only state of the pool until it has it: a few are looked at each turn.
  */
 static void
 take_the_state(void)
 {
-	for (int i = 0; i < URN_CONGESTIONS && !slot[1]; i++)
+	for (int i = 0; i < URN_CONGESTIONS && !slot[1]; i++) {
+		tp.turn++;
 		urn_congestion_reported(&tp, &source[1], &slot[1], LINE);
+	}
 	assert_int_not_equal(slot[1], 0);
 	assert_int_equal(slot[0], 0);
 }
@@ -126,14 +128,59 @@ test_parked(void **state)
 	assert_int_equal(tp.sched.n, 1);
 }
 
+/* Sources that ask for states when there are none make a turn look at 16, however many ask. */
+static void
+test_few_looks(void **state)
+{
+	(void)state;
+	tp.congestions.end = 2;
+	urn_congestion_reported(&tp, &source[0], &slot[0], LINE);
+	for (int turn = 1; turn < 10; turn++) {
+		tp.turn++;
+		for (int i = 0; i < 100; i++)
+			urn_congestion_reported(&tp, &source[1], &slot[1], LINE);
+		assert_int_equal(tp.congestion_hand, turn * 16);
+	}
+}
+
+/* Flows are nobody's: together they have what one user may have, and leave states to the sources of
+ * clients. */
+static void
+test_nobodys(void **state)
+{
+	enum { ALL = 2 * URN_CONGESTIONS };
+	static struct urn_source flow[ALL];
+	static uint16_t flow_slot[ALL];
+	struct urn_tp_user user = {0};
+	unsigned int n = 0;
+
+	(void)state;
+	memset(flow_slot, 0, sizeof(flow_slot));
+	client.user = &user;
+	for (int i = 0; i < ALL; i++) {
+		flow[i].share = &tp.nobodys;
+		urn_congestion_reported(&tp, &flow[i], &flow_slot[i], LINE);
+		n += flow_slot[i] != 0;
+	}
+	assert_int_equal(n, tp.nobodys.states);
+	assert_in_range(n, URN_CONGESTIONS * 2 / 3, URN_CONGESTIONS * 7 / 9 + 1);
+	for (int i = 0; i < SOURCES; i++) {
+		urn_congestion_reported(&tp, &source[i], &slot[i], LINE);
+		assert_int_not_equal(slot[i], 0);
+	}
+	assert_int_equal(user.states, SOURCES);
+	for (int i = 0; i < ALL; i++)
+		urn_congestion_end_source(&tp, &flow_slot[i]);
+	assert_int_equal(tp.nobodys.states, 0);
+}
+
 int
 main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_waits),
-		TEST(test_idle),
-		TEST(test_parked),
+		TEST(test_waits),     TEST(test_idle),	  TEST(test_parked),
+		TEST(test_few_looks), TEST(test_nobodys),
 	};
 
 	return cmocka_run_group_tests_name("congestion", tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "abi/queue.h"
 #include "transport/failure.h"
 #include "transport/source.h"
+#include "transport/tp.h"
 
 #include <string.h>
 
@@ -140,7 +141,7 @@ fits(void **state)
 			f.kind = (uint8_t)kind;
 			f.status = i % 32;
 			f.vendor_err = i / 32 ? (uint8_t)(i / 32) : URN_VE_TIMEOUT;
-			f.obstacle = (uint8_t)(i % (URN_OBSTACLE_NO_MAC + 1));
+			f.obstacle = (uint8_t)(i % (URN_OBSTACLE_NO_ROUTE + 1));
 			f.syndrome = i & 1 ? 0x60 + i % 4 : 0;
 			urn_failure_text(&f, port, true, whole, sizeof(whole));
 			assert_true(strlen(whole) < sizeof(((struct urn_abi_explained *)0)->text));
@@ -165,7 +166,8 @@ obstacles(void **state)
 		[URN_OBSTACLE_PORT_DOWN] = ": port a0 is administratively down",
 		[URN_OBSTACLE_PORT_FAILED] = ": port a0 was failed by a command",
 		[URN_OBSTACLE_NO_LINK] = ": port a0 has no link",
-		[URN_OBSTACLE_NO_MAC] = ": no answer of neighbour discovery",
+		[URN_OBSTACLE_NO_MAC] = ": no answer of neighbour discovery from the router",
+		[URN_OBSTACLE_NO_ROUTE] = ": no route leads there",
 	};
 	char text[512];
 
@@ -185,6 +187,7 @@ static void
 places(void **state)
 {
 	static struct urn_tp_share share;
+	static struct urn_tp tp;
 	char text[512];
 
 	(void)state;
@@ -192,7 +195,7 @@ places(void **state)
 	share.failures.ring[0].vendor_err = URN_VE_SEQ;
 	urn_failure_text(&share.failures.ring[0], "a0", false, text, sizeof(text));
 	assert_non_null(strstr(text, "the peer answers, and misses packets"));
-	urn_failure_answers_lost(&share, 0xffffff);
+	urn_failure_sequence(&tp, &share, 0xffffff, true);
 	urn_failure_text(&share.failures.ring[0], "a0", false, text, sizeof(text));
 	assert_non_null(strstr(text, "responses are lost on the way here"));
 	share.failures.ring[0].kind = URN_FAILURE_REFUSED;

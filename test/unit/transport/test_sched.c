@@ -291,6 +291,7 @@ test_stopped(void **state)
 	set_priorities();
 	assert_false(urn_sched_stops(&tp, &source[0][0], &three));
 	tp.sched.stopped = 1u << 3;
+	add(0, 2); /* bytes that were not there have scheduled it in its turn */
 	for (int i = 0; i < 5; i++)
 		assert_true(urn_sched_stops(&tp, &source[0][i], &three));
 	assert_false(urn_sched_stops(&tp, &source[0][5], &five));
@@ -300,13 +301,13 @@ test_stopped(void **state)
 	urn_sched_remove(&tp.sched, &source[0][2]);
 	urn_sched_remove(&tp.sched, &source[0][4]);
 	assert_int_equal(source[0][2].flags & URN_SOURCE_HELD, 0);
-	urn_sched_go(&tp.sched, 3, 2);
-	next_is(0, 0);
-	next_is(0, 1);
-	is_empty();
-	urn_sched_go(&tp.sched, 5, 2);
-	urn_sched_go(&tp.sched, 3, 2);
-	next_is(0, 3);
+	tp.sched.stopped = 1u << 5;
+	assert_ptr_equal(urn_sched_next(&tp.sched), &source[0][0]);
+	assert_ptr_equal(urn_sched_next(&tp.sched), &source[0][1]);
+	tp.sched.stopped = 1u << 3;
+	assert_false(urn_sched_any(&tp.sched));
+	tp.sched.stopped = 0;
+	assert_ptr_equal(urn_sched_next(&tp.sched), &source[0][3]);
 	is_empty();
 	assert_int_equal(tp.sched.waiting, 0);
 	assert_false(urn_tp_busy(&tp));
@@ -331,8 +332,47 @@ test_stopped_and_more(void **state)
 	assert_int_equal(source[0][1].flags & URN_SOURCE_HELD, URN_SOURCE_PARKED);
 	urn_sched_add_first(&tp.sched, &source[0][2]);
 	next_is(0, 2);
+	/* The client's place is left, where nobody waits: no turn is for it, and no engine stays
+	 * awake. */
+	assert_int_equal(tp.sched.placed, 1u << 3);
 	assert_int_equal(tp.sched.waiting, 0);
+	is_empty();
+	assert_false(urn_tp_busy(&tp));
+	tp.sched.stopped = 0;
+	assert_false(urn_sched_any(&tp.sched));
 	urn_sched_unpark(&tp, &pace);
+	tp.sched.stopped = 1u << 3;
+	assert_true(urn_sched_stops(&tp, &source[0][0], &three));
+	assert_true(urn_tp_busy(&tp));
+	tp.sched.stopped = 0;
+	assert_ptr_equal(urn_sched_next(&tp.sched), &source[0][0]);
+	assert_int_equal(tp.sched.placed | tp.sched.waiting, 0);
+}
+
+/* Sources that wait are counted by priority, whatever takes them out. */
+static void
+test_stopped_count(void **state)
+{
+	struct urn_tmpl three = headers(24), five = headers(40);
+
+	(void)state;
+	set_priorities();
+	tp.sched.stopped = 1u << 3 | 1u << 5;
+	for (int i = 0; i < 3; i++)
+		assert_true(urn_sched_stops(&tp, &source[0][i], &three));
+	assert_true(urn_sched_stops(&tp, &source[1][0], &five));
+	assert_int_equal(tp.sched.waiting_n[3], 3);
+	assert_int_equal(tp.sched.waiting_n[5], 1);
+	urn_sched_remove(&tp.sched, &source[1][0]);
+	assert_int_equal(tp.sched.waiting, 1u << 3);
+	add(0, 1);
+	next_is(0, 0);
+	assert_int_equal(tp.sched.waiting_n[3], 2);
+	tp.sched.stopped = 0;
+	assert_ptr_equal(urn_sched_next(&tp.sched), &source[0][1]);
+	assert_ptr_equal(urn_sched_next(&tp.sched), &source[0][2]);
+	assert_int_equal(tp.sched.waiting, 0);
+	assert_int_equal(tp.sched.waiting_n[3] + tp.sched.waiting_n[5], 0);
 }
 
 int
@@ -350,6 +390,7 @@ main(void)
 		TEST(test_due),
 		TEST(test_stopped),
 		TEST(test_stopped_and_more),
+		TEST(test_stopped_count),
 	};
 
 	return cmocka_run_group_tests_name("sched", tests, NULL, NULL);

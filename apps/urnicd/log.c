@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "log.h"
+
+#include "common/clock.h"
+#include "dataplane/control/dataplane.h"
+#include "dataplane/log/log.h"
+#include "dataplane/log/writer.h"
+#include "pmd_glue/plug.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* True when the standard error is the journal's (systemd.exec(5), JOURNAL_STREAM). */
+static bool
+is_journal(void)
+{
+	const char *told = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+
+	return told && sscanf(told, "%llu:%llu", &dev, &ino) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
+}
+
+/* Where lines go by the configuration. */
+static struct urn_log_out
+out_of(const struct urn_config_daemon *d)
+{
+	struct urn_log_out out = {.name = "urnicd"};
+
+	snprintf(out.file, sizeof(out.file), "%s", d->log_file);
+	out.priorities =
+		d->log_journal == URN_CONFIG_JOURNAL_YES ||
+		(d->log_journal == URN_CONFIG_JOURNAL_AUTO && !d->log_file[0] && is_journal());
+	return out;
+}
+
+int
+nicd_log_start(struct nicd_rig *rig, struct urn_err *err)
+{
+	const struct urn_config_daemon *d = &rig->cfg->urnicd;
+	const struct urn_log_out out = out_of(d);
+	uint8_t level[URN_LOG_AREA_COUNT];
+	char why[200];
+
+	rig->log = urn_log_create(rig->cfg->engines);
+	if (rig->log == NULL) {
+		urn_err_set(err, "no memory for the log");
+		return -1;
+	}
+	urn_log_defaults(level);
+	(void)urn_log_parse(d->log, level, why, sizeof(why)); /* the file was checked */
+	for (unsigned int i = 0; i < URN_LOG_AREA_COUNT; i++)
+		urn_log_set(rig->log, (enum urn_log_area)i, (enum urn_log_level)level[i]);
+	urn_dp_set_log(rig->base.dp, rig->log);
+	if (urn_log_start(rig->log, &out, why, sizeof(why)) == 0)
+		return 0;
+	urn_err_set(err, "%s", why);
+	return -1;
+}
+
+/* ---- ports and captures */
+
+static const char *
+why_down(const struct urn_port *port)
+{
+	switch (urn_port_plugged(port)) {
+	case URN_PORT_DOWN:
+		return "a command took it down";
+	case URN_PORT_FAILED:
+		return "a command unplugged it";
+	case URN_PORT_UP:
+		break;
+	}
+	return "its device says so";
+}
+
+static void
+look_at_port(const struct nicd_admin *a, unsigned int i)
+{
+	const struct urn_port *port = a->ports[i].port;
+	struct nicd_admin_seen *seen = &a->seen[i];
+	bool up = __atomic_load_n(&port->link_up, __ATOMIC_RELAXED);
+	uint32_t changes = __atomic_load_n(&port->link_changes, __ATOMIC_RELAXED);
+	uint32_t n = changes - seen->changes;
+	char more[64] = "";
+
+	if (seen->known && seen->up == up && n == 0)
+		return;
+	/* One change is the one that is told. */
+	if (seen->known && n > 1)
+		snprintf(more, sizeof(more), "; it changed %u times in between", n - 1);
+	if (up)
+		urn_log_say(a->rig->log, URN_LOG_PORT_UP, NULL, "port %s has a link%s",
+			    a->ports[i].name, more);
+	else
+		urn_log_say(a->rig->log, URN_LOG_PORT_DOWN, NULL, "port %s has no link: %s%s",
+			    a->ports[i].name, why_down(port), more);
+	*seen = (struct nicd_admin_seen){.known = true, .up = up, .changes = changes};
+}
+
+static void
+look(void *arg)
+{
+	const struct nicd_admin *a = arg;
+
+	for (unsigned int i = 0; i < a->src.ports; i++)
+		look_at_port(a, i);
+	urn_captures_watch(a->rig->captures);
+	urn_report_base_sample(a->base, &a->src, urn_clock_ns());
+}
+
+void
+nicd_log_watch(struct nicd_admin *a)
+{
+	urn_log_set_tick(a->rig->log, look, a);
+}
+
+void
+nicd_log_unwatch(struct nicd_admin *a)
+{
+	urn_log_set_tick(a->rig->log, NULL, NULL);
+}
+
+void
+nicd_log_stop(struct nicd_rig *rig)
+{
+	urn_log_stop(rig->log);
+}
+
+void
+nicd_log_free(struct nicd_rig *rig)
+{
+	if (rig->log)
+		urn_dp_set_log(rig->base.dp, NULL);
+	urn_log_free(rig->log);
+	rig->log = NULL;
+}
