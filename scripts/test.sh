@@ -13,6 +13,8 @@
 #   --only S       run suite S only, or several with commas between. The run has logs of
 #                  its own, meson-logs/testlog-only.*, so that it may run beside another
 #   --patience N   multiply the timeouts of tests by N (default 2, with --sanitize 4)
+#   --idle         leave the processors to other programs: each test is a session of its own, and
+#                  a kernel that shares processors between sessions gives these a tenth of the others'
 #   --sanitize     build with address and undefined-behaviour sanitizers; leaves out
 #                  tests whose result is the same in every build (suite "once"),
 #                  unless tests are named
@@ -49,6 +51,7 @@ slow=yes
 without=
 only=
 patience=
+wrapper=()
 tests=()
 fuzz_seconds=900 # for all targets together, with --all
 while [ $# -gt 0 ]; do
@@ -60,6 +63,7 @@ while [ $# -gt 0 ]; do
 	--only=*) only=${1#*=} ;;
 	--patience) need_value "$@"; patience=$2; shift ;;
 	--patience=*) patience=${1#*=} ;;
+	--idle) wrapper=(--wrapper "sh -c 'echo 10 2>/dev/null >/proc/self/autogroup; exec \"\$0\" \"\$@\"'") ;;
 	--all) all=yes ;;
 	--build-only) build_only=yes ;;
 	--sanitize) sanitize=yes ;;
@@ -202,7 +206,7 @@ rm -f "$log"
 status=0
 # One test more than processors at a time, because many wait more than they compute.
 meson test -C "$build" --no-rebuild --print-errorlogs --num-processes "$(($(nproc) + 1))" --timeout-multiplier "$patience" --logbase "$logs" \
-	"${select[@]}" "${tests[@]}" </dev/null || status=$?
+	"${wrapper[@]}" "${select[@]}" "${tests[@]}" </dev/null || status=$?
 [ -s "$log" ] || { say "meson ran no test"; finish 0 1 0; }
 numbers=$(summarise "$log")
 # shellcheck disable=SC2086

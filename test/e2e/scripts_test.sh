@@ -67,6 +67,9 @@ expect "--only" 0
 check "--only runs these suites alone, without others" grep -q "meson test .*--no-suite once --suite sim --suite e2e$" log
 check "--only has logs of its own" grep -q "meson test .*--logbase testlog-only " log
 check "--patience is the tests'" grep -q "meson test .*--timeout-multiplier 30 " log
+check "without --idle tests run as they are" sh -c '! grep -q -e --wrapper log'
+run --only sim --idle
+check "--idle is the tests'" grep -q "meson test .*--wrapper sh -c .*/proc/self/autogroup" log
 rm b/meson-logs/testlog-only.json
 run
 check "without --only the logs are the usual ones" test -e b/meson-logs/testlog.json -a ! -e b/meson-logs/testlog-only.json
