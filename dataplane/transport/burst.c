@@ -283,14 +283,21 @@ urn_tp_execute(struct urn_tp *tp)
 	URN_STAGE_OUT();
 }
 
+/* True when a frame that waited may be finished now: its place is free, or it needs none, because
+ * its QP ends. Frames of the burst in hand have their places reserved already. */
+static bool
+has_place(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return (qp->flags & URN_QPF_DYING) ||
+	       (tp->tx_n + tp->txd_n < URN_TP_TX && tp->loop_n + tp->txd_n < URN_TP_LOOP);
+}
+
 void
 urn_tp_drain_tx(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct rte_mbuf *m;
 
-	/* Frames of the burst in hand have their places reserved already. */
-	while ((m = urn_ring_first(qp->tx_last)) && !urn_pkt(m)->mem_left && tp->tx_n + tp->txd_n < URN_TP_TX &&
-	       tp->loop_n + tp->txd_n < URN_TP_LOOP) {
+	while ((m = urn_ring_first(qp->tx_last)) && !urn_pkt(m)->mem_left && has_place(tp, qp)) {
 		struct urn_txd d = unpark(qp);
 
 		finish_tx(tp, &d);

@@ -146,7 +146,8 @@ urn_flow_emit_last(struct urn_tp *tp)
 }
 /* Execute the operations in hand and finish the packets in hand, in order. */
 void urn_tp_execute(struct urn_tp *tp);
-/* Send those frames of a QP that waited for memory and are ready, as far as there is room. */
+/* Send those frames of a QP that waited for memory and are ready, as far as there is room; drop
+ * them all when the QP ends. */
 void urn_tp_drain_tx(struct urn_tp *tp, struct urn_qp *qp);
 
 static inline void

@@ -2,6 +2,7 @@
 /* Making, stopping, flushing and freeing queue pairs. */
 #include "transport/ack.h"
 #include "transport/complete.h"
+#include "transport/frame.h"
 #include "transport/mcast.h"
 #include "transport/pool.h"
 #include "transport/qp_end.h"
@@ -155,6 +156,8 @@ halt(struct urn_tp *tp, struct urn_qp *qp)
 		urn_qp_leave_neigh(tp, qp);
 	stop_service(tp, qp, true);
 	qp->flags |= URN_QPF_DYING;
+	/* Frames that memory has answered for, and that wait for room, have no turn any more. */
+	urn_tp_drain_tx(tp, qp);
 	if (qp->flags & URN_QPF_MCAST)
 		urn_mcast_rest(qp);
 	urn_wheel_stop(&tp->wheel, &qp->tx.timer);

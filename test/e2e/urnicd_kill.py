@@ -26,6 +26,7 @@ import signals
 
 SPARE = 12  # programs whose objects a busy machine may not have freed yet
 PATIENCE = 60  # seconds, until the objects of killed programs must be freed
+LEAVINGS = 20  # lines about objects that stayed behind, at most
 CONFIG = """[urnicd]
 socket = {socket}
 log = off
@@ -142,6 +143,30 @@ class Kill:
                 found[f"packets in use of {port}"] = max(0, row["mbufs"] - row["mbufs_free"] - READY)
         return found
 
+    def threads(self):
+        """Names of urnicd's threads, and the function of the kernel that each waits in (0: none)."""
+        base, found = f"/proc/{self.nicd.pid}/task", []
+        for task in os.listdir(base):
+            try:
+                with open(f"{base}/{task}/comm", encoding="utf-8", errors="replace") as f:
+                    name = f.read().strip()
+                with open(f"{base}/{task}/wchan", encoding="utf-8", errors="replace") as f:
+                    found.append(f"{name} ({f.read().strip()})")
+            except OSError:  # the thread has ended
+                pass
+        return ", ".join(sorted(found))
+
+    def leavings(self):
+        """Rows of what stayed behind: the log of a run is all that tells why."""
+        rows = [f"threads: {self.threads()}"]
+        if self.args.urnicctl:
+            rows += [f"client: {json.dumps(row)}" for row in self.ctl("show", "client")]
+            rows += [f"mr: {json.dumps(row)}" for row in self.ctl("show", "mr")]
+            for qp in self.ctl("show", "qp"):
+                one = self.ctl("show", "qp", f"{qp['qpn']}", "adapter", qp["adapter"])
+                rows += [f"qp: {json.dumps(row)}" for row in one]
+        return "\n  ".join(rows[:LEAVINGS])
+
     def memory(self):
         """Resident memory of urnicd in KiB: printed but not checked, because the kernel's count is not exact."""
         with open(f"/proc/{self.nicd.pid}/status", encoding="utf-8", errors="replace") as f:
@@ -211,7 +236,8 @@ class Kill:
         self.after = self.settled(self.before)
         if self.after != self.before:
             fail("left behind: " + ", ".join(f"{k}: {self.before[k]} before, {v} after"
-                                             for k, v in self.after.items() if v != self.before[k]))
+                                             for k, v in self.after.items() if v != self.before[k]) +
+                 f"\n  {self.leavings()}")
         self.transfer()
         # The growth of memory is added after the comparison, because it is printed and not compared.
         self.after = {**self.after, "memory growth, KiB": self.memory() - rss}

@@ -2,7 +2,7 @@
 /*
  * Memory that answers late, or with a failure (architecture rule 1: PSN advance,
  * acknowledgement, completion and ICRC wait for the result; a place operation that
- * failed gives NAK 0x63).
+ * failed gives NAK 0x63). The end of a QP waits for the result, and for nothing else.
  */
 #include "probe.h"
 
@@ -268,6 +268,89 @@ reset_meanwhile(void **state)
 	probe_close(&p);
 }
 
+/* ---- QPs that end while the port takes nothing */
+
+enum { BY_DESTROY, BY_RESET, BY_LEAVING, WAYS };
+
+/* Leave no room for further frames, as a port does that takes nothing: QP 1 sends into it. */
+static void
+fill_port(struct probe *p)
+{
+	probe_use(p, 1);
+	for (unsigned int i = 0; i < URN_TP_TX; i++)
+		probe_post(p, URN_WR_SEND, 0, 0, 0, 0, i);
+	for (unsigned int i = 0; i < URN_TP_TX && p->tp->tx_n < URN_TP_TX; i++)
+		urn_tp_tx(p->tp);
+	probe_use(p, 0);
+	assert_int_equal(p->tp->tx_n, URN_TP_TX);
+}
+
+static void
+answer_all(struct probe *p)
+{
+	p->hold = false;
+	while (urn_memx_holds(p->memx, NULL))
+		urn_tp_poll_memory(p->tp);
+}
+
+/* Begin the end of QP 0. returns: 0, or EAGAIN: frames of the QP are under way */
+static int
+end_qp(struct probe *p, int way)
+{
+	struct urn_abi_qp_attr a = {.state = URN_QPS_RESET};
+
+	if (way == BY_RESET)
+		return probe_modify(p, URN_QPM_STATE, &a);
+	if (way == BY_LEAVING)
+		urn_qp_left(p->tp, p->qp);
+	else
+		urn_qp_stop(p->tp, p->qp);
+	return urn_qp_quiet(p->qp) ? 0 : EAGAIN;
+}
+
+/*
+ * A QP with frames that memory has answered for, and that the port has no room for, comes to its
+ * end: nothing of the QP would have a turn later. The client's end, its RESET, and the word that a
+ * client which left may have its memory, wait for that. answered: before the QP ends
+ */
+static void
+end_at_full_port(int way, bool answered)
+{
+	struct probe p;
+
+	probe_open(&p, &(struct probe_config){.delay_seed = 5, .qps = 2, .window = 2 * URN_TP_TX});
+	p.hold = true;
+	for (unsigned int i = 0; i < 3; i++)
+		probe_post(&p, URN_WR_SEND, 0, 64 * i, 64, 0, i);
+	probe_turn(&p, 0);
+	assert_int_equal(urn_memx_holds(p.memx, NULL), 3);
+	fill_port(&p);
+	if (answered) {
+		answer_all(&p);
+		assert_false(urn_qp_quiet(p.qp));
+	} else {
+		assert_int_equal(end_qp(&p, way), EAGAIN);
+		answer_all(&p);
+	}
+	assert_int_equal(end_qp(&p, way), 0);
+	assert_true(urn_qp_quiet(p.qp));
+	/* The other QP's frames stay, and go. */
+	assert_int_equal(p.tp->tx_n, URN_TP_TX);
+	for (uint32_t i = 0; i < URN_TP_TX; i++)
+		expect_frame(&p, SEND_ONLY, SQ(i));
+	expect_silence(&p);
+	probe_close(&p);
+}
+
+static void
+ends_at_full_port(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++)
+		for (int answered = 0; answered < 2; answered++)
+			end_at_full_port(way, answered);
+}
+
 /* ---- the requester */
 
 /* A frame goes out when its bytes are there, with the right ICRC (each frame is checked). */
@@ -407,6 +490,7 @@ main(void)
 		cmocka_unit_test(reset_meanwhile),    cmocka_unit_test(requester_waits),
 		cmocka_unit_test(requester_reads_on), cmocka_unit_test(read_waits),
 		cmocka_unit_test(read_place_fails),   cmocka_unit_test(loss_and_slow_memory),
+		cmocka_unit_test(ends_at_full_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
