@@ -16,6 +16,7 @@
 	X(AM_ATOMICS_RX, "rx_am_atomic", "atomic operations of peers carried out") \
 	X(AM_ACCESS, "am_access", "access error messages sent: key, range or rights did not allow a packet") \
 	X(AM_REPLY_LOST, "am_reply_lost", "replies that could not be delivered to their initiators") \
+	X(AM_UNTOLD, "am_untold", "tagged operations given up whose target was not told: no room for the message in 10 s, or too many waited for it") \
 	X(AM_READ_LOST, "am_read_lost", "tagged reads of peers given up: a packet of data could not be delivered") \
 	X(DROP_AM_BUSY, "drop_am_busy", "packet of an operation refused: no room for its reply; it comes again") \
 	X(DROP_AM_ENDPOINT, "drop_am_endpoint", "packet of an operation refused: no such endpoint") \

@@ -10,6 +10,7 @@
  *   out.c        packets that this engine sends: a pool
  *   initiator.c  command ─► packets ─► replies ─► event
  *   target.c     packet ─► check ─► copy ─► reply
+ *   cancel.c     targets that are told that an operation was given up
  *   atomic.c     atomic operations, on both sides
  *   tell.c       events of ARM INTR
  *   tagged.h     transfers with a tag: RMA queue and RMA progress module

@@ -262,6 +262,7 @@ serve(struct urn_tp *tp, struct urn_source *src)
 	struct urn_am_tagged *tg = (struct urn_am_tagged *)src;
 	struct urn_am_transfer *t;
 
+	urn_am_cancel_retry(tp);
 	for (unsigned int n = 0; n < URN_AM_POSTS && (t = urn_am_rma_take(&tg->queue)); n++) {
 		t->state = URN_AM_TRANSFER_OPEN; /* the queue has let go of it */
 		urn_am_progress_begin(tp, t);

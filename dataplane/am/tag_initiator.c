@@ -106,24 +106,19 @@ close_tag(const struct urn_tp *tp, struct urn_am_ep *ep, struct urn_am_oper *op,
 		urn_am_retire(urn_am_of(tp)->tagged, op->cmd.node, op->cmd.qid, op->tag, true);
 }
 
-/* Tell the target that an operation was given up; without room it finds out in 10 s. */
+/* Tell the target that an operation was given up. */
 static void
 tell_target(struct urn_tp *tp, const struct urn_am_ep *ep, const struct urn_am_oper *op)
 {
-	struct urn_am *am = urn_am_of(tp);
-	struct urn_am_msg m = {.kind = URN_AM_K_TAG_CANCEL,
-			       .code = op->code & (uint8_t)~URN_AM_MAY_BE_THERE,
-			       .len = op->cmd.len,
-			       .tag = op->tag};
-	struct urn_am_out *o = urn_am_reply_get(am, op->cmd.node);
+	struct urn_am_cancel c = {.tag = op->tag,
+				  .to = op->cmd.qid,
+				  .from = urn_am_number(urn_am_of(tp), ep->slot),
+				  .at = tp->now,
+				  .len = op->cmd.len,
+				  .code = op->code & (uint8_t)~URN_AM_MAY_BE_THERE};
 
-	if (!o)
-		return;
-	o->msg.len = urn_am_build(o->buf, &m);
-	o->msg.qid = op->cmd.qid;
-	o->msg.src_qid = urn_am_number(am, ep->slot);
-	o->at = tp->now;
-	urn_am_reply_send(tp, o);
+	memcpy(c.node, op->cmd.node, sizeof(c.node));
+	urn_am_cancel(tp, &c);
 }
 
 void

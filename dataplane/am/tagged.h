@@ -27,6 +27,7 @@ enum {
 	URN_AM_KEEP_EARLY = 2,	     /* ... that the others leave to them */
 	URN_AM_RETIRED = 1024,	     /* retired tags that an engine remembers */
 	URN_AM_PAST = 1024,	     /* ... and tags of peers' transfers that ended well */
+	URN_AM_CANCELS = 64,	     /* cancels that wait for room for their message */
 	URN_AM_RMA_QUEUE = 256,	     /* requests on the queue of writes, and on that of reads */
 	URN_AM_BACK_WINDOW = 128,    /* packets of a tagged read under way */
 	URN_AM_BACK_SPARE = 32, /* replies of a bucket of nodes that tagged reads leave to others */
@@ -104,6 +105,17 @@ struct urn_am_past {
 	uint8_t node[16];  /* GID of its node */
 };
 
+/* An operation that was given up here, and whose target is to be told. */
+struct urn_am_cancel {
+	uint64_t tag;	  /* the operation's tag */
+	uint64_t to;	  /* number of the target endpoint */
+	uint64_t from;	  /* number of the endpoint that gave up, which may have ended since */
+	uint64_t at;	  /* ns: when it gave up */
+	uint32_t len;	  /* bytes of the operation */
+	uint8_t code;	  /* enum urn_am_code: why, without MAY_BE_THERE */
+	uint8_t node[16]; /* GID of the target's node */
+};
+
 struct urn_am_tagged {
 	struct urn_source_ops_user user;  /* the progress module as a source of work */
 	struct urn_source_timer timer;	  /* started while there are transfers */
@@ -126,6 +138,8 @@ struct urn_am_tagged {
 	uint32_t retired_n;		/* retired so far; wraps */
 	struct urn_hash retired_hash;
 	struct urn_am_past *past; /* URN_AM_PAST, by hash: the newest of a place; owner */
+	struct urn_am_cancel cancel[URN_AM_CANCELS]; /* a ring, the oldest at cancel_head */
+	uint32_t cancel_head, cancels; /* place of the oldest; number of those that wait */
 };
 
 /* ---- transfer.c */
@@ -163,6 +177,15 @@ void urn_am_past_note(struct urn_am_tagged *tg, const struct urn_am_transfer *t)
 bool urn_am_is_past(const struct urn_am_tagged *tg, const struct urn_flow_from *from, uint64_t tag);
 /* Forget the transfers of an endpoint that ends; their initiators are told when there is room. */
 void urn_am_transfers_close(struct urn_tp *tp, struct urn_am_ep *ep);
+
+/* ---- cancel.c */
+
+/* Tell a target that an operation was given up, now or when a message to its node has room. *c is
+ * copied. After 10 s, and beyond URN_AM_CANCELS, the target is not told (am_untold): it finds out
+ * by itself in 10 s. */
+void urn_am_cancel(struct urn_tp *tp, const struct urn_am_cancel *c);
+/* Try each cancel that waits once: room for messages came back. */
+void urn_am_cancel_retry(struct urn_tp *tp);
 
 /* ---- rma_queue.c */
 

@@ -76,6 +76,17 @@ carry_out(struct urn_tp *tp, struct urn_am_ep *ep, const struct urn_am_msg *m,
 	}
 }
 
+/* A reply is free: transfers and cancels may wait for its room. */
+static void
+free_reply(struct urn_tp *tp, struct urn_am_out *o)
+{
+	const struct urn_am_tagged *tg = urn_am_of(tp)->tagged;
+
+	urn_am_out_put(urn_am_of(tp), o);
+	if (tg->turns || tg->cancels)
+		urn_am_progress_sched(tp);
+}
+
 /* A reply can't be delivered. code: enum urn_msg_code, not DONE, or URN_FLOW_GONE */
 static void
 lose(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
@@ -84,7 +95,7 @@ lose(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 	if (o->flags & URN_AM_OUT_BACK) /* BUSY for 10 s, too */
 		(void)urn_am_back_answered(tp, o,
 					   code == URN_MSG_BUSY ? URN_MSG_UNREACHABLE : code);
-	urn_am_out_put(urn_am_of(tp), o);
+	free_reply(tp, o);
 }
 
 void
@@ -182,8 +193,6 @@ is_tried_again(const struct urn_tp *tp, const struct urn_am_out *o, uint8_t code
 void
 urn_am_reply_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 {
-	struct urn_am *am = urn_am_of(tp);
-
 	o->flags &= (uint8_t)~URN_AM_OUT_FLOW;
 	if (is_tried_again(tp, o, code) &&
 	    (!(o->flags & URN_AM_OUT_BACK) || urn_am_back_answered(tp, o, URN_MSG_BUSY))) {
@@ -191,15 +200,13 @@ urn_am_reply_answered(struct urn_tp *tp, struct urn_am_out *o, uint8_t code)
 	} else if (likely(code == URN_MSG_DONE)) {
 		if (o->flags & URN_AM_OUT_BACK)
 			(void)urn_am_back_answered(tp, o, code);
-		urn_am_out_put(am, o);
+		free_reply(tp, o);
 	} else if ((code & ~URN_MSG_MAY_BE_THERE) == URN_FLOW_GONE &&
 		   !(o->flags & URN_AM_OUT_BACK)) {
 		refuse_late(tp, o);
 	} else {
 		lose(tp, o, code);
 	}
-	if (am->tagged->turns) /* transfers may wait for room for a reply */
-		urn_am_progress_sched(tp);
 }
 
 /* ---- replies that wait for room in a flow */

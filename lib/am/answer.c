@@ -366,7 +366,8 @@ back_ended(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 		urn_am_peer_takes(box, p);
 	} else {
 		urn_am_peer_failed(p, code);
-		if (send_again(box, l, code) || keep(ep, l, code) || tell_lost(ep, l, code))
+		if (l->m.answers != 0 &&
+		    (send_again(box, l, code) || keep(ep, l, code) || tell_lost(ep, l, code)))
 			return;
 		ep->stats.lost_replies += l->m.answers;
 	}

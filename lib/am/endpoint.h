@@ -13,6 +13,7 @@
  *   known.c     queues of answers that are remembered
  *   parked.c    messages that wait for their peer
  *   progress.c  messages that come; answers to those that left
+ *   stray.c     answers that no request waits for
  *   rma.c       commands and events; writes and reads
  *   atomic.c    atomic operations
  *   vector.c    several writes or reads with one completion
@@ -42,8 +43,9 @@ enum {
 	URN_AM_SHARED_BYTES = 1024, /* ... and bytes of it: each queue of answers takes as many */
 	URN_AM_BACK_PARKED = 256,   /* parked messages of answers */
 	URN_AM_SILENT_NS =
-		500000000,	 /* ns that requests of a silent node wait for room for answers */
-	URN_AM_LOOKS = 256,	 /* requests that are looked at in one call of urn_am_progress() */
+		500000000,  /* ns that requests of a silent node wait for room for answers */
+	URN_AM_LOOKS = 256, /* requests that are looked at in one call of urn_am_progress() */
+	URN_AM_NOTE_NS = 100000000, /* ns between notes about stray answers */
 	URN_AM_HELD_NS = 100000, /* ns that answers wait for others, and a handler that is slow */
 	URN_AM_ROOM = 96,	 /* bytes before a prepared payload, for header and arguments; a
 				    multiple of 32 */
@@ -58,6 +60,7 @@ enum urn_am_message_kind {
 	URN_AM_M_UNKNOWN = 4, /* there is no such handler */
 	URN_AM_M_SHARED = 5,  /* several answers */
 	URN_AM_M_LOST = 6,    /* the handler's reply is longer than its requester takes */
+	URN_AM_M_STRAY = 7,   /* a note, to the sender of an answer that no request waits for */
 	URN_AM_M_KINDS,
 };
 
@@ -68,9 +71,11 @@ struct urn_am_head {
 	uint8_t args;	   /* arguments that follow */
 	uint8_t rsvd;	   /* 0 */
 	uint32_t handler;  /* request, reply: number of the handler; unknown: the number that was
-			      asked for; shared: number of the answers; else 0 */
+			      asked for; shared: number of the answers; stray: as in the answer;
+			      else 0 */
 	uint64_t number;   /* number of the request; shared: of the first answer's */
-	uint64_t reply_to; /* request: number of the queue that takes the answer; else 0 */
+	uint64_t reply_to; /* request: number of the queue that takes the answer; answer: of the
+			      queue that takes a note (URN_AM_M_STRAY), 0: none; else 0 */
 };
 _Static_assert(sizeof(struct urn_am_head) == 24, "header");
 
@@ -247,6 +252,9 @@ struct urn_am_endpoint {
 	struct urn_am_thread *thread;	  /* NULL: none, and no lock; owner */
 
 	struct urn_am_stats stats;
+	struct urn_am_stray stray[2]; /* the last ones, by enum urn_am_stray_side; valid with a
+					 count */
+	uint64_t note_at;	      /* ns (coarse): no note about a stray answer before */
 };
 
 /* True when the dataplane of another process has died, as far as this side knows. */
@@ -318,6 +326,17 @@ int urn_am_may_reply(const struct urn_am_endpoint *ep, uint64_t token);
 void urn_am_answers_go(struct urn_am_endpoint *ep);
 /* Look at answers that are on their way, or parked. */
 void urn_am_look_back(struct urn_am_endpoint *ep);
+
+/* ---- answers that no request waits for (stray.c) */
+
+/* Note an answer that came and that no request of the endpoint waits for, and tell its sender. msg:
+ * the message; head: in host order; a: request that the answer names, which went to another node;
+ * NULL: none waits */
+void urn_am_stray_came(struct urn_am_endpoint *ep, const struct urn_msg *msg,
+		       const struct urn_am_head *head, const struct urn_am_asked *a);
+/* Note that an own answer met no request: its receiver says so. */
+void urn_am_stray_told(struct urn_am_endpoint *ep, const struct urn_msg *msg,
+		       const struct urn_am_head *head);
 
 /* Check what a call may do. returns: 0; EPERM, EINVAL with their text; EIO */
 int urn_rma_may(const struct urn_am_endpoint *ep, uint32_t flags);

@@ -304,6 +304,7 @@ urn_am_do_reply(struct urn_am_endpoint *ep, uint64_t token, uint32_t handler, co
 		return urn_fail(EIO, "the dataplane is gone");
 	urn_am_unprepare(ep); /* the room for one reply is this one's */
 	head.number = ep->asker_number;
+	head.reply_to = ep->replies.qid;
 	ep->replied = true;
 	return urn_am_answer(ep, &head, args, data, len);
 }

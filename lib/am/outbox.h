@@ -79,7 +79,7 @@ struct urn_am_letter {
 	uint32_t off;	  /* first byte in the buffer */
 	uint32_t len;	  /* bytes */
 	uint32_t bytes;	  /* bytes that count in peer and outbox until the message has ended */
-	uint16_t answers; /* answers in it; 0: a request */
+	uint16_t answers; /* answers in it; 0: a request, or a note about a stray answer */
 	uint8_t code; /* enum urn_msg_code of the last refusal, of the request or of those that it
 			 was parked behind; 0: none */
 	bool again;	  /* sent again after RESTARTED, though it may have been there */

@@ -270,6 +270,7 @@ do_reply_commit(struct urn_am_endpoint *ep, const struct urn_am_prepared *p, uin
 	if (urn_am_gone(ep))
 		return urn_fail(EIO, "the dataplane is gone");
 	head.number = ep->asker_number;
+	head.reply_to = ep->replies.qid;
 	r->m->off = write_head(r->at, &head, args);
 	r->m->len = urn_am_size(n, len);
 	r->m->answers = 1;

@@ -312,8 +312,12 @@ urn_am_take_answer(struct urn_am_endpoint *ep, const struct urn_msg *msg,
 	const struct urn_am_handler *h;
 	struct urn_am_asked *a = urn_am_find_asked(ep, p->head.number);
 
+	if (p->head.kind == URN_AM_M_STRAY) {
+		urn_am_stray_told(ep, msg, &p->head);
+		return 0;
+	}
 	if (a == NULL || memcmp(ep->out.peer[a->peer].node, msg->node, sizeof(msg->node)) != 0) {
-		ep->stats.stray_replies++;
+		urn_am_stray_came(ep, msg, &p->head, a);
 		return 0;
 	}
 	if (p->head.kind == URN_AM_M_UNKNOWN) {
@@ -408,7 +412,10 @@ urn_am_take_replies(struct urn_am_endpoint *ep)
 static void
 urn_am_answer_for(struct urn_am_endpoint *ep, uint8_t kind, uint32_t handler)
 {
-	struct urn_am_head head = {.kind = kind, .handler = handler, .number = ep->asker_number};
+	struct urn_am_head head = {.kind = kind,
+				   .handler = handler,
+				   .number = ep->asker_number,
+				   .reply_to = ep->replies.qid};
 
 	(void)urn_am_answer(ep, &head, NULL, NULL, 0);
 }

@@ -319,50 +319,10 @@ test_strange_messages(void **state)
 	urn_msg_set_destroy(set);
 }
 
-/* Send a forged answer to the last request of a side, from its own node. */
-static void
-forge_reply(struct side *s, uint64_t number, uint64_t queue)
-{
-	struct urn_msg_attr attr = {.send_size = 64};
-	struct urn_register_set *set = urn_msg_set_create(s->dev, &attr);
-	struct urn_msg_to to = {.qid = queue};
-	uint8_t msg[24] = {0xa3, 2, 0, 0, 0, 0, 0, 1}, code;
-
-	assert_non_null(set);
-	for (unsigned int i = 0; i < 8; i++)
-		msg[8 + i] = (uint8_t)(number >> (56 - 8 * i));
-	memcpy(to.node, s->address.node, 16);
-	assert_int_equal(urn_msg_set_send_wait(set, &to, msg, sizeof(msg), -1, &code), 0);
-	assert_int_equal(code, URN_MSG_DONE);
-	urn_msg_set_destroy(set);
-}
-
-/* AM-1: an answer counts only from the node that was asked, though it names the request and the
- * queue. */
-static void
-test_forged_reply(void **state)
-{
-	struct net *n = *state;
-	struct side *a = &n->side[0], *b = &n->side[1];
-	struct urn_am_stats stats;
-	uint64_t number;
-
-	urn_am_handle(a->ep, 1, note, a);
-	urn_am_handle(b->ep, 7, echo, b);
-	assert_int_equal(urn_am_request(a->ep, &b->address, 7, NULL, 0, NULL, 0, &number), 0);
-	forge_reply(a, number, a->ep->replies.qid);
-	while (urn_am_get_stats(a->ep, &stats), stats.stray_replies == 0)
-		(void)urn_am_progress(a->ep);
-	assert_int_equal(a->replies, 0);
-	assert_int_equal(urn_am_pending(a->ep), 1);
-	net_until(n, &a->replies, 1);
-	net_until_quiet(n, a);
-}
-
 /* ---- memory */
 
-/* AM-2, AM-3, AM-8, AM-11: bytes go there and back by each way, while the target's program does
- * nothing. */
+/* AM-2, AM-3, AM-8: bytes go there and back by each way, while both programs drive their progress.
+ * (AM-11, a target whose program does nothing: test_fence() of test_am_ops.c.) */
 static void
 test_memory(void **state)
 {
@@ -505,7 +465,6 @@ main(void)
 		BOTH(test_failures),
 		BOTH(test_reply_astray),
 		BOTH(test_strange_messages),
-		BOTH(test_forged_reply),
 		BOTH(test_memory),
 		BOTH(test_memory_errors),
 		BOTH(test_many_operations),

@@ -154,6 +154,14 @@ do_error(struct subject *s)
 }
 
 static int
+do_last_stray(struct subject *s)
+{
+	struct urn_am_stray stray;
+
+	return urn_am_last_stray(s->ep, URN_AM_STRAY_CAME, &stray);
+}
+
+static int
 do_running(struct subject *s)
 {
 	return urn_am_running(s->ep) == s->number ? 0 : -1;
@@ -356,6 +364,7 @@ static const struct {
 	{"handle", do_handle, 0, EPERM},
 	{"on_failure", do_on_failure, 0, EPERM},
 	{"get_stats", do_get_stats, 0, EPERM},
+	{"last_stray", do_last_stray, ENOENT, EPERM},
 	{"address", do_address, 0, 0},
 	{"error", do_error, 0, 0},
 	{"running", do_running, 0, 0},

@@ -40,6 +40,7 @@
 
 #include "abi/am_codes.h"
 
+#include <urnic/am_stray.h>
 #include <urnic/msg.h>
 
 #include <stddef.h>
@@ -97,7 +98,8 @@ struct urn_am_stats {
 	uint64_t malformed;	  /* messages that came and were none of this library */
 	uint64_t unknown_handler; /* requests for a handler that is not registered, whose senders
 				     were told; and replies for such a handler */
-	uint64_t stray_replies;	  /* replies that no request of this endpoint waited for */
+	uint64_t stray_replies;	  /* answers that no request of this endpoint waited for
+				     (urn_am_last_stray()) */
 	uint64_t lost_replies;	  /* replies that could not be delivered */
 	uint64_t failed_requests; /* requests without an answer; the error function was told */
 	uint64_t dropped_requests; /* requests that were let go, because their queue of answers, or

@@ -234,7 +234,7 @@ make_mixed(struct ms_plan *p, struct sim_rng *r)
 /*
  * Wires that lose 30 % of the frames between two nodes, or up to 30 % on the wire of each, while
  * nodes restart, programs take regions and memory back, or both. The plans are small, so that
- * 100,000 seeds take five minutes of a processor.
+ * 100,000 seeds take ten minutes of processor time.
  */
 static void
 make_storm(struct ms_plan *p, struct sim_rng *r)

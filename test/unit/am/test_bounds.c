@@ -203,6 +203,97 @@ a_lost_read_is_told(void **state)
 	assert_int_equal(rig.held_n + rig.am->tagged->n, 0);
 }
 
+/* A write of three packets whose first has been placed, by a target that has no room for replies to
+ * the node any more; then the write's memory is taken away, so that it is given up. */
+static void
+give_up_without_room(void)
+{
+	rig_tagged(0, URN_AM_WRITE, 1, 0, 0, 3 * CHUNK);
+	for (unsigned int i = 0; i < 2; i++) {
+		rig_answer(0, rig_deliver(0, HONEST));
+		rig_turn(rig.tp->now);
+	}
+	(void)send_all(HONEST, URN_AM_K_WRITE, UINT32_MAX);
+	rig_deregister(0);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(rig_deliver(0, HONEST), URN_FLOW_GONE);
+		rig_answer(0, URN_FLOW_GONE);
+	}
+	rig_turn(rig.tp->now);
+	rig_expect(0, URN_AM_LOCAL | URN_AM_MAY_BE_THERE, 0);
+	assert_int_equal(rig.am->tagged->n, 1);
+	assert_int_equal(rig.am->tagged->cancels, 1);
+}
+
+/* AM-7: an operation is given up while no message to its target has room. The target is told as
+ * soon as one has, and retires the tag. */
+static void
+a_cancel_waits_for_room(void **state)
+{
+	struct urn_am_msg m;
+
+	(void)state;
+	give_up_without_room();
+	rig_answer(0, URN_MSG_DONE);
+	rig_turn(rig.tp->now);
+	m = rig_parsed(rig.held_n - 1);
+	assert_true(m.kind == URN_AM_K_TAG_CANCEL && m.code == URN_AM_LOCAL);
+	assert_true(rig.node[rig.held_n - 1][15] == HONEST &&
+		    rig.held[rig.held_n - 1]->qid == rig_qid(1));
+	rig_answer(rig.held_n - 1, rig_deliver(rig.held_n - 1, HONEST));
+	assert_int_equal(rig.am->tagged->n + rig.am->tagged->cancels, 0);
+	assert_int_equal(rig_count(URN_C_AM_UNTOLD), 0);
+	answer_all();
+}
+
+/* ... but not later than the target finds out by itself. */
+static void
+a_cancel_waits_not_for_ever(void **state)
+{
+	unsigned int held;
+
+	(void)state;
+	give_up_without_room();
+	held = rig.held_n;
+	rig_turn(rig.tp->now + URN_AM_REPLY_NS + URN_AM_LOOK_NS);
+	rig_answer(0, URN_MSG_DONE);
+	rig_turn(rig.tp->now);
+	assert_int_equal(rig.held_n, held - 1);
+	assert_int_equal(rig.am->tagged->n + rig.am->tagged->cancels, 0);
+	assert_int_equal(rig_count(URN_C_AM_UNTOLD), 1);
+	answer_all();
+}
+
+/* Cancels that wait have a bound, and those to a node without room hold up none to another. */
+static void
+cancels_have_a_bound(void **state)
+{
+	struct urn_am_cancel c = {.to = rig_qid(1),
+				  .from = rig_qid(0),
+				  .at = rig.tp->now,
+				  .len = 1,
+				  .code = URN_AM_LOCAL};
+
+	(void)state;
+	(void)send_all(5, URN_AM_K_WRITE, UINT32_MAX);
+	rig_gid(c.node, 5);
+	for (c.tag = 1; c.tag <= URN_AM_CANCELS + 6; c.tag++)
+		urn_am_cancel(rig.tp, &c);
+	assert_int_equal(rig.am->tagged->cancels, URN_AM_CANCELS);
+	assert_int_equal(rig_count(URN_C_AM_UNTOLD), 6);
+	rig_gid(c.node, HONEST);
+	urn_am_cancel(rig.tp, &c);
+	assert_int_equal(rig_parsed(rig.held_n - 1).tag, c.tag);
+	rig_turn(rig.tp->now);
+	for (unsigned int i = 1; i <= URN_AM_CANCELS; i++) {
+		rig_answer(0, URN_MSG_DONE);
+		rig_turn(rig.tp->now);
+		assert_int_equal(rig_parsed(rig.held_n - 1).tag, i); /* the oldest first */
+	}
+	assert_int_equal(rig.am->tagged->cancels, 0);
+	answer_all();
+}
+
 int
 main(void)
 {
@@ -214,6 +305,9 @@ main(void)
 		T(late_replies_have_a_budget),
 		T(misses_leave_with_their_transfers),
 		T(a_lost_read_is_told),
+		T(a_cancel_waits_for_room),
+		T(a_cancel_waits_not_for_ever),
+		T(cancels_have_a_bound),
 	};
 
 	return cmocka_run_group_tests_name("am_bounds", tests, NULL, NULL);
