@@ -257,14 +257,15 @@ raise_fds(void)
 
 /*
  * End the process although some programs can't be let go: calls of our threads for these programs
- * stall in the kernel. Frees nothing; closes devices and removes files.
+ * stall in the kernel, or wait for processors that others have. Frees nothing; closes devices and
+ * removes files.
  */
 static void __attribute__((noreturn))
 end_without(struct nicd_rig *rig, struct nicd_workers *workers, unsigned int held, int code)
 {
 	fprintf(stderr,
-		"urnicd: %u program%s can't be let go: something of theirs stalls in the kernel; "
-		"ending without them\n",
+		"urnicd: %u program%s can't be let go: something of theirs stalls in the kernel, "
+		"or the machine is busy; ending without them\n",
 		held, held == 1 ? "" : "s");
 	urn_dp_freeze(rig->base.dp);
 	nicd_workers_stop(workers);

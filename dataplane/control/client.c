@@ -344,14 +344,15 @@ urn_client_alloc(struct urn_client *c, uint64_t bytes, uint64_t *off)
 /* ---- taking back; the adapter's lock is held */
 
 enum {
-	TAKEN_AT_A_TIME = 32, /* objects; each takes an engine's turn or two */
-	LET_IN_US = 50,       /* microseconds for a waiting thread to wake up and take the lock, which is not fair */
+	TAKEN_AT_A_TIME = 32, /* objects, or groups of them; each takes an engine's turn or two */
+	LET_IN_US = 50, /* microseconds for a waiting thread to wake up and take the lock, which is
+			   not fair */
 };
 
 void
 urn_ctl_took_back(struct urn_client *c)
 {
-	if (++c->taken < TAKEN_AT_A_TIME)
+	if (++c->taken < TAKEN_AT_A_TIME && !urn_ctl_frozen(c->adapter))
 		return;
 	c->taken = 0;
 	urn_ctl_unlock(c);
@@ -398,7 +399,31 @@ end_source(void *arg)
 		urn_sources_drop(e->cs, id);
 }
 
-/* Take back a source of work on the engine of a vector. src: NULL: there is none */
+/* Take back all queue pairs on the engine of a vector. */
+static void
+take_back_qps(struct urn_client *c, uint32_t vector)
+{
+	const struct urn_client_shard *cs = urn_client_shard(c, vector);
+	uint32_t qpn[URN_CTL_TOGETHER];
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; cs && i < cs->used; i++) {
+		struct urn_source *src = cs->source[i];
+
+		if (src && src->kind == URN_SOURCE_QP) {
+			urn_ctl_leave_groups(c, urn_source_qp(src));
+			qpn[n++] = urn_source_qp(src)->qpn;
+		}
+		if (n == URN_CTL_TOGETHER || (n && i + 1 == cs->used)) {
+			urn_ctl_end_qps(c, qpn, n);
+			urn_ctl_took_back(c);
+			n = 0;
+		}
+	}
+}
+
+/* Take back a source of work that is no queue pair, on the engine of a vector. src: NULL: there is
+ * none */
 static void
 take_back_source(struct urn_client *c, uint32_t vector, struct urn_source *src)
 {
@@ -406,11 +431,6 @@ take_back_source(struct urn_client *c, uint32_t vector, struct urn_source *src)
 
 	if (!src)
 		return;
-	if (src->kind == URN_SOURCE_QP) {
-		urn_ctl_leave_groups(c, urn_source_qp(src));
-		take_back(c, urn_ctl_destroy_qp, urn_source_qp(src)->qpn);
-		return;
-	}
 	if (urn_source_ops(src) == &urn_msg_ops) {
 		const struct urn_shard *s = e.cs->shard;
 		struct urn_msg_view v;
@@ -446,15 +466,14 @@ take_back_all(struct urn_client *c)
 	for (uint32_t v = 0; v < a->vectors; v++) {
 		const struct urn_client_shard *cs = urn_client_shard(c, v);
 
+		take_back_qps(c, v);
 		for (uint32_t i = 0; cs && i < cs->used; i++)
 			take_back_source(c, v, cs->source[i]);
 	}
 	take_back_table(c, &c->srqs, urn_ctl_destroy_srq);
-	take_back_table(c, &c->cqs, urn_ctl_destroy_cq);
+	urn_ctl_take_back_cqs(c);
 	take_back_table(c, &c->channels, urn_ctl_destroy_channel);
-	for (uint32_t i = 0; i < a->ah_used; i++)
-		if (a->ah[i] && a->ah[i]->client == &c->engine)
-			take_back(c, urn_ctl_destroy_ah, i + 1);
+	urn_ctl_take_back_ahs(c);
 	urn_ctl_take_back_keys(c);
 	urn_ctl_take_back_pds(c);
 	for (uint32_t v = 0; v < a->vectors; v++)

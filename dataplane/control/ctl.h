@@ -87,11 +87,37 @@ uint32_t urn_ctl_channel_use(struct urn_client *c, int32_t wanted);
 /* The object goes. channel: by urn_ctl_channel_use() */
 void urn_ctl_channel_leave(struct urn_client *c, uint32_t channel);
 
+/*
+ * Check the capabilities that a request for a queue pair asks for. returns: 0; EINVAL with the
+ * reply: a number is too large (ctl_caps.c)
+ */
+int urn_ctl_check_caps(const struct urn_client *c, const struct urn_abi_req *req,
+		       struct urn_abi_rep *rep);
+
 /* True when the client has a region with this lkey. (ctl_mem.c) */
 bool urn_ctl_has_region(const struct urn_client *c, uint32_t lkey);
 
-/* An object of a client that goes was taken back: now and then let other clients' calls in. (client.c) */
+/*
+ * Objects of a client that goes are ended in groups: engines are asked once for a group, because
+ * each question takes a turn of theirs. A group takes an engine some 50 microseconds.
+ */
+enum { URN_CTL_TOGETHER = 32 };
+
+/*
+ * An object of a client that goes was taken back, or a group of them: now and then let other
+ * clients' calls in. (client.c)
+ */
 void urn_ctl_took_back(struct urn_client *c);
+/*
+ * Destroy queue pairs of a client that goes, which are in no group any more. qpn[n]: their numbers,
+ * at most URN_CTL_TOGETHER, all of one engine. (ctl_qp.c)
+ */
+void urn_ctl_end_qps(struct urn_client *c, const uint32_t *qpn, unsigned int n);
+/* Take back all completion queues of a client that goes; no object uses them any more. (ctl_cq.c)
+ */
+void urn_ctl_take_back_cqs(struct urn_client *c);
+/* Take back all address handles of a client that goes. (ctl_ah.c) */
+void urn_ctl_take_back_ahs(struct urn_client *c);
 /* The queues of a client that has handed its memory over are told of it. (ctl_cq.c) */
 void urn_ctl_reach_cqs(struct urn_client *c);
 /* Take back all keys of a client that goes: windows before the regions that they are bound to. (ctl_mem.c) */

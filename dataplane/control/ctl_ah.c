@@ -90,8 +90,22 @@ urn_ctl_create_ah(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	if (!ah->loop && !ah->group)
 		urn_neigh_lookup(a->neigh, ah->av.dgid, mac); /* so that the MAC address is known by the first send */
 	atomic_store_explicit(&a->ah[id - 1], ah, memory_order_release);
+	c->ahs++;
 	rep->handle = id;
 	return 0;
+}
+
+/* Free address handles that stand in the table no more. */
+static void
+end_all(struct urn_client *c, struct urn_ah *const *ah, unsigned int n)
+{
+	/* An engine that looked one up before is done with it after this. */
+	urn_adapter_barrier(c->adapter);
+	for (unsigned int i = 0; i < n; i++) {
+		urn_mem_pd_release(c->adapter->mem, ah[i]->pd);
+		free(ah[i]);
+	}
+	c->ahs -= n;
 }
 
 int
@@ -104,9 +118,29 @@ urn_ctl_destroy_ah(struct urn_client *c, const struct urn_abi_req *req, struct u
 	if (!ah || ah->client != &c->engine)
 		return urn_ctl_fail(rep, EINVAL, "%s: no address handle %u", a->cfg.name, req->handle);
 	atomic_store(&a->ah[req->handle - 1], NULL);
-	/* An engine that looked the address handle up before is done with it after this. */
-	urn_adapter_barrier(a);
-	urn_mem_pd_release(a->mem, ah->pd);
-	free(ah);
+	end_all(c, &ah, 1);
 	return 0;
+}
+
+void
+urn_ctl_take_back_ahs(struct urn_client *c)
+{
+	struct urn_adapter *a = c->adapter;
+	struct urn_ah *ah[URN_CTL_TOGETHER];
+	unsigned int n = 0;
+
+	/* Most clients have none, and look at no place. */
+	for (uint32_t i = 0; i < a->ah_used && c->ahs; i++) {
+		struct urn_ah *one = a->ah[i];
+
+		if (!one || one->client != &c->engine)
+			continue;
+		atomic_store(&a->ah[i], NULL);
+		ah[n++] = one;
+		if (n == URN_CTL_TOGETHER || n == c->ahs) {
+			end_all(c, ah, n);
+			urn_ctl_took_back(c);
+			n = 0;
+		}
+	}
 }

@@ -184,31 +184,41 @@ urn_ctl_resize_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	return 0;
 }
 
+/* Queues of one engine that are forgotten together. */
 struct forget {
 	struct urn_shard *shard;
-	struct urn_cq *cq;
+	struct urn_ctl_cq *const *q;
+	unsigned int n;
 };
 
 /* In the owner's thread. */
 static void
 forget(void *arg)
 {
-	struct forget *f = arg;
+	const struct forget *f = arg;
 
-	urn_shard_forget_cq(f->shard, f->cq);
+	for (unsigned int i = 0; i < f->n; i++)
+		urn_shard_forget_cq(f->shard, &f->q[i]->cq);
 }
 
-/* Remove all traces of the queue from all engines. */
+/* Remove all traces of queues from all engines, and free them. All are of one engine, and nothing
+ * uses them. */
 static void
-forget_everywhere(const struct urn_client *c, struct urn_ctl_cq *q)
+end_all(struct urn_client *c, struct urn_ctl_cq *const *q, unsigned int n)
 {
 	struct urn_adapter *a = c->adapter;
-	struct urn_shard *owner = urn_adapter_shard(a, q->vector);
-	struct forget f = {.shard = owner, .cq = &q->cq};
+	uint32_t vector = q[0]->vector;
+	struct forget f = {.shard = urn_adapter_shard(a, vector), .q = q, .n = n};
 
 	for (uint32_t v = 0; v < a->vectors; v++)
-		urn_adapter_pass_completions(c, v, q->vector);
-	urn_engine_call(owner->engine, forget, &f);
+		urn_adapter_pass_completions(c, v, vector);
+	urn_engine_call(f.shard->engine, forget, &f);
+	for (unsigned int i = 0; i < n; i++) {
+		urn_ctl_channel_leave(c, q[i]->channel);
+		urn_handles_remove(&c->cqs, q[i]->cq.handle);
+		urn_area_free(&c->area, q[i]->off, q[i]->bytes);
+		free(q[i]);
+	}
 }
 
 int
@@ -220,13 +230,38 @@ urn_ctl_destroy_cq(struct urn_client *c, const struct urn_abi_req *req, struct u
 	if (!q)
 		return EINVAL;
 	if (q->cq.users)
-		return urn_ctl_fail(rep, EBUSY, "%s: completion queue %u is used by %u queues of QPs: "
-				    "destroy those first", a->cfg.name, req->handle, q->cq.users);
-	forget_everywhere(c, q);
+		return urn_ctl_fail(rep, EBUSY,
+				    "%s: completion queue %u is used by %u queues of QPs: "
+				    "destroy those first",
+				    a->cfg.name, req->handle, q->cq.users);
 	rep->queue.events = q->cq.events;
-	urn_ctl_channel_leave(c, q->channel);
-	urn_handles_remove(&c->cqs, req->handle);
-	urn_area_free(&c->area, q->off, q->bytes);
-	free(q);
+	end_all(c, &q, 1);
 	return 0;
+}
+
+/* Take back the queues of one engine. */
+static void
+take_back(struct urn_client *c, uint32_t vector)
+{
+	struct urn_ctl_cq *q[URN_CTL_TOGETHER];
+	unsigned int n = 0;
+
+	for (uint32_t h = 1; h <= c->cqs.cap && c->cqs.n; h++) {
+		struct urn_ctl_cq *one = urn_handles_get(&c->cqs, h);
+
+		if (one && one->vector == vector && !one->cq.users)
+			q[n++] = one;
+		if (n == URN_CTL_TOGETHER || (n && h == c->cqs.cap)) {
+			end_all(c, q, n);
+			urn_ctl_took_back(c);
+			n = 0;
+		}
+	}
+}
+
+void
+urn_ctl_take_back_cqs(struct urn_client *c)
+{
+	for (uint32_t v = 0; v < c->adapter->vectors; v++)
+		take_back(c, v);
 }

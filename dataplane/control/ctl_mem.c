@@ -119,29 +119,6 @@ disown_key(struct urn_client *c, uint32_t key)
 	LIST_REMOVE(&a->key_link[key >> 8], link);
 }
 
-void
-urn_ctl_take_back_keys(struct urn_client *c)
-{
-	struct urn_adapter *a = c->adapter;
-
-	for (uint8_t kind = KEY_WINDOW; kind >= KEY_REGION; kind--) {
-		struct urn_key_link *next;
-
-		for (struct urn_key_link *k = LIST_FIRST(&c->keys); k; k = next) {
-			uint32_t i = (uint32_t)(k - a->key_link);
-			struct urn_abi_req req = {.handle = a->key[i]};
-			struct urn_abi_rep rep;
-
-			/* Only this key goes: no other call of the client makes or takes back keys. */
-			next = LIST_NEXT(k, link);
-			if (a->key_kind[i] != kind)
-				continue;
-			(void)(kind == KEY_WINDOW ? urn_ctl_dealloc_mw : urn_ctl_dereg_mr)(c, &req, &rep);
-			urn_ctl_took_back(c);
-		}
-	}
-}
-
 /*
  * Register memory at another process's addresses. Reading that process's map takes locks that
  * the process may hold itself, of its address space and of the file: others' calls do not wait.
@@ -222,10 +199,12 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 	return 0;
 }
 
+/* Regions that were killed, and an engine that may have operations on them. */
 struct holds {
 	struct urn_shard *shard;
-	struct urn_region *region;
+	struct urn_region *const *region;
 	unsigned int n;
+	unsigned int free; /* the engine has no operation on so many of them, from the first on */
 };
 
 static void
@@ -234,25 +213,32 @@ count_holds(void *arg)
 	struct holds *h = arg;
 
 	urn_tp_poll_memory(h->shard->tp);
-	h->n = urn_memx_holds(h->shard->memx, h->region);
+	while (h->free < h->n && urn_memx_holds(h->shard->memx, h->region[h->free]) == 0)
+		h->free++;
 }
 
-/* Wait until no engine has an operation on the region in flight. */
+/* Wait until no engine has an operation on killed regions in flight. */
 static void
-wait_released(struct urn_client *c, struct urn_region *region)
+wait_all_released(struct urn_client *c, struct urn_region *const *region, unsigned int n)
 {
 	struct urn_adapter *a = c->adapter;
 
 	for (uint32_t v = 0; v < a->vectors; v++) {
-		struct holds h = {.shard = urn_adapter_shard(a, v), .region = region};
+		struct holds h = {.shard = urn_adapter_shard(a, v), .region = region, .n = n};
 
 		for (;;) {
 			urn_engine_call(h.shard->engine, count_holds, &h);
-			if (h.n == 0)
+			if (h.free == n)
 				break;
 			urn_ctl_wait(c);
 		}
 	}
+}
+
+static void
+wait_released(struct urn_client *c, struct urn_region *region)
+{
+	wait_all_released(c, &region, 1);
 }
 
 uint64_t
@@ -493,26 +479,103 @@ unlist(void *arg)
 		urn_mem_unlist_mw(tp->cfg.mem, u->dead, &qp->windows);
 }
 
+/* End windows of a client; those that are none any more are left out. returns: how many ended */
+static unsigned int
+end_windows(struct urn_client *c, const uint32_t *key, unsigned int n)
+{
+	struct urn_mem_dead dead[URN_CTL_TOGETHER];
+	struct urn_adapter *a = c->adapter;
+	uint32_t of[URN_CTL_TOGETHER];
+	bool unbound = false;
+	unsigned int k = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct unlist u = {.dead = &dead[k]};
+
+		if (urn_mem_kill_mw(a->mem, key[i], &dead[k]) != 0)
+			continue;
+		u.shard = dead[k].qpn ? a->shard[urn_qpn_engine(dead[k].qpn)] : NULL;
+		/* The QP is this client's, whose calls come one by one: the QP stays. */
+		if (u.shard)
+			urn_engine_call(u.shard->engine, unlist, &u);
+		unbound |= !dead[k].mr;
+		of[k++] = key[i];
+	}
+	/* Checks that were in progress when the windows went are over after this. */
+	if (unbound)
+		urn_adapter_barrier(a);
+	for (unsigned int i = 0; i < k; i++) {
+		if (dead[i].mr)
+			wait_accepted(c, dead[i].mr);
+		urn_mem_free_mw(a->mem, &dead[i]);
+		disown_key(c, of[i]);
+	}
+	return k;
+}
+
 int
 urn_ctl_dealloc_mw(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_adapter *a = c->adapter;
-	struct urn_mem_dead dead;
-	struct unlist u = {.dead = &dead};
-
-	if (!owns_key(c, req->handle, KEY_WINDOW) || urn_mem_kill_mw(a->mem, req->handle, &dead) != 0)
-		return urn_ctl_fail(rep, EINVAL, "%s: no memory window with the key 0x%x", a->cfg.name,
-				    req->handle);
-	u.shard = dead.qpn ? a->shard[urn_qpn_engine(dead.qpn)] : NULL;
-	/* The QP is this client's, whose calls come one by one: the QP stays. */
-	if (u.shard)
-		urn_engine_call(u.shard->engine, unlist, &u);
-	/* A check that was in progress when the window went is over after this. */
-	if (dead.mr)
-		wait_accepted(c, dead.mr);
-	else
-		urn_adapter_barrier(a);
-	urn_mem_free_mw(a->mem, &dead);
-	disown_key(c, req->handle);
+	if (!owns_key(c, req->handle, KEY_WINDOW) || end_windows(c, &req->handle, 1) == 0)
+		return urn_ctl_fail(rep, EINVAL, "%s: no memory window with the key 0x%x",
+				    c->adapter->cfg.name, req->handle);
 	return 0;
+}
+
+/* ---- a client goes */
+
+/* End regions of a client that goes; those with windows of others' are left. */
+static void
+end_regions(struct urn_client *c, const uint32_t *key, unsigned int n)
+{
+	struct urn_region *region[URN_CTL_TOGETHER];
+	struct urn_adapter *a = c->adapter;
+	uint32_t of[URN_CTL_TOGETHER];
+	unsigned int k = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		if (urn_mem_kill_mr(a->mem, key[i], &region[k]) == 0)
+			of[k++] = key[i];
+	if (k)
+		wait_all_released(c, region, k);
+	for (unsigned int i = 0; i < k; i++) {
+		urn_mem_free_mr(a->mem, region[i]);
+		disown_key(c, of[i]);
+		urn_shm_release(c, of[i]);
+	}
+}
+
+/* End the client's keys of a kind. */
+static void
+take_back(struct urn_client *c, uint8_t kind)
+{
+	const struct urn_adapter *a = c->adapter;
+	struct urn_key_link *next;
+	uint32_t key[URN_CTL_TOGETHER];
+	unsigned int n = 0;
+
+	for (struct urn_key_link *k = LIST_FIRST(&c->keys); k; k = next) {
+		uint32_t i = (uint32_t)(k - a->key_link);
+
+		/* Only the keys of a group go: no other call of the client makes or takes back
+		 * keys. */
+		next = LIST_NEXT(k, link);
+		if (a->key_kind[i] == kind)
+			key[n++] = a->key[i];
+		if (n < URN_CTL_TOGETHER && next)
+			continue;
+		if (kind == KEY_WINDOW)
+			(void)end_windows(c, key, n);
+		else
+			end_regions(c, key, n);
+		urn_ctl_took_back(c);
+		n = 0;
+	}
+}
+
+void
+urn_ctl_take_back_keys(struct urn_client *c)
+{
+	take_back(c, KEY_WINDOW);
+	take_back(c, KEY_REGION);
 }

@@ -34,28 +34,6 @@ struct view {
 /* ---- checks */
 
 static int
-check_caps(const struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
-{
-	const struct urn_abi_qp_cap *cap = &req->create_qp.cap;
-	const char *name = c->adapter->cfg.name;
-
-	if (cap->max_send_wr > URN_ABI_MAX_WR || cap->max_recv_wr > URN_ABI_MAX_WR)
-		return urn_ctl_fail(rep, EINVAL, "%s: a queue has at most %u requests, not %u", name,
-				    URN_ABI_MAX_WR,
-				    cap->max_send_wr > cap->max_recv_wr ? cap->max_send_wr
-									: cap->max_recv_wr);
-	if (cap->max_send_sge > URN_ABI_MAX_SGE || cap->max_recv_sge > URN_ABI_MAX_SGE)
-		return urn_ctl_fail(rep, EINVAL, "%s: a request has at most %u elements, not %u", name,
-				    URN_ABI_MAX_SGE,
-				    cap->max_send_sge > cap->max_recv_sge ? cap->max_send_sge
-									  : cap->max_recv_sge);
-	if (cap->max_inline > URN_ABI_MAX_INLINE)
-		return urn_ctl_fail(rep, EINVAL, "%s: at most %u bytes inline, not %u", name,
-				    URN_ABI_MAX_INLINE, cap->max_inline);
-	return 0;
-}
-
-static int
 check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
 	     struct view *q)
 {
@@ -80,7 +58,7 @@ check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 		if (!q->srq)
 			return urn_ctl_fail(rep, EINVAL, "%s: no SRQ %u", name, req->create_qp.srq);
 	}
-	return check_caps(c, req, rep);
+	return urn_ctl_check_caps(c, req, rep);
 }
 
 /* ---- queues in the client's area */
@@ -166,6 +144,12 @@ struct work {
 	struct urn_pair_claim pair; /* the remote queue pair, where attr connects the QP to one */
 	uint64_t log_off, log_bytes; /* the QP's new log of atomics; 0: none */
 	int rc;
+};
+
+/* Queue pairs of one engine that end together. */
+struct group {
+	struct work *work;
+	unsigned int n;
 };
 
 static void
@@ -529,18 +513,16 @@ urn_ctl_query_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn
 }
 
 static void
-destroy(void *arg)
+destroy(struct work *w)
 {
-	struct work *w = arg;
 	struct urn_client_shard *s = urn_client_shard(w->c, w->q->vector);
 	struct urn_tp *tp = urn_adapter_shard(w->c->adapter, w->q->vector)->tp;
 	struct urn_qp *qp = w->q->qp;
 
-	urn_tp_poll_memory(tp);
 	urn_qp_stop(tp, qp);
-	w->rc = urn_qp_stopped(qp) ? 0 : EAGAIN;
-	if (w->rc != 0)
+	if (!urn_qp_stopped(qp))
 		return;
+	w->rc = 0;
 	urn_sources_drop(s, qp->source.db);
 	s->sq_entries -= qp->sq.mask + 1;
 	w->cfg.pd = qp->pd;
@@ -548,29 +530,65 @@ destroy(void *arg)
 	urn_qp_destroy(tp, qp);
 }
 
+/* Destroy those of a group that are left: their rc is EAGAIN. */
+static void
+destroy_some(void *arg)
+{
+	struct group *g = arg;
+
+	urn_tp_poll_memory(urn_adapter_shard(g->work->c->adapter, g->work->q->vector)->tp);
+	for (unsigned int i = 0; i < g->n; i++)
+		if (g->work[i].rc != 0)
+			destroy(&g->work[i]);
+}
+
+static void
+end_group(struct urn_client *c, struct group *g)
+{
+	for (unsigned int gone = 0;;) {
+		urn_engine_call(urn_adapter_shard(c->adapter, g->work->q->vector)->engine,
+				destroy_some, g);
+		for (; gone < g->n && g->work[gone].rc == 0; gone++) {
+			struct work *w = &g->work[gone];
+
+			settle(c, w->q);
+			w->q->send_cq->cq.users--;
+			w->q->recv_cq->cq.users--;
+			if (w->q->srq)
+				w->q->srq->srq.users--;
+			urn_mem_pd_release(c->adapter->mem, w->cfg.pd);
+			free_queues(c, w->q);
+		}
+		if (gone == g->n)
+			return;
+		urn_ctl_wait(c);
+	}
+}
+
+void
+urn_ctl_end_qps(struct urn_client *c, const uint32_t *qpn, unsigned int n)
+{
+	struct work w[URN_CTL_TOGETHER];
+	struct view v[URN_CTL_TOGETHER];
+
+	for (unsigned int i = 0; i < n; i++) {
+		look(c, owned(c, qpn[i]), &v[i]);
+		w[i] = (struct work){.c = c, .q = &v[i], .rc = EAGAIN};
+	}
+	end_group(c, &(struct group){w, n});
+}
+
 int
 urn_ctl_destroy_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	struct view v;
-	struct work w = {.c = c, .q = &v};
+	struct work w = {.c = c, .q = &v, .rc = EAGAIN};
 
 	if (!find(c, req->handle, rep, &v))
 		return EINVAL;
 	if (v.qp->flags & URN_QPF_MCAST)
 		return urn_ctl_fail(rep, EBUSY, "%s: QP 0x%x is attached to a multicast group",
 				    c->adapter->cfg.name, req->handle);
-	for (;;) {
-		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, destroy, &w);
-		if (w.rc == 0)
-			break;
-		urn_ctl_wait(c);
-	}
-	settle(c, w.q);
-	w.q->send_cq->cq.users--;
-	w.q->recv_cq->cq.users--;
-	if (w.q->srq)
-		w.q->srq->srq.users--;
-	urn_mem_pd_release(c->adapter->mem, w.cfg.pd);
-	free_queues(c, w.q);
+	end_group(c, &(struct group){&w, 1});
 	return 0;
 }

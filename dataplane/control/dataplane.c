@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+enum { LOOK_US = 50 }; /* microseconds between looks at a lock that another thread holds */
+
 struct urn_dp *
 urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err)
 {
@@ -87,9 +89,17 @@ urn_dp_destroy(struct urn_dp *dp)
 void
 urn_dp_freeze(struct urn_dp *dp)
 {
-	/* A holder of an adapter's lock gives it back soon, and a stalled control call holds none. */
-	for (unsigned int i = 0; dp && i < dp->adapters_n; i++)
-		urn_ctl_lock(dp->adapter[i], true);
+	if (!dp)
+		return;
+	atomic_store(&dp->frozen, true);
+	/*
+	 * A holder of an adapter's lock gives it back after the engine's turn that it waits for,
+	 * and a stalled control call holds none. Thousands of threads may wait in line: this one
+	 * does not, because the lock goes to whoever asks first.
+	 */
+	for (unsigned int i = 0; i < dp->adapters_n; i++)
+		while (pthread_mutex_trylock(&dp->adapter[i]->lock) != 0)
+			usleep(LOOK_US);
 }
 
 void

@@ -11,11 +11,21 @@ enum {
 	WAIT_MOST_US = 20000,
 };
 
+/* The process ends: the thread lets others have the lock, and touches nothing any more. */
+static void __attribute__((noreturn)) stand_still(struct urn_adapter *a)
+{
+	pthread_mutex_unlock(&a->lock);
+	for (;;)
+		pause();
+}
+
 void
 urn_ctl_lock(struct urn_adapter *a, bool remote)
 {
 	if (remote) { /* a thread of the server, which polls no engine */
 		pthread_mutex_lock(&a->lock);
+		if (urn_ctl_frozen(a))
+			stand_still(a);
 		return;
 	}
 	/* The lock's holder may be waiting for an engine that this thread polls. */

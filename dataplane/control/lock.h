@@ -11,8 +11,18 @@
  */
 void urn_ctl_enter(struct urn_client *c);
 void urn_ctl_leave(struct urn_client *c);
-/* Take the adapter's lock. remote: the calling thread polls no engine */
+/*
+ * Take the adapter's lock. remote: the calling thread polls no engine; once the dataplane is frozen
+ * the call never returns
+ */
 void urn_ctl_lock(struct urn_adapter *a, bool remote);
+/* True when the dataplane is frozen: a thread that holds the adapter's lock gives it back at once.
+ */
+static inline bool
+urn_ctl_frozen(const struct urn_adapter *a)
+{
+	return atomic_load_explicit(&a->dp->frozen, memory_order_relaxed);
+}
 /*
  * In the middle of a call: unlock the adapter for other clients' calls during work that
  * this client can make last, and lock the adapter again. No other call of the client begins

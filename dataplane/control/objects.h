@@ -119,6 +119,7 @@ struct urn_client {
 	struct urn_handles channels;     /* struct urn_ctl_channel */
 	uint32_t msg_sets;               /* its register sets of messages; under the adapter's lock */
 	uint32_t am_eps; /* its endpoints of remote memory access; under the adapter's lock */
+	uint32_t ahs;	 /* its address handles; under the adapter's lock */
 	struct urn_teller *teller; /* remote: hands its events over; NULL: no pipe yet, or direct */
 	struct urn_ctl_pipe async; /* remote: its asynchronous events go there */
 	bool direct;		   /* urn_client_who.direct */
@@ -205,6 +206,8 @@ struct urn_dp {
 	/* The log of events; owner: the program; NULL: none. Set before the first of them attaches
 	 */
 	struct urn_log *log;
+	_Atomic bool
+		frozen; /* no thread of a program in another process goes on: urn_dp_freeze() */
 };
 
 static inline struct urn_shard *

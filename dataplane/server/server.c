@@ -28,9 +28,10 @@ enum {
 	NO_MORE_US = 10000,
 	NO_MORE_MS = 10,
 	PROGRAM_STACK = 256 << 10, /* bytes; a thread that waits has touched some 12 KiB of them */
-	PROGRAM_FDS = 5,        /* descriptors of a connection: its own, pidfd, two that come, one to check those */
+	PROGRAM_FDS = 5, /* descriptors of a connection: its own, pidfd, two that come, one to check
+			    those */
 	LOOK_MS = 10000,
-	CLOSE_S = 3,            /* seconds for all clients to go when the server closes */
+	CLOSE_S = 2, /* seconds for all clients to go when the server closes */
 };
 
 /* A program that is attached, or about to be. */

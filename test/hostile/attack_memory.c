@@ -9,9 +9,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -116,6 +118,81 @@ attack_pageout(struct foe *f)
 
 	slow_open(&s, f, NULL);
 	foe_thread(take_pages_out, &s);
+	move(&s);
+}
+
+/* The control group's file is run.py's: it made the group, and put this process there. */
+static void *
+have_pages_reclaimed(void *arg)
+{
+	const char *path = getenv("URNIC_TEST_RECLAIM"), *what = getenv("URNIC_TEST_RECLAIM_WORD");
+	int fd = path && what ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+
+	(void)arg;
+	if (fd < 0)
+		foe_skip("no control group of memory");
+	for (;;) /* fails with EAGAIN or EBUSY where less than that can be reclaimed */
+		(void)!pwrite(fd, what, strlen(what), 0);
+	return NULL;
+}
+
+void
+attack_reclaim(struct foe *f)
+{
+	struct slow s;
+
+	slow_open(&s, f, NULL);
+	foe_thread(have_pages_reclaimed, &s);
+	move(&s);
+}
+
+/* NUMA nodes that this process may use, as bits. */
+static unsigned long
+nodes(void)
+{
+	unsigned long mask[16] = {0};
+
+	/* Further words are for nodes beyond 63, which are left out. */
+	if (syscall(SYS_get_mempolicy, NULL, mask, 8 * sizeof(mask), NULL, MPOL_F_MEMS_ALLOWED) !=
+	    0)
+		foe_skip("get_mempolicy");
+	return mask[0];
+}
+
+/* Ask for each node in turn, page by page and for the whole; with one node, for that one. */
+static void *
+move_pages_about(void *arg)
+{
+	enum { PAGES = LEN / 4096 };
+	static int node[PAGES], status[PAGES];
+	static void *page[PAGES];
+	struct slow *s = arg;
+	unsigned long all = nodes(), left = all;
+
+	for (unsigned int i = 0; i < PAGES; i++)
+		page[i] = s->mem + 4096u * i;
+	for (;;) {
+		unsigned long one = left & -left;
+
+		for (unsigned int i = 0; i < PAGES; i++)
+			node[i] = __builtin_ctzl(one);
+		if (syscall(SYS_move_pages, 0, PAGES, page, node, status, MPOL_MF_MOVE) < 0 &&
+		    errno == ENOSYS)
+			foe_skip("move_pages");
+		(void)syscall(SYS_mbind, s->mem, LEN, MPOL_BIND, &one, 8 * sizeof(one),
+			      MPOL_MF_MOVE);
+		left = left == one ? all : left & ~one;
+	}
+	return NULL;
+}
+
+void
+attack_migrate(struct foe *f)
+{
+	struct slow s;
+
+	slow_open(&s, f, NULL);
+	foe_thread(move_pages_about, &s);
 	move(&s);
 }
 

@@ -22,6 +22,8 @@
 	X(registers,    area,   "writes any bytes over 64 register sets, and rings them") \
 	X(commands,     area,   "writes any bytes over the rings of an endpoint") \
 	X(pageout,      memory, "has the pages of its shared memory taken out while they are written") \
+	X(reclaim,      memory, "has its control group's pages reclaimed while they are written") \
+	X(migrate,      memory, "moves the pages of its shared memory between NUMA nodes while they are written") \
 	X(collapse,     memory, "has pages of its shared memory, mapped 4,000 times, collapsed while they are written") \
 	X(sparse,       memory, "registers memory that it never touched, and gives it back") \
 	X(unmap,        memory, "unmaps and maps its memory while it is written") \

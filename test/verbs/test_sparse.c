@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program that shares memory without pages, which the kernel would charge to the dataplane as its
- * engines touch them, is refused; the library populates what it registers (control/shm.h).
+ * engines touch them, is refused; the library populates what it registers (control/shm.h). And what
+ * core dumps have of programs' memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -198,14 +200,64 @@ test_library(void **state)
 	hostile_others_go_on(r);
 }
 
+/*
+ * Count the mappings of a file in this process, but for that at `skip`. *out: those of them that
+ * are left out of core dumps
+ */
+static unsigned int
+mappings(uint64_t ino, const void *skip, unsigned int *out)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	unsigned long long start, end, of;
+	bool counts = false;
+	unsigned int n = 0;
+	char line[512];
+
+	assert_non_null(f);
+	*out = 0;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llx-%llx %*4s %*x %*x:%*x %llu", &start, &end, &of) == 3) {
+			counts = of == ino && start != (uintptr_t)skip;
+			n += counts;
+		}
+		if (counts && strncmp(line, "VmFlags:", 8) == 0)
+			*out += strstr(line, " dd") != NULL;
+	}
+	fclose(f);
+	return n;
+}
+
+/* A core dump of the dataplane has neither the memory that a program shares, nor its queues. */
+static void
+test_dumps(void **state)
+{
+	struct rig *r = *state;
+	const struct urn_client *c;
+	unsigned int out, n;
+	struct sparse s;
+	struct stat st;
+
+	attach(r, &s, 4 * PAGE);
+	memset(s.map, 1, 4 * PAGE);
+	share(&s, 4 * PAGE);
+	c = LIST_FIRST(&r->dp->adapter[0]->clients); /* the newest */
+	assert_int_equal(fstat(s.fd, &st), 0);
+	n = mappings(st.st_ino, s.map, &out);
+	assert_true(n > 0);
+	assert_int_equal(out, n);
+	n = mappings(c->area.ino, NULL, &out); /* the program has not mapped its area */
+	assert_true(n > 0);
+	assert_int_equal(out, n);
+	leave(r, &s, 4 * PAGE);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sparse),
-		cmocka_unit_test(test_elsewhere),
-		cmocka_unit_test(test_stays),
-		cmocka_unit_test(test_library),
+		cmocka_unit_test(test_sparse), cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_stays),  cmocka_unit_test(test_library),
+		cmocka_unit_test(test_dumps),
 	};
 
 	return cmocka_run_group_tests_name("sparse", tests, hostile_setup, hostile_teardown);

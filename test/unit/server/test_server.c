@@ -6,12 +6,15 @@
 #include "server_bench.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A new connection is refused, with a sentence. */
@@ -131,11 +134,13 @@ longer(void **state)
 	server_clients(0);
 	assert_int_equal(server_counts().bad, bad);
 	for (unsigned int n = sizeof(q.head); n < urn_sock_ask_bytes(URN_SOCK_HELLO); n++) {
+		server_clients(0);
 		fd = server_dial();
 		q.head.bytes = n;
 		assert_int_equal(server_ask(fd, &q).err, EPROTO);
 		server_hung_up_on(fd);
 	}
+	server_clients(0);
 	fd = server_dial(); /* beyond any question: without an answer */
 	assert_int_equal(send(fd, (char[sizeof(q) + 1]){0}, sizeof(q) + 1, MSG_NOSIGNAL),
 			 sizeof(q) + 1);
@@ -178,6 +183,69 @@ too_many_of_all(void **state)
 	refused(EUSERS, "at most 2 programs may be attached");
 	for (int i = 0; i < 2; i++)
 		close(fd[i]);
+}
+
+/* Descriptors of this process that are open now; all have low numbers. */
+static unsigned int
+open_fds(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 4096; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* Connect as the n-th program, and say nothing. returns: the descriptor; -1: turned away */
+static int
+admitted(uint64_t n)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	int fd = server_dial();
+
+	for (int i = 0; i < 20000 && server_counts().clients != n && !server_counts().refused; i++)
+		nanosleep(&ms, NULL);
+	if (server_counts().clients == n)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/*
+ * Where users share the dataplane, one of them gets half of its descriptors by connections alone,
+ * though none of these opens an adapter. A connection counts with 5 descriptors, and the process
+ * keeps 64 for itself.
+ */
+static void
+half_of_the_descriptors(void **state)
+{
+	const struct urn_server_config cfg = {
+		.path = server_path, .gid = (gid_t)-1, .shared = true};
+	struct urn_err err = {""};
+	struct rlimit was, few;
+	unsigned int n = 0;
+	int fd[64] = {0};
+
+	(void)state;
+	assert_int_equal(urn_server_close(server), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = was;
+	few.rlim_cur = open_fds() + 64 + 200;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	server = urn_server_open(&server_dp, &cfg, &err);
+	assert_non_null(server);
+	while (n < 64 && (fd[n] = admitted(n + 1)) >= 0)
+		n++;
+	assert_in_range(n, 18, 20); /* 200 / 2 / 5; the server has a few itself */
+	refused(EMFILE, "no descriptors left for a program more");
+	close(fd[--n]);
+	server_clients(n);
+	fd[n++] = server_comes();
+	refused(EMFILE, "no descriptors left for a program more");
+	while (n)
+		close(fd[--n]);
+	server_clients(0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 }
 
 /* A senseless message ends its connection, is counted, and nobody else notices. */
@@ -267,8 +335,9 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, server_setup, server_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(answers),	       TEST(ranges),   TEST(longer), TEST(too_many),
-		TEST(too_many_of_all), TEST(nonsense), TEST(ends),   TEST(place),
+		TEST(answers),	TEST(ranges),	       TEST(longer),
+		TEST(too_many), TEST(too_many_of_all), TEST(nonsense),
+		TEST(ends),	TEST(place),	       TEST(half_of_the_descriptors),
 	};
 	int rc;
 
