@@ -6,20 +6,13 @@ each mutation of the protocol is found.
 usage: test_healing.py FOLDER_OF_MODEL HEAL_H [large]
 
 large: more failures, losses and repeats, by bitstate search, for minutes"""
-import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
-LARGE = sys.argv[-1] == "large"
-if LARGE:
-    sys.argv.pop()
-HEADER = pathlib.Path(sys.argv.pop()).resolve()
-MODEL = pathlib.Path(sys.argv.pop()).resolve() / "healing.pml"
-# Seconds of one command: only a verifier that hangs takes so long, also where other work has the processors.
-SECONDS = 3000
+import pan
+
+MODEL, HEADER, LARGE = pan.arguments("healing.pml")
 ONE, TWO = ["FAILS=1", "LOSSES=1", "REPEATS=1"], ["FAILS=2", "LOSSES=0", "REPEATS=0"]
 BIG = [["FAILS=2", "LOSSES=1", "REPEATS=1"], ["FAILS=3", "LOSSES=0", "REPEATS=0"], ["FAILS=1", "LOSSES=2", "REPEATS=2", "ROOM=3"]]
 CYCLE = "non-progress cycle"
@@ -41,26 +34,11 @@ MUTATIONS = {
 
 def check(defines, cycles=False, flags=("-O1",), options=()):
     """The output of the verifier. cycles: executions without an end are looked for, too."""
-    with tempfile.TemporaryDirectory() as folder:
-        def run(*command):
-            return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-        p = run("spin", *[f"-D{d}" for d in defines], "-a", str(MODEL))
-        if p.returncode:
-            raise AssertionError(p.stdout + p.stderr)
-        kind = "-DNP" if cycles else "-DSAFETY"
-        p = run("gcc", "-w", kind, "-DMEMLIM=2000", "-DVECTORSZ=2048", "-DNOCLAIM", *flags, "-o", "pan", "pan.c")
-        if p.returncode:
-            raise AssertionError(p.stderr)
-        return run("./pan", "-m200000", "-E", *(["-l"] if cycles else []), *options).stdout
+    kind = ("-DNP", ["-l"]) if cycles else ("-DSAFETY", [])
+    return pan.check(MODEL, defines, ("-DMEMLIM=2000", "-DNOCLAIM", kind[0], *flags), ("-E", *kind[1], *options))
 
 
-class Model(unittest.TestCase):
-    def good(self, defines, out):
-        """No error, and the whole of the states was seen."""
-        self.assertIn("errors: 0", out, (defines, out))
-        self.assertNotIn("out of memory", out, defines)
-        self.assertNotIn("max search depth", out, defines)
-
+class Model(pan.Case):
     def test_names(self):
         """The steps of the model are those of the code."""
         enum = HEADER.read_text(encoding="utf-8").split("enum urn_sess_heal_step {")[1].split("}")[0]
@@ -71,10 +49,14 @@ class Model(unittest.TestCase):
 
     def test_heals(self):
         """The path is in use again, after any order of offers, and the ends come to rest."""
-        self.good(ONE, check(ONE, cycles=True))
-        self.good(TWO, check(TWO))
+        self.good(check(ONE, cycles=True), ONE)
+        self.good(check(TWO), TWO)
 
     def test_mutations(self):
+        """Each rule that is taken out is missed."""
+        text = MODEL.read_text(encoding="utf-8")
+        self.assertEqual(set(re.findall(r"#(?:ifdef |ifndef |elif defined\()([A-Z_]+)", text)) - {"FAILS", "LOSSES", "REPEATS", "ROOM"},
+                         set(MUTATIONS))
         for name, (defines, what) in MUTATIONS.items():
             with self.subTest(name):
                 out = check([name, *defines], cycles=what is CYCLE, flags=("-O0",))
