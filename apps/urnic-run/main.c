@@ -201,7 +201,7 @@ static bool
 prepare(const struct options *o)
 {
 	if (!run_allow_asan() || !run_tell("URNIC_SOCKET", o->socket) || !run_pick_node(o->node) ||
-	    !run_tell("URNIC_SOCKETS_NET", o->net))
+	    !run_pick_pair() || !run_tell("URNIC_SOCKETS_NET", o->net))
 		return false;
 	if (o->sockets && !run_sockets(o->library))
 		return false;

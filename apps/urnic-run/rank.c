@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nodes for the ranks of a parallel program, whose starter runs urnic-run once for each rank. */
+/* Nodes and pairs of adapters for the ranks of a parallel program, whose starter runs urnic-run
+ * once for each rank. */
 #include "urnic-run/run.h"
 
 #include <errno.h>
@@ -39,6 +40,20 @@ rank_of(unsigned long *rank)
 			return true;
 	}
 	return false;
+}
+
+bool
+run_pick_pair(void)
+{
+	const char *session = getenv("URNIC_SESSION"), *told = getenv("URNIC_SESSION_INSTANCE");
+	unsigned long rank;
+	char number[24];
+
+	if (session == NULL || strchr(session, ';') == NULL || (told != NULL && told[0] != '\0') ||
+	    !rank_of(&rank))
+		return true;
+	snprintf(number, sizeof(number), "%lu", rank);
+	return run_tell("URNIC_SESSION_INSTANCE", number);
 }
 
 bool

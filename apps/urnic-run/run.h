@@ -54,6 +54,13 @@ bool run_allow_asan(void);
 bool run_pick_node(const char *list);
 
 /*
+ * Tell the program the number of its instance, URNIC_SESSION_INSTANCE, by which it chooses among
+ * pairs of adapters: a parallel program's process number. Without pairs or a number, or with the
+ * variable set, the environment stays. returns: as run_pick_node()
+ */
+bool run_pick_pair(void);
+
+/*
  * Put a word in front of those of a variable whose words have colons between them.
  *
  * returns: true: done; false: a message says why not

@@ -5,7 +5,7 @@
 void
 urn_sess_heal_begin(struct urn_sess_heal *h)
 {
-	*h = (struct urn_sess_heal){.own = 1, .to = 1, .seen = 1, .agreed = true};
+	*h = (struct urn_sess_heal){.own = 1, .to = 1, .seen = 1, .bound = 1, .agreed = true};
 }
 
 void
@@ -38,13 +38,24 @@ unconnected(const struct urn_sess_heal *h, uint32_t to)
 	return to == 0 || to == h->own ? URN_SESS_HEAL_CONNECT : URN_SESS_HEAL_TELL;
 }
 
+/* An offer of an end that is gone, or of before that end was connected. An end that believed the
+ * latter would connect to one that can't be its own any more, and the peer's to the one before:
+ * with two such offers on their way the ends would make each other anew for ever. */
+static bool
+old(const struct urn_sess_heal *h, uint32_t round, uint32_t to)
+{
+	return round < h->seen || (round == h->seen && to == 0 && h->bound != 0);
+}
+
 enum urn_sess_heal_step
-urn_sess_heal_judge(const struct urn_sess_heal *h, uint32_t round, uint32_t to)
+urn_sess_heal_judge(struct urn_sess_heal *h, uint32_t round, uint32_t to)
 {
 	if (round == 0 || to > h->own || (round > h->seen && round - h->seen > URN_SESS_HEAL_AHEAD))
 		return URN_SESS_HEAL_FORGED;
-	if (round < h->seen)
+	if (old(h, round, to))
 		return URN_SESS_HEAL_OLD;
+	h->seen = round;
+	h->bound = to;
 	if (h->to == 0)
 		return unconnected(h, to);
 	if (h->to == round)

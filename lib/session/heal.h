@@ -24,12 +24,14 @@ struct urn_sess_heal {
 	uint32_t own;  /* round of this end */
 	uint32_t to;   /* round of the peer's end that this end is connected to; 0: none */
 	uint32_t seen; /* highest round of the peer's end that was heard of */
+	uint32_t bound; /* round of our end that the peer's of round `seen` is connected to; 0: none
+			   that was heard of */
 	bool agreed;   /* the peer's end is known to be connected to this one */
 };
 
 /* Steps that an offer asks of the end that hears it. */
 enum urn_sess_heal_step {
-	URN_SESS_HEAL_OLD,     /* nothing: the offer is of an end that is gone */
+	URN_SESS_HEAL_OLD,     /* nothing: the offer is of an end that is gone, or was overtaken */
 	URN_SESS_HEAL_FORGED,  /* nothing: no peer sends such an offer */
 	URN_SESS_HEAL_AGREED,  /* nothing: both ends are connected to each other */
 	URN_SESS_HEAL_TELL,    /* the peer lacks this end's offer */
@@ -47,12 +49,11 @@ void urn_sess_heal_made(struct urn_sess_heal *h);
  */
 void urn_sess_heal_connected(struct urn_sess_heal *h, uint32_t round, bool agreed);
 /*
- * Judge an offer. The state does not change, so a step that can't be carried out now may be left to
- * the next repeat of the offer.
+ * Judge an offer. Our end does not change, so a step that can't be carried out now may be left to
+ * the next repeat of the offer. The function notes only what the offer says of the peer's end.
  *
  * round: round of the peer's end; to: round of our end that it is connected to, 0: none
  */
-enum urn_sess_heal_step urn_sess_heal_judge(const struct urn_sess_heal *h, uint32_t round,
-					    uint32_t to);
+enum urn_sess_heal_step urn_sess_heal_judge(struct urn_sess_heal *h, uint32_t round, uint32_t to);
 
 #endif

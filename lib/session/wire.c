@@ -156,7 +156,7 @@ get_offer(const struct urn_sess_control *w, struct urn_sess_offer *o)
 	memcpy(o->gid, f.gid, sizeof(o->gid));
 	if (o->path >= URN_SESS_PATHS)
 		return URN_SESS_V_PATHS;
-	if (o->flags & ~(uint32_t)(URN_SESS_O_TRUSTED | URN_SESS_O_KNOWN))
+	if (o->flags & ~(uint32_t)(URN_SESS_O_TRUSTED | URN_SESS_O_KNOWN | URN_SESS_O_LOST))
 		return URN_SESS_V_FLAGS;
 	if (o->round == 0 || o->qpn == 0 || o->ctl_qpn == 0 ||
 	    ((o->qpn | o->psn | o->ctl_qpn | o->ctl_psn) & ~bits24))

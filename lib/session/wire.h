@@ -60,6 +60,7 @@ enum urn_sess_verdict {
 enum urn_sess_offer_flag {
 	URN_SESS_O_TRUSTED = 1 << 0, /* the sender counts the path as alive */
 	URN_SESS_O_KNOWN = 1 << 1,   /* the sender knows that the receiver does */
+	URN_SESS_O_LOST = 1 << 2,    /* the sender never trusts this end of the path any more */
 };
 
 /* OFFER: one end of a path, as its session layer tells it. */

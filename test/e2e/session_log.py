@@ -20,9 +20,16 @@ ADAPTER = re.compile(r"\d+\.\d{6} session=\d+\.\d+ adapter \w+ is (lost|back)")
 
 class Log(session_kill.Pairs):
     where = {} # value of the variable by node; else a file of its own
+    instance = None # number of the instances that are begun, of which each has one of two pairs; None: there is one pair
+
+    def device(self, node):
+        pair = super().device(node)
+        return pair if self.instance is None else f"{pair};{','.join(reversed(pair.split(',')))}"
 
     def on(self, node, *command, **how):
         old, self.env = self.env, dict(self.env, URNIC_SESSION_LOG=self.where.get(node, self.path(node, "log")))
+        if self.instance is not None:
+            self.env["URNIC_SESSION_INSTANCE"] = str(self.instance)
         try:
             return super().on(node, *command, **how)
         finally:
@@ -129,6 +136,26 @@ class Log(session_kill.Pairs):
                 self.assertNotEqual(code, 0, out)
                 self.assertIn(why, out)
                 self.assertFalse(os.path.exists(where) and where != pipe)
+
+    def test_spread(self):
+        """Instances of a program on two pairs of adapters. The loss of an adapter moves the sessions whose path it has; those of the
+        other pair, which has it as a backup, go on where they are (FO-6, FO-10)."""
+        pairs = []
+        for self.instance in range(2):
+            self.where = {node: self.path(f"{node}{self.instance}", "log") for node in "ab"}
+            pairs.append(self.begin_pair())
+        for pair in pairs:
+            self.more(pair)
+        self.kill("ap")
+        for pair in pairs:
+            self.more(pair)
+        for pair in pairs:
+            self.finish(pair)
+        for node in "ab":
+            self.moved(self.read(f"{node}0"))
+            lines = self.read(f"{node}1")
+            self.assertEqual(lines[0][4], "begin paths=0xf")
+            self.assertEqual((self.steps(lines), lines[-1][3]), ([], "P-P"))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ usage: session_meet.py URNICD URNIC_RUN URNICCTL SESSION_MEET SESSION_OTHER [TES
 
 import errno
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -237,6 +238,33 @@ class Names(Meet):
             self.assertEqual(run.returncode, code, (value, run.stdout + run.stderr))
             if code:
                 self.assertRegex(run.stderr, "both adapters are the same one, [a-z0-9_]+ of /.*: a session needs two", value)
+
+
+class Pairs(Meet):
+    def primary(self, **env):
+        """The number of the device that a program gets: its primary adapter's."""
+        run = subprocess.run([self.RUN, "ibv_devices"], env=dict(self.env, **env), capture_output=True, text=True,
+                             timeout=dropin_common.SECONDS, check=False)
+        self.assertEqual((run.returncode, run.stderr), (0, ""), run.stdout)
+        return re.search(r"^\s+urnic0\s+([0-9a-f]{16})$", run.stdout, re.M)[1]
+
+    def test_spread(self):
+        """Instances are spread over pairs of adapters (FO-6): 16 over 4 pairs are 4 each."""
+        p, s = self.sock("p"), self.sock("s")
+        pairs = [f"{p}:ap,{s}:as", f"{p}:bp,{s}:bs", f"{s}:as,{p}:ap", f"{s}:bs,{p}:bp"]
+        alone = [self.primary(URNIC_SESSION=pair) for pair in pairs]
+        self.assertEqual(len(set(alone)), 4)
+        got = [self.primary(URNIC_SESSION=";".join(pairs), URNIC_SESSION_INSTANCE=str(n)) for n in range(16)]
+        self.assertEqual(got, alone * 4)
+        # The number of a process, as its starter says it, or the process's own.
+        self.assertEqual(self.primary(URNIC_SESSION=";".join(pairs), SLURM_LOCALID="6"), alone[2])
+        self.assertEqual(self.primary(URNIC_SESSION=";".join(pairs), SLURM_LOCALID="6", URNIC_SESSION_INSTANCE="1"), alone[1])
+        self.assertIn(self.primary(URNIC_SESSION=";".join(pairs)), alone)
+        for value, instance, why in ((pairs[0] + ";", "0", "there must be two adapters"), (";".join(pairs), "x", "URNIC_SESSION_INSTANCE is 'x'")):
+            run = subprocess.run([self.RUN, "ibv_devices"], capture_output=True, text=True, timeout=dropin_common.SECONDS, check=False,
+                                 env=dict(self.env, URNIC_SESSION=value, URNIC_SESSION_INSTANCE=instance))
+            self.assertEqual(run.returncode, 1, run.stdout + run.stderr)
+            self.assertIn(why, run.stderr)
 
 
 class Changes(Meet):

@@ -5,20 +5,13 @@ MIGRATED in the end; and each mutation of the protocol is found.
 usage: test_failover.py FOLDER_OF_MODEL SESSION_H [large]
 
 large: bigger windows, by bitstate search, for minutes"""
-import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
-LARGE = sys.argv[-1] == "large"
-if LARGE:
-    sys.argv.pop()
-HEADER = pathlib.Path(sys.argv.pop())
-MODEL = pathlib.Path(sys.argv.pop()) / "failover.pml"
-# Seconds of one command: only a verifier that hangs takes so long, also where other work has the processors.
-SECONDS = 3000
+import pan
+
+MODEL, HEADER, LARGE = pan.arguments("failover.pml")
 # One failure with a window of two; two failures, the second one during and after the migration; a healed path.
 SMALL = [
     ["FAILS=1", "N=2", "SENDS=4", "LOSSES=1"],
@@ -42,29 +35,14 @@ MUTATIONS = {
 
 def check(defines, flags=(), options=()):
     """The output of the verifier."""
-    with tempfile.TemporaryDirectory() as folder:
-        def run(*command):
-            return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-        p = run("spin", *[f"-D{d}" for d in defines], "-a", str(MODEL))
-        if p.returncode:
-            raise AssertionError(p.stdout + p.stderr)
-        p = run("gcc", "-O0", "-w", "-DMEMLIM=2000", "-DVECTORSZ=2048", *flags, "-o", "pan", "pan.c")
-        if p.returncode:
-            raise AssertionError(p.stderr)
-        return run("./pan", "-m200000", *options).stdout
+    return pan.check(MODEL, defines, ("-O0", "-DMEMLIM=2000", *flags), options)
 
 
 def safety(defines):
     return check(defines, ("-DSAFETY", "-DNOCLAIM", "-DCOLLAPSE"), ("-E",))
 
 
-class Model(unittest.TestCase):
-    def good(self, out, defines):
-        """No error, and the whole of the states was seen."""
-        self.assertIn("errors: 0", out, (defines, out))
-        self.assertNotIn("out of memory", out, defines)
-        self.assertNotIn("max search depth", out, defines)
-
+class Model(pan.Case):
     def test_names(self):
         """The states of the model are those of the code."""
         table = HEADER.read_text(encoding="utf-8").split("define URN_SESS_STATES(X)")[1].split("/*")[0]

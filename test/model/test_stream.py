@@ -5,20 +5,13 @@ was given back, a receive for each message, no deadlock; and each mutation of th
 usage: test_stream.py FOLDER_OF_MODEL STREAM_H [large]
 
 large: longer streams, for minutes"""
-import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
-LARGE = sys.argv[-1] == "large"
-if LARGE:
-    sys.argv.pop()
-HEADER = pathlib.Path(sys.argv.pop()).resolve()
-MODEL = pathlib.Path(sys.argv.pop()).resolve() / "stream.pml"
-# Seconds of one command: only a verifier that hangs takes so long, also where other work has the processors.
-SECONDS = 3000
+import pan
+
+MODEL, HEADER, LARGE = pan.arguments("stream.pml")
 # One way, with one buffer and two, where sinks read and where they can't; and both ways, each end reading when all is sent.
 SMALL = [
     ["T=4", "D=1"], ["T=4", "D=2"], ["T=3", "D=1", "BLIND"], ["T=4", "D=2", "BLIND"],
@@ -44,26 +37,10 @@ MUTATIONS = {
 
 def check(defines):
     """The output of the verifier."""
-    with tempfile.TemporaryDirectory() as folder:
-        def run(*command):
-            return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-        p = run("spin", *[f"-D{d}" for d in defines], "-a", str(MODEL))
-        if p.returncode:
-            raise AssertionError(p.stdout + p.stderr)
-        p = run("gcc", "-O1", "-w", "-DMEMLIM=3000", "-DVECTORSZ=2048", "-DSAFETY", "-DNOCLAIM", "-DCOLLAPSE", "-o", "pan", "pan.c")
-        if p.returncode:
-            raise AssertionError(p.stderr)
-        return run("./pan", "-m200000", "-E").stdout
+    return pan.check(MODEL, defines, ("-O1", "-DMEMLIM=3000", "-DSAFETY", "-DNOCLAIM", "-DCOLLAPSE"), ["-E"])
 
 
-class Model(unittest.TestCase):
-    def good(self, defines):
-        """No error, and the whole of the states was seen."""
-        out = check(defines)
-        self.assertIn("errors: 0", out, (defines, out))
-        self.assertNotIn("out of memory", out, defines)
-        self.assertNotIn("max search depth", out, defines)
-
+class Model(pan.Case):
     def test_names(self):
         """The states of the model are those of the code."""
         text = HEADER.read_text(encoding="utf-8")
@@ -85,7 +62,7 @@ class Model(unittest.TestCase):
     def test_safety(self):
         """Nothing is lost, delivered twice or out of order, and there is no deadlock."""
         for defines in SMALL:
-            self.good(defines)
+            self.good(check(defines), defines)
 
     def test_mutations(self):
         text = MODEL.read_text(encoding="utf-8")
@@ -99,7 +76,7 @@ class Model(unittest.TestCase):
     @unittest.skipUnless(LARGE, "longer streams, on request")
     def test_large(self):
         for defines in BIG:
-            self.good(defines)
+            self.good(check(defines), defines)
 
 
 if __name__ == "__main__":

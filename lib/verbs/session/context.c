@@ -96,12 +96,14 @@ static int
 urn_sv_environment(struct urn_sv_made *m)
 {
 	const char *text = secure_getenv("URNIC_SESSION"), *why;
+	int err;
 
 	if (text == NULL)
 		return urn_fail(EINVAL, "URNIC_SESSION is not set any more");
-	if (urn_sv_parse(text, m->place, &why) != 0)
-		return urn_fail(EINVAL, "URNIC_SESSION: %s", why);
-	return urn_sv_options(&m->options);
+	err = urn_sv_options(&m->options);
+	if (err == 0 && urn_sv_parse(text, m->options.instance, m->place, &why) != 0)
+		err = urn_fail(EINVAL, "URNIC_SESSION: %s", why);
+	return err;
 }
 
 /*

@@ -165,7 +165,7 @@ urn_sv_remake(struct urn_sv_path *p)
 	if (!h->vain)
 		urn_sess_heal_made(&h->end);
 	h->made_at = urn_sv_now_ms();
-	h->fresh = h->probing = h->peer_trusts = false;
+	h->fresh = h->probing = h->peer_trusts = h->peer_lost = false;
 	h->carried = 0;
 	p->ctl_ok = false;
 	p->ctl_busy = p->epoch = 0;
@@ -202,6 +202,7 @@ urn_sv_connect(struct urn_sv_path *p, const struct urn_sess_offer *o)
 		err = urn_sv_ctl_connect(p->qp, p, &to);
 	/* The peer's end is not known to be connected: nothing is sent until then. */
 	p->ctl_ok = false;
+	p->heal.peer_lost = false;
 	if (err == 0)
 		urn_sess_heal_connected(&p->heal.end, o->round, false);
 	else
@@ -219,6 +220,16 @@ urn_sv_offers_trust(const struct urn_sv_path *p)
 	return (p->qp->c.alive & ~p->qp->c.shun & 1u << urn_sv_bit_of(p)) != 0;
 }
 
+/* The flags of an offer. An end that is neither trusted nor fresh is only waiting to be made anew.
+ */
+static uint32_t
+urn_sv_offer_flags(const struct urn_sv_path *p)
+{
+	return (urn_sv_offers_trust(p) ? URN_SESS_O_TRUSTED : 0) |
+	       (p->heal.peer_trusts ? URN_SESS_O_KNOWN : 0) |
+	       (!urn_sv_alive(p) && !p->heal.fresh ? URN_SESS_O_LOST : 0);
+}
+
 static void
 urn_sv_offer(struct urn_sv_path *p)
 {
@@ -226,8 +237,7 @@ urn_sv_offer(struct urn_sv_path *p)
 	struct urn_sv_qp *q = p->qp;
 	struct urn_sess_offer o = {
 		.path = urn_sv_bit_of(p),
-		.flags = (urn_sv_offers_trust(p) ? URN_SESS_O_TRUSTED : 0) |
-			 (p->heal.peer_trusts ? URN_SESS_O_KNOWN : 0),
+		.flags = urn_sv_offer_flags(p),
 		.round = p->heal.end.own,
 		.to = p->heal.end.to,
 	};
@@ -256,7 +266,9 @@ urn_sv_agreed(struct urn_sv_path *p, uint32_t flags)
 		p->ctl_ok = true;
 		pthread_cond_broadcast(&p->qp->ctx->cond); /* an end that leaves tells it so */
 	}
-	h->peer_trusts = (flags & URN_SESS_O_TRUSTED) != 0;
+	/* Offers overtake each other: an older one does not undo the word of a loss. */
+	h->peer_lost = h->peer_lost || (flags & URN_SESS_O_LOST) != 0;
+	h->peer_trusts = !h->peer_lost && (flags & URN_SESS_O_TRUSTED) != 0;
 	/* An end that does not trust the path has nothing that the peer must know: two such ends
 	 * would answer each other for ever. */
 	if (urn_sv_offers_trust(p) && !(flags & URN_SESS_O_KNOWN))

@@ -323,9 +323,10 @@ urn_sv_log_offer(struct urn_sv_qp *q, const char *way, uint32_t epoch,
 		 const struct urn_sess_offer *o)
 {
 	/* Both ends know a path by its bit; names would begin with the adapter of the reader. */
-	urn_sv_log(q, "%s OFFER of=%u paths=0x%x round=%u to=%u%s%s", way, epoch, 1u << o->path,
+	urn_sv_log(q, "%s OFFER of=%u paths=0x%x round=%u to=%u%s%s%s", way, epoch, 1u << o->path,
 		   o->round, o->to, o->flags & URN_SESS_O_TRUSTED ? " trusted" : "",
-		   o->flags & URN_SESS_O_KNOWN ? " known" : "");
+		   o->flags & URN_SESS_O_KNOWN ? " known" : "",
+		   o->flags & URN_SESS_O_LOST ? " lost" : "");
 }
 
 void

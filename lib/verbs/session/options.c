@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool
 urn_sv_probe(const char *text, uint32_t *ms)
@@ -35,6 +36,19 @@ urn_sv_yes(const char *text, bool *yes)
 	return text == NULL || text[0] == '\0' || *yes || strcmp(text, "no") == 0;
 }
 
+bool
+urn_sv_instance(const char *text, uint64_t *n)
+{
+	char *end;
+
+	*n = (uint64_t)getpid();
+	if (text == NULL || text[0] == '\0')
+		return true;
+	errno = 0;
+	*n = strtoul(text, &end, 10);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *n <= UINT32_MAX;
+}
+
 /* Read a variable that is yes or no. returns: 0; EINVAL with its text */
 static int
 urn_sv_variable(const char *name, bool *yes)
@@ -51,6 +65,7 @@ urn_sv_options(struct urn_sv_options *o)
 {
 	const char *silence = secure_getenv("URNIC_SESSION_SILENCE");
 	const char *probe = secure_getenv("URNIC_SESSION_PROBE");
+	const char *instance = secure_getenv("URNIC_SESSION_INSTANCE");
 
 	if (!urn_sv_silence(silence, &o->silence))
 		return urn_fail(EINVAL,
@@ -62,5 +77,9 @@ urn_sv_options(struct urn_sv_options *o)
 				"URNIC_SESSION_PROBE is '%.32s'; it is no, or a number of "
 				"milliseconds, %d to %d",
 				probe, (int)URN_SV_PROBE_LEAST_MS, (int)URN_SV_PROBE_MOST_MS);
+	if (!urn_sv_instance(instance, &o->instance))
+		return urn_fail(EINVAL,
+				"URNIC_SESSION_INSTANCE is '%.32s'; it is a number, from 0 on",
+				instance);
 	return urn_sv_variable("URNIC_SESSION_FAILBACK", &o->fail_back);
 }

@@ -16,6 +16,8 @@ struct urn_sv_options {
 	uint32_t silence; /* ms: bound of each call of an adapter, and time between the thread's */
 	uint32_t probe;	  /* ms: between probes of a path that was made anew; 0: adapters that were
 			     lost stay lost */
+	uint64_t instance; /* number of this instance of a program, which chooses its pair of
+			      adapters */
 	bool fail_back;	  /* traffic returns to the primary adapter when that can be trusted */
 };
 
@@ -34,6 +36,13 @@ bool urn_sv_probe(const char *text, uint32_t *ms);
  * returns: false: it is neither
  */
 bool urn_sv_yes(const char *text, bool *yes);
+/*
+ * Read the value of URNIC_SESSION_INSTANCE.
+ *
+ * text: the value; NULL or empty: the process's own number
+ * returns: false: it is no number below 2^32
+ */
+bool urn_sv_instance(const char *text, uint64_t *n);
 /* Read all from the environment. returns: 0; EINVAL with its text */
 int urn_sv_options(struct urn_sv_options *o);
 

@@ -39,22 +39,43 @@ parse_one(const char *at, const char *end, struct urn_sv_place *p)
 	return NULL;
 }
 
-int
-urn_sv_parse(const char *text, struct urn_sv_place place[URN_SV_ADAPTERS], const char **why)
+/* Parse a pair of adapters, up to `end`. returns: as parse_one() */
+static const char *
+parse_pair(const char *at, const char *end, struct urn_sv_place place[URN_SV_ADAPTERS])
 {
-	const char *comma = strchr(text, ','), *end = text + strlen(text);
+	const char *comma = memchr(at, ',', (size_t)(end - at)), *why;
 
-	*why = NULL;
-	if (comma == NULL || strchr(comma + 1, ',') != NULL)
-		*why = "there must be two adapters, with a comma between them";
-	else
-		*why = parse_one(text, comma, &place[0]);
-	if (*why == NULL)
-		*why = parse_one(comma + 1, end, &place[1]);
-	if (*why == NULL && strcmp(place[0].socket, place[1].socket) == 0 &&
+	if (comma == NULL || memchr(comma + 1, ',', (size_t)(end - comma - 1)) != NULL)
+		return "there must be two adapters, with a comma between them";
+	why = parse_one(at, comma, &place[0]);
+	if (why == NULL)
+		why = parse_one(comma + 1, end, &place[1]);
+	if (why == NULL && strcmp(place[0].socket, place[1].socket) == 0 &&
 	    strcmp(place[0].adapter, place[1].adapter) == 0)
-		*why = "both adapters are the same one";
-	return *why == NULL ? 0 : EINVAL;
+		why = "both adapters are the same one";
+	return why;
+}
+
+int
+urn_sv_parse(const char *text, uint64_t instance, struct urn_sv_place place[URN_SV_ADAPTERS],
+	     const char **why)
+{
+	struct urn_sv_place pair[URN_SV_ADAPTERS];
+	uint64_t pairs = 1, n = 0;
+	const char *end;
+
+	for (const char *p = text; *p != '\0'; p++)
+		pairs += *p == ';';
+	do {
+		end = strchrnul(text, ';');
+		*why = parse_pair(text, end, pair);
+		if (*why != NULL)
+			return EINVAL;
+		if (n++ == instance % pairs)
+			memcpy(place, pair, sizeof(pair));
+		text = end + 1;
+	} while (*end != '\0');
+	return 0;
 }
 
 bool

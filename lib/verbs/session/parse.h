@@ -15,11 +15,15 @@ struct urn_sv_place {
 };
 
 /*
- * Parse "SOCKET[:ADAPTER],SOCKET[:ADAPTER]", the primary adapter first.
+ * Parse pairs of adapters with semicolons between them, each "SOCKET[:ADAPTER],SOCKET[:ADAPTER]"
+ * with the primary adapter first, and choose one: instances of programs are spread over the pairs
+ * (FO-6). A mistake in any pair is one for all instances.
  *
+ * instance: number of this instance, which gets the pair of that number modulo their count, from 0
  * returns: 0; EINVAL, and *why is a sentence about the mistake
  */
-int urn_sv_parse(const char *text, struct urn_sv_place place[URN_SV_ADAPTERS], const char **why);
+int urn_sv_parse(const char *text, uint64_t instance, struct urn_sv_place place[URN_SV_ADAPTERS],
+		 const char **why);
 
 /*
  * True when two paths of sockets lead to the same one, by links or otherwise. A path that leads

@@ -4,6 +4,7 @@
 
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
+#include "verbs/session/log.h"
 
 #include <urnic/attach.h>
 
@@ -156,6 +157,9 @@ urn_sv_srq_decide(struct urn_sv_srq *s, bool session)
 	if (!session)
 		urn_sv_srq_plain(s);
 	s->kind = kind;
+	urn_sv_log_device(urn_sv_ctx(s->pd->ibv.context),
+			  "shared receive queue %u is for queue pairs %s a session", s->ibv.handle,
+			  session ? "with" : "without");
 	/* A session's home arms it when the first connection joins. */
 	if (!session && s->limit != 0)
 		(void)urn_sv_srq_arm(s);

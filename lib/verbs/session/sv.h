@@ -88,6 +88,7 @@ struct urn_sv_heal {
 	bool vain;		  /* the queue pairs could not be made: the round is not told yet */
 	bool probing;		  /* a probe is in flight */
 	bool peer_trusts;	  /* the peer counts the path as alive */
+	bool peer_lost; /* the peer's end in `end.to` is never trusted again, whatever it said */
 };
 
 /* One path of a connection: a queue pair of the program's traffic, and one of control messages. */

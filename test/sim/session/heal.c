@@ -38,7 +38,8 @@ offer(struct ss_end *e, uint32_t p)
 	struct urn_sess_offer o = {
 		.path = p,
 		.flags = (trusted(e, p) ? URN_SESS_O_TRUSTED : 0) |
-			 (h->peer_trusts ? URN_SESS_O_KNOWN : 0),
+			 (h->peer_trusts ? URN_SESS_O_KNOWN : 0) |
+			 (!trusted(e, p) && !h->fresh ? URN_SESS_O_LOST : 0),
 		.round = h->end.own,
 		.to = h->end.to,
 		.qpn = h->end.own,
@@ -64,7 +65,7 @@ remake(struct ss_end *e, uint32_t p)
 		urn_sess_down(&e->c, p);
 	urn_sess_heal_made(&h->end);
 	h->fresh = true;
-	h->peer_trusts = h->told = false;
+	h->peer_trusts = h->peer_lost = h->told = false;
 	h->carried = 0;
 	ss_net_make(e->w, e->id, p);
 	ss_trace(e->w, "end %u: makes path %u anew, round %u", e->id, p, h->end.own);
@@ -76,7 +77,8 @@ agree(struct ss_end *e, uint32_t p, uint32_t flags)
 	struct ss_heal *h = &e->heal[p];
 
 	h->end.agreed = true;
-	h->peer_trusts = (flags & URN_SESS_O_TRUSTED) != 0;
+	h->peer_lost = h->peer_lost || (flags & URN_SESS_O_LOST) != 0;
+	h->peer_trusts = !h->peer_lost && (flags & URN_SESS_O_TRUSTED) != 0;
 	if (trusted(e, p) && !(flags & URN_SESS_O_KNOWN))
 		offer(e, p);
 }
@@ -98,6 +100,7 @@ heal_step(struct ss_end *e, enum urn_sess_heal_step step, const struct urn_sess_
 		return true;
 	if (!h->fresh || busy(e, o->path))
 		return false;
+	h->peer_lost = false;
 	urn_sess_heal_connected(&h->end, o->round, false);
 	if (o->to == h->end.own)
 		agree(e, o->path, o->flags);

@@ -153,6 +153,7 @@ struct ss_heal {
 	struct urn_sess_heal end; /* rounds */
 	bool fresh;		  /* made anew, and not used yet */
 	bool peer_trusts;	  /* the peer counts the path as alive */
+	bool peer_lost;		  /* the peer's end is never trusted again, whatever it said */
 	bool told;		  /* an offer was sent since the end was made */
 	uint32_t carried;	  /* probes */
 };

@@ -22,6 +22,7 @@ static const struct {
 	{"nic-mlx5.ini", 2, 1, 0, 1, 1, "0000:", true},
 	{"two-nodes.ini", 1, 0, 1, 2, 2, "", false},
 	{"sessions.ini", 1, 0, 2, 4, 2, "", false},
+	{"session-pairs.ini", 1, 0, 2, 8, 2, "", false},
 	{"lossless.ini", 1, 0, 1, 3, 3, "", false},
 	{"memif-a.ini", 1, 1, 0, 1, 1, "net_memif0,role=server,", false},
 	{"memif-b.ini", 1, 1, 0, 1, 1, "net_memif0,role=client,", false},
@@ -131,25 +132,34 @@ two_nodes(void **state)
 	urn_config_free(c);
 }
 
-/* A switched topology: each node has an adapter on each of two switches with a link (FO-5). */
+/* A switched topology: each pair has an adapter on each of two switches with a link (FO-5). */
 static void
-switched_pairs(void **state)
+switched(const char *name, unsigned int adapters)
 {
-	struct urn_config *c = read_file("sessions.ini");
+	struct urn_config *c = read_file(name);
 
-	(void)state;
-	for (unsigned int i = 0; i < 4; i += 2) {
+	assert_int_equal(c->adapters, adapters);
+	for (unsigned int i = 0; i < adapters; i += 2) {
 		const struct urn_config_adapter *primary = &c->adapter[i], *backup = primary + 1;
 
 		assert_string_equal(primary->adapter.node, backup->adapter.node);
 		assert_int_equal(primary->sw, c->adapter[0].sw);
 		assert_int_equal(backup->sw, c->adapter[1].sw);
 	}
-	assert_string_not_equal(c->adapter[0].adapter.node, c->adapter[2].adapter.node);
+	assert_string_not_equal(c->adapter[0].adapter.node, c->adapter[adapters / 2].adapter.node);
 	assert_int_not_equal(c->adapter[0].sw, c->adapter[1].sw);
 	for (unsigned int i = 0; i < 2; i++)
-		assert_int_equal(c->sw[i].plugs, 3); /* two adapters and the link */
+		assert_int_equal(c->sw[i].plugs, adapters / 2 + 1); /* and the link */
 	urn_config_free(c);
+}
+
+/* One pair a node, and several, over which instances are spread (FO-6). */
+static void
+switched_pairs(void **state)
+{
+	(void)state;
+	switched("sessions.ini", 4);
+	switched("session-pairs.ini", 8);
 }
 
 /* Both ends use one socket, and can run at the same time. */

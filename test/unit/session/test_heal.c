@@ -18,6 +18,13 @@ end(uint32_t own, uint32_t to, uint32_t seen)
 	return (struct urn_sess_heal){.own = own, .to = to, .seen = seen};
 }
 
+/* The step that an offer asks of an end, which stays as it is. */
+static enum urn_sess_heal_step
+step(struct urn_sess_heal h, uint32_t round, uint32_t to)
+{
+	return urn_sess_heal_judge(&h, round, to);
+}
+
 /* Each rule alone. */
 static void
 rules(void **state)
@@ -25,24 +32,47 @@ rules(void **state)
 	struct urn_sess_heal whole = end(2, 3, 3), bare = end(2, 0, 3);
 
 	(void)state;
-	assert_int_equal(urn_sess_heal_judge(&whole, 2, 2), URN_SESS_HEAL_OLD);
-	assert_int_equal(urn_sess_heal_judge(&bare, 2, 0), URN_SESS_HEAL_OLD);
-	assert_int_equal(urn_sess_heal_judge(&whole, 0, 2), URN_SESS_HEAL_FORGED);
-	assert_int_equal(urn_sess_heal_judge(&whole, 3, 3), URN_SESS_HEAL_FORGED);
-	assert_int_equal(urn_sess_heal_judge(&whole, 4 + URN_SESS_HEAL_AHEAD, 0),
-			 URN_SESS_HEAL_FORGED);
-	assert_int_equal(urn_sess_heal_judge(&whole, 3, 2), URN_SESS_HEAL_AGREED);
-	assert_int_equal(urn_sess_heal_judge(&whole, 3, 0), URN_SESS_HEAL_TELL);
-	assert_int_equal(urn_sess_heal_judge(&whole, 3, 1), URN_SESS_HEAL_TELL);
-	assert_int_equal(urn_sess_heal_judge(&whole, 4, 0), URN_SESS_HEAL_REMAKE_CONNECT);
-	assert_int_equal(urn_sess_heal_judge(&whole, 4, 2), URN_SESS_HEAL_REMAKE);
-	assert_int_equal(urn_sess_heal_judge(&bare, 3, 0), URN_SESS_HEAL_CONNECT);
-	assert_int_equal(urn_sess_heal_judge(&bare, 4, 2), URN_SESS_HEAL_CONNECT);
-	assert_int_equal(urn_sess_heal_judge(&bare, 3, 1), URN_SESS_HEAL_TELL);
+	assert_int_equal(step(whole, 2, 2), URN_SESS_HEAL_OLD);
+	assert_int_equal(step(bare, 2, 0), URN_SESS_HEAL_OLD);
+	assert_int_equal(step(whole, 0, 2), URN_SESS_HEAL_FORGED);
+	assert_int_equal(step(whole, 3, 3), URN_SESS_HEAL_FORGED);
+	assert_int_equal(step(whole, 4 + URN_SESS_HEAL_AHEAD, 0), URN_SESS_HEAL_FORGED);
+	assert_int_equal(step(whole, 3, 2), URN_SESS_HEAL_AGREED);
+	assert_int_equal(step(whole, 3, 0), URN_SESS_HEAL_TELL);
+	assert_int_equal(step(whole, 3, 1), URN_SESS_HEAL_TELL);
+	assert_int_equal(step(whole, 4, 0), URN_SESS_HEAL_REMAKE_CONNECT);
+	assert_int_equal(step(whole, 4, 2), URN_SESS_HEAL_REMAKE);
+	assert_int_equal(step(bare, 3, 0), URN_SESS_HEAL_CONNECT);
+	assert_int_equal(step(bare, 4, 2), URN_SESS_HEAL_CONNECT);
+	assert_int_equal(step(bare, 3, 1), URN_SESS_HEAL_TELL);
 	/* A round that an earlier end was connected to is the least that counts. */
 	urn_sess_heal_connected(&bare, 5, false);
 	urn_sess_heal_made(&bare);
-	assert_int_equal(urn_sess_heal_judge(&bare, 4, 0), URN_SESS_HEAL_OLD);
+	assert_int_equal(step(bare, 4, 0), URN_SESS_HEAL_OLD);
+}
+
+/* An offer of before the peer's end was connected comes behind a later one: it is too late to
+ * connect to that end. Nor does an end that was heard of come back. */
+static void
+overtaken(void **state)
+{
+	struct urn_sess_heal h = end(2, 2, 2);
+
+	(void)state;
+	assert_int_equal(urn_sess_heal_judge(&h, 3, 2), URN_SESS_HEAL_REMAKE);
+	urn_sess_heal_made(&h);
+	assert_int_equal(urn_sess_heal_judge(&h, 3, 0), URN_SESS_HEAL_OLD);
+	assert_int_equal(urn_sess_heal_judge(&h, 3, 2), URN_SESS_HEAL_TELL);
+	assert_int_equal(urn_sess_heal_judge(&h, 2, 2), URN_SESS_HEAL_OLD);
+	/* The next one is free. */
+	assert_int_equal(urn_sess_heal_judge(&h, 4, 0), URN_SESS_HEAL_CONNECT);
+	urn_sess_heal_connected(&h, 4, false);
+	assert_int_equal(urn_sess_heal_judge(&h, 4, 0), URN_SESS_HEAL_TELL);
+	assert_int_equal(urn_sess_heal_judge(&h, 4, 3), URN_SESS_HEAL_AGREED);
+	assert_int_equal(urn_sess_heal_judge(&h, 4, 0), URN_SESS_HEAL_OLD);
+	/* A forged offer leaves nothing behind. */
+	assert_int_equal(urn_sess_heal_judge(&h, 5, 4), URN_SESS_HEAL_FORGED);
+	assert_int_equal(urn_sess_heal_judge(&h, 4, 3), URN_SESS_HEAL_AGREED);
 }
 
 /* ---- two ends and a wire that loses, repeats and reorders */
@@ -75,18 +105,18 @@ static void
 hear(int who, const struct offer *o)
 {
 	struct urn_sess_heal *h = &ends[who];
-	enum urn_sess_heal_step step = urn_sess_heal_judge(h, o->round, o->to);
+	enum urn_sess_heal_step s = urn_sess_heal_judge(h, o->round, o->to);
 
-	assert_int_not_equal(step, URN_SESS_HEAL_FORGED);
-	if (step == URN_SESS_HEAL_OLD)
+	assert_int_not_equal(s, URN_SESS_HEAL_FORGED);
+	if (s == URN_SESS_HEAL_OLD)
 		return;
-	if (step == URN_SESS_HEAL_AGREED) {
+	if (s == URN_SESS_HEAL_AGREED) {
 		h->agreed = true;
 		return;
 	}
-	if (step == URN_SESS_HEAL_REMAKE || step == URN_SESS_HEAL_REMAKE_CONNECT)
+	if (s == URN_SESS_HEAL_REMAKE || s == URN_SESS_HEAL_REMAKE_CONNECT)
 		urn_sess_heal_made(h);
-	if (step == URN_SESS_HEAL_CONNECT || step == URN_SESS_HEAL_REMAKE_CONNECT) {
+	if (s == URN_SESS_HEAL_CONNECT || s == URN_SESS_HEAL_REMAKE_CONNECT) {
 		assert_int_equal(h->to, 0); /* an end is connected once */
 		urn_sess_heal_connected(h, o->round, o->to == h->own);
 	}
@@ -207,7 +237,9 @@ forgeries(void **state)
 	o.path = URN_SESS_PATHS;
 	assert_int_equal(verdict(&o), URN_SESS_V_PATHS);
 	o = full();
-	o.flags = 4;
+	o.flags = URN_SESS_O_LOST;
+	assert_int_equal(verdict(&o), URN_SESS_V_OK);
+	o.flags = 8;
 	assert_int_equal(verdict(&o), URN_SESS_V_FLAGS);
 	o = full();
 	o.round = 0;
@@ -229,10 +261,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rules),
-		cmocka_unit_test(converges),
-		cmocka_unit_test(travels),
-		cmocka_unit_test(forgeries),
+		cmocka_unit_test(rules),   cmocka_unit_test(overtaken), cmocka_unit_test(converges),
+		cmocka_unit_test(travels), cmocka_unit_test(forgeries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

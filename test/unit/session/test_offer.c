@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A peer that sends OFFER after OFFER, while queue pairs can be made and while they can't; and the
  * return to a better path. */
-#include "verbs/session/heal.h"
+#include "offer_rig.h"
 #include "verbs/session/log.h"
 
 #include <setjmp.h>
@@ -15,209 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum {
-	PROBE_MS = 100,
-	BEGIN_MS = 1000,
-	NUMBER = 7,
-	CTL = 9,
-	FLOOD = 1000,
-	CROWD = 100,
-	A_TURN = 16
-};
-
-static uint64_t clock_ms;
-static unsigned int made, told, posted, returned, asked;
-static int make_err, init_err;
-static bool lacking; /* the adapter lacks objects of the program */
-static struct ibv_context below;
-static struct ibv_qp real_qp, ctl_qp;
-static struct ibv_wc waiting; /* the completion that the next poll finds; qp_num 0: none */
-
-/* ---- queue pairs, as the test has them */
-
-uint64_t __wrap_urn_sv_now_ms(void);
-void __wrap_urn_sv_path_end(struct urn_sv_path *p, bool real);
-bool __wrap_urn_sv_ready(const struct urn_sv_qp *q, uint32_t adapter);
-int __wrap_urn_sv_real_anew(struct urn_sv_path *p);
-int __wrap_urn_sv_ctl_make(struct urn_sv_qp *q, struct urn_sv_path *p);
-int __wrap_urn_sv_path_init(struct urn_sv_path *p);
-int __wrap_urn_sv_path_rtr(struct urn_sv_qp *q, const struct urn_sv_path *p,
-			   const struct urn_sv_ends *to);
-int __wrap_urn_sv_ctl_connect(struct urn_sv_qp *q, struct urn_sv_path *p,
-			      const struct urn_sv_ends *to);
-void __wrap_urn_sv_control_send(struct urn_sv_qp *q, const void *bytes, uint32_t length);
-void __wrap_urn_sv_after(struct urn_sv_qp *q);
-void __wrap_urn_sess_fail_back(struct urn_sess_conn *c);
-int __wrap_urn_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-
-uint64_t
-__wrap_urn_sv_now_ms(void)
-{
-	return clock_ms;
-}
-
-void
-__wrap_urn_sv_path_end(struct urn_sv_path *p, bool real)
-{
-	if (real)
-		p->real = NULL;
-	if (p->ctl != NULL)
-		LIST_REMOVE(p, ctl_link);
-	p->ctl = NULL;
-}
-
-bool
-__wrap_urn_sv_ready(const struct urn_sv_qp *q, uint32_t adapter)
-{
-	(void)q, (void)adapter;
-	asked++;
-	return !lacking;
-}
-
-int
-__wrap_urn_sv_real_anew(struct urn_sv_path *p)
-{
-	made++;
-	p->real = &real_qp;
-	return 0;
-}
-
-int
-__wrap_urn_sv_ctl_make(struct urn_sv_qp *q, struct urn_sv_path *p)
-{
-	if (make_err != 0)
-		return make_err;
-	p->ctl = &ctl_qp;
-	LIST_INSERT_HEAD(&q->ctx->ctl_bucket[CTL % URN_SV_BUCKETS], p, ctl_link);
-	return 0;
-}
-
-int
-__wrap_urn_sv_path_init(struct urn_sv_path *p)
-{
-	(void)p;
-	return init_err;
-}
-
-int
-__wrap_urn_sv_path_rtr(struct urn_sv_qp *q, const struct urn_sv_path *p,
-		       const struct urn_sv_ends *to)
-{
-	(void)q, (void)p, (void)to;
-	return 0;
-}
-
-int
-__wrap_urn_sv_ctl_connect(struct urn_sv_qp *q, struct urn_sv_path *p, const struct urn_sv_ends *to)
-{
-	(void)q, (void)p, (void)to;
-	return 0;
-}
-
-void
-__wrap_urn_sv_control_send(struct urn_sv_qp *q, const void *bytes, uint32_t length)
-{
-	(void)q, (void)bytes, (void)length;
-	told++;
-}
-
-void
-__wrap_urn_sv_after(struct urn_sv_qp *q)
-{
-	(void)q;
-}
-
-int
-__wrap_urn_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-	(void)qp, (void)attr, (void)mask;
-	return 0;
-}
-
-void
-__wrap_urn_sess_fail_back(struct urn_sess_conn *c)
-{
-	(void)c;
-	returned++;
-}
-
-static int
-poll_one(struct ibv_cq *cq, int n, struct ibv_wc *wc)
-{
-	(void)cq, (void)n;
-	*wc = waiting;
-	waiting.qp_num = 0;
-	return wc->qp_num != 0 ? 1 : 0;
-}
-
-static int
-post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	(void)wr, (void)bad;
-	assert_ptr_equal(qp, &ctl_qp);
-	posted++;
-	return 0;
-}
-
-/* ---- a connection whose second path is lost */
-
-struct offer_rig {
-	struct urn_sv_ctx ctx;
-	struct urn_sv_pd pd;
-	struct urn_sv_qp q;
-	struct ibv_mr mr;
-	struct ibv_cq cq;
-};
-
-static int
-setup(void **state)
-{
-	struct offer_rig *r = calloc(1, sizeof(*r));
-
-	assert_non_null(r);
-	clock_ms = BEGIN_MS;
-	made = told = posted = returned = asked = 0;
-	make_err = init_err = 0;
-	lacking = false;
-	below.ops.poll_cq = poll_one;
-	below.ops.post_recv = post_recv;
-	ctl_qp = (struct ibv_qp){.context = &below, .qp_num = CTL};
-	r->cq.context = &below;
-	r->ctx.log_fd = -1;
-	r->ctx.options.probe = PROBE_MS;
-	r->ctx.ctl_cq[0] = &r->cq;
-	r->pd.remote_mr[0] = &r->mr;
-	r->q.ctx = &r->ctx;
-	r->q.pd = &r->pd;
-	r->q.mode = URN_SV_SESSION;
-	r->q.lower = true;
-	r->q.ibv.state = IBV_QPS_RTS;
-	r->q.ibv.qp_num = NUMBER;
-	r->q.c.state = URN_SESS_CONNECTED;
-	r->q.c.open = true;
-	r->q.c.alive = 1;
-	r->q.memory = calloc(1, URN_SV_AT_REST);
-	assert_non_null(r->q.memory);
-	for (uint32_t i = 0; i < URN_SV_PATHS; i++) {
-		r->q.path[i].qp = &r->q;
-		r->q.path[i].mine = i / URN_SV_ADAPTERS;
-		r->q.path[i].theirs = i % URN_SV_ADAPTERS;
-		urn_sess_heal_begin(&r->q.path[i].heal.end);
-	}
-	r->q.memory_mr[0] = &r->mr;
-	*state = r;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct offer_rig *r = *state;
-
-	free(r->q.memory);
-	free(r);
-	return 0;
-}
+enum { FLOOD = 1000, CROWD = 100, A_TURN = 16 };
 
 /* ---- tests */
 
@@ -355,6 +153,53 @@ shunned(void **state)
 	o.flags = URN_SESS_O_KNOWN;
 	urn_sv_heal_heard(&r->q, &o);
 	assert_int_equal(told, 1);
+}
+
+/* Offers overtake each other: an older one does not undo the word that the peer has lost its end,
+ * until this end is connected to another one of the peer (FO-19). */
+static void
+word_of_loss(void **state)
+{
+	static const struct {
+		uint32_t flags, round, to;
+		bool trusts;
+	} t[] = {
+		{URN_SESS_O_TRUSTED, 1, 1, true},  {0, 1, 1, false}, /* not now */
+		{URN_SESS_O_TRUSTED, 1, 1, true},  {URN_SESS_O_LOST, 1, 1, false},
+		{URN_SESS_O_TRUSTED, 1, 1, false}, {0, 2, 0, false}, /* made anew */
+		{URN_SESS_O_TRUSTED, 2, 2, true},
+	};
+	struct offer_rig *r = *state;
+
+	r->q.c.alive = 3;
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct urn_sess_offer o = {1,	    t[i].flags, t[i].round,
+					   t[i].to, .qpn = 3,	.ctl_qpn = 4};
+
+		urn_sv_heal_heard(&r->q, &o);
+		assert_int_equal(r->q.path[1].heal.peer_trusts, t[i].trusts);
+		assert_int_equal(r->q.path[1].heal.end.to, t[i].round);
+	}
+}
+
+/* An end that was lost says so, until it is made anew. */
+static void
+tells_of_loss(void **state)
+{
+	struct offer_rig *r = *state;
+	struct urn_sv_path *p = &r->q.path[1];
+
+	p->real = &real_qp;
+	p->ctl = &ctl_qp;
+	LIST_INSERT_HEAD(&r->ctx.ctl_bucket[CTL % URN_SV_BUCKETS], p, ctl_link);
+	LIST_INSERT_HEAD(&r->ctx.qps, &r->q, link);
+	r->ctx.dead[1] = true;
+	urn_sv_heal_lost(p);
+	assert_int_equal(told_flags, URN_SESS_O_LOST);
+	(void)urn_sv_heal_tick(&r->ctx, clock_ms);
+	assert_int_equal(made, 1);
+	assert_int_equal(told, 2);
+	assert_int_equal(told_flags, 0);
 }
 
 /* Many queue pairs whose second path is lost; to be freed. pause: ms, between offers */
@@ -544,17 +389,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(limited, setup, teardown),
-		cmocka_unit_test_setup_teardown(tick_limited, setup, teardown),
-		cmocka_unit_test_setup_teardown(in_vain, setup, teardown),
-		cmocka_unit_test_setup_teardown(of_itself, setup, teardown),
-		cmocka_unit_test_setup_teardown(objects_first, setup, teardown),
-		cmocka_unit_test_setup_teardown(shunned, setup, teardown),
-		cmocka_unit_test_setup_teardown(crowd_heals, setup, teardown),
-		cmocka_unit_test_setup_teardown(crowd_asks, setup, teardown),
-		cmocka_unit_test_setup_teardown(crowd_in_vain, setup, teardown),
-		cmocka_unit_test_setup_teardown(log_bounded, setup, teardown),
-		cmocka_unit_test_setup_teardown(returns, setup, teardown),
+		cmocka_unit_test_setup_teardown(limited, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(tick_limited, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(in_vain, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(of_itself, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(objects_first, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(shunned, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(word_of_loss, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(tells_of_loss, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(crowd_heals, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(crowd_asks, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(crowd_in_vain, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(log_bounded, offer_setup, offer_teardown),
+		cmocka_unit_test_setup_teardown(returns, offer_setup, offer_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

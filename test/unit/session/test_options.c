@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static void
 probes(void **state)
@@ -61,12 +62,34 @@ answers(void **state)
 	assert_false(urn_sv_yes("1", &yes));
 }
 
+/* The number of an instance; the process's own without one. */
+static void
+instances(void **state)
+{
+	uint64_t n;
+
+	(void)state;
+	assert_true(urn_sv_instance(NULL, &n));
+	assert_int_equal(n, getpid());
+	assert_true(urn_sv_instance("", &n));
+	assert_int_equal(n, getpid());
+	assert_true(urn_sv_instance("0", &n));
+	assert_int_equal(n, 0);
+	assert_true(urn_sv_instance("4294967295", &n));
+	assert_int_equal(n, UINT32_MAX);
+	assert_false(urn_sv_instance("4294967296", &n));
+	assert_false(urn_sv_instance("99999999999999999999999", &n));
+	assert_false(urn_sv_instance("-1", &n));
+	assert_false(urn_sv_instance(" 1", &n));
+	assert_false(urn_sv_instance("1x", &n));
+}
+
 /* Each variable goes to its own setting, and a wrong value is refused. */
 static void
 environment(void **state)
 {
 	static const char *const name[] = {"URNIC_SESSION_SILENCE", "URNIC_SESSION_PROBE",
-					   "URNIC_SESSION_FAILBACK"};
+					   "URNIC_SESSION_FAILBACK", "URNIC_SESSION_INSTANCE"};
 	struct urn_sv_options o;
 
 	(void)state;
@@ -79,10 +102,12 @@ environment(void **state)
 	setenv("URNIC_SESSION_SILENCE", "300", 1);
 	setenv("URNIC_SESSION_PROBE", "no", 1);
 	setenv("URNIC_SESSION_FAILBACK", "yes", 1);
+	setenv("URNIC_SESSION_INSTANCE", "5", 1);
 	assert_int_equal(urn_sv_options(&o), 0);
 	assert_int_equal(o.silence, 300);
 	assert_int_equal(o.probe, 0);
 	assert_true(o.fail_back);
+	assert_int_equal(o.instance, 5);
 	setenv("URNIC_SESSION_FAILBACK", "no", 1);
 	assert_int_equal(urn_sv_options(&o), 0);
 	assert_false(o.fail_back);
@@ -99,6 +124,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(probes),
 		cmocka_unit_test(answers),
+		cmocka_unit_test(instances),
 		cmocka_unit_test(environment),
 	};
 

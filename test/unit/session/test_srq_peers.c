@@ -8,6 +8,10 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Paths of our two adapters; ms: how long a queue stays on a home that lives. */
 enum { SENDS = 6, MINE_P = 0x3, MINE_S = 0xc, STAY = 5000 };
@@ -62,6 +66,41 @@ strangers(void **state)
 	srq_run(r, SENDS);
 	srq_whole(r);
 	srq_end(r);
+}
+
+/* The log tells which kind of queue pairs a queue is for, once. */
+static void
+told(struct srq_rig *r, bool session)
+{
+	char text[256] = "", want[80];
+
+	srq_begin(r, 0);
+	r->ctx.log_fd = memfd_create("log", MFD_CLOEXEC);
+	assert_true(r->ctx.log_fd >= 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(urn_sv_srq_decide(r->srq, session), 0);
+	assert_int_equal(urn_sv_srq_decide(r->srq, !session), EOPNOTSUPP);
+	assert_true(pread(r->ctx.log_fd, text, sizeof(text) - 1, 0) > 0);
+	snprintf(want, sizeof(want), "shared receive queue %u is for queue pairs %s a session\n",
+		 r->srq->ibv.handle, session ? "with" : "without");
+	assert_non_null(strstr(text, want));
+	assert_ptr_equal(strchr(text, '\n') + 1, text + strlen(text));
+	close(r->ctx.log_fd);
+	r->ctx.log_fd = -1;
+	srq_end(r);
+}
+
+/* The first queue pair decides the kind of its queue, and the log tells of it (FO-1). */
+static void
+kinds(void **state)
+{
+	told(*state, true);
+}
+
+static void
+kinds_plain(void **state)
+{
+	told(*state, false);
 }
 
 /* A completion of a queue pair that is not connected is not the program's: its receive returns. */
@@ -322,8 +361,9 @@ main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, srq_setup, srq_teardown)
 	const struct CMUnitTest tests[] = {
-		T(meets),  T(strangers), T(unconnected),  T(behind), T(lures),	    T(follows),
-		T(seldom), T(offers),	 T(offers_again), T(claims), T(claims_own),
+		T(meets),	 T(strangers), T(kinds),      T(kinds_plain), T(unconnected),
+		T(behind),	 T(lures),     T(follows),    T(seldom),      T(offers),
+		T(offers_again), T(claims),    T(claims_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
