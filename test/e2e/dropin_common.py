@@ -139,13 +139,17 @@ class Dropin(urnicd_common.Nicd):
         """True when a program failed, with that code and output, for a reason that is the wire's, and may run again."""
         return False
 
+    def begin(self, *command):
+        """Start a program on a, which waits, and again on b, which connects to it. returns: server and client"""
+        port = str(free_port())
+        server = self.on("a", *command, "-p", port)
+        self.until(lambda: listens(int(port)) or server.poll() is not None)
+        return server, self.on("b", *command, "-p", port, "127.0.0.1")
+
     def pair(self, *command):
-        """Run a program on a, which waits, and again on b, which connects to it. returns: the output of each"""
+        """Run a program on a, and again on b. returns: the output of each"""
         for _ in range(TRIES):
-            port = str(free_port())
-            server = self.on("a", *command, "-p", port)
-            self.until(lambda: listens(int(port)) or server.poll() is not None)
-            client = self.on("b", *command, "-p", port, "127.0.0.1")
+            server, client = self.begin(*command)
             both = [self.ends(client), self.ends(server)]
             codes = [code for code, _ in both]
             if 0 not in codes or not any(self.unlucky(*one) for one in both):

@@ -25,7 +25,7 @@ import rsockets
 # Classes, and those of their tests that run on a wire.
 FAR = {
     dropin_verbs.Verbs: "devinfo rc uc timestamps ud srq",
-    dropin_perftest.Perftest: "bandwidth latency options events duration sizes_write uc uc_write ud multicast",
+    dropin_perftest.Perftest: "bandwidth latency options events duration sizes_write uc uc_write ud ud_queues multicast",
     rdmacm.Rdmacm: "rping rping_own_qp ucmatose udaddy mckey endpoints perftest perftest_ud",
     rsockets.Rsockets: "rstream riostream rcopy udpong udpong_echo",
     dropin_ucx.Ucx: "rc ud sleep io_demo",

@@ -6,6 +6,7 @@ usage: dropin_fault.py urnicd urnic-run CONFIG_FOLDER urnicctl [TEST...]"""
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,19 @@ import unittest
 import dropin_common
 
 PERFTEST = ("-F", "-x", "1", "-n", "1000")
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/reference/faults.md")
+PINGPONG = ("ibv_rc_pingpong", "-g", "1", "-n", "2000")
+# By recipe of the page: how a program is run with it, the program, and what its output then has.
+RECIPES = {
+    "post_send:every 10=ENOMEM": ("client", PINGPONG, "Couldn't post send"),
+    "wc_send@qp1:500=RETRY_EXC": ("client", PINGPONG, "Failed status transport retry counter exceeded"),
+    "reg_mr:2+=ENOMEM": ("client", ("ib_write_bw", *PERFTEST, "-q", "2", "--mr_per_qp"), "Couldn't allocate MR"),
+    "wc_recv:1%=LOC_LEN_ERR": ("client", ("ib_send_lat", *PERFTEST, "-u", "18"), r"Failed status 1\b"),
+    # The last fault ends the program, which would watch for ever.
+    "event:2s=PORT_ERR": ("alone", ("ibv_asyncwatch",), "(?s)PORT_ERR.*PORT_ACTIVE", "event:5s=DEVICE_FATAL"),
+    "event:3s=DEVICE_FATAL": ("alone", ("ibv_asyncwatch",), "DEVICE_FATAL"),
+    "create_qp:2=ENOMEM": ("client", ("ib_write_bw", *PERFTEST, "-q", "2"), "[Uu]nable to create QP|Couldn't create QP"),
+}
 
 
 class Fault(dropin_common.Dropin):
@@ -29,12 +43,12 @@ class Fault(dropin_common.Dropin):
         """Run a program that meets a fault by itself. returns: its exit code and output"""
         return self.ends(self.faulty("a", faults, *command, seed=seed))
 
-    def client(self, faults, *command, waits=False):
+    def client(self, faults, *command, waits=False, seed=None):
         """Run a pair whose client has faults. returns: the client's exit code and output, and the server's"""
         port = str(dropin_common.free_port())
         server = self.on("a", *command, "-p", port)
         self.until(lambda: dropin_common.listens(int(port)) or server.poll() is not None)
-        code, out = self.ends(self.faulty("b", faults, *command, "-p", port, "127.0.0.1"))
+        code, out = self.ends(self.faulty("b", faults, *command, "-p", port, "127.0.0.1", seed=seed))
         if waits:
             return code, out, self.ends(server)
         server.kill()
@@ -143,6 +157,35 @@ class Fault(dropin_common.Dropin):
             code, out = self.ends(self.faulty("b", [fault], "rping", "-c", "-a", "10.0.0.1", "-p", port, "-C", "10", "-V"))
             return None if re.search(r"REJECTED|error 8|status 8", out) else (code, out)
         return self.until(once)
+
+    def recipes(self):
+        """returns: the options of each recipe of the page, a list of words"""
+        with open(PAGE, encoding="utf-8") as f:
+            table = f.read().partition("## Recipes")[2].partition("Loss, delay")[0]
+        return [shlex.split(words) for words in re.findall(r"(?m)^\|.*\| (?:\w+: )?`(--fault .*)` \|$", table)]
+
+    def test_recipes(self):
+        """Each recipe of the page does to a program what the page says, as it is written there."""
+        recipes = {words[1]: words for words in self.recipes()}
+        self.assertEqual(set(recipes), {*RECIPES, "kill-peer:1000"})
+        for fault, (how, command, want, *more) in RECIPES.items():
+            with self.subTest(recipe=recipes[fault]):
+                seed = "3" if "--seed" in recipes[fault] else None
+                faults = [b for a, b in zip(recipes[fault], recipes[fault][1:]) if a == "--fault"]
+                code, out = (self.client if how == "client" else self.alone)(faults + more, *command, seed=seed)
+                self.assertGreater(code, 0, out)
+                self.assertRegex(out, want)
+
+    def test_recipe_of_peer(self):
+        """A recipe for a server: its client dies in the middle."""
+        port = str(dropin_common.free_port())
+        write = ("ib_send_bw", *PERFTEST[:3], "-n", "100000", "-p", port)
+        server = self.faulty("a", ["kill-peer:1000"], *write)
+        self.until(lambda: dropin_common.listens(int(port)) or server.poll() is not None)
+        client = self.on("b", *write, "127.0.0.1")
+        self.assertEqual(self.ends(client)[0], -signal.SIGKILL)
+        server.kill()
+        self.ends(server)
 
     def serve(self, node):
         """Start a server of writes that take long. returns: its process and port"""

@@ -64,7 +64,7 @@ class Qperf(dropin_common.Dropin):
 class FarQperf(dropin_wires.Far, Qperf):
     """Each test takes a second: one of each kind."""
 
-    NAMES = ["rc_bw", "rc_rdma_read_lat", "ver_rc_fetch_add"]
+    NAMES = ["rc_bw", "rc_lat", "rc_rdma_read_lat", "rc_rdma_write_bw", "rc_compare_swap_mr", "ver_rc_fetch_add"]
     test_without_cm = None
 
 

@@ -118,6 +118,13 @@ class Share(Base):
         """A thread that takes all signals by sigwait() gets none of ours, and no thread is stopped for it."""
         self.assertEqual(self.case("sigwait").count("a thread of the program waits for all signals (sigwait)"), 1)
 
+    def test_rings(self):
+        """No page moves while the program has a ring of io_uring or AIO, and no write of the kernel's is lost; pages in a pipe
+        (vmsplice) keep their bytes."""
+        err = self.case("rings")
+        if "no AIO" not in err or "no io_uring" not in err:
+            self.assertEqual(err.count("the program has a ring of io_uring or AIO"), 1, err)
+
     def test_killed(self):
         """Programs that are killed while their pages move leave nothing behind in urnicd, which shares with others after that."""
         dice, ended = random.Random(14), []
@@ -138,7 +145,9 @@ class Share(Base):
     def test_perftest(self):
         for program, *options in (("ib_write_bw", "-s", "65536", "-n", "200"), ("ib_send_lat", "-n", "200"),
                                   ("ib_read_bw", "-a", "-n", "5"), ("ib_atomic_bw", "-n", "100"),
-                                  ("ib_send_bw", "-e", "-n", "100", "-q", "4", "--mr_per_qp")):
+                                  ("ib_send_bw", "-e", "-n", "100", "-q", "4", "--mr_per_qp"),
+                                  # Without --share datagrams may be lost, and the receiver waits for all of them.
+                                  ("ib_send_bw", "-c", "UD", "-q", "8", "-n", "100")):
             with self.subTest(program=program, options=options):
                 self.pair(program, "-F", "-x", "1", *options)
 

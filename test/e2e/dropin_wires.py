@@ -70,6 +70,7 @@ class Far:
 class Lossy:
     """One frame in a hundred is lost, of each direction, between two nodes of one urnicd."""
 
+    AT_ONCE = 1  # each pair loses frames of its own
     # Each seed loses the 3rd frame to a0 and one more of the first 30, one of the first 30 to b0, and then one in a hundred:
     # so the shortest run loses some. The directions lose different frames.
     SEEDS = (342, 2829, 3220, 4184, 5388, 5597, 12455, 12492)

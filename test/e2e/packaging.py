@@ -162,13 +162,20 @@ class Machine:
 
 # ---- the recipes, read as they stand
 
-def action_steps(inputs):
-    """Returns what each step of the action does: {name: (variables, script)}. inputs: the workflow's, written behind "with:" in it"""
+def action_parts():
+    """Returns the text of each step of the action, by its name, in their order."""
     with open(os.path.join(PROJECT, "packaging/action.yml"), encoding="utf-8") as f:
         text = f.read()
+    return {re.match(r"name: (.*)", step)[1]: step for step in re.split(r"(?m)^    - ", text.partition("\n  steps:\n")[2])[1:]}
+
+
+def action_steps(inputs):
+    """Returns what each step of the action does that has a script: {name: (variables, script)}. inputs: the workflow's, written
+    behind "with:" in it"""
     steps = {}
-    for step in re.split(r"(?m)^    - ", text.partition("\n  steps:\n")[2])[1:]:
-        name = re.match(r"name: (.*)", step)[1]
+    for name, step in action_parts().items():
+        if "\n      uses: " in step:
+            continue
         script = re.search(r"(?m)^      run: \|\n((?: {8}.*\n|\n)+)", step)[1]
         given = re.findall(r"(?m)^        (\w+): \$\{\{ inputs\.(\w+) \}\}$", step)
         steps[name] = [f"{variable}={inputs.get(of, '')}" for variable, of in given], re.sub(r"(?m)^ {8}", "", script)
@@ -189,9 +196,11 @@ def cpu():
     return used.ru_utime + used.ru_stime
 
 
-def check_overhead(what, since):
+def check_overhead(what, since, began):
+    """since: from cpu(), at the beginning; began: the clock then"""
     used = cpu() - since
-    print(f"{what}: {used:.1f} s of a processor")
+    # The clock of a busy machine tells little, and is not judged.
+    print(f"{what}: {used:.1f} s of a processor, {time.monotonic() - began:.1f} s by the clock")
     need(used < MOST_SECONDS, f"{what} takes {used:.1f} s of a processor, more than {MOST_SECONDS}")
 
 
@@ -213,12 +222,12 @@ def check_action(m, folder):
         return m.as_user("bash", "-eo", "pipefail", "-c", step, env=variables)
 
     shutil.copytree(f"{folder}/packages", f"{m.root}/tmp/packages")
-    began = cpu()
+    since, began = cpu(), time.monotonic()
     variables, step = action_steps({"packages": "/tmp/packages"})["Install urnic"]
     m.as_root("bash", "-eo", "pipefail", "-c", step, env=variables)
     out = run_script("ibv_devinfo")
     need(re.search(r"hca_id:\s+a0", out), f"ibv_devinfo printed:\n{out}")
-    check_overhead("installing by the action, and a start of two nodes", began)
+    check_overhead("installing by the action, and a start of two nodes", since, began)
     check_pingpong(run_script(PINGPONG))
     shutil.rmtree(f"{m.root}/tmp/packages")
     need(os.listdir(f"{m.root}/tmp") == [], f"left in /tmp: {os.listdir(f'{m.root}/tmp')}")
@@ -231,20 +240,67 @@ FAKES = {
 }
 
 
+CACHE = "inputs.packages == ''"
+MISSED = CACHE + " && steps.cache.outputs.cache-hit != 'true'"
+
+
+def check_cache():
+    """Packages come from the cache under the name that the first step gives, and only where it has none of that name they are built
+    and put there, before the user's script, which may fail."""
+    parts = action_parts()
+    want = [("Name what is to be built", CACHE, None), ("Take packages of an earlier run", CACHE, "actions/cache/restore@v4"),
+            ("Build urnic's packages", MISSED, None), ("Keep the packages for later runs", MISSED, "actions/cache/save@v4")]
+    for k, (name, condition, uses) in enumerate(want):
+        need(list(parts)[k] == name, f"step {k} of the action is {list(parts)[k]}")
+        need(f"\n      if: {condition}\n" in parts[name], f"the condition of the step {name}:\n{parts[name]}")
+        if uses:
+            need(f"\n      uses: {uses}\n      with:\n        path: ${{{{ steps.name.outputs.folder }}}}\n"
+                 "        key: ${{ steps.name.outputs.key }}\n" in parts[name], f"the step {name}:\n{parts[name]}")
+    for part, name in ((0, "name"), (1, "cache")):
+        need(f"\n      id: {name}\n" in parts[want[part][0]], f"no step has the id {name}")
+
+
+def cache_name(env, place):
+    """Run the action's step that names the packages. Returns what it says."""
+    output = f"{place}/output"
+    _, step = action_steps({})["Name what is to be built"]
+    run("bash", "-eo", "pipefail", "-c", step, env=dict(env, GITHUB_OUTPUT=output))
+    with open(output, encoding="utf-8") as f:
+        said = dict(line.rstrip("\n").split("=", 1) for line in f)
+    os.unlink(output)
+    need(said["folder"] == f"{place}/temp/urnic-packages", f"the folder of packages: {said['folder']}")
+    need(re.fullmatch(r"urnic-packages-debian-\d+-\w+-[0-9a-f]{64}", said["key"]), f"the name of packages: {said['key']}")
+    return said["key"]
+
+
+def check_names(env, place, sources):
+    """A name stands for the files of the project, and not for what a build leaves beside them."""
+    first = cache_name(env, place)
+    os.makedirs(f"{sources}/build-x")
+    with open(f"{sources}/build-x/left", "w", encoding="utf-8") as f:
+        f.write("left")
+    need(cache_name(env, place) == first, "files of a build change the name of packages")
+    with open(f"{sources}/more.c", "w", encoding="utf-8") as f:
+        f.write("int more;\n")
+    need(cache_name(env, place) != first, "a new file does not change the name of packages")
+
+
 def check_build(place):
     """Without packages the action's first step builds them where its second one takes them from; both are carried out with
     stand-ins for package.sh, apt-get and sudo, because a build takes minutes."""
+    check_cache()
     place = os.path.join(place, "build")
     for name, text in FAKES.items():
-        path = os.path.join(place, name)
+        path = os.path.join(place, "urnic" if name.startswith("scripts") else "", name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as f:
             f.write(f"#!/bin/sh\n{text}\n")
         os.chmod(path, 0o755)
     os.mkdir(f"{place}/temp")
-    env = {"PATH": f"{place}/bin:/usr/bin:/bin", "GITHUB_ACTION_PATH": f"{place}/packaging", "RUNNER_TEMP": f"{place}/temp",
+    env = {"PATH": f"{place}/bin:/usr/bin:/bin", "GITHUB_ACTION_PATH": f"{place}/urnic/packaging", "RUNNER_TEMP": f"{place}/temp",
            "SAID": f"{place}/said"}
     os.mkdir(env["GITHUB_ACTION_PATH"])
+    check_names(env, place, f"{place}/urnic")
     steps = action_steps({})
     for name in ("Build urnic's packages", "Install urnic"):
         variables, step = steps[name]
@@ -366,15 +422,15 @@ def check_container(place, folder):
     with subprocess.Popen(["tar", "--numeric-owner", "-C", f"{folder}/root", "-c", "."], stdout=subprocess.PIPE) as tar:
         p.podman("import", "-", "docker.io/library/debian:12-slim", stdin=tar.stdout)
     need(tar.returncode == 0, f"tar ended with {tar.returncode}")
-    began = cpu()
+    since, began = cpu(), time.monotonic()
     # The network is the host's, and that is none: podman lacks what it needs to make one.
     p.podman("build", "--network=host", "-f", f"{PROJECT}/packaging/Containerfile", "-t", "urnic", f"{folder}/packages")
     out = p.in_container()
     need(re.search(r"hca_id:\s+a0", out), f"the container's command printed:\n{out}")
-    check_overhead("the image, and a start", began)
-    began = cpu()
+    check_overhead("the image, and a start", since, began)
+    since, began = cpu(), time.monotonic()
     check_pingpong(p.in_container("bash", "-c", PINGPONG))
-    check_overhead("two programs in a container", began)
+    check_overhead("two programs in a container", since, began)
     out = p.in_container("sh", "-c", "id -u; grep CapBnd /proc/self/status")
     need(re.fullmatch(r"[1-9]\d*\nCapBnd:\s+0+\n", out), f"the command has rights: {out}")
     try:

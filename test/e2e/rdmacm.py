@@ -215,6 +215,12 @@ class Rdmacm(dropin_common.Dropin):
     def test_perftest_latency(self):
         self.perftest("ib_write_lat", "ib_read_lat", "ib_atomic_lat")
 
+    def test_perftest_options(self):
+        """Options of perftest's with -R: both directions, inline data, regions of each queue pair, time instead of a count."""
+        for words in ("ib_write_bw -b -n 100", "ib_send_lat -I 64 -n 100", "ib_write_bw --mr_per_qp -q 2 -n 100", "ib_read_lat -D 1",
+                      "ib_send_bw -c UD -n 100 -s 256"):
+            self.join(f"{words} -R", f"{words} -R {A}")
+
     def test_perftest_ud(self):
         self.perftest("ib_send_lat -c UD")
 

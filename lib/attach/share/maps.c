@@ -65,6 +65,12 @@ urn_maps_plain(const char *name)
 }
 
 bool
+urn_maps_ring(const char *name)
+{
+	return strcmp(name, "anon_inode:[io_uring]") == 0 || strcmp(name, "/[aio] (deleted)") == 0;
+}
+
+bool
 urn_mapping_parse(const char *line, struct urn_own_mapping *m)
 {
 	uint64_t start, end, major, minor;
@@ -83,6 +89,7 @@ urn_mapping_parse(const char *line, struct urn_own_mapping *m)
 	m->major = (uint32_t)major;
 	m->minor = (uint32_t)minor;
 	m->plain = urn_maps_plain(at);
+	m->ring = urn_maps_ring(at);
 	return true;
 }
 

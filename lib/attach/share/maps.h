@@ -17,6 +17,7 @@ struct urn_own_mapping {
 	uint32_t major, minor; /* device of the file */
 	bool read, write, exec;
 	bool shared; /* MAP_SHARED */
+	bool ring;   /* true: a ring of io_uring or AIO */
 	bool plain; /* without a name, or the heap, or named by the program: no stack and nothing of
 		       the kernel's */
 };
@@ -32,6 +33,9 @@ struct urn_maps {
 
 /* returns: true when the line, which ends with a zero byte, is a mapping */
 bool urn_mapping_parse(const char *line, struct urn_own_mapping *m);
+
+/* True when a mapping or descriptor of this name is a ring of io_uring or AIO. */
+bool urn_maps_ring(const char *name);
 
 /* Open the list of mappings. returns: a descriptor, or -1 with errno */
 int urn_maps_open(void);

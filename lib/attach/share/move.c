@@ -167,6 +167,23 @@ urn_share_locked(void)
 	return at == NULL || strtoull(at + 8, NULL, 10) != 0;
 }
 
+/* Stop all other threads, unless the program has rings: the kernel's own writes go on. returns:
+ * NULL: they are stopped; or why not */
+static const char *
+urn_share_stop(int maps)
+{
+	const char *why = urn_share_rings(maps);
+
+	if (why == NULL)
+		why = urn_stop_others();
+	if (why != NULL)
+		return why;
+	why = urn_share_rings(maps); /* there may be one until now */
+	if (why != NULL)
+		urn_stop_release();
+	return why;
+}
+
 /* ---- in */
 
 /* Note that a page of the memfd is used. returns: true when it was before, and may have data */
@@ -258,7 +275,7 @@ static const char *
 urn_share_move_stopped(struct urn_share_window *w, int maps, uintptr_t start, uintptr_t end)
 {
 	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	const char *why = urn_stop_others();
+	const char *why = urn_share_stop(maps);
 
 	if (why == NULL) {
 		/* Mappings may have changed until now. */
@@ -389,7 +406,7 @@ urn_share_move_back(struct urn_share_window *w, uintptr_t start, uintptr_t end)
 		end = URN_SHARE_ALL;
 	urn_share_scan_back(w, maps, start, end);
 	if (urn_share_n_runs > 0)
-		why = urn_stop_others();
+		why = urn_share_stop(maps);
 	if (why == NULL && urn_share_n_runs > 0) {
 		why = urn_share_back_stopped(w, maps, start, end);
 		urn_stop_release();

@@ -81,6 +81,15 @@ bool urn_share_fd_ok(const struct urn_share_window *w);
 /* Find bytes of the memfd that were ever written: *from..*to within from..end. false: none */
 bool urn_share_data(const struct urn_share_window *w, uint64_t *from, uint64_t *to, uint64_t end);
 
+/* ---- rings.c */
+
+/* Why memory stays as it is while the program has rings. */
+#define URN_SHARE_RINGS "the program has a ring of io_uring or AIO, whose writes nothing can stop"
+
+/* maps: from urn_maps_open(). returns: why pages must not move, or NULL: the program has no rings
+ */
+const char *urn_share_rings(int maps);
+
 /* ---- move.c */
 
 /* Before everything else here: ask the loader, whose lock others may hold later. */

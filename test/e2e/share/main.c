@@ -15,7 +15,7 @@ static const struct {
 	{"unmap", case_unmap},	   {"kinds", case_kinds},     {"blocked", case_blocked},
 	{"sigwait", case_sigwait}, {"threads", case_threads}, {"descriptors", case_descriptors},
 	{"many", case_many},	   {"bound", case_bound},     {"time", case_time},
-	{"clone", case_clone},
+	{"clone", case_clone},	   {"rings", case_rings},
 };
 
 int

@@ -78,5 +78,6 @@ void case_descriptors(void);
 void case_many(void);
 void case_bound(void);
 void case_time(void);
+void case_rings(void);
 
 #endif
