@@ -159,12 +159,14 @@ class Kill:
     def leavings(self):
         """Rows of what stayed behind: the log of a run is all that tells why."""
         rows = [f"threads: {self.threads()}"]
-        if self.args.urnicctl:
-            rows += [f"client: {json.dumps(row)}" for row in self.ctl("show", "client")]
-            rows += [f"mr: {json.dumps(row)}" for row in self.ctl("show", "mr")]
-            for qp in self.ctl("show", "qp"):
+        try:
+            for what in ("client", "mr") if self.args.urnicctl else ():
+                rows += [f"{what}: {json.dumps(row)}" for row in self.ctl("show", what)]
+            for qp in self.ctl("show", "qp") if self.args.urnicctl else ():
                 one = self.ctl("show", "qp", f"{qp['qpn']}", "adapter", qp["adapter"])
                 rows += [f"qp: {json.dumps(row)}" for row in one]
+        except (Fault, OSError, subprocess.TimeoutExpired, ValueError) as e:  # it has gone meanwhile
+            rows.append(str(e))
         return "\n  ".join(rows[:LEAVINGS])
 
     def memory(self):
