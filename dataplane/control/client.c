@@ -352,7 +352,7 @@ enum {
 void
 urn_ctl_took_back(struct urn_client *c)
 {
-	if (++c->taken < TAKEN_AT_A_TIME && !urn_ctl_frozen(c->adapter))
+	if (++c->taken < TAKEN_AT_A_TIME)
 		return;
 	c->taken = 0;
 	urn_ctl_unlock(c);
