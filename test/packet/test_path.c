@@ -251,9 +251,9 @@ advertised_router(void **state)
 	pass_with_table(&p, 2500);
 	post_one(&p, 2);
 	expect_silence(&p);
+	memcpy(p.peer.mac, router_mac[1], 6);
 	put_ra(&p, router6[1], 1800);
 	pass_with_table(&p, 300);
-	memcpy(p.peer.mac, router_mac[1], 6);
 	expect_frame(&p, SEND_ONLY, SQ(1));
 	probe_ack(&p, SQ(1), SYN_ACK, 2);
 	expect_sent(&p, 2, SUCCESS);
