@@ -319,6 +319,12 @@ check_ra(const struct taking *t, const struct urn_config_adapter *a)
 			       "net_af_xdp leaves router advertisements to the kernel; give a "
 			       "gateway, or filter = no in the port",
 			       cfg->port[a->port].port.name, cfg->port[a->port].line);
+	else if (a->port >= 0 && cfg->port[a->port].port.steer)
+		urn_config_say(t->ctx, line,
+			       "steer = yes of port %s (line %u) lets no router advertisement in; "
+			       "leave out steer, or accept_ra",
+			       cfg->port[a->port].port.name,
+			       urn_config_line(t->ctx->port[a->port], "steer"));
 }
 
 void

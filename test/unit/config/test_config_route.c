@@ -140,6 +140,10 @@ accept_ra(void **state)
 		 "6: accept_ra = yes can't work on port p (line 1): the filter of net_af_xdp "
 		 "leaves router advertisements to the kernel; give a gateway, or filter = no in "
 		 "the port\n"},
+		{"[port p]\ndevice = net_null0\nsteer = yes\n"
+		 "[adapter x]\nport = p\nipv6 = fd00::1/64\naccept_ra = yes\n",
+		 "7: steer = yes of port p (line 3) lets no router advertisement in; leave out "
+		 "steer, or accept_ra\n"},
 	};
 	struct urn_config *c = config_good(ADAPTER "[adapter y]\nswitch = s\nipv6 = fd00::2/64\n"
 						   "gateway = fd00::fe\naccept_ra = yes\n");

@@ -253,6 +253,7 @@ test_prefix(void **state)
 {
 	uint64_t now = 1000 * SECOND;
 	struct urn_router_news n;
+	struct urn_neigh_route r[4];
 
 	(void)state;
 	advertised(l3_prefix(buf, l3_ra(buf, router(1), 1800, 0), net_a, 64, 0x80, 60), now);
@@ -269,6 +270,9 @@ test_prefix(void **state)
 		   now + 10 * SECOND);
 	poll_all(now + 1000 * SECOND, 64);
 	expect_hop(on_a, on_a);
+	assert_int_equal(urn_neigh_routes(nb, r, 4), 3);
+	assert_memory_equal(r[1].prefix, net_a, 16);
+	assert_int_equal(r[1].left_s, 0); /* no end */
 	advertised(l3_prefix(buf, l3_ra(buf, router(2), 0, 0), net_a, 64, 0x80, 0),
 		   now + 1001 * SECOND);
 	expect_hop(on_a, router(1));
@@ -325,7 +329,10 @@ test_preference(void **state)
 	advertise(1, 1800, 0x08, now + 3 * SECOND); /* high */
 	expect_hop(far6, router(1));
 	advertise(1, 0, 0, now + 4 * SECOND);
-	expect_hop(far6, router(2)); /* not 3: the first of the two */
+	expect_hop(far6, router(2));		 /* not 3: the first of the two */
+	advertise(1, 1800, 0, now + 4 * SECOND); /* again, and no better */
+	expect_hop(far6, router(2));
+	advertise(1, 0, 0, now + 5 * SECOND);
 	advertise(2, 0, 0, now + 5 * SECOND);
 	expect_hop(far6, router(3));
 }

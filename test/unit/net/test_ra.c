@@ -171,8 +171,9 @@ malformed(void **state)
 		expect_fixed(len, URN_C_DROP_NEIGH);
 	}
 	len = usual();
-	buf[87] = 1; /* a prefix in 8 bytes */
-	expect_fixed(len, URN_C_DROP_NEIGH);
+	/* A prefix in 8 bytes, which the frame ends with. */
+	len = l3_option(buf, l3_ra(buf, peer_ll, 1800, 0), 3, 1);
+	expect(len, URN_C_DROP_NEIGH);
 	len = usual();
 	buf[6] = 1; /* from a group's MAC */
 	expect(len, URN_C_DROP_NEIGH);
