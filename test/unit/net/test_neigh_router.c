@@ -53,17 +53,6 @@ announce(void)
 	rte_pktmbuf_free_bulk(out, urn_neigh_announce(nb, test_eal_pool(), out, 8));
 }
 
-/* want NULL: there is no route. */
-static void
-expect_hop(const uint8_t *gid, const uint8_t *want)
-{
-	uint8_t hop[16];
-
-	assert_int_equal(urn_neigh_hop(nb, gid, hop), want != NULL);
-	if (want != NULL)
-		assert_memory_equal(hop, want, 16);
-}
-
 /* A router's frame of len bytes comes, and time passes until it has had its effect. */
 static void
 advertised(uint32_t len, uint64_t now)

@@ -170,7 +170,6 @@ malformed(void **state)
 		buf[at[option] + 1] = 255;
 		expect_fixed(len, URN_C_DROP_NEIGH);
 	}
-	len = usual();
 	/* A prefix in 8 bytes, which the frame ends with. */
 	len = l3_option(buf, l3_ra(buf, peer_ll, 1800, 0), 3, 1);
 	expect(len, URN_C_DROP_NEIGH);
