@@ -8,6 +8,8 @@
 #define URN_COUNTERS_NET(X) \
 	X(ARP_RX, "rx_arp", "ARP frames received") \
 	X(ND_RX, "rx_nd", "IPv6 neighbour discovery frames received") \
+	X(RA_RX, "rx_ra", "router advertisements of IPv6 taken whole") \
+	X(RA_FULL, "ra_full", "... and those with a router or prefix that found no room") \
 	X(ECHO_RX, "rx_echo", "ICMP and ICMPv6 echo requests answered") \
 	X(NEIGH_CONFLICT, "neigh_conflict", "others that claimed this adapter's IP address") \
 	X(NEIGH_CLAIM, "neigh_claims", "refused: another MAC address for a neighbour that has one") \
@@ -20,7 +22,8 @@
 
 /* Dropped: frames that are no good. */
 #define URN_COUNTERS_NET_MALFORMED(X) \
-	X(DROP_NEIGH, "drop_neigh", "malformed ARP, neighbour discovery or echo")
+	X(DROP_NEIGH, "drop_neigh", "malformed ARP, neighbour discovery or echo") \
+	X(DROP_RA_FAR, "drop_ra_far", "router advertisement that is not from the link")
 
 /* Dropped: link responses. */
 #define URN_COUNTERS_NET_UNASKED(X) \

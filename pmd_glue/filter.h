@@ -48,10 +48,9 @@ bool urn_port_filter_counts(const struct urn_port *port, struct urn_port_filter_
 
 /*
  * Make the classic BPF program that accepts the frames that are urnic's, by the rules of
- * filter_rules.h, and announcements of other stations (gratuitous ARP, neighbour advertisements to
- * a group). key: n addresses, at most URN_FILTER_ADDRESSES; none: MAC control, groups and
- * announcements alone. vlan: the adapter's, 0: none.
- * returns: its instructions
+ * filter_rules.h, and announcements of other stations (gratuitous ARP, neighbour and router
+ * advertisements to a group). key: n addresses, at most URN_FILTER_ADDRESSES; none: MAC control,
+ * groups and announcements alone. vlan: the adapter's, 0: none. returns: its instructions
  */
 unsigned int urn_filter_classic(struct sock_filter code[URN_FILTER_CLASSIC_MAX],
 				const struct urn_filter_key *key, unsigned int n, uint16_t vlan);

@@ -6,7 +6,8 @@
  * refuses or accepts, and only the parts are jumped to by BPF_JA, which reaches everywhere.
  *
  * Packet sockets get copies, so the program takes what other stations announce of themselves, too:
- * a peer or router whose address moved is asked at once then.
+ * a peer or router whose address moved is asked at once then. Router advertisements are taken as
+ * well: the adapter drops them unless it is to accept them.
  */
 #include "pmd_glue/filter.h"
 
@@ -35,6 +36,7 @@ enum {
 	OFF_V6_DST = 38,
 	OFF_V6_L4 = 54,
 	OFF_ND_TARGET = 62,
+	OFF_RA_END = 70,
 	UDP_PORT = 2, /* ... behind the UDP header's start */
 	UDP_CSUM = 6,
 };
@@ -198,7 +200,7 @@ arp(struct classic *p)
 static void
 ipv6(struct classic *p)
 {
-	unsigned int icmp, group, advertisement;
+	unsigned int icmp, group, advertisement, router;
 
 	load(p, BPF_B, OFF_V6);
 	mask(p, 0xf0);
@@ -219,11 +221,15 @@ ipv6(struct classic *p)
 	here(p, group);
 	load(p, BPF_B, OFF_V6_L4);
 	advertisement = go_if(p, 136);
+	router = go_if(p, 134);
 	must_be(p, 135); /* solicitation */
 	match_v6(p, OFF_ND_TARGET);
 	leave(p, REFUSE);
 	here(p, advertisement);
 	load(p, BPF_W, OFF_ND_TARGET + 12); /* the whole target is there */
+	leave(p, ACCEPT);
+	here(p, router);
+	load(p, BPF_W, OFF_RA_END - 4); /* the whole head is there */
 	leave(p, ACCEPT);
 }
 

@@ -9,12 +9,48 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Name the kind of a device that is no network device by its class (PCI Code and ID Assignment
+ * Specification, 1). returns: NULL: the device may be one */
+static const char *
+no_nic(unsigned int class)
+{
+	static const struct {
+		unsigned int class, shift; /* code without its low `shift` bits */
+		const char *text;
+	} none[] = {
+		{0x0600, 8, "a host bridge"},
+		{0x01, 16, "for storage"},
+		{0x03, 16, "for a display"},
+		{0x04, 16, "for sound or video"},
+		{0x05, 16, "memory"},
+		{0x06, 16, "a bridge"},
+		{0x07, 16, "a serial or parallel port"},
+		{0x08, 16, "a part of the machine itself"},
+		{0x0c, 16, "the controller of a serial bus"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		if (class >> none[i].shift == none[i].class)
+			return none[i].text;
+	return NULL;
+}
+
 int
 urn_pci_ready(const char *device, char addr[URN_PCI_ADDR], struct urn_err *err)
 {
+	const char *what;
+
 	if (urn_pci_addr(device, addr) != 0 || !urn_pci_there(addr)) {
 		urn_err_set(err, "there is no such PCI device on this machine; \"lspci -D\" lists "
 				 "them");
+		return -1;
+	}
+	what = no_nic(urn_pci_class(addr));
+	if (what != NULL) {
+		urn_err_set(err,
+			    "the device is %s, no network device; \"lspci -D\" lists those as "
+			    "Ethernet or Network controller",
+			    what);
 		return -1;
 	}
 	if (!rte_eal_has_pci()) {

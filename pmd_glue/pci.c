@@ -36,21 +36,34 @@ urn_pci_there(const char *addr)
 	return access(path, F_OK) == 0;
 }
 
-unsigned int
-urn_pci_vendor(const char *addr)
+/* Read a number in hexadecimal from a file of the device. returns: 0: there is none */
+static unsigned int
+number_of(const char *addr, const char *file)
 {
 	char path[PATH_MAX];
-	unsigned int vendor = 0;
+	unsigned int v = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), PCI_SYS "%s/vendor", addr);
+	snprintf(path, sizeof(path), PCI_SYS "%s/%s", addr, file);
 	f = fopen(path, "r");
 	if (f == NULL)
 		return 0;
-	if (fscanf(f, "%x", &vendor) != 1)
-		vendor = 0;
+	if (fscanf(f, "%x", &v) != 1)
+		v = 0;
 	fclose(f);
-	return vendor;
+	return v;
+}
+
+unsigned int
+urn_pci_vendor(const char *addr)
+{
+	return number_of(addr, "vendor");
+}
+
+unsigned int
+urn_pci_class(const char *addr)
+{
+	return number_of(addr, "class");
 }
 
 void

@@ -14,12 +14,15 @@ int urn_pci_addr(const char *device, char addr[URN_PCI_ADDR]);
 bool urn_pci_there(const char *addr);
 /* Vendor, 0 if unknown. */
 unsigned int urn_pci_vendor(const char *addr);
+/* Class code, 24 bits: 0x020000 is Ethernet; 0 if unknown. */
+unsigned int urn_pci_class(const char *addr);
 /* Kernel driver that is bound to the device; "" if none. */
 void urn_pci_driver(const char *addr, char *out, size_t size);
 /* First entry of a folder of the device ("net", "infiniband"); "" if there is none. */
 void urn_pci_child(const char *addr, const char *folder, char *out, size_t size);
 
-/* Check that the device is there and that DPDK may use it. returns: 0 and addr, or -1 with *err (net_pci.c) */
+/* Check that the device is there, can be a network device, and that DPDK may use it. returns: 0 and
+ * addr, or -1 with *err (net_pci.c) */
 int urn_pci_ready(const char *device, char addr[URN_PCI_ADDR], struct urn_err *err);
 
 /* True when the device is the PCI address of a ConnectX. */

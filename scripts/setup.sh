@@ -57,6 +57,7 @@ packages() {
 	test | python3-scapy      | py scapy.contrib.roce    | makes our frames anew, to compare
 	test | tshark             | cmd tshark               | dissects our frames
 	test | iproute2           | cmd ip                   | interfaces for the ports of kernel devices
+	test | radvd              | cmd radvd                | a router that advertises itself
 	test | iputils-ping       | cmd ping                 | kernel hosts talk through urnic-switch
 	test | iperf3             | cmd iperf3               | ... and move data through it
 	test | socat              | cmd socat                | UDP programs on urnic's sockets,

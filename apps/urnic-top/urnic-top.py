@@ -17,6 +17,7 @@ import tty
 
 VERSION = "@VERSION@"
 SOCKET = "dpdk_telemetry.v2"
+CONTROL = ".ctl"  # behind the name of urnicd's socket: that for urnicctl
 CLIENTS = 64  # clients looked at, at most: one question each
 QPS = 64  # queue pairs looked at, at most: one question each
 PSN_SECONDS = 2  # a queue pair's PSNs, 24 bits, may go round once in a longer time
@@ -139,6 +140,14 @@ def find():
         raise silent
     raise Failed("no dataplane found: start urnicd, as this user or as root, or say where its telemetry "
                  "socket is: --socket PATH, --file-prefix NAME")
+
+
+def told(path):
+    """The path that --socket gives. urnicd's own sockets, which urnicctl takes, would leave a question without an answer."""
+    if path.endswith(CONTROL) or os.path.exists(path + CONTROL):
+        raise Failed(f"{path}: that is a socket of urnicd's for programs or for urnicctl; give DPDK's telemetry socket, {SOCKET}, "
+                     "or --file-prefix NAME, or neither where one urnicd runs")
+    return path
 
 
 def prefix_path(prefix):
@@ -424,7 +433,7 @@ def main():
         print("urnic-top: this terminal (TERM=dumb) has no screen to draw on; give --once or --json", file=sys.stderr)
         return 2
     try:
-        path = args.socket or (prefix_path(args.file_prefix) if args.file_prefix else None)
+        path = told(args.socket) if args.socket else prefix_path(args.file_prefix) if args.file_prefix else None
         t = Telemetry(path) if path else find()
         version = t.info("/urnic/version")
         if not version:

@@ -28,8 +28,10 @@ nicd_admin_init(struct nicd_admin *a, struct nicd_rig *rig, struct urn_err *err)
 	a->ports = calloc(c->ports + c->adapters, sizeof(*a->ports));
 	a->port = calloc(c->ports + c->adapters, sizeof(struct urn_port *));
 	a->seen = calloc(c->ports + c->adapters, sizeof(*a->seen));
+	a->heard = calloc(c->adapters + 1, sizeof(*a->heard));
 	a->sw = calloc(c->switches + 1, sizeof(*a->sw));
-	if (a->ports == NULL || a->port == NULL || a->seen == NULL || a->sw == NULL)
+	if (a->ports == NULL || a->port == NULL || a->seen == NULL || a->heard == NULL ||
+	    a->sw == NULL)
 		return no_memory(a, err);
 	for (unsigned int i = 0; i < c->ports; i++)
 		a->ports[n++] = (struct nicd_admin_port){c->port[i].port.name, rig->base.port[i]};
@@ -67,6 +69,7 @@ nicd_admin_fini(struct nicd_admin *a)
 	free(a->ports);
 	free(a->port);
 	free(a->seen);
+	free(a->heard);
 	free(a->sw);
 	urn_report_base_destroy(a->base);
 	memset(a, 0, sizeof(*a));

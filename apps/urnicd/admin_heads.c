@@ -25,7 +25,7 @@ static const char *const heads[ADMIN_COMMAND_COUNT] = {
 			       "impair_in impair_out"),
 	[ADMIN_show_address] = "switch mac port static",
 	[ADMIN_show_neigh] = "adapter address mac state static routes peer",
-	[ADMIN_show_route] = "adapter prefix via mac state from",
+	[ADMIN_show_route] = "adapter prefix via mac state from lifetime_s",
 	[ADMIN_reload] = "section key from to when",
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "admin_words.h"
 
+#include "near.h"
 #include "units.h"
 
 #include <ctype.h>
@@ -241,11 +242,27 @@ usage(const struct admin_command *c, struct admin_why *why, const char *what)
 			   c->args[0] ? " " : "", c->args);
 }
 
+/* Write what is wrong with a word, and the keyword that it may be meant for. */
+static void
+say_wrong(const struct elements *el, const char *word, const char *wrong, char *out, size_t size)
+{
+	struct urn_near near;
+
+	urn_near_begin(&near, word);
+	for (unsigned int i = 0; i < el->n; i++)
+		if (strcmp(el->e[i].key, word) != 0) /* else it is given a second time */
+			urn_near_try(&near, el->e[i].key);
+	if (near.best)
+		snprintf(out, size, "'%.60s' %s (did you mean %s?)", word, wrong, near.best);
+	else
+		snprintf(out, size, "'%.60s' %s", word, wrong);
+}
+
 static int
 parse_args(const struct admin_command *c, struct admin_call *call, char *const *words,
 	   unsigned int n, struct elements *el, struct admin_why *why)
 {
-	char what[128];
+	char what[192], wrong[64];
 
 	for (unsigned int i = 0; i < n; i++) {
 		unsigned int at = 0;
@@ -253,7 +270,7 @@ parse_args(const struct admin_command *c, struct admin_call *call, char *const *
 		const char *value = words[i], *text;
 
 		if (e == NULL) {
-			snprintf(what, sizeof(what), "'%.60s' is too much", words[i]);
+			say_wrong(el, words[i], "is too much", what, sizeof(what));
 			return usage(c, why, what);
 		}
 		if (e->key[0] && e->kind[0] && ++i == n) {
@@ -263,7 +280,8 @@ parse_args(const struct admin_command *c, struct admin_call *call, char *const *
 		value = e->kind[0] ? words[i] : value;
 		text = e->kind[0] ? complaint(e->kind, value) : NULL;
 		if (text) {
-			snprintf(what, sizeof(what), "'%.40s' is not %s", value, text);
+			snprintf(wrong, sizeof(wrong), "is not %s", text);
+			say_wrong(el, value, wrong, what, sizeof(what));
 			return usage(c, why, what);
 		}
 		el->filled[at] = true;

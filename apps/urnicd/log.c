@@ -2,11 +2,12 @@
 #include "log.h"
 
 #include "common/clock.h"
-#include "dataplane/control/dataplane.h"
+#include "dataplane/control/objects.h"
 #include "dataplane/log/log.h"
 #include "dataplane/log/writer.h"
 #include "pmd_glue/plug.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ nicd_log_start(struct nicd_rig *rig, struct urn_err *err)
 	return -1;
 }
 
-/* ---- ports and captures */
+/* ---- ports, routers and captures */
 
 static const char *
 why_down(const struct urn_port *port)
@@ -102,11 +103,82 @@ look_at_port(const struct nicd_admin *a, unsigned int i)
 	*seen = (struct nicd_admin_seen){.known = true, .up = up, .changes = changes};
 }
 
+/* Write what news are about: "router fe80::1", or "prefix fd00::/64". */
+static void
+write_route(const struct urn_neigh_route *r, char *out, size_t size)
+{
+	bool router = r->kind == URN_NEIGH_ROUTE_ROUTER;
+	char text[INET6_ADDRSTRLEN];
+
+	inet_ntop(AF_INET6, router ? r->via : r->prefix, text, sizeof(text));
+	if (router)
+		snprintf(out, size, "router %s", text);
+	else
+		snprintf(out, size, "prefix %s/%u", text, r->len);
+}
+
+/* Write for how long something is advertised. */
+static const char *
+lasting(uint32_t left_s, char *out, size_t size)
+{
+	if (left_s == 0)
+		return "without an end";
+	snprintf(out, size, "for %u s", left_s);
+	return out;
+}
+
+static void
+tell_router(struct urn_log *log, const char *adapter, const struct urn_router_news *n)
+{
+	static const uint8_t nobody[16];
+	char what[64], before[INET6_ADDRSTRLEN], more[80] = "", time[32];
+
+	write_route(&n->route, what, sizeof(what));
+	switch (n->what) {
+	case URN_ROUTER_CAME:
+		urn_log_say(log, URN_LOG_ROUTER_CAME, NULL, "adapter %s: %s is advertised %s",
+			    adapter, what, lasting(n->route.left_s, time, sizeof(time)));
+		break;
+	case URN_ROUTER_USED:
+		if (memcmp(n->before, nobody, 16) != 0)
+			snprintf(more, sizeof(more), " instead of %s",
+				 inet_ntop(AF_INET6, n->before, before, sizeof(before)));
+		urn_log_say(log, URN_LOG_ROUTER_USED, NULL, "adapter %s uses %s from now on%s",
+			    adapter, what, more);
+		break;
+	default:
+		urn_log_say(log, URN_LOG_ROUTER_GONE, NULL, "adapter %s: %s is gone: %s", adapter,
+			    what,
+			    n->what == URN_ROUTER_ENDED ? "an advertisement ended it"
+							: "no advertisement came in time");
+		break;
+	}
+}
+
+/* Tell of the routers that advertise themselves to an adapter. */
+static void
+look_at_routers(const struct nicd_admin *a, unsigned int i)
+{
+	const struct urn_adapter *ad = a->src.dp->adapter[i];
+	struct urn_router_news news[URN_ROUTER_NEWS];
+	uint32_t lost;
+	unsigned int n =
+		urn_neigh_router_news(ad->neigh, &a->heard[i], news, URN_ROUTER_NEWS, &lost);
+
+	if (lost != 0)
+		urn_log_say(a->rig->log, URN_LOG_LOST, NULL,
+			    "adapter %s: %u changes of advertised routers", ad->cfg.name, lost);
+	for (unsigned int k = 0; k < n; k++)
+		tell_router(a->rig->log, ad->cfg.name, &news[k]);
+}
+
 static void
 look(void *arg)
 {
 	const struct nicd_admin *a = arg;
 
+	for (unsigned int i = 0; i < a->src.dp->adapters_n; i++)
+		look_at_routers(a, i);
 	for (unsigned int i = 0; i < a->src.ports; i++)
 		look_at_port(a, i);
 	urn_captures_watch(a->rig->captures);

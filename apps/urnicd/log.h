@@ -8,8 +8,8 @@
 /* Make the log and start to write it. Call before engines are polled. returns: 0, or -1 with *err
  */
 int nicd_log_start(struct nicd_rig *rig, struct urn_err *err);
-/* Look at ports and captures from now on, and say what happens to them. a: outlives the look, which
- * nicd_log_unwatch() ends */
+/* Look at ports, advertised routers and captures from now on, and say what happens to them. a:
+ * outlives the look, which nicd_log_unwatch() ends */
 void nicd_log_watch(struct nicd_admin *a);
 void nicd_log_unwatch(struct nicd_admin *a);
 /* Write all and close the log; nobody says anything more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses with the prefix that is on the link, and routes to elsewhere: "gateway = ADDRESS" and
- * "route PREFIX = ADDRESS" of an adapter.
+ * Addresses with the prefix that is on the link, and routes to elsewhere: "gateway = ADDRESS",
+ * "route PREFIX = ADDRESS" and "accept_ra = yes" of an adapter.
  */
 #include "config/config_priv.h"
 
@@ -296,6 +296,37 @@ take_route(struct taking *t, const struct urn_ini_entry *e)
 		add(t, e->key.line, &r);
 }
 
+/* ---- router advertisements */
+
+/* Check that an adapter can use router advertisements, and gets them. */
+static void
+check_ra(const struct taking *t, const struct urn_config_adapter *a)
+{
+	const struct urn_config *cfg = t->ctx->cfg;
+	unsigned int line = t->s ? urn_config_line(t->s, "accept_ra") : 0;
+	uint8_t own[16];
+
+	if (!t->a->accept_ra)
+		return;
+	if (own_prefix(t->a, false, own) == 0)
+		urn_config_say(t->ctx, line,
+			       "accept_ra = yes is of use only with a prefix on the link: write "
+			       "ipv6 = fd00::1/64, with the adapter's own address");
+	else if (a->port >= 0 && !cfg->port[a->port].no_filter &&
+		 strncmp(cfg->port[a->port].port.device, "net_af_xdp", 10) == 0)
+		urn_config_say(t->ctx, line,
+			       "accept_ra = yes can't work on port %s (line %u): the filter of "
+			       "net_af_xdp leaves router advertisements to the kernel; give a "
+			       "gateway, or filter = no in the port",
+			       cfg->port[a->port].port.name, cfg->port[a->port].line);
+	else if (a->port >= 0 && cfg->port[a->port].port.steer)
+		urn_config_say(t->ctx, line,
+			       "steer = yes of port %s (line %u) lets no router advertisement in; "
+			       "leave out steer, or accept_ra",
+			       cfg->port[a->port].port.name,
+			       urn_config_line(t->ctx->port[a->port], "steer"));
+}
+
 void
 urn_config_routes(struct urn_config_ctx *ctx)
 {
@@ -312,5 +343,6 @@ urn_config_routes(struct urn_config_ctx *ctx)
 				 strncmp(e->key.s, "route ", 6) == 0)
 				take_route(&t, e);
 		}
+		check_ra(&t, &ctx->cfg->adapter[i]);
 	}
 }

@@ -305,6 +305,9 @@ static const struct urn_config_key adapter_keys[] = {
 	{"route", .arg = "PREFIX", .type = URN_CT_ROUTER, LATER, .preset = "(none)",
 	 .help = "the router on the link for the destinations of a prefix: 10.1.0.0/16; the "
 		 "longest prefix wins"},
+	{"accept_ra", .type = URN_CT_BOOL, A(accept_ra), .preset = "no",
+	 .help = "look for routers of IPv6, and take them and prefixes on the link from their "
+		 "advertisements; a gateway here goes first"},
 	{"neighbour", .arg = "ADDRESS", .type = URN_CT_MAC, LATER, .preset = "(asked for)",
 	 .help = "the MAC address of a peer, or of the router before it; the network is not asked"},
 	{"vlan", .type = URN_CT_COUNT, A(vlan), .min = 1, .max = 4094, .preset = "(none)",

@@ -64,6 +64,8 @@ urn_adapter_fix(struct urn_adapter *a, struct urn_err *err)
 
 	if (fix_neighbours(a, err) != 0)
 		return -1;
+	if (a->cfg.accept_ra)
+		urn_neigh_accept_ra(a->neigh);
 	code = urn_adapter_set_routes(a, a->cfg.route, a->cfg.routes);
 	a->cfg.route = NULL; /* the caller's */
 	a->cfg.routes = 0;

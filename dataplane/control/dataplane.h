@@ -36,6 +36,7 @@ struct urn_adapter_config {
 	struct urn_neigh_fixed *neighbour; /* peers whose MAC addresses are fixed; owner: the caller; read by
 					    * urn_dp_create() only */
 	unsigned int neighbours; /* elements of neighbour, at most URN_NEIGH_STATIC */
+	bool accept_ra;		 /* take routers and prefixes from router advertisements of IPv6 */
 	uint16_t vlan;		 /* number of the VLAN that the adapter is in, 1 to 4094; 0: none */
 	uint8_t priority; /* in the tags of its frames, 0 to 7; without a VLAN the tags have this
 			     alone */

@@ -17,6 +17,7 @@
 #include "log/who.h"
 #include "msg/msg.h"
 #include "net/learn.h"
+#include "net/router.h"
 #include "pmd_glue/port.h"
 #include "switch/pfc.h"
 #include "transport/tp.h"

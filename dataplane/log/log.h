@@ -25,6 +25,7 @@
 	X(CLIENT, "client", "programs that attach, leave or are refused") \
 	X(LIMIT, "limit", "limits that programs reach")                   \
 	X(PORT, "port", "links of ports")                                 \
+	X(ROUTE, "route", "routers that advertise themselves")            \
 	X(QP, "qp", "errors of queue pairs and their requests")           \
 	X(CAPTURE, "capture", "captures of frames")                       \
 	X(COMMAND, "command", "commands that change something")           \
@@ -64,6 +65,11 @@ enum urn_log_level {
 	X(REACHED, LIMIT, WARNING, "limit", "a call of a program was refused by a limit")         \
 	X(PORT_UP, PORT, NOTICE, "up", "a port has a link")                                       \
 	X(PORT_DOWN, PORT, WARNING, "down", "a port has no link, and why")                        \
+	X(ROUTER_CAME, ROUTE, NOTICE, "come",                                                     \
+	  "a router advertises itself to an adapter, or a prefix that is on the link")            \
+	X(ROUTER_USED, ROUTE, NOTICE, "use", "an adapter uses a router from now on")              \
+	X(ROUTER_GONE, ROUTE, WARNING, "go",                                                      \
+	  "a router, or a prefix on the link, is advertised no more, and why")                    \
 	X(QP_ERROR, QP, WARNING, "error", "a request, a receive or a queue pair failed, and why") \
 	X(CAPTURE_BEGAN, CAPTURE, INFO, "begin", "a capture of frames runs")                      \
 	X(CAPTURE_ENDED, CAPTURE, INFO, "end", "a capture is whole")                              \

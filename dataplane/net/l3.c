@@ -112,9 +112,8 @@ v6_host(const uint8_t a[16])
 
 /* ---- checksums */
 
-/* Checksum over ICMPv6 and its pseudo header, ready to send; 0 when the message's own checksum is right. */
-static uint16_t
-icmp6_csum(const struct urn_ipv6 *ip, const void *icmp, uint32_t len)
+uint16_t
+urn_l3_icmp6_csum(const struct urn_ipv6 *ip, const void *icmp, uint32_t len)
 {
 	uint32_t sum = rte_raw_cksum(ip->src, sizeof(ip->src) + sizeof(ip->dst));
 
@@ -269,7 +268,7 @@ read_icmp6(const uint8_t *f, uint32_t len, struct urn_l3_msg *msg)
 	const struct urn_ipv6 *ip = (const struct urn_ipv6 *)(f + OFF_L3);
 	const struct icmp *icmp = (const struct icmp *)(f + OFF_V6);
 
-	if (len < OFF_V6 + sizeof(*icmp) || icmp6_csum(ip, icmp, len - OFF_V6) != 0)
+	if (len < OFF_V6 + sizeof(*icmp) || urn_l3_icmp6_csum(ip, icmp, len - OFF_V6) != 0)
 		return URN_C_DROP_NEIGH;
 	switch (icmp->type) {
 	case ND_SOLICIT:
@@ -374,7 +373,7 @@ put_nd(struct rte_mbuf *m, const struct nd_out *o)
 	nd->opt_type = o->type == ND_ADVERT ? OPT_TARGET_MAC : OPT_SOURCE_MAC;
 	nd->opt_len = 1;
 	memcpy(nd->opt_mac, o->mac, 6);
-	nd->icmp.csum = icmp6_csum(ip, nd, sizeof(*nd));
+	nd->icmp.csum = urn_l3_icmp6_csum(ip, nd, sizeof(*nd));
 	set_len(m, OFF_V6 + sizeof(*nd));
 }
 
@@ -441,7 +440,7 @@ reply_echo6(uint8_t *f, uint32_t len, const uint8_t mac[6])
 	ip->hop = TTL;
 	icmp->type = ECHO6_REPLY;
 	icmp->csum = 0;
-	icmp->csum = icmp6_csum(ip, icmp, len - OFF_V6);
+	icmp->csum = urn_l3_icmp6_csum(ip, icmp, len - OFF_V6);
 }
 
 int

@@ -34,6 +34,11 @@ struct urn_l3_msg {
 	uint8_t target[16];  /* address whose MAC is asked for or told (ARP reply: the sender's) */
 };
 
+struct urn_ipv6;
+
+/* Checksum of an ICMPv6 message of len bytes and its pseudo header, ready to send; 0 when the
+ * message's own checksum is right. */
+uint16_t urn_l3_icmp6_csum(const struct urn_ipv6 *ip, const void *icmp, uint32_t len);
 /* True when one station can have this MAC: not zero, not multicast. */
 int urn_l3_mac_ok(const uint8_t mac[6]);
 /* GID of four IPv4 bytes. */

@@ -7,6 +7,7 @@
  */
 #include "net/neigh_priv.h"
 #include "net/l3.h"
+#include "net/ra.h"
 #include "wire/build.h"
 
 #include <errno.h>
@@ -362,6 +363,16 @@ conflict(const struct urn_neigh *nb, const struct urn_l3_msg *msg)
 	return (msg->has_src || msg->kind == URN_L3_ADVERT) && urn_neigh_is_own(nb, claimed);
 }
 
+/* Take a router advertisement, where they are accepted. */
+static void
+input_ra(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now)
+{
+	rte_spinlock_lock(&nb->lock);
+	set_time(nb, now);
+	urn_pkt(m)->drop = (uint8_t)urn_neigh_take_ra(nb, m);
+	rte_spinlock_unlock(&nb->lock);
+}
+
 int
 urn_neigh_input(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now)
 {
@@ -369,6 +380,10 @@ urn_neigh_input(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now)
 	struct urn_l3_msg msg;
 	int to_us;
 
+	if (nb->ra_on && urn_ra_is(m)) {
+		input_ra(nb, m, now);
+		return 0;
+	}
 	p->drop = (uint8_t)urn_l3_read(m, &msg);
 	if (p->drop == URN_C_DROP_NEIGH || p->drop == URN_C_DROP_NOT_ROCE)
 		return 0;
@@ -428,8 +443,8 @@ ask(struct urn_neigh *nb, struct entry *e, struct rte_mbuf *m)
 	e->tries++;
 }
 
-static struct rte_mbuf *
-new_frame(struct rte_mempool *pool)
+struct rte_mbuf *
+urn_neigh_new_frame(struct rte_mempool *pool)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 
@@ -447,15 +462,19 @@ urn_neigh_poll(struct urn_neigh *nb, uint64_t now, struct rte_mempool *pool, str
 
 	rte_spinlock_lock(&nb->lock);
 	set_time(nb, now);
+	if (nb->ra_on && nb->now >= nb->ra.next)
+		n = urn_neigh_poll_ra(nb, pool, out, max);
 	/* Bounded: each turn sends one of at most max, or moves an entry to FAILED. */
 	while (n < max && (e = first_due(nb)) != NULL) {
 		if (e->tries == URN_NEIGH_TRIES) {
 			e->state = URN_NEIGH_FAILED;
 			e->due = nb->now + URN_NEIGH_FAIL_NS;
 			move(nb, e, FAILED);
+			if (nb->ra_on)
+				urn_neigh_router_failed(nb, e->t.key);
 			continue;
 		}
-		out[n] = new_frame(pool);
+		out[n] = urn_neigh_new_frame(pool);
 		if (out[n] == NULL)
 			break;
 		ask(nb, e, out[n++]);
@@ -470,8 +489,10 @@ urn_neigh_announce(struct urn_neigh *nb, struct rte_mempool *pool, struct rte_mb
 {
 	unsigned int n = 0;
 
+	if (nb->ra_on)
+		urn_neigh_restart_ra(nb);
 	for (unsigned int i = 0; i < nb->n_own && n < max; i++) {
-		out[n] = new_frame(pool);
+		out[n] = urn_neigh_new_frame(pool);
 		if (out[n] == NULL)
 			break;
 		urn_l3_announcement(out[n++], nb->mac, nb->own[i]);

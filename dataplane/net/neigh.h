@@ -31,6 +31,8 @@
  * claim raises a doubt, and a learnt one is asked for before its first use. A user whose peer has
  * become silent raises a doubt, too (urn_neigh_doubt()).
  *
+ * An adapter may take routers and prefixes from router advertisements, too (router.h).
+ *
  * Nothing here reads a clock, sends, or frees: time comes in as nanoseconds of
  * any clock that does not run backwards, frames go out in mbufs of the caller's
  * pool. Several engines may call at once (one lock; slow path). Users cache the
@@ -51,7 +53,11 @@ enum {
 	URN_NEIGH_STATIC = 2048,  /* entries, at most, that were configured */
 	URN_NEIGH_OWN = 16,	  /* addresses of one adapter */
 	URN_NEIGH_ROUTES = 128,	  /* routes of one adapter, prefixes of own addresses among them */
-	URN_NEIGH_TRIES = 5,	  /* requests before an address counts as failed */
+	URN_NEIGH_ROUTERS = 4,	  /* routers that advertise themselves, at most (router.h) */
+	URN_NEIGH_PREFIXES = 8,	  /* prefixes that routers say are on the link, at most */
+	URN_NEIGH_ADVERTISED = URN_NEIGH_ROUTERS + URN_NEIGH_PREFIXES,
+	URN_NEIGH_ROUTES_ALL = URN_NEIGH_ROUTES + URN_NEIGH_ADVERTISED, /* with advertised ones */
+	URN_NEIGH_TRIES = 5, /* requests before an address counts as failed */
 };
 /* Waits after each request, before the next; after the last, before the address counts as failed. */
 #define URN_NEIGH_WAITS_NS { 10000000ull, 50000000ull, 200000000ull, 1000000000ull, 1000000000ull }
@@ -132,18 +138,29 @@ enum urn_neigh_route_kind {
 	URN_NEIGH_ROUTE_LINK,	 /* the prefix of an own address: on the link */
 	URN_NEIGH_ROUTE_GATEWAY, /* the default route of a family */
 	URN_NEIGH_ROUTE_STATIC,	 /* another configured route */
+	/* Not for urn_neigh_set_routes(): from router advertisements (router.h). */
+	URN_NEIGH_ROUTE_ROUTER,	 /* a router for all else of IPv6 */
+	URN_NEIGH_ROUTE_RA_LINK, /* a prefix on the link */
 };
+
+/* True for the kinds of routes whose destinations are on the link. */
+static inline bool
+urn_neigh_route_on_link(unsigned int kind)
+{
+	return kind == URN_NEIGH_ROUTE_LINK || kind == URN_NEIGH_ROUTE_RA_LINK;
+}
 
 /* Where destinations of a prefix are. */
 struct urn_neigh_route {
 	uint8_t prefix[16]; /* GID, all bits behind len zero */
-	uint8_t via[16];    /* the router's GID, of the prefix's family; LINK: all zero */
+	uint8_t via[16];    /* the router's GID, of the prefix's family; on the link: all zero */
 	uint8_t len;	    /* bits of the GID: IPv4's /24 is 120; an IPv4 prefix has 96 at least */
 	uint8_t kind;	    /* enum urn_neigh_route_kind */
+	uint32_t left_s;    /* seconds to the route's end, set by urn_neigh_routes(); 0: no end */
 };
 
 /*
- * Replace all routes; users look up again (neigh_route.c).
+ * Replace all routes but the advertised ones; users look up again (neigh_route.c).
  * returns 0; EINVAL: bits behind a length, a router that is no station of its own on the link, or
  * of another family; EEXIST: two routes of one prefix; ENOSPC: more than URN_NEIGH_ROUTES. On
  * failure the routes stay as they were.
@@ -154,7 +171,8 @@ int urn_neigh_set_routes(struct urn_neigh *nb, const struct urn_neigh_route *rou
  * returns false: no route leads there
  */
 bool urn_neigh_hop(struct urn_neigh *nb, const uint8_t gid[16], uint8_t hop[16]);
-/* Copy the routes, longest prefix first, max of them at most. returns: the number of all */
+/* Copy the routes, longest prefix first, and of one prefix the one that counts first; max of them
+ * at most. returns: the number of all, at most URN_NEIGH_ROUTES_ALL */
 unsigned int urn_neigh_routes(struct urn_neigh *nb, struct urn_neigh_route *out, unsigned int max);
 /* Set all bits of a GID behind the first len to zero. returns: true when one was set */
 bool urn_neigh_mask(uint8_t gid[16], unsigned int len);
@@ -172,8 +190,8 @@ uint32_t urn_neigh_generation(const struct urn_neigh *nb);
 /*
  * Take a received frame that urn_wire_parse() called ARP, ICMP or ICMP6.
  * now: nanoseconds. urn_pkt(m)->drop is set to the counter that applies,
- * whatever the result: ARP_RX, ND_RX, ECHO_RX, NEIGH_CONFLICT, NEIGH_CLAIM, or a reason for
- * dropping (DROP_NEIGH, DROP_ADDRESS, DROP_NOT_ROCE, NO_MBUF).
+ * whatever the result: ARP_RX, ND_RX, RA_RX, RA_FULL, ECHO_RX, NEIGH_CONFLICT, NEIGH_CLAIM, or a
+ * reason for dropping (DROP_NEIGH, DROP_RA_FAR, DROP_ADDRESS, DROP_NOT_ROCE, NO_MBUF).
  * returns 1: m now is the reply, to be sent; 0: m is done with, to be freed
  */
 int urn_neigh_input(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now);
@@ -190,7 +208,8 @@ unsigned int urn_neigh_poll(struct urn_neigh *nb, uint64_t now, struct rte_mempo
 
 /*
  * Announce our addresses to the link, by gratuitous ARP and unsolicited advertisements,
- * when the port comes up or the MAC moved here. returns: frames in out[]
+ * when the port comes up or the MAC moved here; begin to look for routers where the table accepts
+ * their advertisements. returns: frames in out[]
  */
 unsigned int urn_neigh_announce(struct urn_neigh *nb, struct rte_mempool *pool,
 				struct rte_mbuf **out, unsigned int max);

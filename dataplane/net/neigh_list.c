@@ -23,7 +23,7 @@ routes_by(const struct urn_neigh *nb, const uint8_t gid[16])
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < nb->routes; i++)
-		n += nb->route[i].kind != URN_NEIGH_ROUTE_LINK &&
+		n += !urn_neigh_route_on_link(nb->route[i].kind) &&
 		     memcmp(nb->route[i].via, gid, 16) == 0;
 	return n;
 }

@@ -66,8 +66,8 @@ urn_neigh_next_hop(const struct urn_neigh *nb, const uint8_t gid[16])
 		const struct urn_neigh_route *r = &nb->route[i];
 
 		if (urn_neigh_same_prefix(r->prefix, gid, r->len))
-			return r->kind == URN_NEIGH_ROUTE_LINK ? gid : r->via;
-		any |= r->kind == URN_NEIGH_ROUTE_LINK && urn_gid_is_v4(r->prefix) == v4;
+			return urn_neigh_route_on_link(r->kind) ? gid : r->via;
+		any |= urn_neigh_route_on_link(r->kind) && urn_gid_is_v4(r->prefix) == v4;
 	}
 	return any ? NULL : gid;
 }
@@ -127,6 +127,28 @@ insert(struct urn_neigh *nb, const struct urn_neigh_route *r)
 	for (; at > 0 && nb->route[at - 1].len < r->len; at--)
 		nb->route[at] = nb->route[at - 1];
 	nb->route[at] = *r;
+	nb->route[at].left_s = 0;
+}
+
+/* Put the advertised routes behind the configured ones of the same prefix. Under the lock. */
+static void
+insert_advertised(struct urn_neigh *nb)
+{
+	for (unsigned int i = 0; i < nb->ra.listed; i++)
+		insert(nb, &nb->ra.list[i]);
+	urn_neigh_changed(nb);
+}
+
+void
+urn_neigh_replace_advertised(struct urn_neigh *nb)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < nb->routes; i++)
+		if (nb->route[i].kind <= URN_NEIGH_ROUTE_STATIC)
+			nb->route[n++] = nb->route[i];
+	nb->routes = n;
+	insert_advertised(nb);
 }
 
 int
@@ -144,7 +166,7 @@ urn_neigh_set_routes(struct urn_neigh *nb, const struct urn_neigh_route *route, 
 	nb->routes = 0;
 	for (unsigned int i = 0; i < n; i++)
 		insert(nb, &route[i]);
-	urn_neigh_changed(nb);
+	insert_advertised(nb);
 	rte_spinlock_unlock(&nb->lock);
 	return 0;
 }
@@ -156,8 +178,11 @@ urn_neigh_routes(struct urn_neigh *nb, struct urn_neigh_route *out, unsigned int
 
 	rte_spinlock_lock(&nb->lock);
 	n = nb->routes;
-	for (unsigned int i = 0; i < n && i < max; i++)
+	for (unsigned int i = 0; i < n && i < max; i++) {
 		out[i] = nb->route[i];
+		if (out[i].kind > URN_NEIGH_ROUTE_STATIC)
+			out[i].left_s = urn_neigh_advertised_left(nb, &out[i]);
+	}
 	rte_spinlock_unlock(&nb->lock);
 	return n;
 }

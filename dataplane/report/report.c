@@ -231,6 +231,7 @@ adapter_more(const struct urn_adapter *a, struct urn_report_sink *s)
 	s->u64(s, "vlan", a->cfg.vlan);
 	s->u64(s, "priority", a->cfg.priority);
 	s->u64(s, "routes", urn_neigh_routes(a->neigh, NULL, 0));
+	s->flag(s, "accept_ra", a->cfg.accept_ra);
 	s->u64(s, "neighbours", urn_neigh_count(a->neigh));
 	s->u64(s, "peers", a->learn ? urn_learn_count(a->learn) : 0);
 	s->u64(s, "max_qp", a->cfg.max_qp);

@@ -69,9 +69,9 @@ static const char *
 route_kind(unsigned int kind)
 {
 	static const char *const names[] = {
-		[URN_NEIGH_ROUTE_LINK] = "prefix",
-		[URN_NEIGH_ROUTE_GATEWAY] = "gateway",
-		[URN_NEIGH_ROUTE_STATIC] = "route",
+		[URN_NEIGH_ROUTE_LINK] = "prefix",  [URN_NEIGH_ROUTE_GATEWAY] = "gateway",
+		[URN_NEIGH_ROUTE_STATIC] = "route", [URN_NEIGH_ROUTE_ROUTER] = "ra",
+		[URN_NEIGH_ROUTE_RA_LINK] = "ra",
 	};
 
 	return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";
@@ -80,7 +80,7 @@ route_kind(unsigned int kind)
 static void
 one_route(struct urn_adapter *a, const struct urn_neigh_route *r, struct urn_report_sink *s)
 {
-	bool link = r->kind == URN_NEIGH_ROUTE_LINK;
+	bool link = urn_neigh_route_on_link(r->kind);
 	enum urn_neigh_state state = URN_NEIGH_NONE;
 	char text[48], prefix[56];
 	uint8_t mac[6];
@@ -98,6 +98,7 @@ one_route(struct urn_adapter *a, const struct urn_neigh_route *r, struct urn_rep
 									: "");
 	s->str(s, "state", link ? "" : urn_neigh_state_name(state));
 	s->str(s, "from", route_kind(r->kind));
+	s->u64(s, "lifetime_s", r->left_s);
 	s->end(s);
 }
 
@@ -105,7 +106,7 @@ int
 urn_report_routes(const struct urn_report_source *src, struct urn_report_query *q,
 		  struct urn_report_sink *s, struct urn_err *err)
 {
-	struct urn_neigh_route r[URN_NEIGH_ROUTES];
+	struct urn_neigh_route r[URN_NEIGH_ROUTES_ALL];
 
 	if (report_check_adapter(src, q->adapter, err) != 0)
 		return URN_REPORT_FAILED;
@@ -116,7 +117,7 @@ urn_report_routes(const struct urn_report_source *src, struct urn_report_query *
 
 		if (!report_named(q->adapter, a->cfg.name))
 			continue;
-		n = urn_neigh_routes(a->neigh, r, URN_NEIGH_ROUTES);
+		n = urn_neigh_routes(a->neigh, r, URN_NEIGH_ROUTES_ALL);
 		for (unsigned int i = 0; i < n; i++)
 			one_route(a, &r[i], s);
 		q->at.outer++;

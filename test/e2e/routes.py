@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Two urnicd in two network namespaces, with a Linux router between them: connections, datagrams and their management go
-through it, IPv4 and IPv6, and a reload gives a route; and with a wire between them, in a VLAN (doc/reference/urnicd.md
+through it, IPv4 and IPv6, and a reload gives a route, or the router advertises itself; and with a wire between them, in a VLAN (doc/reference/urnicd.md
 "Routes", "VLANs")."""
 
 import json
 import os
+import shutil
+import socket
+import struct
 import subprocess
 import sys
 import unittest
@@ -23,6 +26,8 @@ MADE = ("ip link add ra type veth peer name a0", "ip link add rb type veth peer 
         "ip link set ra up", "ip link set rb up", "ip -n a link set a0 up", "ip -n b link set b0 up",
         "ip link add a1 type veth peer name b1", "ip link set a1 netns a", "ip link set b1 netns b",
         "ip -n a link set a1 up", "ip -n b link set b1 up",
+        # Two routers, by their addresses.
+        "ip addr add fe80::fd/64 dev ra nodad", "ip addr add fe80::fe/64 dev ra nodad",
         "sysctl -q net.ipv4.ip_forward=1", "sysctl -q net.ipv6.conf.all.forwarding=1")
 
 
@@ -63,6 +68,26 @@ def enter():
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
     for line in MADE:
         subprocess.run(line.split(), check=True)
+
+
+class Advertiser:
+    """A router on the interface ra that says what it is told to."""
+
+    def __init__(self, test, address):
+        self.sock = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+        test.addCleanup(self.sock.close)
+        self.sock.settimeout(SECONDS)
+        self.index = socket.if_nametoindex("ra")
+        self.sock.bind((address, 0, 0, self.index))
+        self.sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, self.index)
+
+    def advertise(self, lifetime, flags=0, prefix=None, valid=0, hops=255):
+        """To all nodes; flags: 0x08: of high preference; prefix: on the link"""
+        message = struct.pack("!BBHBBHII", 134, 0, 0, 64, flags, lifetime, 0, 0)
+        if prefix:
+            message += struct.pack("!BBBBIII16s", 3, 4, 64, 0x80, valid, valid, 0, socket.inet_pton(socket.AF_INET6, prefix))
+        self.sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, hops)
+        self.sock.sendto(message, ("ff02::1", 0, 0, self.index))  # the kernel makes the checksum
 
 
 class Routes(Nicd):
@@ -158,6 +183,100 @@ class Routes(Nicd):
         neighbours = {n["address"]: n["routes"] for n in self.ctl("a", "show", "neigh")}
         self.assertEqual({n for n in neighbours if not n.startswith("fe80")}, {"10.0.1.254", "fd00:1::fe"})
         self.assertEqual(neighbours["10.0.1.254"], 1)
+        self.end(a, b)
+
+    def routes(self):
+        """Routes of a that are advertised: (prefix, router, mac) in their order, and their lifetimes."""
+        got = [r for r in self.ctl("a", "show", "route") if r["from"] == "ra"]
+        return [(r["prefix"], r["via"]) for r in got], {r["prefix"] + r["via"]: r["lifetime_s"] for r in got}
+
+    def log(self, event):
+        with open(os.path.join(self.dir.name, "a.log"), encoding="ascii") as f:
+            return [line.split(f" route {event}: ")[1].rstrip("\n") for line in f if f" route {event}: " in line]
+
+    def logged(self, event, *lines):
+        self.assertTrue(self.until(lambda: self.log(event)[-len(lines):] == list(lines)), (event, lines, self.log(event)))
+
+    def discover(self):
+        """A urnicd a that looks for routers, with a log."""
+        self.QUIET = f"log = notice\nlog_file = {os.path.join(self.dir.name, 'a.log')}\n"
+        return self.nicd("a", 1, "accept_ra = yes\n")
+
+    def test_router_discovery(self):
+        """A router advertises itself and is used; so is another that is better, until it ends; then time ends the first."""
+        first, second = Advertiser(self, "fe80::fe"), Advertiser(self, "fe80::fd")
+        heard = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+        self.addCleanup(heard.close)
+        heard.settimeout(SECONDS)
+        group = socket.inet_pton(socket.AF_INET6, "ff02::2") + struct.pack("=I", first.index)
+        heard.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, group)
+        heard.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
+        b = self.nicd("b", 2, "gateway = fd00:2::fe\n")
+        a = self.discover()
+        asked = self.ctl("a", "show", "adapter", "a")[0]
+        self.assertEqual(asked["accept_ra"], True)
+        # The adapter asks; so does the kernel of its namespace, by another address.
+        while True:
+            data, more, _, source = heard.recvmsg(256, 256)
+            if data[0] == 133 and source[0].split("%")[0] == asked["gid_link_local"]:
+                break
+        self.assertEqual(struct.unpack("=i", more[0][2])[0], 255)
+        self.assertEqual(data[8:10], b"\1\1")
+        self.assertEqual(data[10:16].hex(":"), asked["mac"])
+        first.advertise(1800, prefix="fd00:9::", valid=600)
+        self.assertTrue(self.until(lambda: self.routes()[0]))
+        routes, left = self.routes()
+        self.assertEqual(routes, [("fd00:9::/64", ""), ("::/0", "fe80::fe")])
+        self.assertIn(left["::/0fe80::fe"], range(1800 - SECONDS, 1801))
+        self.assertIn(left["fd00:9::/64"], range(600 - SECONDS, 601))
+        self.hop("[fd00:2::1]")
+        self.hop("[fd00:2::1]", "--ud")
+        rows = {r["prefix"]: r for r in self.ctl("a", "show", "route")}
+        self.assertEqual((rows["::/0"]["mac"], rows["::/0"]["state"]), (self.mac("ra"), "reachable"))
+        self.assertEqual((rows["fd00:1::/64"]["from"], rows["fd00:1::/64"]["lifetime_s"]), ("prefix", 0))
+        self.logged("come", "adapter a: router fe80::fe is advertised for 1800 s", "adapter a: prefix fd00:9::/64 is advertised for 600 s")
+        self.logged("use", "adapter a uses router fe80::fe from now on")
+        second.advertise(1800, flags=0x08)
+        self.logged("use", "adapter a uses router fe80::fe from now on", "adapter a uses router fe80::fd from now on instead of fe80::fe")
+        self.assertEqual(self.routes()[0][1:], [("::/0", "fe80::fd"), ("::/0", "fe80::fe")])
+        self.through("[fd00:2::1]")
+        # One that a router passed on is no word of a router of this link.
+        second.advertise(0, hops=64)
+        self.assertTrue(self.until(lambda: self.ctl("a", "show", "counters", "a")[0].get("drop_ra_far", 0) == 1))
+        second.advertise(0)
+        self.logged("go", "adapter a: router fe80::fd is gone: an advertisement ended it")
+        self.through("[fd00:2::1]")
+        # A gateway of the configuration goes first, and comes by a reload.
+        self.write("a", 1, "accept_ra = yes\ngateway = fd00:1::fe\n")
+        self.ctl("a", "reload")
+        self.assertEqual([(r["via"], r["from"]) for r in self.ctl("a", "show", "route") if r["prefix"] == "::/0"],
+                         [("fd00:1::fe", "gateway"), ("fe80::fe", "ra")])
+        self.through("[fd00:2::1]")
+        first.advertise(1)
+        self.logged("go", "adapter a: router fe80::fd is gone: an advertisement ended it",
+                    "adapter a: router fe80::fe is gone: no advertisement came in time")
+        self.assertEqual(self.routes()[0], [("fd00:9::/64", "")])
+        self.assertEqual(self.ctl("a", "show", "counters", "a")[0]["rx_ra"], 4)
+        self.end(a, b)
+
+    @unittest.skipUnless(shutil.which("radvd"), "radvd is not installed")
+    def test_radvd(self):
+        """The daemon that routers run: it answers the solicitation, and takes its word back when it ends."""
+        conf = os.path.join(self.dir.name, "radvd.conf")
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write("interface ra { AdvSendAdvert on; AdvDefaultPreference high; AdvLinkMTU 1400;\n"
+                    "  prefix fd00:1::/64 { AdvOnLink on; AdvAutonomous off; };\n  route fd00:7::/64 { }; };\n")
+        os.chmod(self.dir.name, 0o755)
+        radvd = self.popen("radvd", "-n", "-m", "stderr", "-C", conf, "-p", os.path.join(self.dir.name, "radvd.pid"))
+        b = self.nicd("b", 2, "gateway = fd00:2::fe\n")
+        a = self.discover()
+        self.assertTrue(self.until(lambda: "::/0" in [p for p, _ in self.routes()[0]]))
+        self.assertEqual([p for p, _ in self.routes()[0]], ["fd00:1::/64", "::/0"])
+        self.hop("[fd00:2::1]")
+        radvd.terminate()
+        radvd.communicate(timeout=SECONDS)
+        self.assertTrue(self.until(lambda: "::/0" not in [p for p, _ in self.routes()[0]]))
+        self.logged("go", f"adapter a: router {self.log('use')[0].split()[4]} is gone: an advertisement ended it")
         self.end(a, b)
 
     def end(self, *nicds):

@@ -197,6 +197,16 @@ class Top(Nicd):
         nicd.send_signal(signal.SIGCONT)
         self.assertEqual(self.stop(nicd)[0], 0)
 
+    def test_sockets_of_urnicd(self):
+        """The sockets that programs and urnicctl take are not telemetry's, and are told at once from a urnicd that is stopped."""
+        nicd, _ = self.start()
+        self.env["URNIC_TIMEOUT"] = str(SECONDS // 2)
+        for path in (self.socket, self.socket + ".ctl"):
+            said = self.top("--once", "--socket", path, code=1)
+            self.assertIn(path, said)
+            self.assertIn("for programs or for urnicctl; give DPDK's telemetry socket, dpdk_telemetry.v2", said)
+        self.assertEqual(self.stop(nicd)[0], 0)
+
     def test_several(self):
         a, _ = self.start(eal="file_prefix = one")
         first = self.socket

@@ -3,7 +3,8 @@
  * The table of neighbours on any ARP, neighbour discovery and echo, as the engine would
  * give it: frames that the parser took for such. Invariants: replies and requests are
  * valid frames of ours; addresses looked up here stay, configured ones do not change; no
- * impossible MAC is believed; each frame has a counter.
+ * impossible MAC is believed; each frame has a counter. Half of the tables accept router
+ * advertisements: routes are in their order and bounds, and never of IPv4.
  *
  * Input: steps: a byte for the kind, and its bytes.
  */
@@ -15,7 +16,8 @@
 #include "common/test_neigh_state.h"
 #include "common/test_sent.h"
 #include "net/l3.h"
-#include "net/neigh.h"
+#include "net/router.h"
+#include "wire/build.h"
 
 #include <string.h>
 
@@ -82,7 +84,8 @@ arrive(struct neigh_world *w, const uint8_t *bytes, uint32_t len)
 		static const enum urn_counter outcome[] = {
 			URN_C_ARP_RX,	      URN_C_ND_RX,	 URN_C_ECHO_RX,
 			URN_C_NEIGH_CONFLICT, URN_C_DROP_NEIGH,	 URN_C_DROP_ADDRESS,
-			URN_C_DROP_NOT_ROCE,  URN_C_NEIGH_CLAIM,
+			URN_C_DROP_NOT_ROCE,  URN_C_NEIGH_CLAIM, URN_C_RA_RX,
+			URN_C_RA_FULL,	      URN_C_DROP_RA_FAR,
 		};
 		unsigned int i = 0, n = sizeof(outcome) / sizeof(outcome[0]);
 		struct urn_l3_msg msg;
@@ -120,6 +123,29 @@ some_gid(struct fuzz_in *in, uint8_t gid[16])
 			gid[i] = fuzz_u8(in);
 }
 
+/* A router advertisement with prefixes and other options. */
+static uint32_t
+made_ra(struct fuzz_in *in, uint8_t *f, uint8_t how, const uint8_t *a)
+{
+	uint8_t router[16], flags = fuzz_u8(in), prefix[16];
+	uint32_t len;
+
+	l3_nth_v6(router, how % 8);
+	len = l3_ra(f, how & 0x80 ? a : router, (uint32_t)fuzz_u8(in) << (how & 8), flags);
+	for (unsigned int i = 0; i < (flags & 7u); i++) {
+		uint8_t kind = fuzz_u8(in);
+
+		memcpy(prefix, a, 16);
+		prefix[1] ^= kind & 0x0f;
+		if (kind & 0x80)
+			len = l3_option(f, len, fuzz_u8(in), 1 + (kind & 3));
+		else
+			len = l3_prefix(f, len, prefix, fuzz_u8(in), kind & 0x40 ? 0x40 : 0xc0,
+					kind & 0x20 ? UINT32_MAX : fuzz_u8(in));
+	}
+	return len;
+}
+
 static void
 made_frame(struct neigh_world *w, struct fuzz_in *in)
 {
@@ -129,7 +155,10 @@ made_frame(struct neigh_world *w, struct fuzz_in *in)
 	some_gid(in, a);
 	some_gid(in, b);
 	some_gid(in, c);
-	len = l3_words(f, kind, how, l3_words_mac(how >> 1), a, b, c);
+	if ((kind & 0x0c) == 0x0c)
+		len = made_ra(in, f, how, a);
+	else
+		len = l3_words(f, kind, how, l3_words_mac(how >> 1), a, b, c);
 	at = fuzz_u8(in);
 	if (kind & 0x40)
 		f[at % len] = fuzz_u8(in);
@@ -161,14 +190,17 @@ raw_frame(struct neigh_world *w, struct fuzz_in *in)
 static void
 look_up(struct neigh_world *w, struct fuzz_in *in)
 {
-	uint8_t gid[16], mac[6];
+	uint8_t gid[16], hop[16], mac[6];
 	int rc;
 
 	some_gid(in, gid);
 	rc = urn_neigh_lookup(w->nb, gid, mac);
-	fuzz_check(rc == URN_NEIGH_OK || rc == URN_NEIGH_UNKNOWN || rc == URN_NEIGH_FAIL);
-	if (rc == URN_NEIGH_UNKNOWN && w->wanted_n < LOOKED_UP)
-		memcpy(w->wanted[w->wanted_n++], gid, 16);
+	fuzz_check(rc == URN_NEIGH_OK || rc == URN_NEIGH_UNKNOWN || rc == URN_NEIGH_FAIL ||
+		   (rc == URN_NEIGH_NO_ROUTE && urn_neigh_accepts_ra(w->nb)));
+	if (rc == URN_NEIGH_UNKNOWN && w->wanted_n < LOOKED_UP) {
+		fuzz_check(urn_neigh_hop(w->nb, gid, hop));
+		memcpy(w->wanted[w->wanted_n++], hop, 16);
+	}
 }
 
 static void
@@ -194,10 +226,29 @@ announce(struct neigh_world *w)
 }
 
 static void
+check_routes(struct neigh_world *w)
+{
+	struct urn_neigh_route r[URN_NEIGH_ADVERTISED];
+	unsigned int n = urn_neigh_routes(w->nb, r, URN_NEIGH_ADVERTISED);
+
+	fuzz_check(n <= (urn_neigh_accepts_ra(w->nb) ? URN_NEIGH_ADVERTISED : 0));
+	for (unsigned int i = 0; i < n; i++) {
+		bool router = r[i].kind == URN_NEIGH_ROUTE_ROUTER;
+
+		fuzz_check(router || r[i].kind == URN_NEIGH_ROUTE_RA_LINK);
+		fuzz_check(router ? r[i].len == 0 && urn_neigh_link_local(r[i].via)
+				  : r[i].len >= 32 && r[i].len <= 128);
+		fuzz_check(i == 0 || r[i - 1].len >= r[i].len);
+		fuzz_check(!urn_gid_is_v4(r[i].prefix) && !urn_neigh_mask(r[i].prefix, r[i].len));
+	}
+}
+
+static void
 check_table(struct neigh_world *w, const uint8_t fixed[16])
 {
 	uint8_t mac[6];
 
+	check_routes(w);
 	fuzz_check(urn_neigh_count(w->nb) <= URN_NEIGH_ENTRIES);
 	fuzz_check(test_neigh_state(w->nb, fixed, mac) == URN_NEIGH_REACHABLE);
 	fuzz_check(memcmp(mac, other_mac, 6) == 0);
@@ -225,6 +276,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w.now = 1000000000;
 	w.nb = urn_neigh_create(us_mac, (const uint8_t (*)[16])own, 3);
 	fuzz_check(w.nb);
+	if (size & 1)
+		urn_neigh_accept_ra(w.nb);
 	l3_nth_v4(fixed, 1);
 	fuzz_check(urn_neigh_add_static(w.nb, fixed, other_mac) == 0);
 	for (unsigned int i = 0; i < STEPS && fuzz_more(&in); i++) {

@@ -5,7 +5,8 @@
  */
 #include "probe.h"
 
-#include "net/neigh.h"
+#include "../unit/net/l3_frames.h"
+#include "net/router.h"
 #include "transport/failure.h"
 #include "wire/ecn.h"
 
@@ -200,6 +201,65 @@ silent_router(void **state)
 	close_probe(&p);
 }
 
+/* Let a time pass, a millisecond at a time: the table is polled, and the transport told. */
+static void
+pass_with_table(struct probe *p, unsigned int ms)
+{
+	for (unsigned int i = 0; i < ms; i++) {
+		struct rte_mbuf *m[4];
+
+		probe_turn(p, 1000000);
+		rte_pktmbuf_free_bulk(m, urn_neigh_poll(table, p->now, p->pool, m, 4));
+		tell(p);
+	}
+}
+
+/* A router advertises itself for some seconds. */
+static void
+put_ra(struct probe *p, const uint8_t router[16], uint32_t seconds)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(p->pool);
+	uint8_t f[L3_ROOM];
+	uint32_t len = l3_ra(f, router, seconds, 0);
+
+	assert_non_null(m);
+	memcpy(rte_pktmbuf_append(m, (uint16_t)len), f, len);
+	urn_wire_parse(m);
+	assert_int_equal(urn_neigh_input(table, m, p->now), 0);
+	assert_int_equal(urn_pkt(m)->drop, URN_C_RA_RX);
+	rte_pktmbuf_free(m);
+}
+
+/* A queue pair's packets go by the router that advertises itself, and by the next one when its
+ * lifetime is over; between the two there is no way (RFC 4861, 6.3.4, 6.3.5). */
+static void
+advertised_router(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	open_probe(&p, &(struct probe_config){.ipv6 = true, .timeout = 20});
+	urn_neigh_accept_ra(table);
+	set_routes(&p, 128, NULL);
+	put_ra(&p, router6[0], 2);
+	pass_with_table(&p, 1);
+	memcpy(p.peer.mac, router_mac[0], 6);
+	post_one(&p, 1);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	probe_ack(&p, SQ(0), SYN_ACK, 1);
+	expect_sent(&p, 1, SUCCESS);
+	pass_with_table(&p, 2500);
+	post_one(&p, 2);
+	expect_silence(&p);
+	memcpy(p.peer.mac, router_mac[1], 6);
+	put_ra(&p, router6[1], 1800);
+	pass_with_table(&p, 300);
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	probe_ack(&p, SQ(1), SYN_ACK, 2);
+	expect_sent(&p, 2, SUCCESS);
+	close_probe(&p);
+}
+
 /* Traffic class and hop limit of requests and answers are those of the address vector; a hop limit
  * of 0 is 64. The bits of congestion marks are the transport's where it obeys them. */
 static void
@@ -300,9 +360,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_router),	 cmocka_unit_test(other_router),
-		cmocka_unit_test(no_route),	 cmocka_unit_test(silent_router),
-		cmocka_unit_test(traffic_class), cmocka_unit_test(priority_tags),
+		cmocka_unit_test(by_router),	     cmocka_unit_test(other_router),
+		cmocka_unit_test(no_route),	     cmocka_unit_test(silent_router),
+		cmocka_unit_test(traffic_class),     cmocka_unit_test(priority_tags),
+		cmocka_unit_test(advertised_router),
 	};
 
 	return cmocka_run_group_tests_name("path", tests, NULL, NULL);

@@ -137,7 +137,11 @@ mistakes_are_named(void **state)
 	bad("show qp -1", "is not the number");
 	bad("show qp 1 state", "state has no value");
 	bad("show qp 1 2", "'2' is too much");
-	bad("show qp state RTS state ERR", "is not the number"); /* the word is used up */
+	bad("show qp state RTS state ERR",
+	    "'state' is not the number of a queue pair; write"); /* the word is used up */
+	bad("show qp clint 9", "is not the number of a queue pair (did you mean client?); write: ");
+	bad("set adapter a0 windw 5", "'windw' is too much (did you mean window?); write: ");
+	bad("capture start p0 f snp 5", "'snp' is too much (did you mean snap?); write: ");
 	bad("set engine 0 sleep soon", "is not a time");
 	bad("capture start p0 f size big", "is not a size");
 	bad("show port ''", "'' is not a name");

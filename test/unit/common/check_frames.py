@@ -17,7 +17,7 @@ from scapy.config import conf
 conf.verb = 0
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import ICMP, IP, UDP
-from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6ND_NA, ICMPv6ND_NS, IPv6)
+from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6ND_RS, IPv6)
 from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapReader
 
@@ -49,7 +49,7 @@ def rebuild(frame):
         pkt[BTH].icrc = None
     if ICMP in pkt:
         del pkt[ICMP].chksum
-    for layer in (ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6EchoReply):
+    for layer in (ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6ND_RS, ICMPv6EchoReply):
         if layer in pkt:
             del pkt[layer].cksum
     out = bytes(pkt)

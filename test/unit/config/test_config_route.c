@@ -122,6 +122,43 @@ refused(void **state)
 	config_cases(cases, RTE_DIM(cases));
 }
 
+/* Router advertisements: off unless asked for, of use with a prefix, and none where the kernel
+ * keeps them. */
+static void
+accept_ra(void **state)
+{
+	static const struct config_case cases[] = {
+		{PLAIN "ipv6 = fd00::1\naccept_ra = yes\n",
+		 "5: accept_ra = yes is of use only with a prefix on the link: write ipv6 = "
+		 "fd00::1/64, with the adapter's own address\n"},
+		{PLAIN "ipv4 = 10.0.0.1/24\naccept_ra = yes\n",
+		 "5: accept_ra = yes is of use only with a prefix on the link: write ipv6 = "
+		 "fd00::1/64, with the adapter's own address\n"},
+		{ADAPTER "accept_ra = perhaps\n", "6: accept_ra = perhaps: give yes or no\n"},
+		{"[port p]\ndevice = net_af_xdp0,iface=x\n"
+		 "[adapter x]\nport = p\nipv6 = fd00::1/64\naccept_ra = yes\n",
+		 "6: accept_ra = yes can't work on port p (line 1): the filter of net_af_xdp "
+		 "leaves router advertisements to the kernel; give a gateway, or filter = no in "
+		 "the port\n"},
+		{"[port p]\ndevice = net_null0\nsteer = yes\n"
+		 "[adapter x]\nport = p\nipv6 = fd00::1/64\naccept_ra = yes\n",
+		 "7: steer = yes of port p (line 3) lets no router advertisement in; leave out "
+		 "steer, or accept_ra\n"},
+	};
+	struct urn_config *c = config_good(ADAPTER "[adapter y]\nswitch = s\nipv6 = fd00::2/64\n"
+						   "gateway = fd00::fe\naccept_ra = yes\n");
+
+	(void)state;
+	assert_false(c->adapter[0].adapter.accept_ra);
+	assert_true(c->adapter[1].adapter.accept_ra);
+	urn_config_free(c);
+	c = config_good("[port p]\ndevice = net_af_xdp0,iface=x\nfilter = no\n"
+			"[adapter x]\nport = p\nipv6 = fd00::1/64\naccept_ra = yes\n");
+	assert_true(c->adapter[0].adapter.accept_ra);
+	urn_config_free(c);
+	config_cases(cases, RTE_DIM(cases));
+}
+
 /* An adapter's table takes all that the file may have. */
 static void
 room(void **state)
@@ -177,7 +214,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses), cmocka_unit_test(taken), cmocka_unit_test(refused),
-		cmocka_unit_test(room),	     cmocka_unit_test(vlans),
+		cmocka_unit_test(room),	     cmocka_unit_test(vlans), cmocka_unit_test(accept_ra),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,3 +193,46 @@ l3_advert(uint8_t *out, const uint8_t dst[16], const uint8_t target[16], const u
 {
 	return nd(out, ipv6(out, target, dst, mac ? 32 : 24), 136, flags, target, mac);
 }
+
+uint32_t
+l3_ra(uint8_t *out, const uint8_t src[16], uint32_t lifetime, uint8_t flags)
+{
+	static const uint8_t nodes[16] = {0xff, 0x02, [15] = 1};
+	uint32_t len = ipv6(out, src, nodes, 16);
+
+	out[54] = 134;
+	out[58] = 64; /* hop limit for hosts */
+	out[59] = flags;
+	put16(out + 60, lifetime);
+	l3_fix(out, len);
+	return len;
+}
+
+uint32_t
+l3_option(uint8_t *out, uint32_t len, uint8_t type, uint8_t units)
+{
+	memset(out + len, 0, units * 8u);
+	out[len] = type;
+	out[len + 1] = units;
+	len += units * 8u;
+	put16(out + 18, len - 54);
+	l3_fix(out, len);
+	return len;
+}
+
+uint32_t
+l3_prefix(uint8_t *out, uint32_t len, const uint8_t prefix[16], uint8_t bits, uint8_t flags,
+	  uint32_t valid)
+{
+	uint8_t *o = out + len;
+
+	len = l3_option(out, len, 3, 4);
+	o[2] = bits;
+	o[3] = flags;
+	put16(o + 4, valid >> 16);
+	put16(o + 6, valid & 0xffff);
+	memcpy(o + 8, o + 4, 4); /* the preferred lifetime */
+	memcpy(o + 16, prefix, 16);
+	l3_fix(out, len);
+	return len;
+}

@@ -26,6 +26,15 @@ uint32_t l3_solicit(uint8_t *out, const uint8_t src[16], const uint8_t dst[16],
 /* flags: 0x40 solicited, 0x20 override. */
 uint32_t l3_advert(uint8_t *out, const uint8_t dst[16], const uint8_t target[16],
 		   const uint8_t *mac, uint8_t flags);
+/* A router advertisement to all nodes, from the peer's MAC, without an option. lifetime: seconds;
+ * flags: 0x08 high, 0x18 low preference */
+uint32_t l3_ra(uint8_t *out, const uint8_t src[16], uint32_t lifetime, uint8_t flags);
+/* Add an option of `units` times 8 bytes, zero behind its head, to an ICMPv6 message of len bytes.
+ */
+uint32_t l3_option(uint8_t *out, uint32_t len, uint8_t type, uint8_t units);
+/* Add prefix information. flags: 0x80 on the link; valid: seconds */
+uint32_t l3_prefix(uint8_t *out, uint32_t len, const uint8_t prefix[16], uint8_t bits,
+		   uint8_t flags, uint32_t valid);
 /* Correct every checksum of a frame after a change. */
 void l3_fix(uint8_t *frame, uint32_t len);
 /* True when the checksums of a frame are right. Computed the long way. */

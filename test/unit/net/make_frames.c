@@ -4,6 +4,7 @@
  * requests, replies - for check_frames.py to check.
  */
 #include "net/learn.h"
+#include "net/router.h"
 
 #include "common/test_eal.h"
 #include "common/test_link_mad.h"
@@ -126,7 +127,11 @@ main(int argc, char **argv)
 	nb = urn_neigh_create(us_mac, (const uint8_t (*)[16])own, 3);
 	if (nb == NULL)
 		return 1;
+	urn_neigh_accept_ra(nb);
 	err = put(f, out, urn_neigh_announce(nb, test_eal_pool(), out, 8));
+	err |= put(f, out, urn_neigh_poll(nb, 0, test_eal_pool(), out, 8));
+	/* The solicitation of routers comes within a second. */
+	err |= put(f, out, urn_neigh_poll(nb, URN_ROUTER_DELAY_NS, test_eal_pool(), out, 8));
 	urn_neigh_lookup(nb, peer_v4, mac);
 	urn_neigh_lookup(nb, peer_ll, mac);
 	urn_neigh_lookup(nb, peer_global, mac);

@@ -80,6 +80,16 @@ expect_lookup(const uint8_t *gid, int want, const uint8_t *want_mac)
 }
 
 void
+expect_hop(const uint8_t *gid, const uint8_t *want)
+{
+	uint8_t hop[16];
+
+	assert_int_equal(urn_neigh_hop(nb, gid, hop), want != NULL);
+	if (want != NULL)
+		assert_memory_equal(hop, want, 16);
+}
+
+void
 make_reachable(const uint8_t *gid, const uint8_t *mac, uint64_t now)
 {
 	expect_lookup(gid, URN_NEIGH_UNKNOWN, NULL);

@@ -34,6 +34,8 @@ void arp_answer(const uint8_t *gid, const uint8_t *mac, uint64_t now);
 unsigned int poll_all(uint64_t now, unsigned int max);
 /* want_mac: NULL: any MAC */
 void expect_lookup(const uint8_t *gid, int want, const uint8_t *want_mac);
+/* The next hop of an address; want NULL: there is no route. */
+void expect_hop(const uint8_t *gid, const uint8_t *want);
 /* Look up and answer: the usual way to be REACHABLE and wanted. gid: IPv4. */
 void make_reachable(const uint8_t *gid, const uint8_t *mac, uint64_t now);
 

@@ -40,17 +40,6 @@ route(unsigned int kind, const uint8_t prefix[16], unsigned int len, const uint8
 			     sizeof((const struct urn_neigh_route[]){__VA_ARGS__}) / \
 				     sizeof(struct urn_neigh_route))
 
-/* want NULL: there is no route. */
-static void
-expect_hop(const uint8_t *gid, const uint8_t *want)
-{
-	uint8_t hop[16];
-
-	assert_int_equal(urn_neigh_hop(nb, gid, hop), want != NULL);
-	if (want != NULL)
-		assert_memory_equal(hop, want, 16);
-}
-
 /* Masks and prefixes of every length, checked bit by bit. */
 static void
 test_prefixes(void **state)

@@ -131,7 +131,10 @@ static const struct plan plans[] = {
 	{"advertisement to all", false, V6, NODES6, 58, 136, KERNELS6, .news = true},
 	{"advertisement to the kernel", false, V6, KERNELS6, 58, 136, KERNELS6},
 	{"advertisement cut short", false, V6, NODES6, 58, 136, KERNELS6, .len = 77},
-	{"router's advertisement", false, V6, NODES6, 58, 134, OURS6},
+	{"router's advertisement", false, V6, NODES6, 58, 134, OURS6, .news = true},
+	{"router's advertisement cut short", false, V6, NODES6, 58, 134, OURS6, .len = 69},
+	{"router's advertisement to us", true, V6, OURS6_LINK, 58, 134},
+	{"router's solicitation", false, V6, NODES6, 58, 133, OURS6},
 	{"solicitation cut short", false, V6, SOLICITED6, 58, 135, OURS6, .len = 77},
 	{"extension header", false, V6, OURS6, 0, 4791},
 	{"fragment of IPv6", false, V6, OURS6, 44, 4791},
@@ -268,8 +271,10 @@ filter_news(const uint8_t *frame, uint32_t len, unsigned int vlan)
 	len -= tagged ? 4 : 0;
 	if (len >= 42 && memcmp(frame + 12, arp, 2) == 0)
 		return memcmp(frame + 28, frame + 38, 4) == 0;
-	return len >= 78 && memcmp(frame + 12, ipv6, 2) == 0 && frame[14] >> 4 == 6 &&
-	       frame[20] == 58 && frame[38] == 0xff && frame[54] == 136;
+	if (len < 70 || memcmp(frame + 12, ipv6, 2) != 0 || frame[14] >> 4 != 6 ||
+	    frame[20] != 58 || frame[38] != 0xff)
+		return false;
+	return frame[54] == 134 || (frame[54] == 136 && len >= 78);
 }
 
 bool
@@ -292,8 +297,8 @@ filter_random(uint32_t *seed)
 void
 filter_spoil(struct filter_frame *f, uint32_t *seed)
 {
-	static const uint8_t likely[] = {0,    1,    6,	   7,	 8,   17,  58,	 0x45,
-					 0x60, 0x12, 0xb7, 0xff, 135, 136, 0xdd, 0x86};
+	static const uint8_t likely[] = {0,    1,    6,	   7,	8,   17,  58,	0x45, 0x60,
+					 0x12, 0xb7, 0xff, 134, 135, 136, 0xdd, 0x86};
 	unsigned int n = filter_random(seed) % 3;
 
 	if (filter_random(seed) % 4 == 0)

@@ -20,7 +20,7 @@
 
 static struct {
 	bool there, probed;
-	unsigned int vendor;
+	unsigned int vendor, class; /* class: 0: unknown */
 	const char *driver, *netdev, *rdma, *provider;
 	bool net_raw;
 	int roce;
@@ -28,6 +28,7 @@ static struct {
 
 bool __wrap_urn_pci_there(const char *addr);
 unsigned int __wrap_urn_pci_vendor(const char *addr);
+unsigned int __wrap_urn_pci_class(const char *addr);
 void __wrap_urn_pci_driver(const char *addr, char *out, size_t size);
 void __wrap_urn_pci_child(const char *addr, const char *folder, char *out, size_t size);
 bool __wrap_urn_have_cap(unsigned int cap);
@@ -48,6 +49,13 @@ __wrap_urn_pci_vendor(const char *addr)
 {
 	(void)addr;
 	return host.vendor;
+}
+
+unsigned int
+__wrap_urn_pci_class(const char *addr)
+{
+	(void)addr;
+	return host.class;
 }
 
 void
@@ -127,6 +135,7 @@ mlx5(void *arg)
 	(void)arg;
 	eal_up();
 	host.vendor = 0x15b3;
+	host.class = 0x020000;
 	host.driver = host.netdev = host.rdma = host.provider = "";
 	host.roce = 1;
 	says("no such PCI device");
@@ -176,6 +185,35 @@ others(void *arg)
 	host.driver = "vfio-pci";
 	says("does not come up");
 	check(host.probed);
+}
+
+/* A device that is none of a network: it is not given to DPDK, whoever drives it. */
+static void
+no_nics(void *arg)
+{
+	static const struct {
+		unsigned int class;
+		const char *text;
+	} none[] = {{0x060000, "a host bridge"}, {0x060400, "a bridge"},
+		    {0x010802, "for storage"},	 {0x030000, "for a display"},
+		    {0x0c0330, "serial bus"},	 {0x080000, "itself"}};
+	static const unsigned int maybe[] = {0, 0x020000, 0x020700, 0x028000, 0xffff00, 0x120000};
+
+	(void)arg;
+	eal_up();
+	host.vendor = 0x8086;
+	host.driver = "";
+	host.there = true;
+	for (unsigned int i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		host.class = none[i].class;
+		says(none[i].text);
+		says("no network device");
+	}
+	for (unsigned int i = 0; i < sizeof(maybe) / sizeof(maybe[0]); i++) {
+		host.class = maybe[i];
+		says("belongs to no driver");
+	}
+	check(!host.probed);
 }
 
 /* ---- steering */
@@ -274,6 +312,7 @@ steering(void *arg)
 
 CHILD_TEST(mlx5)
 CHILD_TEST(others)
+CHILD_TEST(no_nics)
 CHILD_TEST(steering)
 
 int
@@ -282,6 +321,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mlx5),
 		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_no_nics),
 		cmocka_unit_test(test_steering),
 	};
 
