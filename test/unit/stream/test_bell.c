@@ -3,9 +3,9 @@
  * Bells lose no wake-up: all interleavings of two ringers and a sleeper.
  *
  * Ringers and sleeper are coroutines that run the code of bell.c. Each stops before a write of
- * the eventfd, behind a read of it, and between its own steps, so that a schedule decides
- * which one goes on. Schedules are tried one after the other until there is no other. A schedule
- * that leaves the sleeper asleep although there are news is a lost wake-up.
+ * the eventfd, before and behind a read of it, and between its own steps, so that a schedule
+ * decides which one goes on. Schedules are tried one after the other until there is no other. A
+ * schedule that leaves the sleeper asleep although there are news is a lost wake-up.
  */
 #include "stream/shell/bell.h"
 
@@ -63,8 +63,10 @@ stop(void)
 ssize_t
 __wrap_read(int fd, void *to, size_t len)
 {
-	ssize_t n = __real_read(fd, to, len);
+	ssize_t n;
 
+	stop();
+	n = __real_read(fd, to, len);
 	stop();
 	return n;
 }
@@ -105,7 +107,6 @@ take(void)
 	switch (order) {
 	case CLEAR_FIRST:
 		atomic_store(&bell.rung, false);
-		stop();
 		(void)!read(bell.fd, &count, sizeof(count));
 		look();
 		break;
