@@ -82,7 +82,8 @@ struct urn_tcp {
 	socklen_t to_len;	       /* bytes of it */
 	uint64_t deadline;	       /* ASKED: time of urn_sh_now() */
 	_Atomic int err;	       /* errno value for SO_ERROR; 0: none */
-	_Atomic bool told;	       /* STREAM: a call has told the error that ended it */
+	_Atomic bool told;	       /* STREAM: a call has told the error that ended it; LISTEN:
+					  accept() has told that the dataplane is gone */
 	_Atomic uint32_t blocked;      /* sends that found no room, since the start; for EPOLLET */
 	_Atomic uint64_t rcvtimeo_ns, sndtimeo_ns; /* 0: none */
 
@@ -129,6 +130,13 @@ static inline uint32_t
 urn_tcp_state(const struct urn_tcp *t)
 {
 	return t ? atomic_load(&t->state) : URN_TCP_KERNEL;
+}
+
+/* True when a listener has told of the dataplane's end, and nothing comes any more. */
+static inline bool
+urn_tcp_silent(const struct urn_tcp *t)
+{
+	return atomic_load(&t->state) == URN_TCP_LISTEN && atomic_load(&t->told);
 }
 
 /* True when bytes wait in the stash. */

@@ -349,7 +349,7 @@ urn_tcp_wait_add(struct urn_tcp_epolling *w, const struct urn_tcp_entry *e)
 	struct urn_tcp *t = e->tcp;
 	uint32_t state = atomic_load(&t->state), events = e->event.events;
 
-	if (e->resting || state < URN_TCP_ASKED)
+	if (e->resting || state < URN_TCP_ASKED || urn_tcp_silent(t))
 		return;
 	*p = (struct urn_stream_pollfd){.fd = -1};
 	w->seen[w->n] = events & EPOLLET ? e->seen : 0;

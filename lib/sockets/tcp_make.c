@@ -161,7 +161,7 @@ urn_tcp_settle(struct urn_tcp *t, int fd)
 	uint32_t state = atomic_load(&t->state);
 	int err;
 
-	if (state == URN_TCP_LISTEN && t->kernel && t->l->node->dead)
+	if (state == URN_TCP_LISTEN && t->kernel && atomic_load(&t->l->node->dead))
 		atomic_store(&t->state, URN_TCP_KERNEL);
 	if (state != URN_TCP_ASKED)
 		return atomic_load(&t->state);
@@ -469,6 +469,8 @@ urn_tcp_accept(struct urn_tcp *t, int fd, struct sockaddr *from, socklen_t *len,
 			err = urn_tcp_wait(t, POLLIN, end, t->kernel ? fd : -1);
 		/* Without the dataplane the kernel's side goes on. */
 		if (err != 0 && !(err == EIO && t->kernel)) {
+			/* Nobody comes any more: waits are told of that no second time. */
+			atomic_store(&t->told, err == EIO && atomic_load(&t->l->node->dead));
 			errno = err;
 			return -1;
 		}

@@ -138,6 +138,8 @@ urn_tcp_poll_add(struct urn_tcp_polling *w, nfds_t i)
 	if (state == URN_TCP_LOST) {
 		p->fd = -1;
 		w->now = true;
+	} else if (state == URN_TCP_LISTEN && urn_tcp_silent(t)) {
+		p->fd = -1;
 	} else if (state == URN_TCP_STREAM || state == URN_TCP_ASKED) {
 		p->stream = t->s;
 		p->events =

@@ -251,7 +251,9 @@ urn_twin_flush(void)
 {
 	int fd;
 
-	for (fd = 0; fd < URN_TWIN_FDS && !urn_real_stranger(); fd++) {
+	if (urn_real_stranger())
+		return;
+	for (fd = 0; fd < URN_TWIN_FDS; fd++) {
 		struct urn_twin *t = urn_twin_peek(fd);
 		struct urn_sock *s = t != NULL ? atomic_load(&t->sock) : NULL;
 

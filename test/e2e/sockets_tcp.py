@@ -377,6 +377,48 @@ fails(lambda: c.recv(1), errno.ECONNRESET)
             self.assertEqual(k.recv(10), b"KERNEL")
         self.done(server)
 
+    def test_dataplane_ended(self):
+        """The dataplane ends: event loops are told of a connection and of a listener without a kernel's side, and then sleep."""
+        server = self.python("a", """
+s = socket.create_server((A, 7018))
+say("ready")
+c, _ = s.accept()
+s.setblocking(False)
+e = select.epoll()
+e.register(s, select.EPOLLIN)
+e.register(c, select.EPOLLIN)
+c.sendall(b"up")
+say("up")
+told = []
+while len(told) < 2:
+    for fd, events in e.poll():
+        assert events & select.EPOLLIN and events & select.EPOLLERR and fd not in told, (fd, events, told)
+        told.append(fd)
+        if fd == s.fileno():
+            fails(s.accept, errno.EIO)
+        else:
+            fails(lambda: c.recv(1), errno.ECONNRESET)
+            c.close()
+start = time.process_time()
+p = select.poll()
+p.register(s, select.POLLIN)
+assert e.poll(0.5) == p.poll(500) == []
+say("used", time.process_time() - start)
+""")
+        self.line(server, "ready")
+        client = self.python("b", """
+c = socket.create_connection((A, 7018))
+assert all_of(c, 2) == b"up"
+say("up")
+fails(lambda: c.recv(1), errno.ECONNRESET)
+""")
+        self.line(server, "up")
+        self.line(client, "up")
+        self.assertEqual(self.stop(self.nicd)[0], 0)
+        self.done(client)
+        used = float(self.done(server).split()[-1])
+        self.assertLess(used, 0.1) # seconds of a processor, of one second
+
     # ---- threads, event loops
 
     def test_asyncio(self):

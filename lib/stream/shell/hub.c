@@ -32,8 +32,8 @@ static void
 tell(struct urn_stream *s, uint32_t news)
 {
 	atomic_fetch_or(&s->news, news);
-	urn_sh_raise(s->wake);
-	urn_sh_raise(s->poke);
+	urn_bell_ring(&s->wake);
+	urn_bell_ring(&s->poke);
 }
 
 /* The dataplane is gone, and with it all that the node had there. */

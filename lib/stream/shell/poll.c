@@ -31,6 +31,8 @@ struct poll_set {
 	const struct urn_sh_poll *all; /* the caller's wishes */
 	struct pollfd *sys;	       /* descriptors to sleep on; FDS_EACH for each entry fit */
 	size_t used;		       /* descriptors in `sys` now */
+	bool others;		       /* some entries are no streams */
+	bool waits;		       /* the call may sleep */
 };
 
 /* Events that a stream is ready for; its lock is held. seen: inputs of the stream that the caller
@@ -54,16 +56,28 @@ ready(const struct urn_stream *s, uint64_t seen)
 	return r;
 }
 
+static short
+asked(const struct urn_stream_pollfd *f, short r)
+{
+	return (short)(r & (f->events | POLLERR | POLLHUP));
+}
+
 /*
- * Look at an entry, and arm it. Notices wake all that sleep on them, but the first that looks takes
- * them away. So one entry sleeps on a stream's descriptors, and others look from time to time.
+ * Look at entry i, and arm it for a sleep. Notices wake all that sleep on them, but the first that
+ * looks takes them away. So one entry sleeps on a stream's descriptors, and others look from time
+ * to time.
  *
- * seen: the same as of ready()
+ * sleeps: no entry before was ready
  * due: lowered to the ms until the entry needs a look by time alone
+ * returns: events that the entry is ready for, of those it asks for
  */
 static short
-look_stream(struct urn_stream *s, struct poll_entry *e, uint64_t seen, int *due)
+look_stream(struct poll_set *p, size_t i, bool sleeps, int *due)
 {
+	const struct urn_stream_pollfd *f = &p->fds[i];
+	uint64_t seen = p->seen ? p->seen[i] : 0;
+	struct poll_entry *e = &p->entry[i];
+	struct urn_stream *s = f->stream;
 	int own;
 	short r;
 
@@ -72,14 +86,17 @@ look_stream(struct urn_stream *s, struct poll_entry *e, uint64_t seen, int *due)
 	s->pollers -= e->joined;
 	e->owns |= !s->owned;
 	s->owned = true;
-	/* The order matters: a completion behind the last look makes the descriptor readable. Old
-	 * notices end a sleep for nothing, and go then. */
-	if (e->owns)
-		urn_sh_arm(s);
 	(void)urn_sh_progress(s);
+	r = asked(f, ready(s, seen));
+	if (!r && sleeps && p->waits && e->owns && !s->armed) {
+		/* The order matters: a completion behind the last look makes the descriptor
+		 * readable. */
+		urn_sh_arm(s);
+		(void)urn_sh_progress(s);
+		r = asked(f, ready(s, seen));
+	}
 	s->pollers++;
 	e->joined = true;
-	r = ready(s, seen);
 	own = urn_sh_due(s);
 	if (!e->owns && (own < 0 || own > URN_SH_SHARED_MS))
 		own = URN_SH_SHARED_MS;
@@ -116,12 +133,6 @@ look_listener(struct urn_stream_listener *l)
 	return r;
 }
 
-static short
-asked(const struct urn_stream_pollfd *f, short r)
-{
-	return (short)(r & (f->events | POLLERR | POLLHUP));
-}
-
 /* Look at all streams and listeners. returns: number of entries that are ready */
 static int
 look(struct poll_set *p, int *due)
@@ -133,8 +144,7 @@ look(struct poll_set *p, int *due)
 
 		f->revents = 0;
 		if (f->stream)
-			f->revents = asked(f, look_stream(f->stream, &p->entry[i],
-							  p->seen ? p->seen[i] : 0, due));
+			f->revents = look_stream(p, i, count == 0, due);
 		else if (f->listener)
 			f->revents = asked(f, look_listener(f->listener));
 		count += f->revents != 0;
@@ -158,7 +168,8 @@ add(struct poll_set *p, int fd, short events)
 }
 
 /* Gather the descriptors to sleep on. The system takes no more of them than a program may have
- * open, so neighbours of one node share the end of its connection management. */
+ * open, so neighbours of one node share the end of its connection management. Descriptors of a
+ * dataplane that is gone are readable for ever, and tell nothing that the looks have not found. */
 static void
 watch(struct poll_set *p)
 {
@@ -168,6 +179,7 @@ watch(struct poll_set *p)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct urn_stream_pollfd *f = &p->fds[i];
 		const struct urn_stream_node *n = node_of(f);
+		bool dead = n && atomic_load(&n->dead);
 
 		p->entry[i].at = p->used;
 		if (!n) {
@@ -175,14 +187,14 @@ watch(struct poll_set *p)
 			continue;
 		}
 		if (n != before)
-			add(p, urn_cm_end_fd(n->cm), POLLIN);
+			add(p, dead ? -1 : urn_cm_end_fd(n->cm), POLLIN);
 		before = n;
 		if (f->listener) {
 			add(p, f->listener->wake, POLLIN);
 		} else if (p->entry[i].owns) {
 			p->entry[i].mine = p->used;
-			add(p, f->stream->channel->fd, POLLIN);
-			add(p, f->stream->poke, POLLIN);
+			add(p, dead ? -1 : f->stream->channel->fd, POLLIN);
+			add(p, f->stream->poke.fd, POLLIN);
 		}
 	}
 }
@@ -197,11 +209,11 @@ take_notices(struct urn_stream *s, const struct pollfd *mine)
 		/* The thread that leads had the same notice in view, and this call may end without
 		 * another look. */
 		if (s->leading)
-			urn_sh_raise(s->wake);
+			urn_bell_ring(&s->wake);
 		pthread_mutex_unlock(&s->lock);
 	}
 	if (mine[1].revents)
-		urn_sh_lower(s->poke);
+		urn_bell_take(&s->poke);
 }
 
 /* Take what the system says: events of other descriptors; of connection management, for all.
@@ -313,11 +325,16 @@ turn(struct poll_set *p, int timeout_ms)
 	uint64_t end = timeout_ms > 0 ? urn_sh_now() + (uint64_t)timeout_ms : 0;
 	int soon = spin(p, timeout_ms);
 
+	p->waits = timeout_ms != 0;
 	if (soon)
 		return soon;
 	for (;;) {
 		int due = -1, count = look(p, &due), left, more;
 
+		/* An entry that is ready ends the call, and only other descriptors may add to it.
+		 */
+		if (count && (p->all->lone || !p->others))
+			return count;
 		left = until(end, timeout_ms < 0);
 		watch(p);
 		more = p->all->sleep(p->sys, p->used, count ? 0 : sleep_ms(left, due), p->all->arg);
@@ -345,6 +362,8 @@ urn_sh_poll(const struct urn_sh_poll *all, int timeout_ms)
 		memset(few, 0, n * sizeof(*few));
 	p.sys = n <= FEW ? few_sys : calloc(n, FDS_EACH * sizeof(*p.sys));
 	p.entry = n <= FEW ? few : calloc(n, sizeof(*p.entry));
+	for (size_t i = 0; i < n && !p.others; i++)
+		p.others = !p.fds[i].stream;
 	if (p.sys && p.entry)
 		count = turn(&p, timeout_ms);
 	else

@@ -41,7 +41,7 @@ take_completions(struct urn_stream *s)
 	/* A thread that polls may miss the notice of these, and a credit is no change that
 	 * urn_sh_happened() tells of. */
 	if (any && s->pollers)
-		urn_sh_raise(s->poke);
+		urn_bell_ring(&s->poke);
 	/* The peer's first message says that it is ready, when its own word for that was lost. */
 	if (any && s->phase == URN_SH_ANSWERED) {
 		s->phase = URN_SH_UP;
@@ -103,11 +103,12 @@ take_news(struct urn_stream *s)
 	uint32_t news;
 
 	pthread_mutex_lock(&s->node->lock);
+	/* A thread that leads takes its notice itself: the bell may have rung for an event that a
+	 * poll took, too. */
+	if (!s->leading)
+		urn_bell_take(&s->wake);
 	news = atomic_exchange(&s->news, 0);
 	ev = s->event;
-	/* A thread that leads lowers it itself: it may stand for a notice that a poll took, too. */
-	if (!s->leading)
-		urn_sh_lower(s->wake);
 	pthread_mutex_unlock(&s->node->lock);
 	/* The event of a refusal took the place of the reply's. */
 	if (news & URN_SH_N_REPLY && !(news & URN_SH_N_REFUSED) && s->phase == URN_SH_ASKED)

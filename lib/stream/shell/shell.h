@@ -4,7 +4,7 @@
  * the calls of programs, around the machine of lib/stream, which decides.
  *
  *   calls.c, vector.c, poll.c ─► the program's calls
- *   wait.c                    ─► sleeps, and wakes those who sleep
+ *   wait.c, bell.c            ─► sleeps, and wakes those who sleep
  *   progress.c                ─► completions and news go to the machine
  *   act.c                     ─► actions of the machine become requests
  *   up.c, meet.c, hub.c       ─► buffers and queue pair; greetings; events of connections
@@ -17,6 +17,7 @@
 #ifndef URN_STREAM_SHELL_SHELL_H
 #define URN_STREAM_SHELL_SHELL_H
 
+#include "stream/shell/bell.h"
 #include "stream/stream.h"
 
 #include <urnic/cm.h>
@@ -92,7 +93,7 @@ struct urn_stream_node {
 	uint8_t rd_atomic;	   /* reads that a queue pair may have under way, 1 to 16 */
 	uint16_t line;		   /* bytes of this machine's cache line; 0: not known */
 	pthread_mutex_t lock;	   /* protects all below, and news of streams */
-	bool dead;		   /* the dataplane is gone */
+	_Atomic bool dead;	   /* the dataplane is gone; written under the lock */
 	TAILQ_HEAD(, urn_stream) streams;
 	TAILQ_HEAD(, urn_stream_listener) listeners;
 	TAILQ_HEAD(, urn_sh_memory) memory;
@@ -136,8 +137,8 @@ struct urn_stream {
 	bool owned;		   /* one of them sleeps on the descriptors */
 	uint64_t happened;	   /* changes that a sleeper may wait for, since the start */
 	uint64_t inputs;	   /* messages and ends that came since the start, and 1 */
-	int wake;		   /* eventfd: news, or `happened` moved while a thread led */
-	int poke;		   /* eventfd: news, or `happened` moved while a thread polled */
+	struct urn_bell wake;	   /* news, or `happened` moved while a thread led */
+	struct urn_bell poke;	   /* news, or `happened` moved while a thread polled */
 
 	enum urn_sh_phase phase;
 	int err;		  /* BROKEN: errno value */
@@ -160,6 +161,8 @@ struct urn_stream {
 	uint32_t looks;		  /* looks at the queue */
 
 	struct ibv_comp_channel *channel; /* wakes a sleeper */
+	bool armed;			  /* the next completion makes the channel readable, or one
+					     did and nobody has taken its event */
 	struct ibv_cq *cq;		  /* completions of both queues */
 	struct ibv_qp *qp;
 	uint32_t psn;		     /* first of the own packets' numbers that the peer sends */
@@ -201,7 +204,7 @@ int urn_sh_unregister(struct urn_stream_node *n, struct urn_sh_op *op);
 void urn_sh_hub_look(struct urn_stream_node *n);
 /* The same for a caller that has the node's lock. */
 void urn_sh_hub_look_locked(struct urn_stream_node *n);
-/* Make an eventfd readable, or not readable. */
+/* Make an eventfd readable, or not readable; one that tells of a state. */
 void urn_sh_raise(int fd);
 void urn_sh_lower(int fd);
 
@@ -266,9 +269,10 @@ void urn_sh_happened(struct urn_stream *s);
 /* Sleep until something happens, or for `ms`; -1: without end. The stream's lock is held, and given
  * away meanwhile. */
 void urn_sh_wait(struct urn_stream *s, int ms);
-/* Ask for a notice of the next completion. */
+/* Make the next completion wake a sleeper, unless one does already. Completions of before wake
+ * nobody: the caller looks for them behind this call. The stream's lock is held, as below. */
 void urn_sh_arm(struct urn_stream *s);
-/* Take the notice back, when there is one. */
+/* Take the event of a completion away, when there is one. */
 void urn_sh_disarm(struct urn_stream *s);
 
 /* ---- poll.c */

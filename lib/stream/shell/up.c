@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -62,9 +61,7 @@ make_descriptors(struct urn_stream *s)
 {
 	int flags;
 
-	s->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	s->poke = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (s->wake < 0 || s->poke < 0)
+	if (urn_bell_make(&s->wake) != 0 || urn_bell_make(&s->poke) != 0)
 		return urn_fail(errno, "no descriptors for a stream");
 	s->channel = ibv_create_comp_channel(s->node->ctx);
 	if (!s->channel)
@@ -125,7 +122,7 @@ urn_sh_make(struct urn_stream **out, struct urn_stream_node *n, const struct urn
 		return urn_fail(ENOMEM, "no memory for a stream");
 	s->node = n;
 	s->o = *o;
-	s->wake = s->poke = -1;
+	s->wake.fd = s->poke.fd = -1;
 	s->inputs = 1;
 	s->self = (struct urn_st_hello){o->buffers, o->size, URN_ST_CAN_READ};
 	init_locks(s);
@@ -263,13 +260,6 @@ urn_sh_break(struct urn_stream *s, int err, const char *why)
 
 /* ---- the end */
 
-static void
-close_fd(int fd)
-{
-	if (fd >= 0)
-		(void)close(fd);
-}
-
 void
 urn_sh_free(struct urn_stream *s)
 {
@@ -287,8 +277,8 @@ urn_sh_free(struct urn_stream *s)
 		(void)ibv_dereg_mr(s->out_mr);
 	urn_free(s->mem);
 	urn_free(s->out);
-	close_fd(s->wake);
-	close_fd(s->poke);
+	urn_bell_end(&s->wake);
+	urn_bell_end(&s->poke);
 	free(s->pieces);
 	free(s->spare);
 	pthread_cond_destroy(&s->turn);

@@ -26,15 +26,21 @@ urn_sh_happened(struct urn_stream *s)
 {
 	s->happened++;
 	if (s->leading)
-		urn_sh_raise(s->wake);
+		urn_bell_ring(&s->wake);
 	if (s->pollers)
-		urn_sh_raise(s->poke);
+		urn_bell_ring(&s->poke);
 }
 
+/*
+ * One event of the queue is on its way at most. While `armed`, a completion has its event in the
+ * channel or will have it, so a look behind this call and a sleep on the channel miss nothing.
+ * Arming the queue again would bring a second event for each completion that nobody slept for.
+ */
 void
 urn_sh_arm(struct urn_stream *s)
 {
-	(void)ibv_req_notify_cq(s->cq, 0);
+	if (!s->armed)
+		s->armed = ibv_req_notify_cq(s->cq, 0) == 0;
 }
 
 void
@@ -43,9 +49,12 @@ urn_sh_disarm(struct urn_stream *s)
 	struct ibv_cq *cq;
 	void *arg;
 
-	/* The descriptor does not block. */
-	while (ibv_get_cq_event(s->channel, &cq, &arg) == 0)
-		ibv_ack_cq_events(cq, 1);
+	/* The descriptor does not block. Another thread may have taken the event, and armed the
+	 * queue again. */
+	if (ibv_get_cq_event(s->channel, &cq, &arg) != 0)
+		return;
+	ibv_ack_cq_events(cq, 1);
+	s->armed = false;
 }
 
 /* Look again and again for a while, since answers often come soon. returns: true: something
@@ -92,7 +101,7 @@ static void
 lead(struct urn_stream *s, int ms)
 {
 	struct pollfd fds[] = {{.fd = s->channel->fd, .events = POLLIN},
-			       {.fd = s->wake, .events = POLLIN},
+			       {.fd = s->wake.fd, .events = POLLIN},
 			       {.fd = urn_cm_end_fd(s->node->cm), .events = POLLIN}};
 	int due;
 
@@ -107,12 +116,13 @@ lead(struct urn_stream *s, int ms)
 	(void)poll(fds, 3, ms);
 	pthread_mutex_lock(&s->lock);
 	s->leading = false;
-	urn_sh_disarm(s);
+	if (fds[0].revents)
+		urn_sh_disarm(s);
 	/* A thread that polls had the same notice in view. */
 	if (s->pollers)
-		urn_sh_raise(s->poke);
+		urn_bell_ring(&s->poke);
 	if (fds[1].revents)
-		urn_sh_lower(s->wake);
+		urn_bell_take(&s->wake);
 	if (fds[2].revents)
 		urn_sh_hub_look(s->node);
 	(void)urn_sh_progress(s);

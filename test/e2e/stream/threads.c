@@ -189,6 +189,7 @@ poll_beside_recv(void)
 	for (int i = 0; i < 2; i++)
 		EQUAL(pthread_join(thread[i], NULL), 0);
 	EQUAL(pthread_barrier_destroy(&turn), 0);
+	EQUAL(pthread_barrier_destroy(&awake), 0);
 }
 
 /* ---- a notice that comes behind the last look of a call that polls */
@@ -284,6 +285,89 @@ poll_takes_notice(void)
 	EQUAL(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
+/* ---- a byte between the last look of a call that polls and its sleep */
+
+static int sleeps; /* count of a call, since it began */
+
+/* The sleep of a call that has found nothing: a byte comes, and then the call sleeps. */
+static int
+sleep_behind(struct pollfd *fds, size_t n, int ms, void *arg)
+{
+	(void)arg;
+	if (ms != 0 && sleeps++ == 0)
+		send_byte(other);
+	return poll(fds, n, ms);
+}
+
+/* The byte ends the sleep, whatever notices of before a call has left. */
+static void
+poll_in_window(void)
+{
+	struct urn_stream_pollfd f = {.stream = own, .events = POLLIN};
+	const struct urn_sh_poll call = {.fds = &f, .n = 1, .sleep = sleep_behind};
+
+	for (unsigned int i = 0; i < TURNS; i++) {
+		sleeps = 0;
+		EQUAL(urn_sh_poll(&call, -1), 1);
+		EQUAL(f.revents, POLLIN);
+		CHECK(sleeps > 0);
+		recv_byte(own);
+		/* A byte that is taken without a sleep may leave a notice. */
+		for (unsigned int k = 0; k < i % 3; k++) {
+			send_byte(other);
+			recv_byte(own);
+		}
+	}
+}
+
+/* The same beside a thread that receives, and takes the first byte with its notice: the second
+ * byte, for which that thread does not look, ends the sleep. */
+static int
+sleep_robbed(struct pollfd *fds, size_t n, int ms, void *arg)
+{
+	(void)arg;
+	if (ms != 0 && sleeps++ == 0) {
+		while (!receiver_sleeps())
+			usleep(DELAY_US);
+		send_byte(other);
+		(void)pthread_barrier_wait(&awake); /* the byte is received */
+		send_byte(other);
+	}
+	return poll(fds, n, ms);
+}
+
+static void *
+rob(void *arg)
+{
+	for (unsigned int i = 0; i < NOTICES; i++) {
+		recv_byte(own);
+		(void)pthread_barrier_wait(&awake);
+		(void)pthread_barrier_wait(&turn);
+	}
+	return arg;
+}
+
+static void
+poll_robbed(void)
+{
+	struct urn_stream_pollfd f = {.stream = own, .events = POLLIN};
+	const struct urn_sh_poll call = {.fds = &f, .n = 1, .sleep = sleep_robbed};
+	pthread_t thread;
+
+	EQUAL(pthread_barrier_init(&turn, NULL, 2), 0);
+	EQUAL(pthread_barrier_init(&awake, NULL, 2), 0);
+	EQUAL(pthread_create(&thread, NULL, rob, NULL), 0);
+	for (unsigned int i = 0; i < NOTICES; i++) {
+		sleeps = 0;
+		EQUAL(urn_sh_poll(&call, -1), 1);
+		recv_byte(own);
+		(void)pthread_barrier_wait(&turn);
+	}
+	EQUAL(pthread_join(thread, NULL), 0);
+	EQUAL(pthread_barrier_destroy(&turn), 0);
+	EQUAL(pthread_barrier_destroy(&awake), 0);
+}
+
 /* ---- threads that send pieces of memory */
 
 static void *
@@ -335,6 +419,10 @@ main(int argc, char **argv)
 	puts("credit");
 	poll_takes_notice();
 	puts("notice");
+	poll_in_window();
+	puts("window");
+	poll_robbed();
+	puts("robbed");
 	send_in_turns();
 	EQUAL(urn_stream_shutdown(own, SHUT_WR), 0);
 	EQUAL(urn_stream_close(other), 0);
