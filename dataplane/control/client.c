@@ -344,15 +344,16 @@ urn_client_alloc(struct urn_client *c, uint64_t bytes, uint64_t *off)
 /* ---- taking back; the adapter's lock is held */
 
 enum {
-	TAKEN_AT_A_TIME = 32, /* objects, or groups of them; each takes an engine's turn or two */
+	TAKEN_AT_A_TIME = 32, /* objects; each, or a group of them, takes an engine's turn or two */
 	LET_IN_US = 50, /* microseconds for a waiting thread to wake up and take the lock, which is
 			   not fair */
 };
 
 void
-urn_ctl_took_back(struct urn_client *c)
+urn_ctl_took_back(struct urn_client *c, unsigned int n)
 {
-	if (++c->taken < TAKEN_AT_A_TIME)
+	c->taken += n;
+	if (c->taken < TAKEN_AT_A_TIME && !urn_ctl_frozen(c->adapter))
 		return;
 	c->taken = 0;
 	urn_ctl_unlock(c);
@@ -370,7 +371,7 @@ take_back(struct urn_client *c, urn_ctl_fn *fn, uint32_t handle)
 	struct urn_abi_rep rep;
 
 	(void)fn(c, &req, &rep);
-	urn_ctl_took_back(c);
+	urn_ctl_took_back(c, 1);
 }
 
 static void
@@ -416,7 +417,7 @@ take_back_qps(struct urn_client *c, uint32_t vector)
 		}
 		if (n == URN_CTL_TOGETHER || (n && i + 1 == cs->used)) {
 			urn_ctl_end_qps(c, qpn, n);
-			urn_ctl_took_back(c);
+			urn_ctl_took_back(c, n);
 			n = 0;
 		}
 	}
@@ -453,7 +454,7 @@ take_back_source(struct urn_client *c, uint32_t vector, struct urn_source *src)
 			break;
 		urn_ctl_wait(c);
 	}
-	urn_ctl_took_back(c);
+	urn_ctl_took_back(c, 1);
 }
 
 static void

@@ -103,11 +103,9 @@ bool urn_ctl_has_region(const struct urn_client *c, uint32_t lkey);
  */
 enum { URN_CTL_TOGETHER = 32 };
 
-/*
- * An object of a client that goes was taken back, or a group of them: now and then let other
- * clients' calls in. (client.c)
- */
-void urn_ctl_took_back(struct urn_client *c);
+/* n objects of a client that goes were taken back: now and then let other clients' calls in.
+ * (client.c) */
+void urn_ctl_took_back(struct urn_client *c, unsigned int n);
 /*
  * Destroy queue pairs of a client that goes, which are in no group any more. qpn[n]: their numbers,
  * at most URN_CTL_TOGETHER, all of one engine. (ctl_qp.c)

@@ -139,7 +139,7 @@ urn_ctl_take_back_ahs(struct urn_client *c)
 		ah[n++] = one;
 		if (n == URN_CTL_TOGETHER || n == c->ahs) {
 			end_all(c, ah, n);
-			urn_ctl_took_back(c);
+			urn_ctl_took_back(c, n);
 			n = 0;
 		}
 	}

@@ -253,7 +253,7 @@ take_back(struct urn_client *c, uint32_t vector)
 			q[n++] = one;
 		if (n == URN_CTL_TOGETHER || (n && h == c->cqs.cap)) {
 			end_all(c, q, n);
-			urn_ctl_took_back(c);
+			urn_ctl_took_back(c, n);
 			n = 0;
 		}
 	}

@@ -199,7 +199,7 @@ urn_ctl_take_back_pds(struct urn_client *c)
 		if (a->pd_owner[pd] != c)
 			continue;
 		pass_on(c, pd);
-		urn_ctl_took_back(c);
+		urn_ctl_took_back(c, 1);
 	}
 	if (c->space)
 		forget_space(c);

@@ -143,6 +143,6 @@ urn_ctl_leave_groups(struct urn_client *c, struct urn_qp *qp)
 		urn_engine_call(s->engine, look, &l);
 		if (!l.found || carry_out(c, qp, l.gid, false) != 0)
 			return;
-		urn_ctl_took_back(c);
+		urn_ctl_took_back(c, 1);
 	}
 }

@@ -568,7 +568,7 @@ take_back(struct urn_client *c, uint8_t kind)
 			(void)end_windows(c, key, n);
 		else
 			end_regions(c, key, n);
-		urn_ctl_took_back(c);
+		urn_ctl_took_back(c, n);
 		n = 0;
 	}
 }

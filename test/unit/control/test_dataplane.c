@@ -389,7 +389,7 @@ takes_back(void *arg)
 	atomic_store(&f.holds, true);
 	while (!atomic_load(&f.dp.frozen))
 		sched_yield();
-	urn_ctl_took_back(&f.c);
+	urn_ctl_took_back(&f.c, 1);
 	atomic_fetch_add(&f.went_on, 1);
 	return NULL;
 }
