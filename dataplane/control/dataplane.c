@@ -10,6 +10,24 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/*
+ * Find out where both ends of a wire are here: queues of one number that one engine has. Other
+ * engines, and adapters whose port leads elsewhere, to a switch for instance, go on with whole
+ * frames.
+ */
+static void
+join_ends(const struct urn_adapter *a, const struct urn_adapter *b)
+{
+	if (urn_port_other_end(a->cfg.port) != b->cfg.port)
+		return;
+	for (unsigned int e = 0; e < a->dp->engines_n; e++) {
+		struct urn_shard *s = a->shard[e], *other = b->shard[e];
+
+		if (s && other && s->queue >= 0 && s->queue == other->queue)
+			urn_shards_join(s, other);
+	}
+}
+
 struct urn_dp *
 urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err)
 {
@@ -54,6 +72,9 @@ urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err)
 			goto fail;
 		dp->adapters_n++;
 	}
+	for (unsigned int i = 0; i < dp->adapters_n; i++)
+		for (unsigned int k = 0; k < i; k++)
+			join_ends(dp->adapter[i], dp->adapter[k]);
 	return dp;
 
 fail:
