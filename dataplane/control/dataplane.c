@@ -113,6 +113,15 @@ urn_dp_freeze(struct urn_dp *dp)
 		urn_ctl_lock(dp->adapter[i], true);
 }
 
+bool
+urn_dp_unseal(struct urn_dp *dp, unsigned int adapter, unsigned int engine, struct urn_port *across)
+{
+	struct urn_adapter *a = dp->adapter[adapter];
+
+	return a->cfg.engines == 1u << engine && a->shard[engine]->queue == 0 &&
+	       urn_shard_unseal(a->shard[engine], across);
+}
+
 void
 urn_dp_set_log(struct urn_dp *dp, struct urn_log *log)
 {

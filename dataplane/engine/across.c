@@ -4,16 +4,24 @@
 #include "engine/engine.h"
 #include "transport/unsealed.h"
 
+bool
+urn_shard_unseal(struct urn_shard *s, struct urn_port *across)
+{
+	if (!urn_tp_unseal(s->tp))
+		return false;
+	s->across = across;
+	/* Frames that are on the wire when a capture begins: the capture has them sealed. */
+	s->port->complete = across->complete = urn_wire_seal;
+	return true;
+}
+
 void
 urn_shards_join(struct urn_shard *s, struct urn_shard *other)
 {
-	if (!s->tp->cfg.icrc || !other->tp->cfg.icrc || !urn_tp_unseal(s->tp) ||
-	    !urn_tp_unseal(other->tp))
+	if (!s->tp->cfg.icrc || !other->tp->cfg.icrc)
 		return;
-	s->across = other->port;
-	other->across = s->port;
-	/* Frames that are on the wire when a capture begins: the capture has them sealed. */
-	s->port->complete = other->port->complete = urn_wire_seal;
+	if (urn_shard_unseal(s, other->port))
+		(void)urn_shard_unseal(other, s->port);
 }
 
 void

@@ -7,8 +7,17 @@
 #ifndef URN_ENGINE_ACROSS_H
 #define URN_ENGINE_ACROSS_H
 
+#include <stdbool.h>
+
+struct urn_port;
 struct urn_shard;
 
+/*
+ * Let a shard send frames without ICRC, and take such; the thread of its engine takes and sends
+ * them at the other end of the wire, `across`, too. Before the engine is polled, and until the
+ * shard is gone. returns: false: the adapter has no ICRC, and nothing has changed
+ */
+bool urn_shard_unseal(struct urn_shard *s, struct urn_port *across);
 /*
  * Let two shards of one engine, whose queues of the same number are the ends of a wire, send each
  * other frames without ICRC. Before the engine is polled, and until both are gone. Nothing changes
