@@ -28,6 +28,7 @@ _Static_assert(sizeof(struct capture_copy) <= URN_PORT_PRIV, "mbuf private area"
 /* One callback on one queue. */
 struct capture_tap {
 	struct urn_capture *cap;
+	const struct urn_port *wire; /* the port; owner: the capture's caller */
 	const struct rte_eth_rxtx_callback *cb;
 	uint64_t drops;	 /* frames dropped; owner: the lcore of the queue; atomic for the reader */
 	uint64_t seen;	 /* frames seen; owner and access likewise */

@@ -54,8 +54,11 @@ copy_out(struct capture_tap *t, struct rte_mbuf *const *pkts, uint16_t n)
 static void
 copy_all(struct capture_tap *t, struct rte_mbuf *const *pkts, uint16_t n)
 {
+	void (*complete)(struct rte_mbuf * m) = t->wire->complete;
 	uint16_t part;
 
+	for (uint16_t i = 0; complete != NULL && i < n; i++)
+		complete(pkts[i]);
 	__atomic_store_n(&t->busy, true, __ATOMIC_SEQ_CST);
 	for (; n > 0; pkts += part, n = (uint16_t)(n - part)) {
 		part = RTE_MIN(n, (uint16_t)CAPTURE_BURST);
@@ -96,6 +99,7 @@ taps_add(struct urn_capture *cap, struct urn_port *const *ports, unsigned int n)
 			struct capture_tap *rx = &cap->tap[k], *tx = &cap->tap[k + 1];
 
 			*rx = (struct capture_tap){.cap = cap,
+						   .wire = ports[i],
 						   .ethdev = ports[i]->id,
 						   .port = (uint16_t)i,
 						   .queue = q,

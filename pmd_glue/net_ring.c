@@ -32,7 +32,8 @@ struct cable {
 	struct rte_ring *ring[2][CABLE_QUEUES_MAX]; /* index: sending side, queue */
 	struct cable_end {
 		struct cable *cable;
-		unsigned int side; /* 0 or 1 */
+		struct urn_port *port; /* NULL: not open; owner: control threads */
+		unsigned int side;     /* 0 or 1 */
 		bool started;	   /* written by its side, read by the other: atomic */
 		bool pulled;	   /* likewise: the side's cable is out */
 		char name[RTE_ETH_NAME_MAX_LEN]; /* name of the ethdev port */
@@ -163,6 +164,8 @@ urn_port_open_ring_pair(const struct urn_port_config cfg[2], struct urn_port *ou
 			goto fail;
 	}
 	c->users--;
+	c->end[0].port = out[0];
+	c->end[1].port = out[1];
 	/* The first port looked at the link before the second was there. */
 	(void)urn_port_poll_link(out[0]);
 	return 0;
@@ -172,6 +175,14 @@ fail:
 	if (--c->users == 0)
 		cable_free(c);
 	return -1;
+}
+
+struct urn_port *
+urn_port_other_end(const struct urn_port *port)
+{
+	const struct cable_end *end = port->family == &urn_family_ring ? port->family_data : NULL;
+
+	return end == NULL ? NULL : end->cable->end[1 - end->side].port;
 }
 
 static int
@@ -241,6 +252,7 @@ ring_closed(struct urn_port *port)
 	if (end == NULL)
 		return;
 	port->family_data = NULL;
+	end->port = NULL;
 	end->cable->pool[end->side] = port->pool;
 	port->pool = NULL;
 	if (--end->cable->users == 0)

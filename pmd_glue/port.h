@@ -83,6 +83,12 @@ struct urn_port {
 	uint8_t plug;	   /* enum urn_port_plug; atomic */
 	uint8_t filter; /* enum urn_port_filter_kind (filter.h); valid once the port was started */
 	uint32_t link_changes; /* times that link_up changed; wraps; atomic */
+	/*
+	 * Makes a frame whole that crosses the port, before anybody but the two ends of the wire
+	 * looks at it; on the lcore that has the frame. Set before frames pass; NULL: all frames
+	 * are whole.
+	 */
+	void (*complete)(struct rte_mbuf *m);
 };
 
 /*
@@ -106,6 +112,10 @@ void urn_port_close(struct urn_port *port);
  */
 int urn_port_open_ring_pair(const struct urn_port_config cfg[2], struct urn_port *out[2],
 			    struct urn_err *err);
+
+/* The other end of a pair that is open; NULL: the port is none of a pair, or the other end was
+ * closed. */
+struct urn_port *urn_port_other_end(const struct urn_port *port);
 
 /*
  * Look at the link (by interrupt state or by asking the PMD); call about every
@@ -137,6 +147,22 @@ uint16_t urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_m
 			  uint16_t n);
 uint16_t urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m,
 			  uint16_t n);
+
+/*
+ * True when somebody, a capture of ours or of another program, looks at the frames that a queue
+ * sends, or receives. Any thread; somebody may have begun or ended when the call returns.
+ */
+static inline bool
+urn_port_tx_seen(const struct urn_port *p, uint16_t queue)
+{
+	return __atomic_load_n(&rte_eth_fp_ops[p->id].txq.clbk[queue], __ATOMIC_RELAXED) != NULL;
+}
+
+static inline bool
+urn_port_rx_seen(const struct urn_port *p, uint16_t queue)
+{
+	return __atomic_load_n(&rte_eth_fp_ops[p->id].rxq.clbk[queue], __ATOMIC_RELAXED) != NULL;
+}
 
 /*
  * Receive or send up to n packets on a queue; one thread at a time each. Packets

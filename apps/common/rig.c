@@ -222,6 +222,8 @@ urn_rig_dataplane(struct urn_rig *rig, struct urn_err *err)
 	}
 	rig->dp = urn_dp_create(&dp, err);
 	free(a);
+	if (rig->dp)
+		urn_rig_unseal(rig);
 	return rig->dp ? 0 : -1;
 }
 

@@ -12,6 +12,24 @@
 
 enum { LOOK_US = 50 }; /* microseconds between looks at a lock that another thread holds */
 
+/*
+ * Find out where both ends of a wire are here: queues of one number that one engine has. Other
+ * engines, and adapters whose port leads elsewhere, to a switch for instance, go on with whole
+ * frames.
+ */
+static void
+join_ends(const struct urn_adapter *a, const struct urn_adapter *b)
+{
+	if (urn_port_other_end(a->cfg.port) != b->cfg.port)
+		return;
+	for (unsigned int e = 0; e < a->dp->engines_n; e++) {
+		struct urn_shard *s = a->shard[e], *other = b->shard[e];
+
+		if (s && other && s->queue >= 0 && s->queue == other->queue)
+			urn_shards_join(s, other);
+	}
+}
+
 struct urn_dp *
 urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err)
 {
@@ -56,6 +74,9 @@ urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err)
 			goto fail;
 		dp->adapters_n++;
 	}
+	for (unsigned int i = 0; i < dp->adapters_n; i++)
+		for (unsigned int k = 0; k < i; k++)
+			join_ends(dp->adapter[i], dp->adapter[k]);
 	return dp;
 
 fail:
@@ -100,6 +121,15 @@ urn_dp_freeze(struct urn_dp *dp)
 	for (unsigned int i = 0; i < dp->adapters_n; i++)
 		while (pthread_mutex_trylock(&dp->adapter[i]->lock) != 0)
 			usleep(LOOK_US);
+}
+
+bool
+urn_dp_unseal(struct urn_dp *dp, unsigned int adapter, unsigned int engine, struct urn_port *across)
+{
+	struct urn_adapter *a = dp->adapter[adapter];
+
+	return a->cfg.engines == 1u << engine && a->shard[engine]->queue == 0 &&
+	       urn_shard_unseal(a->shard[engine], across);
 }
 
 void

@@ -95,6 +95,15 @@ void urn_dp_destroy(struct urn_dp *dp);
 void urn_dp_freeze(struct urn_dp *dp);
 
 /*
+ * Let an adapter whose only engine is `engine` send frames without ICRC to `across`, the other end
+ * of its port's pair of rings, and take such from there, where that engine's thread handles them,
+ * too (urn_fabric_unseal()). Before engines are polled. returns: false: other engines serve the
+ * adapter, or it has no ICRC
+ */
+bool urn_dp_unseal(struct urn_dp *dp, unsigned int adapter, unsigned int engine,
+		   struct urn_port *across);
+
+/*
  * Let events of programs go to a log, which outlives the dataplane. Call before the first program
  * attaches. log: NULL: to none
  */

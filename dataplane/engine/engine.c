@@ -268,6 +268,8 @@ flush(struct urn_shard *s)
 		flush_by_other(s);
 		return;
 	}
+	if (unlikely(s->across != NULL))
+		urn_shard_seal_seen(s);
 	for (unsigned int i = 0; i < tp->tx_n; i++)
 		bytes += tp->tx[i]->pkt_len;
 	n = urn_port_tx(s->port, (uint16_t)s->queue, tp->tx, (uint16_t)tp->tx_n);

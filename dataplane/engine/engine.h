@@ -10,6 +10,7 @@
 #include "abi/control.h"
 #include "am/am.h"
 #include "cm/cm_agent.h"
+#include "engine/across.h"
 #include "engine/obey.h"
 #include "engine/vlan.h"
 #include "engine/run.h"
@@ -178,6 +179,8 @@ struct urn_shard {
 	struct urn_port *port;         /* owner: the program */
 	struct urn_tag tag;	       /* tag that its frames have on the wire */
 	int queue;                     /* queue of the port; -1: another engine sends for us */
+	struct urn_port *across; /* the port at the other end of the wire, of an adapter that this
+				    engine has, too (across.h); owner: the program; NULL: none */
 	struct urn_shard *sender;      /* the shard that sends for us, when queue < 0 */
 	struct urn_obey
 		*obey; /* pauses of the port; owner: the shard; NULL: flow control is not obeyed */

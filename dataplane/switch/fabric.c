@@ -3,6 +3,7 @@
 
 #include "switch/frame.h"
 #include "switch/park.h"
+#include "wire/unsealed.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@ struct plug {
 	uint16_t waiting_n,
 		waiting_at;	/* frames in waiting[], and those the port has taken of them */
 	uint64_t waiting_since; /* ns: when the port last took one */
+	struct urn_port *far;	/* other end of a wire with frames without ICRC; owner: the
+				   program; NULL: all frames are whole */
 	struct urn_park *park;	/* received frames whose priority has no room; the plug's; NULL:
 				   none ever had to wait */
 	struct rte_mbuf
@@ -30,6 +33,7 @@ struct urn_fabric {
 	unsigned int switches;
 	struct urn_switch *sw[URN_FABRIC_MAX_SWITCHES];
 	struct rte_mempool *copies;
+	uint64_t unsealed; /* mark of frames without ICRC; 0: no port has such frames */
 	uint64_t link_at; /* ns: next check of the ports' links */
 };
 
@@ -115,6 +119,24 @@ urn_fabric_plug(struct urn_fabric *f, struct urn_switch *sw, uint16_t port, stru
 	return 0;
 }
 
+int
+urn_fabric_unseal(struct urn_fabric *f, const struct urn_switch *sw, uint16_t port,
+		  struct urn_port *far)
+{
+	struct plug *p = find_plug(f, sw, port);
+
+	if (!p)
+		return -EINVAL;
+	p->far = NULL;
+	if (!far)
+		return 0; /* frames that are inside may have the mark still */
+	f->unsealed = urn_unsealed_bit();
+	if (!f->unsealed)
+		return -ENOMEM;
+	p->far = far;
+	return 0;
+}
+
 uint32_t
 urn_fabric_max_frame(const struct urn_port *ethdev)
 {
@@ -135,6 +157,30 @@ poll_links(struct urn_fabric *f)
 		p->c.v[URN_FABRIC_LINK_CHANGES]++;
 		urn_switch_port_set_up(p->sw, p->port, p->ethdev->link_up);
 	}
+}
+
+/* Receive a burst. Only adapters of this thread mark frames. */
+static uint16_t
+take(const struct urn_fabric *f, const struct plug *p, struct rte_mbuf **m)
+{
+	uint16_t n = urn_port_rx(p->ethdev, 0, m, URN_SWITCH_BURST);
+
+	if (unlikely(f->unsealed && !p->far))
+		for (uint16_t i = 0; i < n; i++)
+			m[i]->ol_flags &= ~f->unsealed;
+	return n;
+}
+
+/* Send a burst. Frames without ICRC get theirs if others than the adapter behind the port see them.
+ * returns: frames that the port took */
+static uint16_t
+give(const struct urn_fabric *f, const struct plug *p, struct rte_mbuf **m, uint16_t n)
+{
+	if (unlikely(f->unsealed) &&
+	    (!p->far || urn_port_tx_seen(p->ethdev, 0) || urn_port_rx_seen(p->far, 0)))
+		for (uint16_t i = 0; i < n; i++)
+			urn_wire_seal(m[i]);
+	return urn_port_tx(p->ethdev, 0, m, n);
 }
 
 /* Let frames that wait go on, as far as their priorities have room. returns: frames */
@@ -185,7 +231,7 @@ receive_some(struct urn_fabric *f, struct plug *p, uint64_t now)
 		p->c.v[URN_FABRIC_RX_HELD]++;
 		return total;
 	}
-	n = urn_port_rx(p->ethdev, 0, m, URN_SWITCH_BURST);
+	n = take(f, p, m);
 	stop = urn_switch_full(p->sw, p->port) | p->park->waiting;
 	for (unsigned int i = 0; i < n; i++) {
 		unsigned int priority = urn_switch_priority(p->sw, m[i]);
@@ -208,7 +254,7 @@ receive(struct urn_fabric *f, struct plug *p, uint64_t now)
 
 	if (unlikely(!urn_switch_takes(p->sw, p->port) || (p->park && p->park->frames)))
 		return receive_some(f, p, now);
-	n = urn_port_rx(p->ethdev, 0, m, URN_SWITCH_BURST);
+	n = take(f, p, m);
 	if (n)
 		urn_switch_input(p->sw, p->port, m, n, now);
 	return n;
@@ -238,10 +284,10 @@ wait_for_port(struct urn_fabric *f, struct plug *p, struct rte_mbuf *const *m, u
 
 /* Try to send the waiting frames again. returns: frames sent */
 static unsigned int
-retry(struct plug *p, uint64_t now)
+retry(const struct urn_fabric *f, struct plug *p, uint64_t now)
 {
-	uint16_t n = urn_port_tx(p->ethdev, 0, p->waiting + p->waiting_at,
-				 (uint16_t)(p->waiting_n - p->waiting_at));
+	uint16_t n =
+		give(f, p, p->waiting + p->waiting_at, (uint16_t)(p->waiting_n - p->waiting_at));
 
 	p->waiting_at += n;
 	if (n) {
@@ -264,13 +310,13 @@ transmit(struct urn_fabric *f, struct plug *p, uint64_t now)
 	uint16_t n, sent;
 
 	if (p->waiting_at < p->waiting_n) {
-		total = retry(p, now);
+		total = retry(f, p, now);
 		if (p->waiting_at < p->waiting_n)
 			return total;
 		urn_switch_hold(p->sw, p->port, false);
 	}
 	while ((n = (uint16_t)urn_switch_output(p->sw, p->port, m, URN_SWITCH_BURST, now)) > 0) {
-		sent = urn_port_tx(p->ethdev, 0, m, n);
+		sent = give(f, p, m, n);
 		total += sent;
 		if (sent < n) {
 			wait_for_port(f, p, m + sent, n - sent, now);

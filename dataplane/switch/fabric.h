@@ -73,6 +73,15 @@ int urn_fabric_add(struct urn_fabric *f, struct urn_switch *sw);
  */
 int urn_fabric_plug(struct urn_fabric *f, struct urn_switch *sw, uint16_t port,
 		    struct urn_port *ethdev, bool follow_link);
+/*
+ * Let frames without ICRC (wire/unsealed.h) come and go by a port that is plugged in: the other end
+ * of its wire, `far`, is an adapter's, and the thread that polls the fabric drives the adapter. All
+ * other ports send whole frames, and what comes there counts as such. Frames that somebody sees at
+ * either end are made whole, too. far: NULL: as all others again. Not while the fabric is polled.
+ * returns: 0, -EINVAL: no such port, or -ENOMEM: DPDK has no mark for such frames
+ */
+int urn_fabric_unseal(struct urn_fabric *f, const struct urn_switch *sw, uint16_t port,
+		      struct urn_port *far);
 /* Largest frame, without FCS, that an open port sends: for urn_switch_port_config.max_frame. */
 uint32_t urn_fabric_max_frame(const struct urn_port *ethdev);
 

@@ -18,6 +18,7 @@
 
 #include "switch/frame.h"
 #include "base/rnd.h"
+#include "wire/unsealed.h"
 
 static const struct urn_counter_row counter_rows[] = {URN_IMPAIR_COUNTERS(URN_COUNTER_ROW)};
 static const struct urn_counter_block counter_block = {
@@ -98,6 +99,7 @@ corrupt(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy)
 	m = own(imp, m);
 	if (!m)
 		return NULL;
+	urn_wire_seal(m); /* so that its receiver notices */
 	for (s = m; off >= s->data_len; s = s->next)
 		off -= s->data_len;
 	*rte_pktmbuf_mtod_offset(s, uint8_t *, off) ^= (uint8_t)(1u << (bit & 7));

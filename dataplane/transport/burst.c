@@ -11,6 +11,7 @@
 #include "transport/ring.h"
 #include "transport/sched.h"
 #include "transport/service.h"
+#include "transport/unsealed.h"
 
 #include "stage.h"
 
@@ -28,17 +29,15 @@ emit(struct urn_tp *tp, const struct urn_txd *d)
 {
 	struct rte_mbuf *m = d->m;
 
-	if (!d->sealed)
-		urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES,
-			       d->ipv6, tp->cfg.icrc);
-	if (unlikely(d->loop)) {
-		if (d->loop == URN_LOOP_OWN) {
-			URN_COUNT(tp, LOOPBACK);
-			tp->loop[tp->loop_n++] = m;
-			return;
-		}
-		urn_mcast_sent(tp, d);
+	if (unlikely(d->loop == URN_LOOP_OWN)) { /* nobody checks its ICRC */
+		URN_COUNT(tp, LOOPBACK);
+		tp->loop[tp->loop_n++] = m;
+		return;
 	}
+	if (!d->sealed)
+		urn_tp_seal(tp, m, d->ipv6);
+	if (unlikely(d->loop))
+		urn_mcast_sent(tp, d);
 	tp->tx[tp->tx_n++] = m;
 }
 

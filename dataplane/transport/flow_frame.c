@@ -3,6 +3,7 @@
 #include "transport/flow_priv.h"
 
 #include "memory/copy.h"
+#include "transport/unsealed.h"
 #include "wire/icrc.h"
 
 enum { FETCH_FROM = 1024 }; /* bytes of payload from which the next frame is fetched */
@@ -13,8 +14,7 @@ urn_flow_seal(struct urn_tp *tp)
 	struct rte_mbuf *m = tp->flow_emit;
 
 	tp->flow_emit = NULL;
-	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES,
-		       tp->flow_emit_ipv6, tp->cfg.icrc);
+	urn_tp_seal(tp, m, tp->flow_emit_ipv6);
 }
 
 /*
@@ -28,7 +28,7 @@ urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop)
 	struct rte_mbuf *m = d->m;
 
 	urn_flow_emit_last(tp);
-	if (!d->sealed) {
+	if (!d->sealed && !loop) { /* nobody checks the ICRC of a looped frame */
 		tp->flow_emit = m;
 		tp->flow_emit_ipv6 = d->ipv6;
 	}
@@ -94,13 +94,14 @@ put_let_go(uint8_t *at, uint32_t id)
 	*p = (struct urn_flow_part){.seg.kind = URN_FLOW_LET_GO, .id = rte_cpu_to_be_32(id)};
 }
 
-/* Begin to put the payload of a frame. at: its first byte; payload: bytes, a multiple of 4 */
+/* Begin to put the payload of a frame. at: its first byte; payload: bytes, a multiple of 4; icrc:
+ * the frame gets one */
 static struct urn_flow_slice
-slice_of(const struct urn_tp *tp, const struct urn_txd *d, uint8_t *at, uint32_t payload)
+slice_of(const struct urn_txd *d, uint8_t *at, uint32_t payload, bool icrc)
 {
 	return (struct urn_flow_slice){
 		.at = at,
-		.l3 = tp->cfg.icrc ? urn_pkt_fresh(d->m) + URN_ETH_BYTES : NULL,
+		.l3 = icrc ? urn_pkt_fresh(d->m) + URN_ETH_BYTES : NULL,
 		.end = at + payload,
 		.payload = payload,
 	};
@@ -269,6 +270,7 @@ make_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool agai
 	bool first = f->key & URN_FLOW_KEY_TO_FIRST;
 	uint32_t dqpn = first ? URN_FLOW_SLOT_FIRST : urn_flow_qpn(f->key & URN_FLOW_KEY_ENGINE);
 	uint32_t top = tp->cfg.engine | (first ? URN_FLOW_KEY_VIA_FIRST : 0);
+	bool icrc = tp->cfg.icrc && !tp->unsealed && !(f->flags & URN_FLOWF_LOOP);
 	struct urn_flow_slice to;
 	struct urn_flow_hdr *h;
 	struct urn_txd *d;
@@ -284,7 +286,7 @@ make_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, bool agai
 		h->epoch = rte_cpu_to_be_64(f->tx_epoch);
 		h->start = rte_cpu_to_be_32(start_or_age(tp, f));
 		h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
-		to = slice_of(tp, d, (uint8_t *)(h + 1), *payload);
+		to = slice_of(d, (uint8_t *)(h + 1), *payload, icrc);
 		if (likely(put_payload(tp, w, &to, again, gone)))
 			break;
 		urn_tp_unframe(tp, d);

@@ -72,7 +72,8 @@ static inline bool
 urn_tp_seals(const struct urn_tp *tp, const struct urn_txd *d, const struct urn_region *region,
 	     const uint8_t *frame, uint32_t len)
 {
-	return len >= URN_TP_SEAL_FROM && tp->cfg.icrc && d->mem_left == 0 && !region->foreign &&
+	return len >= URN_TP_SEAL_FROM && tp->cfg.icrc && !tp->unsealed && d->mem_left == 0 &&
+	       !d->loop && !region->foreign &&
 	       frame + len + (-len & 3) + URN_ICRC_BYTES == urn_pkt_fresh(d->m) + d->m->data_len;
 }
 
@@ -273,6 +274,7 @@ urn_tp_frame_inline(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opco
 	d->mem_left = 0;
 	d->mem_status = URN_MEMOP_DONE;
 	d->ipv6 = tmpl->ipv6;
+	d->loop = URN_LOOP_NO; /* or set before the payload is gathered: then no ICRC is made */
 	d->sealed = false;
 	*bth = b;
 	return d;

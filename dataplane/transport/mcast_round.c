@@ -6,6 +6,7 @@
 #include "transport/pool.h"
 #include "transport/sched.h"
 #include "transport/service.h"
+#include "transport/unsealed.h"
 
 /* ---- copies */
 
@@ -283,7 +284,7 @@ urn_mcast_rx(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 		urn_tp_drop(tp, m, URN_C_DROP_MCAST_GROUP);
 	else if (!checked && ours) /* no switch sends a frame back to where it came from */
 		urn_tp_drop(tp, m, URN_C_DROP_ADDRESS);
-	else if (!checked && tp->cfg.icrc && !urn_wire_icrc_ok(m))
+	else if (!checked && !urn_tp_icrc_ok(tp, m))
 		urn_tp_drop(tp, m, URN_C_DROP_ICRC);
 	else if (!urn_pkey_match(p->pkey, URN_PKEY_DEFAULT))
 		urn_tp_drop(tp, m, URN_C_DROP_PKEY);

@@ -271,6 +271,7 @@ send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 	if (unlikely(!d))
 		return false;
 
+	d->loop = (qp->flags & URN_QPF_LOOP) != 0;
 	if (op->hdr_len > sizeof(struct urn_bth))
 		put_extensions(bth, op, w, last);
 	e = put_payload(tp, qp, w, d, bth + op->hdr_len, off, len, last);

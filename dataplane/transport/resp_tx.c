@@ -136,6 +136,7 @@ send_packet(struct urn_tp *tp, struct urn_qp *qp, const struct urn_rec *rec, uin
 
 	if (unlikely(!d))
 		return SENT_NOT;
+	d->loop = (qp->flags & URN_QPF_LOOP) != 0;
 	if (op->off[URN_EXT_AETH])
 		put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, rec->msn);
 	if (len)

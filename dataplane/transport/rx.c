@@ -6,6 +6,7 @@
 #include "transport/requester.h"
 #include "transport/sched.h"
 #include "transport/service.h"
+#include "transport/unsealed.h"
 
 #include "stage.h"
 #include "wire/vlan.h"
@@ -134,7 +135,7 @@ demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 
 	if (unlikely(!addressed(tp, m)))
 		urn_mcast_rx(tp, m, checked);
-	else if (unlikely(!checked && tp->cfg.icrc && !urn_wire_icrc_ok(m)))
+	else if (unlikely(!checked && !urn_tp_icrc_ok(tp, m)))
 		urn_tp_drop(tp, m, URN_C_DROP_ICRC);
 	else if (unlikely(!urn_pkey_match(p->pkey, URN_PKEY_DEFAULT)))
 		urn_tp_drop(tp, m, URN_C_DROP_PKEY);

@@ -359,6 +359,11 @@ struct urn_tp {
 	struct rte_mbuf *flow_emit; /* frame of a flow in tx or loop whose ICRC is still to be
 				       written; NULL: none */
 	bool flow_emit_ipv6;	    /* its family; valid with one */
+	/*
+	 * Mark of frames that are sent without their ICRC, and of received ones that have none
+	 * (unsealed.h); 0: each frame has its ICRC.
+	 */
+	uint64_t unsealed;
 
 	/* Output, for the engine to take. */
 	struct rte_mbuf *tx[URN_TP_TX];

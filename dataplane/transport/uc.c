@@ -82,6 +82,7 @@ build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 
 	if (unlikely(!d))
 		return false;
+	d->loop = (qp->flags & URN_QPF_LOOP) != 0;
 	urn_put_extensions(bth, &urn_opcodes[opcode], w);
 	data = bth + urn_opcodes[opcode].hdr_len;
 	if (w->flags & URN_WRF_INLINE)

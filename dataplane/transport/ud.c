@@ -56,6 +56,7 @@ build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn
 		.sqpn = rte_cpu_to_be_32(qp->qpn),
 	};
 
+	t->loop = ah->loop;
 	memcpy(bth + op->off[URN_EXT_DETH], &d, sizeof(d));
 	if (imm)
 		memcpy(bth + op->off[URN_EXT_IMM], &w->imm, 4);

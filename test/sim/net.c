@@ -14,6 +14,8 @@
  */
 #include "sim.h"
 
+#include "wire/unsealed.h"
+
 #include <stdlib.h>
 
 /* Give one hop its part of a path's impairments; a path has `hops` bad hops. */
@@ -234,12 +236,25 @@ executed(struct sim *s, struct sim_node *n)
 	}
 }
 
+/*
+ * Seal frames that somebody looks at, or that may be corrupted on their way. The others may be
+ * lost, late or double; each third is sealed, so that receivers get frames of both kinds.
+ */
+static void
+seal(const struct sim *s, struct rte_mbuf **m, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (s->capture || sim_on(s, SIM_CORRUPT) || (s->stats.frames + i) % 3 == 0)
+			urn_wire_seal(m[i]);
+}
+
 void
 sim_net_send(struct sim *s, unsigned int node, struct rte_mbuf **m, unsigned int n)
 {
 	struct sim_net *net = &s->net;
 
 	n = sim_sabotage_frames(s, m, n);
+	seal(s, m, n);
 	s->stats.frames += n;
 	sim_capture(s, m, n);
 	if (s->plan.switches)

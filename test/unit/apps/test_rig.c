@@ -7,11 +7,15 @@
 #include <cmocka.h>
 
 #include "common/rig.h"
+#include "control/objects.h"
 
 #include <rte_mbuf.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const struct urn_rig_opts opts = {.program = "test_rig"};
 static struct urn_err err;
@@ -94,10 +98,67 @@ all_that_is_named(void **state)
 	urn_config_free(cfg);
 }
 
+/* Bring a configuration up, in a process of its own: the EAL starts once in a process. returns:
+ * true: its adapter `i` sends and takes frames without ICRC */
+static bool
+leaves_out(const char *text, unsigned int i)
+{
+	enum { NO = 10, YES = 11 };
+	struct urn_config_errors errors = {0};
+	struct urn_config *cfg = urn_config_parse(text, strlen(text), "text", &errors);
+	struct urn_rig rig;
+	int status;
+	pid_t pid;
+
+	assert_non_null(cfg);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		unsigned int e = cfg->adapter[i].adapter.engines >> 1 & 1;
+
+		if (urn_rig_start(&rig, cfg, &opts, &err) || urn_rig_ports(&rig, &err) ||
+		    urn_rig_dataplane(&rig, &err)) {
+			fprintf(stderr, "%s\n", err.text);
+			_exit(1);
+		}
+		status = rig.dp->adapter[i]->shard[e]->tp->unsealed ? YES : NO;
+		_exit(urn_rig_close(&rig, NULL, &err) == 0 ? status : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_in_range(WEXITSTATUS(status), NO, YES);
+	urn_config_free(cfg);
+	return WEXITSTATUS(status) == YES;
+}
+
+#define ADAPTERS                                               \
+	"[adapter a]\nswitch = s\nnode = a\nipv4 = 10.0.0.1\n" \
+	"[adapter b]\nswitch = s\nnode = b\nipv4 = 10.0.0.2\n"
+#define TWO "[switch s]\n" ADAPTERS
+
+/*
+ * Adapters over a switch of their only engine make no ICRCs. Adapters of another engine, or of
+ * several, do; those without ICRC have none to leave out; and a port on the switch changes it for
+ * all.
+ */
+static void
+icrc_left_out(void **state)
+{
+	(void)state;
+	assert_true(leaves_out(TWO, 0));
+	assert_true(leaves_out(TWO, 1));
+	assert_false(leaves_out(TWO "icrc = no\n", 1));
+	assert_false(leaves_out(TWO "engines = 1\n[engine 0]\n[engine 1]\n", 1));
+	assert_false(leaves_out(TWO "engines = 1\n[engine 0]\n[engine 1]\n", 0));
+	assert_false(
+		leaves_out("[switch s]\nports = p\n[port p]\ndevice = net_null0\n" ADAPTERS, 0));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(icrc_left_out),
 		cmocka_unit_test(all_that_is_named),
 	};
 

@@ -185,6 +185,65 @@ whole(void *arg)
 	urn_port_close(p[1]);
 }
 
+/* Make a frame whole. */
+static void
+complete(struct rte_mbuf *m)
+{
+	uint8_t *f = rte_pktmbuf_mtod(m, uint8_t *);
+
+	frame_fill(f, f + 6, m->data_len, m->data_len);
+}
+
+/* Send a frame of 300 bytes whose last byte is missing. */
+static void
+send_unfinished(struct urn_port *from)
+{
+	struct rte_mbuf *m = frame_make(from, 300, 300);
+
+	*rte_pktmbuf_mtod_offset(m, uint8_t *, 299) ^= 0xff;
+	frame_send(from, 0, m);
+}
+
+/*
+ * A frame that is not whole is made so before it is captured: when it is sent, and, if it was sent
+ * before the capture began, when it is received. Without a capture it stays as it is.
+ */
+static void
+made_whole(void *arg)
+{
+	struct urn_capture *cap;
+	struct urn_err err = {""};
+	struct urn_port *p[2];
+	struct rte_mbuf *m;
+	struct seen s;
+	char path[64];
+
+	(void)arg;
+	path_of(path, "made_whole");
+	eal_up();
+	pair_up(p, 1);
+	p[0]->complete = p[1]->complete = complete;
+	send_unfinished(p[0]);
+	check(urn_port_rx(p[1], 0, &m, 1) == 1 && !frame_is(m, p[0], 300, 300));
+	rte_pktmbuf_free(m);
+	for (unsigned int sent = 0; sent < 2; sent++) {
+		if (sent == 0)
+			send_unfinished(p[0]);
+		check(!urn_port_tx_seen(p[0], 0) && !urn_port_rx_seen(p[1], 0));
+		cap = urn_capture_open(path, p, 2, &err);
+		check_ok(cap == NULL, &err);
+		check(urn_port_tx_seen(p[0], 0) && urn_port_rx_seen(p[1], 0));
+		if (sent == 1)
+			send_unfinished(p[0]);
+		frame_expect(p[1], 0, p[0], 300, 300);
+		check_ok(urn_capture_close(cap, NULL, &err), &err);
+		s = pcapng_read(path);
+		check(s.out == sent && s.in == 1 && s.bytes_ok == sent + 1);
+	}
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+}
+
 /* Several captures one after the other, and two at once, in one process. */
 static void
 again(void *arg)
@@ -431,6 +490,7 @@ errors(void *arg)
 }
 
 CHILD_TEST(whole)
+CHILD_TEST(made_whole)
 CHILD_TEST(again)
 CHILD_TEST(overrun)
 CHILD_TEST(disk_full)
@@ -459,10 +519,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),	       cmocka_unit_test(test_again),
-		cmocka_unit_test(test_overrun),	       cmocka_unit_test(test_disk_full),
-		cmocka_unit_test(test_limits),	       cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_cut_and_chosen),
+		cmocka_unit_test(test_whole),	  cmocka_unit_test(test_made_whole),
+		cmocka_unit_test(test_again),	  cmocka_unit_test(test_overrun),
+		cmocka_unit_test(test_disk_full), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_errors),	  cmocka_unit_test(test_cut_and_chosen),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -29,6 +29,7 @@ ring_both_ways(void *arg)
 	check(p[0]->caps.queues == 3 && p[1]->caps.queues == 3);
 	check(p[0]->caps.roce_mtu == 4096 && p[0]->caps.memory);
 	check(memcmp(p[0]->mac, p[1]->mac, 6) != 0);
+	check(urn_port_other_end(p[0]) == p[1] && urn_port_other_end(p[1]) == p[0]);
 	for (q = 0; q < 3; q++) {
 		frames_cross(p[0], p[1], q, frame_len(p[0]));
 		frames_cross(p[1], p[0], q, frame_len(p[1]));
@@ -86,6 +87,7 @@ ring_close_order(void *arg)
 	frame_send(p[0], 0, frame_make(p[0], 500, 4));
 	check(urn_port_rx(p[1], 0, &m, 1) == 1);
 	urn_port_close(p[0]);
+	check(urn_port_other_end(p[1]) == NULL);
 	check(m->data_len == 500 && rte_pktmbuf_mtod(m, uint8_t *)[0] == 0xff);
 	rte_pktmbuf_free(m);
 	urn_port_close(p[1]);

@@ -4,6 +4,7 @@
 
 #include "pmd_glue/pool.h"
 #include "switch/fabric.h"
+#include "wire/unsealed.h"
 
 #include <errno.h>
 #include <string.h>
@@ -142,6 +143,108 @@ fabric_crosses(void *arg)
 	check(urn_fabric_next(b.f) == 600);
 	check(urn_fabric_poll(b.f, 599) == 0 && receive_numbers(&b, &next, 1) == 0);
 	check(urn_fabric_poll(b.f, 600) == 1 && receive_numbers(&b, &next, 1) == 1);
+	bench_close(&b);
+}
+
+static uint16_t
+on_rx(uint16_t port, uint16_t queue, struct rte_mbuf *m[], uint16_t n, uint16_t max, void *arg)
+{
+	(void)port;
+	(void)queue;
+	(void)m;
+	(void)max;
+	(void)arg;
+	return n;
+}
+
+static uint16_t
+on_tx(uint16_t port, uint16_t queue, struct rte_mbuf *m[], uint16_t n, void *arg)
+{
+	return on_rx(port, queue, m, n, n, arg);
+}
+
+/* Make a frame of IPv4 without ICRC, which has the mark. */
+static struct rte_mbuf *
+unsealed_make(struct fabric_bench *b)
+{
+	struct rte_mbuf *m = frame_make(b->host[0], 100, 100);
+	uint8_t *f = rte_pktmbuf_mtod(m, uint8_t *);
+
+	f[12] = 0x08;
+	f[13] = 0x00;
+	f[14] = 0x45;
+	m->ol_flags |= urn_unsealed_bit();
+	return m;
+}
+
+/* Bits in which a frame differs from one without ICRC, once that is sealed or as it is. */
+static unsigned int
+differs(struct fabric_bench *b, const struct rte_mbuf *m, bool sealed)
+{
+	struct rte_mbuf *want = unsealed_make(b);
+	unsigned int bits = 0;
+
+	if (sealed)
+		urn_wire_seal(want);
+	for (uint32_t i = 0; i < want->data_len; i++)
+		bits += (unsigned int)__builtin_popcount(
+			*rte_pktmbuf_mtod_offset(m, uint8_t *, i) ^
+			*rte_pktmbuf_mtod_offset(want, uint8_t *, i));
+	rte_pktmbuf_free(want);
+	return bits;
+}
+
+/* Let a frame without ICRC cross. returns: it, at host 1 */
+static struct rte_mbuf *
+unsealed_cross(struct fabric_bench *b, uint64_t now)
+{
+	struct rte_mbuf *m = unsealed_make(b);
+
+	frame_send(b->host[0], 0, m);
+	check(urn_fabric_poll(b->f, now) == 2);
+	check(urn_port_rx(b->host[1], 0, &m, 1) == 1);
+	return m;
+}
+
+/*
+ * A frame without ICRC stays so from one adapter of the thread to another, and gets its ICRC where
+ * another host or a capture sees it, or a wire corrupts it. The mark of a frame that another host
+ * sends is not believed.
+ */
+static void
+fabric_unsealed(void *arg)
+{
+	const struct rte_eth_rxtx_callback *cb;
+	struct fabric_bench b;
+	struct rte_mbuf *m;
+	uint64_t bit;
+
+	(void)arg;
+	bench_open(&b);
+	bit = urn_unsealed_bit();
+	check(bit != 0 && urn_fabric_unseal(b.f, b.sw, 2, NULL) == -EINVAL);
+	for (unsigned int way = 0; way < 6; way++) {
+		bool in = way != 1, out = way != 2, seen = way == 3 || way == 4,
+		     corrupts = way == 5;
+		bool sealed = in && (!out || seen || corrupts);
+
+		check(urn_fabric_unseal(b.f, b.sw, 0, in ? b.host[0] : NULL) == 0);
+		check(urn_fabric_unseal(b.f, b.sw, 1, out ? b.host[1] : NULL) == 0);
+		check(urn_impair_set(urn_switch_impair(b.sw, 1, URN_SWITCH_OUT),
+				     &(struct urn_impair_config){.corrupt = corrupts}) == 0);
+		cb = way == 3	? rte_eth_add_rx_callback(b.host[1]->id, 0, on_rx, NULL)
+		     : way == 4 ? rte_eth_add_tx_callback(b.plug[1]->id, 0, on_tx, NULL)
+				: NULL;
+		check(seen == (cb != NULL));
+		m = unsealed_cross(&b, way);
+		check(((m->ol_flags & bit) != 0) == (in && !sealed));
+		check(differs(&b, m, sealed) == corrupts);
+		rte_pktmbuf_free(m);
+		if (way == 3)
+			rte_eth_remove_rx_callback(b.host[1]->id, 0, cb);
+		else if (way == 4)
+			rte_eth_remove_tx_callback(b.plug[1]->id, 0, cb);
+	}
 	bench_close(&b);
 }
 
@@ -392,6 +495,7 @@ fabric_plugs(void *arg)
 }
 
 CHILD_TEST(fabric_crosses)
+CHILD_TEST(fabric_unsealed)
 CHILD_TEST(fabric_lossless)
 CHILD_TEST(fabric_other_priority)
 CHILD_TEST(fabric_partial)
@@ -405,6 +509,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fabric_crosses),
+		cmocka_unit_test(test_fabric_unsealed),
 		cmocka_unit_test(test_fabric_partial),
 		cmocka_unit_test(test_fabric_stuck),
 		cmocka_unit_test(test_fabric_slow),
