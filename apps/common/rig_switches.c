@@ -104,20 +104,29 @@ links_up(struct urn_rig *rig, struct urn_err *err)
 	return 0;
 }
 
-/* True when nothing but adapters is plugged into the switches that an engine polls. */
+/* True when a plug leads to where frames need an ICRC: a port, and an adapter that is not its
+ * engine's alone. */
 static bool
-adapters_only(const struct urn_config *c, unsigned int engine)
+wants_icrc(const struct urn_config *c, const struct urn_config_plug *p, unsigned int engine)
+{
+	return p->kind == URN_CONFIG_PLUG_PORT ||
+	       (p->kind == URN_CONFIG_PLUG_ADAPTER &&
+		c->adapter[p->index].adapter.engines != 1u << engine);
+}
+
+/* True when no plug of the switches that an engine polls leads to where frames need an ICRC. */
+static bool
+among_ours(const struct urn_config *c, unsigned int engine)
 {
 	for (unsigned int i = 0; i < c->switches; i++)
 		for (unsigned int k = 0; k < c->sw[i].plugs; k++)
-			if (c->sw[i].engine == engine &&
-			    c->sw[i].plug[k].kind == URN_CONFIG_PLUG_PORT)
+			if (c->sw[i].engine == engine && wants_icrc(c, &c->sw[i].plug[k], engine))
 				return false;
 	return true;
 }
 
-/* Frames that leave by a port get their ICRC in a pass of its own: so none lacks one where there is
- * a port. */
+/* Frames that leave for elsewhere get their ICRC in a pass of its own: so none lacks one where some
+ * leave. */
 void
 urn_rig_unseal(const struct urn_rig *rig)
 {
@@ -129,7 +138,7 @@ urn_rig_unseal(const struct urn_rig *rig)
 		for (unsigned int k = 0; k < s->plugs; k++) {
 			unsigned int a = s->plug[k].index;
 			bool on = s->plug[k].kind == URN_CONFIG_PLUG_ADAPTER &&
-				  adapters_only(c, s->engine) &&
+				  among_ours(c, s->engine) &&
 				  urn_dp_unseal(rig->dp, a, s->engine, rig->ring[a][1]);
 
 			(void)urn_fabric_unseal(rig->fabric[s->engine], rig->sw[i], (uint16_t)k,

@@ -75,7 +75,8 @@ urn_session_places(const char *text, struct urn_session_place place[2], struct u
 {
 	const char *comma = strchr(text, ',');
 
-	if (comma != NULL && one_place(text, (size_t)(comma - text), &place[0]) &&
+	if (comma != NULL && strchr(text, ';') == NULL &&
+	    one_place(text, (size_t)(comma - text), &place[0]) &&
 	    one_place(comma + 1, strlen(comma + 1), &place[1]))
 		return 0;
 	urn_err_set(err,

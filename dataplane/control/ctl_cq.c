@@ -189,21 +189,24 @@ struct forget {
 	struct urn_shard *shard;
 	struct urn_ctl_cq *const *q;
 	unsigned int n;
+	uint32_t events; /* events of the last queue, those included that its end caused */
 };
 
 /* In the owner's thread. */
 static void
 forget(void *arg)
 {
-	const struct forget *f = arg;
+	struct forget *f = arg;
 
-	for (unsigned int i = 0; i < f->n; i++)
+	for (unsigned int i = 0; i < f->n; i++) {
 		urn_shard_forget_cq(f->shard, &f->q[i]->cq);
+		f->events = f->q[i]->cq.events;
+	}
 }
 
 /* Remove all traces of queues from all engines, and free them. All are of one engine, and nothing
- * uses them. */
-static void
+ * uses them. returns: events of the last one */
+static uint32_t
 end_all(struct urn_client *c, struct urn_ctl_cq *const *q, unsigned int n)
 {
 	struct urn_adapter *a = c->adapter;
@@ -219,6 +222,7 @@ end_all(struct urn_client *c, struct urn_ctl_cq *const *q, unsigned int n)
 		urn_area_free(&c->area, q[i]->off, q[i]->bytes);
 		free(q[i]);
 	}
+	return f.events;
 }
 
 int
@@ -234,8 +238,7 @@ urn_ctl_destroy_cq(struct urn_client *c, const struct urn_abi_req *req, struct u
 				    "%s: completion queue %u is used by %u queues of QPs: "
 				    "destroy those first",
 				    a->cfg.name, req->handle, q->cq.users);
-	rep->queue.events = q->cq.events;
-	end_all(c, &q, 1);
+	rep->queue.events = end_all(c, &q, 1);
 	return 0;
 }
 
@@ -252,7 +255,7 @@ take_back(struct urn_client *c, uint32_t vector)
 		if (one && one->vector == vector && !one->cq.users)
 			q[n++] = one;
 		if (n == URN_CTL_TOGETHER || (n && h == c->cqs.cap)) {
-			end_all(c, q, n);
+			(void)end_all(c, q, n);
 			urn_ctl_took_back(c, n);
 			n = 0;
 		}

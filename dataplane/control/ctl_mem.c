@@ -199,6 +199,8 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 	return 0;
 }
 
+enum { HOLDS_A_CALL = 2 }; /* regions that an engine looks at in one call */
+
 /* Regions that were killed, and an engine that may have operations on them. */
 struct holds {
 	struct urn_shard *shard;
@@ -207,14 +209,18 @@ struct holds {
 	unsigned int free; /* the engine has no operation on so many of them, from the first on */
 };
 
+/* Look at a few regions: each look goes through all operations under way. */
 static void
 count_holds(void *arg)
 {
 	struct holds *h = arg;
 
 	urn_tp_poll_memory(h->shard->tp);
-	while (h->free < h->n && urn_memx_holds(h->shard->memx, h->region[h->free]) == 0)
+	for (unsigned int i = 0; i < HOLDS_A_CALL && h->free < h->n; i++) {
+		if (urn_memx_holds(h->shard->memx, h->region[h->free]) != 0)
+			return;
 		h->free++;
+	}
 }
 
 /* Wait until no engine has an operation on killed regions in flight. */
@@ -226,11 +232,12 @@ wait_all_released(struct urn_client *c, struct urn_region *const *region, unsign
 	for (uint32_t v = 0; v < a->vectors; v++) {
 		struct holds h = {.shard = urn_adapter_shard(a, v), .region = region, .n = n};
 
-		for (;;) {
+		while (h.free < n) {
+			unsigned int before = h.free;
+
 			urn_engine_call(h.shard->engine, count_holds, &h);
-			if (h.free == n)
-				break;
-			urn_ctl_wait(c);
+			if (h.free == before)
+				urn_ctl_wait(c);
 		}
 	}
 }

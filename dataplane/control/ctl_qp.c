@@ -530,16 +530,21 @@ destroy(struct work *w)
 	urn_qp_destroy(tp, qp);
 }
 
-/* Destroy those of a group that are left: their rc is EAGAIN. */
+/* Destroy those of a group that are left: their rc is EAGAIN. One that has windows left ends the
+ * call, because a step of windows is all that a call takes. */
 static void
 destroy_some(void *arg)
 {
 	struct group *g = arg;
 
 	urn_tp_poll_memory(urn_adapter_shard(g->work->c->adapter, g->work->q->vector)->tp);
-	for (unsigned int i = 0; i < g->n; i++)
-		if (g->work[i].rc != 0)
-			destroy(&g->work[i]);
+	for (unsigned int i = 0; i < g->n; i++) {
+		if (g->work[i].rc == 0)
+			continue;
+		destroy(&g->work[i]);
+		if (g->work[i].rc != 0 && g->work[i].q->qp->windows)
+			return;
+	}
 }
 
 static void

@@ -114,7 +114,7 @@ urn_dp_freeze(struct urn_dp *dp)
 		return;
 	atomic_store(&dp->frozen, true);
 	/*
-	 * A holder of an adapter's lock gives it back after the engine's turn that it waits for,
+	 * A holder of an adapter's lock gives it back after the object or the group in hand,
 	 * and a stalled control call holds none. Thousands of threads may wait in line: this one
 	 * does not, because the lock goes to whoever asks first.
 	 */

@@ -61,6 +61,8 @@ struct urn_neigh_ra {
 	unsigned int solicits; /* solicitations sent since the last restart */
 	bool restart;	       /* begin to solicit at the next poll */
 	uint8_t used[16];      /* the router that goes first; all zero: there is none */
+	uint8_t told[16];      /* the router last told as used; all zero: none, or a configured
+				  gateway goes before */
 	struct advertised at[URN_NEIGH_ADVERTISED]; /* URN_NEIGH_ROUTERS routers, then prefixes */
 	struct urn_neigh_route list[URN_NEIGH_ADVERTISED]; /* their routes, the used router first */
 	unsigned int listed;				   /* elements of list in use */
@@ -113,6 +115,9 @@ void urn_neigh_router_failed(struct urn_neigh *nb, const uint8_t gid[16]);
  * out[], at most max (neigh_router.c) */
 unsigned int urn_neigh_poll_ra(struct urn_neigh *nb, struct rte_mempool *pool,
 			       struct rte_mbuf **out, unsigned int max);
+/* The configured routes are others: see whether the next hop is still the one that was told. Under
+ * the lock. (neigh_router.c) */
+void urn_neigh_review_routers(struct urn_neigh *nb);
 /* Begin to solicit routers. Takes the lock. (neigh_router.c) */
 void urn_neigh_restart_ra(struct urn_neigh *nb);
 /* Seconds to the end of an advertised route; 0: it has none. Under the lock. (neigh_router.c) */

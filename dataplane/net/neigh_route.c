@@ -167,6 +167,7 @@ urn_neigh_set_routes(struct urn_neigh *nb, const struct urn_neigh_route *route, 
 	for (unsigned int i = 0; i < n; i++)
 		insert(nb, &route[i]);
 	insert_advertised(nb);
+	urn_neigh_review_routers(nb);
 	rte_spinlock_unlock(&nb->lock);
 	return 0;
 }

@@ -298,6 +298,7 @@ choose(struct urn_neigh *nb)
 	struct urn_neigh_route now[URN_NEIGH_ADVERTISED];
 	const struct advertised *first = best(nb);
 	const uint8_t *via = first != NULL ? first->route.via : nobody;
+	const uint8_t *next = has_gateway(nb) ? nobody : via;
 	unsigned int n = list_routes(nb, first, now);
 
 	if (!is_listed(nb, now, n)) {
@@ -305,9 +306,19 @@ choose(struct urn_neigh *nb)
 		nb->ra.listed = n;
 		urn_neigh_replace_advertised(nb);
 	}
-	if (first != NULL && memcmp(nb->ra.used, via, 16) != 0 && !has_gateway(nb))
-		tell(nb, URN_ROUTER_USED, first, nb->ra.used);
 	memcpy(nb->ra.used, via, 16);
+	if (next != nobody && memcmp(nb->ra.told, next, 16) != 0)
+		tell(nb, URN_ROUTER_USED, first, nb->ra.told);
+	memcpy(nb->ra.told, next, 16);
+}
+
+void
+urn_neigh_review_routers(struct urn_neigh *nb)
+{
+	if (!nb->ra_on)
+		return;
+	changed(nb);
+	schedule(nb);
 }
 
 static void

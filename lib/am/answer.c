@@ -361,13 +361,17 @@ back_ended(struct urn_am_endpoint *ep, struct urn_am_lane *l, uint8_t code)
 	struct urn_am_outbox *box = &ep->back;
 	struct urn_am_peer *p = &box->peer[l->m.peer];
 
+	/* A note may meet a queue that has room for each answer, and none for a note. */
+	if (l->m.answers == 0) {
+		urn_am_lane_give(box, l);
+		return;
+	}
 	learn(box, p, code);
 	if (code == URN_MSG_DONE) {
 		urn_am_peer_takes(box, p);
 	} else {
 		urn_am_peer_failed(p, code);
-		if (l->m.answers != 0 &&
-		    (send_again(box, l, code) || keep(ep, l, code) || tell_lost(ep, l, code)))
+		if (send_again(box, l, code) || keep(ep, l, code) || tell_lost(ep, l, code))
 			return;
 		ep->stats.lost_replies += l->m.answers;
 	}

@@ -254,6 +254,8 @@ struct urn_am_endpoint {
 	struct urn_am_stats stats;
 	struct urn_am_stray stray[2]; /* the last ones, by enum urn_am_stray_side; valid with a
 					 count */
+	bool stray_asked;	      /* a request waited for the answer that came last */
+	uint8_t stray_to[16]; /* GID of the node that request went to; valid with stray_asked */
 	uint64_t note_at;	      /* ns (coarse): no note about a stray answer before */
 };
 

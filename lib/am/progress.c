@@ -364,7 +364,7 @@ urn_am_take_shared(struct urn_am_endpoint *ep, const struct urn_msg *msg, uint32
 		one.data = at + sizeof(r);
 		one.len = len;
 		if (!urn_am_read(&one, &p) || p.head.kind == URN_AM_M_REQUEST ||
-		    p.head.kind == URN_AM_M_SHARED)
+		    p.head.kind == URN_AM_M_SHARED || p.head.kind == URN_AM_M_STRAY)
 			break;
 		calls += urn_am_take_answer(ep, &one, &p);
 		len = (uint32_t)(len + sizeof(r) + 7) & ~7u;

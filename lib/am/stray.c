@@ -17,8 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keep what a stray answer says; its sentence is the caller's. */
-static struct urn_am_stray *
+/* Keep what a stray answer says. A message may have dozens of them, so no sentence is made here. */
+static void
 keep(struct urn_am_endpoint *ep, enum urn_am_stray_side side, const struct urn_msg *msg,
      const struct urn_am_head *head)
 {
@@ -29,7 +29,6 @@ keep(struct urn_am_endpoint *ep, enum urn_am_stray_side side, const struct urn_m
 	s->queue = msg->qid;
 	s->handler = head->handler;
 	memcpy(s->node, msg->node, sizeof(s->node));
-	return s;
 }
 
 /* Send a note to a queue of answers, if the queue's node may have a lane now. */
@@ -60,23 +59,17 @@ void
 urn_am_stray_came(struct urn_am_endpoint *ep, const struct urn_msg *msg,
 		  const struct urn_am_head *head, const struct urn_am_asked *a)
 {
-	struct urn_am_stray *s = keep(ep, URN_AM_STRAY_CAME, msg, head);
-	char from[INET6_ADDRSTRLEN] = "", to[INET6_ADDRSTRLEN] = "";
-	uint64_t now = urn_clock_coarse_ns();
+	uint64_t now;
 
+	keep(ep, URN_AM_STRAY_CAME, msg, head);
 	ep->stats.stray_replies++;
-	(void)inet_ntop(AF_INET6, msg->node, from, sizeof(from));
+	ep->stray_asked = a != NULL;
 	if (a != NULL)
-		(void)inet_ntop(AF_INET6, ep->out.peer[a->peer].node, to, sizeof(to));
-	snprintf(s->text, sizeof(s->text),
-		 "register set 0x%llx of node %s answered request 0x%llx, for handler %u, %s%s",
-		 (unsigned long long)msg->qid, from, (unsigned long long)head->number,
-		 head->handler,
-		 a != NULL ? "which went to node "
-			   : "which waits for no answer: nobody asked, or it has failed or been "
-			     "answered before",
-		 to);
-	if (head->reply_to == 0 || now < ep->note_at)
+		memcpy(ep->stray_to, ep->out.peer[a->peer].node, sizeof(ep->stray_to));
+	if (head->reply_to == 0)
+		return;
+	now = urn_clock_coarse_ns();
+	if (now < ep->note_at)
 		return;
 	ep->note_at = now + URN_AM_NOTE_NS;
 	send_note(ep, msg, head);
@@ -86,15 +79,39 @@ void
 urn_am_stray_told(struct urn_am_endpoint *ep, const struct urn_msg *msg,
 		  const struct urn_am_head *head)
 {
-	struct urn_am_stray *s = keep(ep, URN_AM_STRAY_SENT, msg, head);
+	keep(ep, URN_AM_STRAY_SENT, msg, head);
+}
+
+/* Write the sentence of an answer that came. to: the node that its request went to; NULL: no
+ * request waits */
+static void
+say_came(struct urn_am_stray *s, const uint8_t *to)
+{
+	char from[INET6_ADDRSTRLEN] = "", other[INET6_ADDRSTRLEN] = "";
+
+	(void)inet_ntop(AF_INET6, s->node, from, sizeof(from));
+	if (to != NULL)
+		(void)inet_ntop(AF_INET6, to, other, sizeof(other));
+	snprintf(s->text, sizeof(s->text),
+		 "register set 0x%llx of node %s answered request 0x%llx, for handler %u, %s%s",
+		 (unsigned long long)s->queue, from, (unsigned long long)s->number, s->handler,
+		 to != NULL ? "which went to node "
+			    : "which waits for no answer: nobody asked, or it has failed or been "
+			      "answered before",
+		 other);
+}
+
+/* Write the sentence of an answer that this endpoint sent. */
+static void
+say_sent(struct urn_am_stray *s)
+{
 	char node[INET6_ADDRSTRLEN] = "";
 
-	(void)inet_ntop(AF_INET6, msg->node, node, sizeof(node));
+	(void)inet_ntop(AF_INET6, s->node, node, sizeof(node));
 	snprintf(s->text, sizeof(s->text),
 		 "register set 0x%llx of node %s says that no request waited there for the answer "
 		 "to request 0x%llx, for handler %u",
-		 (unsigned long long)msg->qid, node, (unsigned long long)head->number,
-		 head->handler);
+		 (unsigned long long)s->queue, node, (unsigned long long)s->number, s->handler);
 }
 
 int
@@ -110,6 +127,10 @@ urn_am_last_stray(const struct urn_am_endpoint *ep, enum urn_am_stray_side side,
 	if (err != 0)
 		return err;
 	*stray = ep->stray[side];
+	if (stray->count != 0 && side == URN_AM_STRAY_CAME)
+		say_came(stray, ep->stray_asked ? ep->stray_to : NULL);
+	else if (stray->count != 0)
+		say_sent(stray);
 	urn_am_leave(ep);
 	return stray->count != 0 ? 0 : ENOENT;
 }

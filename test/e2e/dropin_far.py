@@ -53,6 +53,8 @@ ISER = ["CompareAndWrite", "Write16"]
 
 class FarMuch(dropin_wires.Far, dropin_common.Dropin):
     measure = dropin_perftest.Perftest.measure
+    words = dropin_perftest.Perftest.words
+    table = dropin_perftest.Perftest.table
 
     def test_uc_much(self):
         """UC, and many times more than may wait for the receiver's memory, which is not shared: its urnicd tells the

@@ -243,6 +243,7 @@ class Kill:
         self.transfer()
         # The growth of memory is added after the comparison, because it is printed and not compared.
         self.after = {**self.after, "memory growth, KiB": self.memory() - rss}
+        self.rest()  # urnicd says at its end which programs it could not let go
         self.nicd.send_signal(signal.SIGTERM)
         _, err = self.nicd.communicate(timeout=60)
         if self.nicd.returncode != 0 or err:

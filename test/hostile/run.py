@@ -151,14 +151,19 @@ class Swap:
 
     def remove(self):
         if self.file:
-            subprocess.run(["swapoff", self.file], check=False)
+            off = subprocess.run(["swapoff", self.file], capture_output=True, text=True, check=False)
+            if off.returncode != 0:
+                raise Fault(f"swapoff {self.file}: {off.stderr.strip()}; the file stays")
             os.unlink(self.file)
 
 
 def swapped():
-    """returns: KiB that are swapped out now"""
-    with open("/proc/swaps", encoding="ascii") as f:
-        return sum(int(line.split()[3]) for line in f.readlines()[1:])
+    """returns: KiB that are swapped out now; 0 on a kernel without swap, too"""
+    try:
+        with open("/proc/swaps", encoding="ascii") as f:
+            return sum(int(line.split()[3]) for line in f.readlines()[1:])
+    except FileNotFoundError:
+        return 0
 
 
 class Attacker:
@@ -428,9 +433,10 @@ def end_under_attack(args, quiet):
 def check(args):
     """The suite: each attack, on one urnicd a family. returns: True when all held"""
     faults, held, skipped = [], 0, []
-    swap = Swap() if args.family in (None, "memory") else None
     town = Town(args.build, quiet=False)
+    swap = None
     try:
+        swap = Swap() if args.family in (None, "memory") else None
         for name, family, _ in attacks_of(town):
             if args.family not in (None, family) or args.attack and name not in args.attack:
                 continue
@@ -498,9 +504,10 @@ def print_figures(f):
 def figures(args):
     """Measure. returns: True when no must was missed"""
     rows, good = [], True
-    swap = Swap() if args.family in (None, "memory") else None
     town = Town(args.build, quiet=True)
+    swap = None
     try:
+        swap = Swap() if args.family in (None, "memory") else None
         for name, family, _ in attacks_of(town):
             if args.family not in (None, family) or args.attack and name not in args.attack:
                 continue

@@ -52,7 +52,8 @@ ways(void **state)
 static void
 places(void **state)
 {
-	static const char *const wrong[] = {"", "/a", "/a,", ",/b", "/a:,/b", "/a,/b:"};
+	static const char *const wrong[] = {"",	      "/a",	"/a,",	      ",/b",
+					    "/a:,/b", "/a,/b:", "/a,/b;/c,/d"};
 	struct urn_session_place p[2];
 	char longer[200];
 

@@ -150,6 +150,12 @@ icrc_left_out(void **state)
 	assert_false(leaves_out(TWO "icrc = no\n", 1));
 	assert_false(leaves_out(TWO "engines = 1\n[engine 0]\n[engine 1]\n", 1));
 	assert_false(leaves_out(TWO "engines = 1\n[engine 0]\n[engine 1]\n", 0));
+	/* The first adapter is its engine's alone, and its frames go to another engine. */
+	assert_false(leaves_out(
+		"[switch s]\nengine = 0\n[adapter a]\nswitch = s\nnode = a\nipv4 = 10.0.0.1\n"
+		"engines = 0\n[adapter b]\nswitch = s\nnode = b\nipv4 = 10.0.0.2\nengines = 1\n"
+		"[engine 0]\n[engine 1]\n",
+		0));
 	assert_false(
 		leaves_out("[switch s]\nports = p\n[port p]\ndevice = net_null0\n" ADAPTERS, 0));
 }

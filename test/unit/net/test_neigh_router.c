@@ -291,11 +291,21 @@ test_configured_first(void **state)
 	configure(false);
 	expect_hop(far6, router(1));
 	assert_int_equal(urn_neigh_routes(nb, r, 8), 3);
+	poll_all(now + SECOND, 64);
+	(void)next_news(URN_ROUTER_USED, 1); /* it is now */
 	configure(true);
 	expect_hop(far6, gateway);
+	poll_all(now + 2 * SECOND, 64);
+	no_news();
 	/* The end of the advertised prefix leaves the own one. */
 	poll_all(now + 100 * SECOND, 64);
 	expect_hop(peer_global, peer_global);
+	(void)next_news(URN_ROUTER_EXPIRED, 0);
+	/* A gateway that goes once more leaves the router, and that is told again. */
+	configure(false);
+	poll_all(now + 101 * SECOND, 64);
+	(void)next_news(URN_ROUTER_USED, 1);
+	no_news();
 }
 
 /* ---- several routers */
