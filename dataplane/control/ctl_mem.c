@@ -199,7 +199,7 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 	return 0;
 }
 
-enum { HOLDS_A_CALL = 2 }; /* regions that an engine looks at in one call */
+enum { HOLDS_A_CALL = 4 }; /* foreign regions that an engine looks at in one call */
 
 /* Regions that were killed, and an engine that may have operations on them. */
 struct holds {
@@ -209,17 +209,19 @@ struct holds {
 	unsigned int free; /* the engine has no operation on so many of them, from the first on */
 };
 
-/* Look at a few regions: each look goes through all operations under way. */
+/* Look at the regions, a few foreign ones at a time: a look at one of those goes through thousands
+ * of operations that may be under way. */
 static void
 count_holds(void *arg)
 {
 	struct holds *h = arg;
+	unsigned int looks = 0;
 
 	urn_tp_poll_memory(h->shard->tp);
-	for (unsigned int i = 0; i < HOLDS_A_CALL && h->free < h->n; i++) {
+	for (; h->free < h->n && looks < HOLDS_A_CALL; h->free++) {
+		looks += h->region[h->free]->foreign;
 		if (urn_memx_holds(h->shard->memx, h->region[h->free]) != 0)
 			return;
-		h->free++;
 	}
 }
 

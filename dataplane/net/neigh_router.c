@@ -315,7 +315,7 @@ choose(struct urn_neigh *nb)
 void
 urn_neigh_review_routers(struct urn_neigh *nb)
 {
-	if (!nb->ra_on)
+	if (nb->ra.listed == 0)
 		return;
 	changed(nb);
 	schedule(nb);
