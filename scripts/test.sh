@@ -201,7 +201,7 @@ fi
 # Timeouts are multiplied, because instrumented code is slow and other work may share the machine.
 [ -n "$patience" ] || patience=$([ -n "$sanitize" ] && echo 4 || echo 2)
 logs=testlog${only:+-only}
-log=$build/meson-logs/$logs.json
+log=$build/meson-logs/$logs${wrapper:+-sh}.json # meson puts the wrapper's name behind
 rm -f "$log"
 status=0
 # One test more than processors at a time, because many wait more than they compute.

@@ -18,7 +18,9 @@ introspect) printf '[{"name": "tests", "value": %s}, {"name": "werror", "value":
 configure) option=${3#-D}; echo "${option#*=}" >"$2/${option%%=*}" ;;
 test) [ -e silent ] && exit 0
 	mkdir -p "$3/meson-logs"
-	[[ $* =~ --logbase\ ([a-z-]+) ]] && cp results "$3/meson-logs/${BASH_REMATCH[1]}.json"
+	[[ $* =~ --logbase\ ([a-z-]+) ]] && log=${BASH_REMATCH[1]}
+	[[ $* =~ --wrapper\ ([a-z]+) ]] && log+=-${BASH_REMATCH[1]}
+	cp results "$3/meson-logs/$log.json"
 	exit "$(cat status)" ;;
 esac
 E2
@@ -69,6 +71,7 @@ check "--only has logs of its own" grep -q "meson test .*--logbase testlog-only 
 check "--patience is the tests'" grep -q "meson test .*--timeout-multiplier 30 " log
 check "without --idle tests run as they are" sh -c '! grep -q -e --wrapper log'
 run --only sim --idle
+expect "--idle" 0
 check "--idle is the tests'" grep -q "meson test .*--wrapper sh -c .*/proc/self/autogroup" log
 rm b/meson-logs/testlog-only.json
 run
