@@ -282,7 +282,7 @@ look_quick(struct poll_set *p)
 static int
 spin(struct poll_set *p, int timeout_ms)
 {
-	size_t rounds = timeout_ms ? URN_SH_SPINS / (p->n + 1) : 0;
+	size_t rounds = timeout_ms ? URN_SH_POLL_SPINS / (p->n + 1) : 0;
 	int count = look_quick(p);
 	uint64_t start = rounds && count == 0 ? urn_sh_now() : 0;
 

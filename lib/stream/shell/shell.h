@@ -42,6 +42,7 @@ enum {
 	URN_SH_ABORT_MS = 1000,	   /* time for an Abort to leave before the queue pair stops */
 	URN_SH_END_MS = 1000,	   /* time that a close waits for the peer's own end */
 	URN_SH_SPINS = 400,	   /* looks before a sleep */
+	URN_SH_POLL_SPINS = 1600,  /* the same of a poll, for all its streams together */
 	URN_SH_SPIN_YIELD = 8,	   /* looks from one offer of the core to the next */
 	URN_SH_HUB_LOOKS = 256,	   /* looks without a sleep until events are looked for */
 	URN_SH_WHY = 256,	   /* bytes of an error text */
