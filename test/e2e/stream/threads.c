@@ -247,6 +247,18 @@ sleep_late(struct pollfd *fds, size_t n, int ms, void *arg)
 	return count;
 }
 
+/* Stay on this processor. before: set to the processors that the thread had */
+static void
+stay_here(cpu_set_t *before)
+{
+	cpu_set_t one;
+
+	EQUAL(sched_getaffinity(0, sizeof(*before), before), 0);
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	EQUAL(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
 /* A call that polls, takes a notice and ends leaves no thread asleep that receives. */
 static void
 poll_takes_notice(void)
@@ -256,14 +268,11 @@ poll_takes_notice(void)
 	const struct urn_sh_poll call = {.fds = f, .n = 2, .sleep = sleep_late};
 	static uint8_t buf[64 << 10];
 	unsigned int turns = NOTICES, taken = 0;
-	cpu_set_t before, one;
+	cpu_set_t before;
 	pthread_t thread;
 
 	/* On one processor the thread that sleeps runs after this one has taken the notice. */
-	EQUAL(sched_getaffinity(0, sizeof(before), &before), 0);
-	CPU_ZERO(&one);
-	CPU_SET((size_t)sched_getcpu(), &one);
-	EQUAL(sched_setaffinity(0, sizeof(one), &one), 0);
+	stay_here(&before);
 	EQUAL(pthread_barrier_init(&turn, NULL, 2), 0);
 	EQUAL(pthread_create(&thread, NULL, recv_bytes, &turns), 0);
 	/* Such a thread does not take the processor when it is woken, and gets its share of it. */
