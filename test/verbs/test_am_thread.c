@@ -162,8 +162,7 @@ test_handlers_meet(void **state)
 {
 	struct net *n = *state;
 
-	/* A handler that runs keeps other threads out of its endpoint: so both requests are sent
-	 * before any of the two runs. */
+	/* A handler that runs keeps other threads out: both requests are sent before it may. */
 	for (int i = 0; i < 2; i++) {
 		urn_am_handle(n->side[i].ep, 7, meet_and_meddle, &n->side[!i]);
 		request(n->side[i].ep, &n->side[!i].address, 7);
