@@ -571,14 +571,18 @@ urn_am_take_requests(struct urn_am_endpoint *ep)
 static unsigned int
 urn_am_do_progress(struct urn_am_endpoint *ep)
 {
+	bool first = ep->back.busy > 1; /* earlier answers take room that requests need */
 	unsigned int calls;
 
 	if (ep->inside != URN_AM_OUTSIDE)
 		return 0;
 	ep->now = 0;
-	urn_am_look_back(ep);
-	calls = urn_am_look_out(ep) + urn_am_take_events(ep);
-	calls += urn_am_take_replies(ep) + urn_am_take_requests(ep);
+	if (first)
+		urn_am_look_back(ep);
+	calls = urn_am_take_replies(ep) + urn_am_take_requests(ep);
+	if (!first)
+		urn_am_look_back(ep);
+	calls += urn_am_look_out(ep) + urn_am_take_events(ep);
 	return calls + urn_am_look_late(ep);
 }
 
