@@ -6,6 +6,7 @@ usage: am_foreign.py urnicd urnic-run CONFIG_FOLDER am-foreign urnicctl [TEST...
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ class Base(dropin_common.Dropin):
     def case(self, name, *options):
         """Run a case of the program. returns: its messages"""
         p = subprocess.run([self.RUN, *(options or ("--share",)), PROGRAM, name], env=self.env, capture_output=True, text=True,
-                           timeout=dropin_common.SECONDS * 2, check=False)
+                           timeout=dropin_common.SECONDS * 5, check=False)
         self.assertEqual((p.returncode, p.stdout.splitlines()[-1:]), (0, ["good"]), (name, p.returncode, p.stdout, p.stderr))
         return p.stderr
 
@@ -114,6 +115,15 @@ class Foreign(Base):
         self.case("plain", "--verbs")
         self.env["URNIC_SHARE"] = "1"
         self.case("plain", "--verbs")
+
+
+    def test_preloaded(self):
+        """Without urnic-run two variables of the environment do the same."""
+        out = subprocess.run([self.RUN, "--share", "env"], env=self.env, capture_output=True, text=True, check=True).stdout
+        library = re.search(r"(?m)^LD_PRELOAD=(\S*liburnic-share\.so)", out).group(1)
+        p = subprocess.run([PROGRAM, "overlap"], env=dict(self.env, LD_PRELOAD=library, URNIC_SHARE="1"), capture_output=True,
+                           text=True, timeout=dropin_common.SECONDS * 5, check=False)
+        self.assertEqual((p.returncode, p.stdout), (0, "good\n"), p.stderr)
 
 
 class Bound(Base):

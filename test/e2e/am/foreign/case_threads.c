@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WRITERS = 4, ROUNDS = 8, FORKS = 12 };
+enum { WRITERS = 4, ROUNDS = 5, FORKS = 8 };
 
 static _Atomic bool over;
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "foreign.h"
 
-#include <inttypes.h>
+#include "../../shared_page.h"
+
 #include <sched.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct end ends[2];
 
@@ -15,7 +17,7 @@ static struct {
 void
 ends_open(bool wakes)
 {
-	struct urn_am_attr attr = {.payload = 20000, .wakes = wakes};
+	struct urn_am_attr attr = {.payload = 20000, .wakes = wakes, .answer_ms = 200000};
 
 	for (unsigned int i = 0; i < 2; i++) {
 		struct end *e = &ends[i];
@@ -43,13 +45,26 @@ static void __attribute__((noreturn)) die(const char *what)
 	exit(1);
 }
 
+/* Add memory. A thread that starts or ends may block the signal that stops threads for longer than
+ * the library waits, on a busy machine: then once more. returns: as urn_am_memory_add() */
+static int
+try_to_add(struct end *end, void *p, size_t len, struct urn_am_memory *memory)
+{
+	int err;
+
+	while ((err = urn_am_memory_add(end->ep, p, len, memory)) == EOPNOTSUPP &&
+	       strstr(urn_attach_error(), "a thread of the program") != NULL)
+		usleep(20000);
+	return err;
+}
+
 void
 add(struct own *o, struct end *end, void *p, size_t len)
 {
 	struct urn_am_part all = {&o->memory, p, len};
 
 	o->end = end;
-	if (urn_am_memory_add(end->ep, p, len, &o->memory) != 0)
+	if (try_to_add(end, p, len, &o->memory) != 0)
 		die("adding memory");
 	if (urn_am_region_create(end->ep, &all, 1, URN_AM_ACCESS_ALL, &o->key) != 0)
 		die("a region");
@@ -67,7 +82,7 @@ refused(struct end *end, void *p, size_t len, int err, const char *words)
 {
 	struct urn_am_memory memory;
 
-	EQUAL(urn_am_memory_add(end->ep, p, len, &memory), err);
+	EQUAL(try_to_add(end, p, len, &memory), err);
 	EQUAL(errno, err);
 	if (urn_attach_error()[0] == '\0' ||
 	    (words != NULL && strstr(urn_attach_error(), words) == NULL))
@@ -154,20 +169,7 @@ change(const struct own *to, void *at, uint8_t op, uint8_t size, uint64_t value,
 bool
 shared(const void *p)
 {
-	FILE *f = fopen("/proc/self/maps", "re");
-	bool found = false, is = false;
-	char line[512];
-
-	CHECK(f != NULL);
-	while (!found && fgets(line, sizeof(line), f) != NULL) {
-		uintptr_t start, end;
-
-		CHECK(sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &start, &end) == 2);
-		found = (uintptr_t)p >= start && (uintptr_t)p < end;
-		is = strstr(line, "memfd:urnic-shared") != NULL;
-	}
-	fclose(f);
-	return found && is;
+	return page_is_shared(p) == 1;
 }
 
 void *

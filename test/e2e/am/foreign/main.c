@@ -25,7 +25,7 @@ main(int argc, char **argv)
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (strcmp(argv[1], cases[i].name) != 0)
 			continue;
-		alarm(100);
+		alarm(250);
 		ends_open(cases[i].wakes);
 		cases[i].run();
 		ends_close();
