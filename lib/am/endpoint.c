@@ -169,6 +169,7 @@ urn_am_free(struct urn_am_endpoint *ep)
 	if (ep->regs != NULL)
 		(void)urn_msg_dev_call(ep->dev, &req, &rep);
 	urn_am_channel_close(ep);
+	urn_am_move_back_all(ep);
 	if (ep->pd != 0)
 		(void)urn_msg_dev_call(ep->dev, &pd, &rep);
 	urn_am_outbox_fini(&ep->out);

@@ -26,6 +26,7 @@
 #define URN_AM_ENDPOINT_H
 
 #include "abi/am.h"
+#include "attach/share/share.h"
 #include "am/outbox.h"
 
 #include <urnic/am.h>
@@ -181,6 +182,13 @@ enum urn_am_inside {
 	URN_AM_IN_REQUEST,  /* a request's handler */
 };
 
+/* Memory of the program whose pages were moved to memory that the dataplane maps (attach/share). */
+struct urn_am_moved {
+	struct urn_am_moved *next; /* in the endpoint's list */
+	struct urn_share_hold hold;
+	uint32_t lkey; /* the dataplane's name of the memory */
+};
+
 struct urn_am_endpoint {
 	struct urn_msg_dev *dev;
 	struct urn_am_attr attr; /* wishes that were granted */
@@ -231,6 +239,7 @@ struct urn_am_endpoint {
 
 	/* Remote memory. */
 	struct urn_abi_am_ep *regs;	 /* in the client's area; NULL: not made yet */
+	_Atomic(struct urn_am_moved *) moved; /* list; owner; changed under urn_share_enter() */
 	uint32_t handle, db, engine, pd; /* handle, pd: the dataplane's names; 0: none */
 	uint64_t qid;
 	struct urn_am_command *command;		/* attr.operations; owner */
@@ -366,6 +375,8 @@ struct urn_abi_am_cmd *urn_rma_add(struct urn_am_batch *b, const struct urn_abi_
 void urn_rma_go(const struct urn_am_batch *b);
 /* A completion ended: those who wait for it are told (flush.c). */
 void urn_am_flushed(struct urn_am_endpoint *ep, const struct urn_am_completion *c);
+/* Deregister all memory whose pages were moved; they go back. (memory.c) */
+void urn_am_move_back_all(struct urn_am_endpoint *ep);
 /* ---- sleep (wake.c) */
 
 /* Make the channel of the ring of events. returns: 0, or an errno value */

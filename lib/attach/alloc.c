@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define URN_PAGE ((size_t)4096)
@@ -105,7 +106,7 @@ urn_segment_make(size_t length)
 		errno = ENOMEM;
 		return NULL;
 	}
-	(void)madvise(base, length, MADV_HUGEPAGE);
+	(void)syscall(SYS_madvise, base, length, MADV_HUGEPAGE); /* directly, like urn_populate() */
 	p->length = length;
 	s->pieces = p;
 	s->seg = (struct urn_segment){.base = base, .length = length, .fd = fd, .id = ++urn_segment_last};
@@ -157,8 +158,8 @@ urn_populate(const void *addr, size_t length)
 	int err;
 
 	end = (end + URN_PAGE - 1) & ~(URN_PAGE - 1);
-	do
-		err = madvise((void *)at, end - at, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+	do /* past the preloaded library, whose lock callers may not wait for (attach/share) */
+		err = syscall(SYS_madvise, at, end - at, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
 	while (err == EINTR || err == EAGAIN);
 	if (err != EINVAL)
 		return err;

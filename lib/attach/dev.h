@@ -33,6 +33,9 @@ struct urn_dev {
 	struct urn_abi_device info; /* answer to URN_CTL_HELLO; .features: also when it told none */
 	_Atomic uint32_t gone;            /* enum urn_dev_gone; set once */
 	_Atomic bool left; /* urn_dev_leave() has returned once: nothing is waited for any more */
+	/* Control calls over a channel that other processes use as well, one at a time (lib/msg);
+	 * set after opening. NULL: urn_dev_call() does */
+	int (*call)(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep);
 };
 
 /*

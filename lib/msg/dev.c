@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,8 @@
 static pthread_mutex_t urn_msg_list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_msg_dev *urn_msg_list; /* under urn_msg_list_lock */
 static pthread_once_t urn_msg_once = PTHREAD_ONCE_INIT;
+static bool urn_msg_last; /* fork() takes the locks of calls last (attach/share); under
+			     urn_msg_list_lock */
 
 /* ---- locks between processes */
 
@@ -53,23 +56,37 @@ urn_msg_mutex_try(pthread_mutex_t *m)
 /* ---- fork(): no control call is under way while a child is made */
 
 static void
-urn_msg_fork_hold(void)
+urn_msg_hold_calls(void)
 {
 	struct urn_msg_dev *d;
 
-	pthread_mutex_lock(&urn_msg_list_lock);
 	for (d = urn_msg_list; d != NULL; d = d->next)
 		if (urn_msg_mutex_take(&d->calls->lock))
 			atomic_store(&d->calls->broken, 1);
 }
 
 static void
-urn_msg_fork_parent(void)
+urn_msg_free_calls(void)
 {
 	struct urn_msg_dev *d;
 
 	for (d = urn_msg_list; d != NULL; d = d->next)
 		pthread_mutex_unlock(&d->calls->lock);
+}
+
+static void
+urn_msg_fork_hold(void)
+{
+	pthread_mutex_lock(&urn_msg_list_lock);
+	if (!urn_msg_last)
+		urn_msg_hold_calls();
+}
+
+static void
+urn_msg_fork_parent(void)
+{
+	if (!urn_msg_last)
+		urn_msg_free_calls();
 	pthread_mutex_unlock(&urn_msg_list_lock);
 }
 
@@ -125,6 +142,39 @@ urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct 
 	}
 	pthread_mutex_unlock(&dev->calls->lock);
 	return err;
+}
+
+/*
+ * A call for those who move pages (urn_dev.call): they have a lock that others take behind the one
+ * of this program's segments, so a death is noted only, and the next call of another one tells it.
+ */
+static int
+urn_msg_dev_call_of(struct urn_dev *d, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_msg_dev *dev =
+		(struct urn_msg_dev *)(void *)((char *)d - offsetof(struct urn_msg_dev, dev));
+	int err = EIO;
+
+	*rep = (struct urn_abi_rep){.err = EIO};
+	if (urn_msg_mutex_take(&dev->calls->lock))
+		atomic_store(&dev->calls->broken, 1);
+	if (!atomic_load(&dev->calls->broken))
+		err = urn_dev_call(d, req, rep);
+	if (err == ETIMEDOUT || err == EIO)
+		atomic_store(&dev->calls->broken, 1);
+	pthread_mutex_unlock(&dev->calls->lock);
+	return err;
+}
+
+uintptr_t
+urn_msg_dev_move(struct urn_msg_dev *dev, const void *addr, size_t len, struct urn_share_hold *hold)
+{
+	/* Under this lock no fork() has begun. */
+	pthread_mutex_lock(&urn_msg_list_lock);
+	if (!urn_msg_last)
+		urn_msg_last = urn_share_fork_last(urn_msg_hold_calls, urn_msg_free_calls);
+	pthread_mutex_unlock(&urn_msg_list_lock);
+	return urn_share_take(&dev->dev, addr, len, hold);
 }
 
 int
@@ -239,6 +289,7 @@ urn_msg_dev_open(struct urn_abi_channel *channel)
 		goto err;
 	}
 	dev->calls = calls;
+	dev->dev.call = urn_msg_dev_call_of;
 	urn_msg_mutex_init(&dev->calls->lock);
 	urn_msg_read_gids(dev);
 	urn_msg_enlist(dev);
@@ -268,6 +319,7 @@ urn_msg_dev_close(struct urn_msg_dev *dev)
 	if (dev->next != NULL)
 		dev->next->at = dev->at;
 	pthread_mutex_unlock(&urn_msg_list_lock);
+	urn_share_leave(&dev->dev); /* first: others' calls would use the channel (urn_dev.call) */
 	urn_dev_close(&dev->dev);
 	munmap(dev->calls, sizeof(*dev->calls));
 	free(dev);

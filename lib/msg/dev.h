@@ -9,6 +9,7 @@
 #define URN_MSG_DEV_H
 
 #include "attach/dev.h"
+#include "attach/share/share.h"
 
 #include <urnic/msg.h>
 
@@ -51,6 +52,15 @@ int urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req,
 /* Let the dataplane reach memory, like urn_dev_share(), serialised likewise. returns: 0, or an
  * errno value */
 int urn_msg_dev_share(struct urn_msg_dev *dev, const void *addr, size_t len);
+/*
+ * Memory is about to be registered with a dataplane in another process, which does not map it yet:
+ * move its pages to memory that the dataplane maps, if that can be (attach/share).
+ *
+ * hold: as for urn_share_take() and urn_share_drop()
+ * returns: the memory's address for the dataplane
+ */
+uintptr_t urn_msg_dev_move(struct urn_msg_dev *dev, const void *addr, size_t len,
+			   struct urn_share_hold *hold);
 /*
  * Make a channel for events. *fd: its end to read from, which does not block; *write_fd: the other
  * end, or -1 when the dataplane alone has it; *handle: the dataplane's name. returns: 0, or an

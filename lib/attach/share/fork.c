@@ -45,6 +45,8 @@ static struct {
 	struct sigaction segv; /* the program's */
 	struct urn_share_hole *holes;
 	size_t n_holes, max_holes;
+	/* Locks of others (urn_share_fork_last()); NULL: none. */
+	void (*hold)(void), (*go_on)(void);
 } urn_share_forking;
 
 /* ---- holes */
@@ -176,6 +178,26 @@ urn_share_segv(int sig, siginfo_t *info, void *context)
 	errno = err;
 }
 
+static bool
+urn_share_meets_object(uintptr_t start, uintptr_t end, const void *object, size_t size)
+{
+	return (uintptr_t)object < end && start < (uintptr_t)object + size;
+}
+
+bool
+urn_share_fork_needs(uintptr_t start, uintptr_t end)
+{
+	return urn_share_meets_object(start, end, &urn_share_forking, sizeof(urn_share_forking)) ||
+	       urn_share_meets_object(start, end, urn_share_windows, sizeof(urn_share_windows));
+}
+
+void
+urn_share_fork_more(void (*hold)(void), void (*go_on)(void))
+{
+	urn_share_forking.hold = hold;
+	urn_share_forking.go_on = go_on;
+}
+
 /* ---- handlers */
 
 /* Block all signals of this thread but that of a hole. */
@@ -206,6 +228,8 @@ urn_share_fork_prepare(void)
 	struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_NODEFER};
 
 	urn_share_forking.entered = urn_share_enter();
+	if (urn_share_forking.hold != NULL)
+		urn_share_forking.hold();
 	urn_share_forking.busy = urn_share_any();
 	if (!urn_share_forking.busy)
 		return;
@@ -257,6 +281,8 @@ urn_share_fork_parent(void)
 		urn_share_holes_free();
 		urn_share_fork_end();
 	}
+	if (urn_share_forking.hold != NULL)
+		urn_share_forking.go_on();
 	urn_share_exit(urn_share_forking.entered);
 	errno = err;
 }

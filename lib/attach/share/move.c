@@ -44,6 +44,9 @@ urn_share_prot(const struct urn_own_mapping *m)
 /* ---- which pages */
 
 static size_t urn_share_tls; /* bytes of thread-local variables below a thread pointer; set once */
+/* Bytes of the C library's above a thread pointer; set once. A program's memory may begin on the
+ * next page. */
+static size_t urn_share_above = URN_SHARE_PAGE;
 
 void
 urn_share_move_start(void)
@@ -56,6 +59,11 @@ urn_share_move_start(void)
 		ask(&urn_share_tls, &align);
 	if (urn_share_tls == 0)
 		urn_share_tls = 4 * URN_SHARE_PAGE;
+#if defined(__x86_64__) /* elsewhere thread-local variables lie above */
+	const uint32_t *above = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_pthread");
+	if (above != NULL && *above != 0)
+		urn_share_above = *above;
+#endif
 }
 
 static bool
@@ -79,7 +87,7 @@ urn_share_of_thread(const struct urn_own_mapping *m, uintptr_t start, uintptr_t 
 		bool here = t.sp >= m->start && t.sp < m->end;
 		uintptr_t top = t.tp > t.sp && t.tp < m->end ? t.tp : m->end;
 
-		if (urn_share_meets(start, end, t.tp - urn_share_tls, t.tp + URN_SHARE_PAGE) ||
+		if (urn_share_meets(start, end, t.tp - urn_share_tls, t.tp + urn_share_above) ||
 		    (here && urn_share_meets(start, end, m->start, top)) ||
 		    urn_share_meets(start, end, t.frame - URN_SHARE_PAGE, t.frame + URN_SHARE_PAGE))
 			return true;
@@ -106,6 +114,9 @@ urn_share_add(const struct urn_share_window *w, const struct urn_own_mapping *m,
 {
 	if (!urn_mapping_own(m))
 		return "its memory is not private, writable memory without a file";
+	if (urn_share_fork_needs(start, end))
+		return "its pages have variables of urnic's library, which is linked into the "
+		       "program";
 	/* Under a region of the dataplane's worker, or of memory that the program replaced. */
 	if (urn_share_held(start, end))
 		return "a region on the same pages is foreign memory, or has lost its pages";

@@ -22,6 +22,8 @@ static int urn_share_cancel;	 /* the owner's state of cancellation; under urn_sh
 static uint64_t urn_share_clock; /* windows that became idle; under urn_share_lock */
 static uint32_t urn_share_era;	 /* forks between the first program and this process */
 static bool urn_share_is_on, urn_share_explains; /* set once */
+/* Why nothing is shared; set once. */
+static const char *urn_share_off = "the program was not started by urnic-run --share";
 static urn_share_hook_fn *urn_share_hand;	 /* takes the table; set once */
 
 struct urn_share_hold *urn_share_holds;
@@ -123,9 +125,10 @@ urn_share_start(void)
 		return;
 	*(void **)&hook = dlsym(RTLD_DEFAULT, URN_SHARE_HOOK);
 	if (hook == NULL || sysconf(_SC_PAGESIZE) != (long)URN_SHARE_PAGE) {
-		urn_share_explain(hook == NULL ? "liburnic-share.so is not preloaded: start the "
-						 "program by urnic-run --share"
-					       : "pages of this machine are not of 4 KiB");
+		urn_share_off = hook == NULL ? "liburnic-share.so is not preloaded: start the "
+					       "program by urnic-run --share"
+					     : "pages of this machine are not of 4 KiB";
+		urn_share_explain(urn_share_off);
 		return;
 	}
 	urn_share_move_start();
@@ -133,15 +136,25 @@ urn_share_start(void)
 	urn_share_is_on = true;
 }
 
-static bool
-urn_share_on(const struct urn_dev *dev)
+/* returns: why nothing is shared over the device, or NULL */
+static const char *
+urn_share_not(const struct urn_dev *dev)
 {
-	if (dev->channel->share == NULL || !urn_dev_has(dev, URN_ABI_FEATURE_SHARE))
-		return false;
-	return urn_share_is_on;
+	if (!urn_share_is_on)
+		return urn_share_off;
+	if (dev->channel->share == NULL || !urn_dev_has(dev, URN_ABI_FEATURE_SHARE) ||
+	    urn_dev_gone(dev) != URN_DEV_THERE)
+		return "the dataplane takes no shared memory";
+	return NULL;
 }
 
 /* ---- windows and devices */
+
+static int
+urn_share_ask(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	return dev->call != NULL ? dev->call(dev, req, rep) : urn_dev_call(dev, req, rep);
+}
 
 /* Let the dataplane map the window's memfd, if it has not. returns: NULL, or why not */
 static const char *
@@ -161,7 +174,7 @@ urn_share_with(struct urn_share_window *w, struct urn_dev *dev)
 	req.share.fd = w->fd;
 	req.share.addr = (uintptr_t)w->home;
 	req.share.length = w->end - w->start;
-	if (urn_dev_call(dev, &req, &rep) != 0)
+	if (urn_share_ask(dev, &req, &rep) != 0)
 		return rep.err == EPERM ? "another dataplane has its pages"
 					: "the dataplane takes no more shared memory "
 					  "(shared_per_client, shared_per_uid)";
@@ -178,7 +191,7 @@ urn_share_without(struct urn_share_window *w)
 		struct urn_abi_req req = {.op = URN_CTL_UNSHARE, .handle = w->at[--w->n_at].handle};
 		struct urn_abi_rep rep;
 
-		(void)urn_dev_call((struct urn_dev *)(uintptr_t)w->at[w->n_at].dev, &req, &rep);
+		(void)urn_share_ask((struct urn_dev *)(uintptr_t)w->at[w->n_at].dev, &req, &rep);
 	}
 }
 
@@ -250,6 +263,20 @@ urn_share_trim(void)
 		    !urn_share_end(oldest))
 			return;
 	}
+}
+
+bool
+urn_share_fork_last(void (*hold)(void), void (*go_on)(void))
+{
+	bool entered;
+
+	if (!urn_share_is_on)
+		return false;
+	entered = urn_share_enter();
+	urn_share_fork_more(hold, go_on);
+	urn_share_hand(&urn_share_hook_table); /* forks begin to ask this library */
+	urn_share_exit(entered);
+	return true;
 }
 
 /* ---- regions */
@@ -355,16 +382,22 @@ urn_share_take(struct urn_dev *dev, const void *addr, size_t length, struct urn_
 	const char *why = NULL;
 	bool entered;
 
-	if (length == 0 || at + length < at || end <= start || !urn_share_on(dev) ||
-	    urn_dev_gone(dev) != URN_DEV_THERE)
+	if (length == 0 || at + length < at || end <= start)
+		return at;
+	hold->why = urn_share_not(dev);
+	if (hold->why != NULL)
 		return at;
 	entered = urn_share_enter();
 	/* A copy of this library in another one, which registers nothing, leaves the calls to this.
 	 */
 	urn_share_hand(&urn_share_hook_table);
 	w = urn_share_pages(dev, start, end, &why);
-	*hold = (struct urn_share_hold){
-		.dev = dev, .window = w, .start = start, .end = end, .era = urn_share_era};
+	*hold = (struct urn_share_hold){.dev = dev,
+					.window = w,
+					.start = start,
+					.end = end,
+					.era = urn_share_era,
+					.why = why};
 	if (w != NULL) {
 		/* Without memory for it the dataplane refuses the region, and says so. */
 		(void)urn_populate(w->home + (start - w->start), end - start);

@@ -43,13 +43,15 @@ struct urn_share_hold {
 	struct urn_share_window *window; /* the window; NULL: the region is foreign memory */
 	uintptr_t start, end;		 /* whole pages around the region */
 	uint32_t era;			 /* process: a child of fork() has no holds */
+	const char *why; /* part of a sentence, constant: why there is no window; NULL: there is
+			    one, or the range makes no sense */
 };
 
 /*
  * A region is about to be registered: share its memory if that can be.
  *
  * hold: all zero; stays until urn_share_drop(), which must follow also when the region is not made
- * returns: the region's address for the dataplane
+ * returns: the region's address for the dataplane; hold->why: set
  */
 uintptr_t urn_share_take(struct urn_dev *dev, const void *addr, size_t length,
 			 struct urn_share_hold *hold);
@@ -69,6 +71,20 @@ void urn_share_pass(struct urn_share_hold *from, struct urn_share_hold *to);
 
 /* A device is about to be closed: its regions go with it. */
 void urn_share_leave(struct urn_dev *dev);
+
+/*
+ * Take the lock of all this, with cancellation of the thread turned off; and let it go. A thread
+ * that has it does not wait. The only locks that are taken behind it are those of channels.
+ */
+bool urn_share_enter(void);
+void urn_share_exit(bool entered);
+
+/*
+ * Let fork() take further locks behind all others, the one above too: hold() before the fork, and
+ * go_on() in the parent. For the locks of a channel's calls, before the first urn_share_take() of
+ * such a device. returns: true: from now on; false: nothing is shared, and no lock is taken
+ */
+bool urn_share_fork_last(void (*hold)(void), void (*go_on)(void));
 
 /* Counts since the program began, for tests. */
 struct urn_share_stats {

@@ -51,10 +51,6 @@ extern _Atomic unsigned int
 extern struct urn_share_hold *urn_share_holds; /* the list of all holds */
 extern struct urn_share_stats urn_share_count;
 
-/* Take the lock, with cancellation of the thread turned off; and let it go. A thread that has it
- * does not wait. */
-bool urn_share_enter(void);
-void urn_share_exit(bool entered);
 /* In a child of fork(): there are no holds. */
 void urn_share_reset(void);
 
@@ -108,6 +104,11 @@ extern const struct urn_share_hooks urn_share_hook_table;
 void urn_share_fork_prepare(void);
 void urn_share_fork_parent(void);
 void urn_share_fork_child(void);
+/* Take further locks in fork() (urn_share_fork_last()). */
+void urn_share_fork_more(void (*hold)(void), void (*go_on)(void));
+/* True when start..end has variables without which a child can't fill its holes: they are on pages
+ * of the program if the library is linked into it. */
+bool urn_share_fork_needs(uintptr_t start, uintptr_t end);
 bool urn_share_call_holds(const void *addr, size_t length);
 int urn_share_call_advise(void *addr, size_t length, int advice);
 void *urn_share_call_remap(void *addr, size_t length, size_t want, int flags, void *to);

@@ -302,13 +302,15 @@ struct urn_am_memory {
 	uint32_t lkey; /* the dataplane's name of it */
 };
 /*
- * Let the dataplane reach memory. The memory stays mapped until urn_am_memory_remove(). With a
- * dataplane in another process the memory is of urn_alloc() (urnic/attach.h): the dataplane reads
- * and writes other memory of the program late, through a worker, and endpoints don't wait
- * (doc/inside/active-messages.md).
+ * Let the dataplane reach memory. The memory stays mapped until urn_am_memory_remove(), or the end
+ * of the endpoint. With a dataplane in another process the memory is of urn_alloc()
+ * (urnic/attach.h), or, if the program was started by urnic-run --share, any private memory: heap,
+ * mmap(), zeroed static data. The pages move to memory that the dataplane maps, at the same
+ * addresses, while the program's other threads are stopped (doc/inside/active-messages.md).
  *
- * returns: 0, or an errno value with its text; EOPNOTSUPP: not memory of urn_alloc(); EPERM: the
- * call is made inside a handler of another endpoint, or the endpoint's thread is a parent's
+ * returns: 0, or an errno value with its text; EOPNOTSUPP: not memory of urn_alloc(), and its pages
+ * can't be moved; EFAULT: not all of it is mapped, readable and writable; EPERM: the call is made
+ * inside a handler of another endpoint, or the endpoint's thread is a parent's
  */
 int urn_am_memory_add(struct urn_am_endpoint *ep, void *addr, size_t len,
 		      struct urn_am_memory *memory);

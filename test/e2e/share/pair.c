@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "share.h"
 
-#include <inttypes.h>
+#include "../shared_page.h"
+
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -153,19 +154,8 @@ fresh(size_t length)
 bool
 shared(const void *p)
 {
-	FILE *f = fopen("/proc/self/maps", "re");
-	bool found = false, is = false;
-	char line[512];
+	int is = page_is_shared(p);
 
-	CHECK(f != NULL);
-	while (!found && fgets(line, sizeof(line), f) != NULL) {
-		uintptr_t start, end;
-
-		CHECK(sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &start, &end) == 2);
-		found = (uintptr_t)p >= start && (uintptr_t)p < end;
-		is = strstr(line, "memfd:urnic-shared") != NULL;
-	}
-	fclose(f);
-	CHECK(found);
-	return is;
+	CHECK(is >= 0);
+	return is == 1;
 }

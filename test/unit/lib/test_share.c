@@ -427,6 +427,24 @@ test_move(void **state)
 	munmap(p, 4 * MIB);
 }
 
+/* Variables of the library, if it is linked into the program, stay: a child needs them to get its
+ * copy of shared pages. */
+static void
+test_library(void **state)
+{
+	uintptr_t at = (uintptr_t)&urn_share_windows[URN_SHARE_WINDOWS / 2] & ~(PAGE - 1);
+	struct urn_share_window *w = urn_share_make(at, at + PAGE);
+	struct urn_own_mapping m;
+
+	(void)state;
+	assert_non_null(
+		strstr(urn_share_move_in(w, at, at + PAGE), "variables of urnic's library"));
+	assert_true(mapping_of((void *)at, &m) && urn_mapping_own(&m));
+	assert_true(urn_share_fork_needs(0, UINTPTR_MAX));
+	assert_false(urn_share_fork_needs(0, PAGE));
+	urn_share_unmake(w);
+}
+
 /* The parts of a buffer, registered one by one in whole pages, have pages in common: all are
  * shared. */
 static void
@@ -561,7 +579,7 @@ main(void)
 		cmocka_unit_test(test_stop_sigwait), cmocka_unit_test(test_stop_deaf),
 		cmocka_unit_test(test_windows),	     cmocka_unit_test(test_move),
 		cmocka_unit_test(test_neighbours),   cmocka_unit_test(test_fork),
-		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_held),	     cmocka_unit_test(test_library),
 	};
 
 	urn_share_move_start();
