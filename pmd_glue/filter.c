@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd_glue/filter.h"
+#include "pmd_glue/bond.h"
 #include "pmd_glue/family.h"
 
 #include <string.h>
@@ -12,6 +13,12 @@ urn_port_filter(struct urn_port *port, const uint8_t (*gid)[16], unsigned int n,
 	struct urn_filter_key key[URN_FILTER_ADDRESSES];
 	unsigned int keys = 0;
 
+	if (port->active != NULL) {
+		for (unsigned int i = 0; i < URN_BOND_MEMBERS; i++)
+			if (urn_port_filter(urn_bond_member(port, i), gid, n, vlan, err) != 0)
+				return -1;
+		return 0;
+	}
 	/* A device may let in the VLANs alone that it was told, or all when it is promiscuous
 	 * (virtio in QEMU). */
 	if (vlan != 0 && port->family == &urn_family_pci)
