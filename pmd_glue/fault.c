@@ -112,8 +112,7 @@ urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, 
 {
 	uint16_t got;
 
-	if (p->active != NULL) /* the member looks for itself */
-		return urn_port_rx(urn_bond_active(p), queue, m, n);
+	p = urn_bond_active(p);
 	got = urn_port_may_poll(p) ? urn_fault_rx(p, queue, m, n) : 0;
 	if (urn_port_plugged(p) == URN_PORT_UP)
 		return got;
@@ -125,8 +124,7 @@ urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, 
 uint16_t
 urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
-	if (p->active != NULL)
-		return urn_port_tx(urn_bond_active(p), queue, m, n);
+	p = urn_bond_active(p);
 	if (urn_port_plugged(p) != URN_PORT_UP)
 		return 0;
 	return urn_port_may_poll(p) ? urn_fault_tx(p, queue, m, n) : 0;
