@@ -84,13 +84,22 @@ class Ports(Two):
         self.assertTrue(self.until(lambda: all(p["link"] for name in names for p in self.shown(name))),
                         [self.shown(name) for name in names])
 
+    def settle(self):
+        """Have all adapters use the first switch, whichever was there first."""
+        self.both_up(*session_common.ADAPTERS)
+        for name in session_common.ADAPTERS:
+            self.port(name, "p1", "fail")
+            self.uses("p0", name)
+            self.port(name, "p1", "up")
+        self.both_up(*session_common.ADAPTERS)
+
     def lose_switch(self, n):
         self.switches[n].send_signal(signal.SIGKILL)
         self.switches[n].communicate()
 
     def test_parts(self):
         """A port and a switch are lost while messages are checked, and come back; then the adapter is, and the session moves."""
-        self.uses("p0", *session_common.ADAPTERS)
+        self.settle()
         pair = self.begin_pair()
         self.more(pair)
         # One end is on the second switch, the other on the first.
@@ -127,6 +136,7 @@ class Ports(Two):
 
     def test_both(self):
         """The loss of both ports is that of the link; one of them is enough to come back."""
+        self.settle()
         pair = self.begin_pair()
         self.more(pair)
         marks = self.marks()
