@@ -44,7 +44,8 @@
 	B(MSG, "msg") \
 	B(ENGINE_PFC, "engine") \
 	B(AM, "am") \
-	B(CONTROL_TELLER, "control")
+	B(CONTROL_TELLER, "control") \
+	B(ENGINE_PORTS, "engine")
 
 enum urn_counter {
 #define X(id, name, text) URN_C_##id,

@@ -20,6 +20,11 @@
 	X(TX_STOPPED, "tx_stopped", "times sources of a paused priority had to wait, because its frames had their share") \
 	X(DROP_PAUSED, "drop_paused", "frames of a paused priority dropped, because as many waited as may") \
 	X(DROP_PFC, "drop_pfc", "frames of MAC control dropped: malformed, or not of priority-based flow control")
+
+/* The two ports of an adapter. */
+#define URN_COUNTERS_ENGINE_PORTS(X) \
+	X(PORT_MOVES, "port_moves", "times that the adapter went over to its other port") \
+	X(DROP_STANDBY, "drop_standby", "frames dropped that came in at the port that the adapter does not use now")
 /* clang-format on */
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd_glue/fault.h"
 
+#include "pmd_glue/bond.h"
 #include "pmd_glue/plug.h"
 
 #include <errno.h>
@@ -109,8 +110,10 @@ urn_fault_tx(const struct urn_port *port, uint16_t queue, struct rte_mbuf **m, u
 uint16_t
 urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
-	uint16_t got = urn_port_may_poll(p) ? urn_fault_rx(p, queue, m, n) : 0;
+	uint16_t got;
 
+	p = urn_bond_active(p);
+	got = urn_port_may_poll(p) ? urn_fault_rx(p, queue, m, n) : 0;
 	if (urn_port_plugged(p) == URN_PORT_UP)
 		return got;
 	/* The cable is out: drop the packets, as if none had come. */
@@ -121,6 +124,7 @@ urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, 
 uint16_t
 urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
+	p = urn_bond_active(p);
 	if (urn_port_plugged(p) != URN_PORT_UP)
 		return 0;
 	return urn_port_may_poll(p) ? urn_fault_tx(p, queue, m, n) : 0;

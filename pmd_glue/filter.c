@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd_glue/filter.h"
+#include "pmd_glue/bond.h"
 #include "pmd_glue/family.h"
 
 #include <string.h>
 
-int
-urn_port_filter(struct urn_port *port, const uint8_t (*gid)[16], unsigned int n, uint16_t vlan,
-		struct urn_err *err)
+static int
+filter_one(struct urn_port *port, const uint8_t (*gid)[16], unsigned int n, uint16_t vlan,
+	   struct urn_err *err)
 {
 	static const uint8_t none[16];
 	struct urn_filter_key key[URN_FILTER_ADDRESSES];
@@ -33,6 +34,19 @@ urn_port_filter(struct urn_port *port, const uint8_t (*gid)[16], unsigned int n,
 		return 0;
 	urn_err_name(err, &port->cfg);
 	return -1;
+}
+
+int
+urn_port_filter(struct urn_port *port, const uint8_t (*gid)[16], unsigned int n, uint16_t vlan,
+		struct urn_err *err)
+{
+	int rc = 0;
+
+	if (port->active == NULL)
+		return filter_one(port, gid, n, vlan, err);
+	for (unsigned int i = 0; i < URN_BOND_MEMBERS && rc == 0; i++)
+		rc = filter_one(urn_bond_member(port, i), gid, n, vlan, err);
+	return rc;
 }
 
 const char *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd_glue/plug.h"
 
+#include "pmd_glue/bond.h"
 #include "pmd_glue/family.h"
 
 #include <rte_errno.h>
@@ -76,6 +77,8 @@ urn_port_plug(struct urn_port *port, enum urn_port_plug plug, struct urn_err *er
 	}
 	if (rc == 0 && port->family->plugged != NULL)
 		port->family->plugged(port, plug == URN_PORT_UP);
+	if (port->bond != NULL)
+		urn_bond_settle(port->bond);
 	pthread_mutex_unlock(&plug_lock);
 	return rc;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd_glue/port.h"
+#include "pmd_glue/bond.h"
 #include "pmd_glue/eal_log.h"
 #include "pmd_glue/family.h"
 #include "pmd_glue/fault.h"
@@ -469,6 +470,8 @@ urn_port_poll_link(struct urn_port *port)
 {
 	bool up;
 
+	if (port->active != NULL)
+		return urn_bond_poll_link(port);
 	if (port->family->tend != NULL)
 		port->family->tend(port);
 	up = link_ask(port);

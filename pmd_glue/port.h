@@ -67,7 +67,7 @@ enum urn_port_plug {
 };
 
 struct urn_port {
-	uint16_t id; /* ethdev port */
+	uint16_t id; /* ethdev port; of a bond that of the active member, and atomic */
 	struct urn_port_config cfg;
 	struct urn_port_caps caps;
 	uint8_t mac[6];		  /* in use */
@@ -83,6 +83,9 @@ struct urn_port {
 	uint8_t plug;	   /* enum urn_port_plug; atomic */
 	uint8_t filter; /* enum urn_port_filter_kind (filter.h); valid once the port was started */
 	uint32_t link_changes; /* times that link_up changed; wraps; atomic */
+	struct urn_port *active; /* active member of a bond (bond.h); atomic; NULL: no bond */
+	uint32_t moves; /* times that another member of a bond became active; wraps; atomic */
+	struct urn_port *bond; /* bond of a member; owner: bond.c; NULL: the port is no member */
 	/*
 	 * Makes a frame whole that crosses the port, before anybody but the two ends of the wire
 	 * looks at it; on the lcore that has the frame. Set before frames pass; NULL: all frames
@@ -173,7 +176,7 @@ urn_port_rx(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint1
 {
 	if (__builtin_expect(!__atomic_load_n(&p->direct, __ATOMIC_RELAXED), 0))
 		return urn_port_rx_slow(p, queue, m, n);
-	return rte_eth_rx_burst(p->id, queue, m, n);
+	return rte_eth_rx_burst(__atomic_load_n(&p->id, __ATOMIC_RELAXED), queue, m, n);
 }
 
 static inline uint16_t
@@ -181,7 +184,7 @@ urn_port_tx(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint1
 {
 	if (__builtin_expect(!__atomic_load_n(&p->direct, __ATOMIC_RELAXED), 0))
 		return urn_port_tx_slow(p, queue, m, n);
-	return rte_eth_tx_burst(p->id, queue, m, n);
+	return rte_eth_tx_burst(__atomic_load_n(&p->id, __ATOMIC_RELAXED), queue, m, n);
 }
 
 #endif

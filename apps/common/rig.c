@@ -4,6 +4,7 @@
 #include "common/rig_switches.h"
 #include "common/text.h"
 
+#include "pmd_glue/bond.h"
 #include "pmd_glue/eal.h"
 #include "pmd_glue/pool.h"
 
@@ -36,7 +37,7 @@ mbufs_of(const struct urn_rig *rig)
 		n += pool_of(&c->port[i].port);
 	for (unsigned int i = 0; i < c->adapters; i++)
 		for (unsigned int k = 0; c->adapter[i].port < 0 && k < 2; k++)
-			n += pool_of(&c->adapter[i].ring[k]);
+			n += pool_of(&c->adapter[i].ring[k]) * (c->adapter[i].two ? 2 : 1);
 	return n;
 }
 
@@ -80,9 +81,11 @@ urn_rig_start(struct urn_rig *rig, const struct urn_config *cfg, const struct ur
 	if (rig->opts.copies == 0)
 		rig->opts.copies = DEFAULT_COPIES;
 	rig->port = calloc(cfg->ports + 1, sizeof(*rig->port));
-	rig->ring = calloc(cfg->adapters + 1, sizeof(*rig->ring));
+	rig->ring = calloc(2 * cfg->adapters + 1, sizeof(*rig->ring));
+	rig->bond = calloc(cfg->adapters + 1, sizeof(*rig->bond));
 	rig->sw = calloc(cfg->switches + 1, sizeof(struct urn_switch *));
-	if (pci == NULL || rig->port == NULL || rig->ring == NULL || rig->sw == NULL)
+	if (pci == NULL || rig->port == NULL || rig->ring == NULL || rig->bond == NULL ||
+	    rig->sw == NULL)
 		urn_err_set(err, "no memory");
 	else
 		rc = eal_up(rig, pci, err);
@@ -110,9 +113,60 @@ static bool
 wants_filter(const struct urn_config *c, unsigned int port)
 {
 	for (unsigned int i = 0; i < c->adapters; i++)
-		if (c->adapter[i].port == (int)port)
+		if (c->adapter[i].port == (int)port ||
+		    (c->adapter[i].two && c->adapter[i].port2 == (int)port))
 			return !c->port[port].no_filter;
 	return false;
+}
+
+/*
+ * Have a port that is one of two of an adapter come up with the MAC address of the other one: that
+ * which the other one got, or else the one that the file gives to the first.
+ */
+static void
+share_mac(const struct urn_rig *rig, unsigned int port, uint8_t mac[6])
+{
+	const struct urn_config *c = rig->cfg;
+
+	for (unsigned int i = 0; i < c->adapters; i++) {
+		const struct urn_config_adapter *a = &c->adapter[i];
+		const struct urn_port *other;
+
+		if (!a->two || (a->port != (int)port && a->port2 != (int)port))
+			continue;
+		other = rig->port[a->port == (int)port ? a->port2 : a->port];
+		memcpy(mac, other != NULL ? other->mac : c->port[a->port].port.mac, 6);
+	}
+}
+
+/* Open the rings between adapter i and its switch, or each of two. */
+static int
+rings_up(struct urn_rig *rig, unsigned int i, struct urn_err *err)
+{
+	const struct urn_config_adapter *a = &rig->cfg->adapter[i];
+	struct urn_port_config second[2];
+
+	if (urn_port_open_ring_pair(a->ring, rig->ring[i], err) != 0)
+		return -1;
+	if (!a->two)
+		return 0;
+	memcpy(second, a->ring2, sizeof(second));
+	memcpy(second[0].mac, rig->ring[i][0]->mac, 6);
+	return urn_port_open_ring_pair(second, rig->ring[rig->cfg->adapters + i], err);
+}
+
+/* Make one port of the two that an adapter has. */
+static int
+bond_up(struct urn_rig *rig, unsigned int i, struct urn_err *err)
+{
+	const struct urn_config_adapter *a = &rig->cfg->adapter[i];
+	struct urn_port *const member[URN_BOND_MEMBERS] = {
+		a->port < 0 ? rig->ring[i][0] : rig->port[a->port],
+		a->port < 0 ? rig->ring[rig->cfg->adapters + i][0] : rig->port[a->port2],
+	};
+
+	rig->bond[i] = urn_bond_create(member, a->failback_ns, err);
+	return rig->bond[i] ? 0 : -1;
 }
 
 int
@@ -129,13 +183,14 @@ urn_rig_ports(struct urn_rig *rig, struct urn_err *err)
 			continue;
 		}
 		port.filter = wants_filter(c, i);
+		share_mac(rig, i, port.mac);
 		rig->port[i] = urn_port_open(&port, err);
 		if (rig->port[i] == NULL)
 			return -1;
 	}
 	for (unsigned int i = 0; i < c->adapters; i++)
-		if (c->adapter[i].port < 0 &&
-		    urn_port_open_ring_pair(c->adapter[i].ring, rig->ring[i], err) != 0)
+		if ((c->adapter[i].port < 0 && rings_up(rig, i, err) != 0) ||
+		    (c->adapter[i].two && bond_up(rig, i, err) != 0))
 			return -1;
 	return urn_rig_switches(rig, err);
 }
@@ -217,8 +272,9 @@ urn_rig_dataplane(struct urn_rig *rig, struct urn_err *err)
 		dp.engine[i] = c->engine[i].engine;
 	for (unsigned int i = 0; i < c->adapters; i++) {
 		a[i] = c->adapter[i].adapter;
-		a[i].port =
-			c->adapter[i].port < 0 ? rig->ring[i][0] : rig->port[c->adapter[i].port];
+		a[i].port = rig->bond[i]	     ? rig->bond[i]
+			    : c->adapter[i].port < 0 ? rig->ring[i][0]
+						     : rig->port[c->adapter[i].port];
 	}
 	rig->dp = urn_dp_create(&dp, err);
 	free(a);
@@ -261,7 +317,9 @@ urn_rig_down(struct urn_rig *rig, uint64_t *lost, struct urn_err *err)
 	/* Packets go back before their pools are freed. */
 	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++)
 		urn_fabric_destroy(rig->fabric[i]);
-	for (unsigned int i = 0; rig->ring != NULL && i < rig->cfg->adapters; i++) {
+	for (unsigned int i = 0; rig->bond != NULL && i < rig->cfg->adapters; i++)
+		urn_bond_destroy(rig->bond[i]);
+	for (unsigned int i = 0; rig->ring != NULL && i < 2 * rig->cfg->adapters; i++) {
 		urn_port_close(rig->ring[i][0]);
 		urn_port_close(rig->ring[i][1]);
 	}
@@ -270,6 +328,7 @@ urn_rig_down(struct urn_rig *rig, uint64_t *lost, struct urn_err *err)
 	urn_pool_free(rig->copies);
 	free(rig->port);
 	free(rig->ring);
+	free(rig->bond);
 	free(rig->sw);
 	*rig = (struct urn_rig){.eal_up = rig->eal_up};
 	return rc;
@@ -299,7 +358,7 @@ abandon_port(struct urn_port *p)
 void
 urn_rig_abandon(struct urn_rig *rig)
 {
-	for (unsigned int i = 0; rig->ring != NULL && i < rig->cfg->adapters; i++) {
+	for (unsigned int i = 0; rig->ring != NULL && i < 2 * rig->cfg->adapters; i++) {
 		abandon_port(rig->ring[i][0]);
 		abandon_port(rig->ring[i][1]);
 	}

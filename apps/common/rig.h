@@ -25,8 +25,12 @@ struct urn_rig {
 	const struct urn_config *cfg; /* owner: the caller, until urn_rig_close() */
 	struct urn_rig_opts opts;     /* given to urn_rig_start(), defaults filled in */
 	struct urn_port **port;	      /* by number in cfg->port; owner: this struct */
-	struct urn_port *(
-		*ring)[2];	    /* by number in cfg->adapter: the adapter's end, the switch's */
+	/* By number in cfg->adapter: the adapter's end, the switch's; behind them likewise those of
+	 * second ports. Owner: this struct */
+	struct urn_port *(*ring)[2];
+	/* By number in cfg->adapter: its two ports as one (pmd_glue/bond.h); NULL: it has one.
+	 * Owner: this struct */
+	struct urn_port **bond;
 	struct rte_mempool *copies; /* pool of the switches; NULL: there are none */
 	struct urn_fabric
 		*fabric[URN_ABI_MAX_ENGINES]; /* by engine; NULL: the engine polls no switch */

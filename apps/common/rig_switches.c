@@ -13,7 +13,7 @@ plugged(const struct urn_rig *rig, const struct urn_config_plug *p)
 	case URN_CONFIG_PLUG_PORT:
 		return rig->port[p->index];
 	case URN_CONFIG_PLUG_ADAPTER:
-		return rig->ring[p->index][1];
+		return rig->ring[(p->second ? rig->cfg->adapters : 0) + p->index][1];
 	case URN_CONFIG_PLUG_LINK:
 		break;
 	}
@@ -105,13 +105,13 @@ links_up(struct urn_rig *rig, struct urn_err *err)
 }
 
 /* True when a plug leads to where frames need an ICRC: a port, and an adapter that is not its
- * engine's alone. */
+ * engine's alone, or has two ports. */
 static bool
 wants_icrc(const struct urn_config *c, const struct urn_config_plug *p, unsigned int engine)
 {
 	return p->kind == URN_CONFIG_PLUG_PORT ||
 	       (p->kind == URN_CONFIG_PLUG_ADAPTER &&
-		c->adapter[p->index].adapter.engines != 1u << engine);
+		(c->adapter[p->index].two || c->adapter[p->index].adapter.engines != 1u << engine));
 }
 
 /* True when no plug of the switches that an engine polls leads to where frames need an ICRC. */

@@ -25,19 +25,20 @@ nicd_admin_init(struct nicd_admin *a, struct nicd_rig *rig, struct urn_err *err)
 
 	memset(a, 0, sizeof(*a));
 	a->rig = rig;
-	a->ports = calloc(c->ports + c->adapters, sizeof(*a->ports));
-	a->port = calloc(c->ports + c->adapters, sizeof(struct urn_port *));
-	a->seen = calloc(c->ports + c->adapters, sizeof(*a->seen));
+	a->ports = calloc(c->ports + 2 * c->adapters, sizeof(*a->ports));
+	a->port = calloc(c->ports + 2 * c->adapters, sizeof(struct urn_port *));
+	a->seen = calloc(c->ports + 2 * c->adapters, sizeof(*a->seen));
+	a->moved = calloc(c->adapters, sizeof(*a->moved));
 	a->heard = calloc(c->adapters + 1, sizeof(*a->heard));
 	a->sw = calloc(c->switches + 1, sizeof(*a->sw));
-	if (a->ports == NULL || a->port == NULL || a->seen == NULL || a->heard == NULL ||
-	    a->sw == NULL)
+	if (a->ports == NULL || a->port == NULL || a->seen == NULL || a->moved == NULL ||
+	    a->heard == NULL || a->sw == NULL)
 		return no_memory(a, err);
 	for (unsigned int i = 0; i < c->ports; i++)
 		a->ports[n++] = (struct nicd_admin_port){c->port[i].port.name, rig->base.port[i]};
-	for (unsigned int i = 0; i < c->adapters; i++)
-		if (c->adapter[i].port < 0)
-			a->ports[n++] = (struct nicd_admin_port){c->adapter[i].adapter.name,
+	for (unsigned int i = 0; i < 2 * c->adapters; i++)
+		if (rig->base.ring[i][0] != NULL)
+			a->ports[n++] = (struct nicd_admin_port){rig->base.ring[i][0]->cfg.name,
 								 rig->base.ring[i][0]};
 	for (unsigned int i = 0; i < n; i++)
 		a->port[i] = a->ports[i].port;
@@ -69,6 +70,7 @@ nicd_admin_fini(struct nicd_admin *a)
 	free(a->ports);
 	free(a->port);
 	free(a->seen);
+	free(a->moved);
 	free(a->heard);
 	free(a->sw);
 	urn_report_base_destroy(a->base);

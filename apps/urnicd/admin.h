@@ -34,6 +34,8 @@ struct nicd_admin {
 	struct nicd_admin_port *ports; /* owner; src.ports entries */
 	struct urn_port **port;	       /* owner; the same ports, for src.port */
 	struct nicd_admin_seen *seen;  /* owner; by port: the log's thread's */
+	uint32_t *moved; /* owner; by adapter: urn_port.moves that the log has told; the log's
+			    thread's */
 	uint32_t *heard; /* owner; by adapter: news of its routers that the log has told; the log's
 			    thread's */
 	struct urn_report_switch *sw;  /* owner */

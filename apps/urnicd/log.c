@@ -5,6 +5,7 @@
 #include "dataplane/control/objects.h"
 #include "dataplane/log/log.h"
 #include "dataplane/log/writer.h"
+#include "pmd_glue/bond.h"
 #include "pmd_glue/plug.h"
 
 #include <arpa/inet.h>
@@ -103,6 +104,39 @@ look_at_port(const struct nicd_admin *a, unsigned int i)
 	*seen = (struct nicd_admin_seen){.known = true, .up = up, .changes = changes};
 }
 
+/* The reason why an adapter uses its port `active` in place of the other one. */
+static const char *
+why_moved(const struct urn_port *bond, const struct urn_port *active, const struct urn_port *other)
+{
+	bool up = __atomic_load_n(&other->link_up, __ATOMIC_RELAXED) &&
+		  urn_port_plugged(other) == URN_PORT_UP;
+
+	/* The second port is taken for one reason only, which may be over by now. */
+	return up && active == urn_bond_member(bond, 0) ? "the first port has a link again"
+							: "no link there";
+}
+
+/* Tell of the port that an adapter with two ports uses, when that has changed. */
+static void
+look_at_moves(const struct nicd_admin *a, unsigned int i)
+{
+	const struct urn_adapter *ad = a->src.dp->adapter[i];
+	const struct urn_port *bond = ad->cfg.port;
+	uint32_t n = __atomic_load_n(&bond->moves, __ATOMIC_RELAXED) - a->moved[i];
+	const struct urn_port *active = urn_bond_active(bond);
+	const struct urn_port *other = urn_bond_member(bond, active == urn_bond_member(bond, 0));
+	char more[64] = "";
+
+	if (n == 0)
+		return;
+	if (n > 1)
+		snprintf(more, sizeof(more), "; it changed %u times in between", n - 1);
+	urn_log_say(a->rig->log, URN_LOG_PORT_MOVED, NULL,
+		    "adapter %s uses port %s instead of %s: %s%s", ad->cfg.name, active->cfg.name,
+		    other->cfg.name, why_moved(bond, active, other), more);
+	a->moved[i] += n;
+}
+
 /* Write what news are about: "router fe80::1", or "prefix fd00::/64". */
 static void
 write_route(const struct urn_neigh_route *r, char *out, size_t size)
@@ -181,6 +215,8 @@ look(void *arg)
 		look_at_routers(a, i);
 	for (unsigned int i = 0; i < a->src.ports; i++)
 		look_at_port(a, i);
+	for (unsigned int i = 0; i < a->src.dp->adapters_n; i++)
+		look_at_moves(a, i);
 	urn_captures_watch(a->rig->captures);
 	urn_report_base_sample(a->base, &a->src, urn_clock_ns());
 }

@@ -31,7 +31,8 @@ cores_take(const struct urn_config *c, struct urn_err *err)
 	return -1;
 }
 
-/* Offer ports for capture by their names; an adapter on a switch by its own, at its end of the cable. */
+/* Offer ports for capture by their names; the ends of cables of an adapter on switches, by theirs.
+ */
 static int
 captures_up(struct nicd_rig *rig, struct urn_err *err)
 {
@@ -43,9 +44,9 @@ captures_up(struct nicd_rig *rig, struct urn_err *err)
 		return -1;
 	for (unsigned int i = 0; i < c->ports && rc == 0; i++)
 		rc = urn_captures_add(rig->captures, c->port[i].port.name, rig->base.port[i], err);
-	for (unsigned int i = 0; i < c->adapters && rc == 0; i++)
-		if (c->adapter[i].port < 0)
-			rc = urn_captures_add(rig->captures, c->adapter[i].adapter.name,
+	for (unsigned int i = 0; i < 2 * c->adapters && rc == 0; i++)
+		if (rig->base.ring[i][0] != NULL)
+			rc = urn_captures_add(rig->captures, rig->base.ring[i][0]->cfg.name,
 					      rig->base.ring[i][0], err);
 	return rc;
 }

@@ -255,7 +255,7 @@ add_adapter(struct urn_config_ctx *ctx, const struct urn_ini_section *s)
 	cfg->adapter = array;
 	if (!a)
 		return NULL;
-	a->port = a->sw = a->plug = -1;
+	a->port = a->sw = a->plug = a->port2 = a->sw2 = a->plug2 = -1;
 	a->line = s->kind.line;
 	snprintf(a->adapter.name, sizeof(a->adapter.name), "%s", s->name.s);
 	return a;

@@ -133,6 +133,7 @@ struct urn_config_plug {
 	enum urn_config_plug_kind kind;
 	unsigned int index;
 	unsigned int peer; /* LINK only: index of the plug at the other switch */
+	bool second;	   /* ADAPTER only: the plug is that of the adapter's second port */
 	struct urn_switch_port_config
 		port; /* name of the port, adapter or switch that is plugged in; impairments; max_frame 0 */
 	unsigned int line;
@@ -162,7 +163,7 @@ struct urn_config_switch {
 	unsigned int line;
 };
 
-/* [adapter NAME]: a virtual RNIC of a node, on a port or on a switch */
+/* [adapter NAME]: a virtual RNIC of a node, on one or two ports, or on one or two switches */
 struct urn_config_adapter {
 	/*
 	 * Ready for urn_dp_create() but for .port, which is NULL. name is the
@@ -176,6 +177,12 @@ struct urn_config_adapter {
 	 * first. On a port: all zero.
 	 */
 	struct urn_port_config ring[2];
+	bool two; /* the adapter has a second port, on which it goes on when the first has no link
+		   */
+	int port2, sw2, plug2; /* port, sw and plug of the second port; valid when `two` */
+	struct urn_port_config
+		ring2[2];     /* the same as ring for the second port; valid when `two` */
+	uint64_t failback_ns; /* struct urn_bond_choice (pmd_glue/bond.h); used when `two` */
 	unsigned int node; /* index in urn_config.node */
 	unsigned int line;
 };

@@ -113,7 +113,7 @@ check_ports(struct urn_config_ctx *ctx)
 							 cfg->adapter[p->adapter].adapter.engines);
 	}
 	for (unsigned int i = 0; i < cfg->adapters; i++)
-		rings += cfg->adapter[i].sw >= 0 ? 2 : 0;
+		rings += cfg->adapter[i].sw < 0 ? 0 : cfg->adapter[i].two ? 4 : 2;
 	if (cfg->ports + rings > URN_CONFIG_MAX_PORTS)
 		urn_config_say(ctx, 0,
 			       "%u ports, and two for each of %u adapters on a switch, are more "
@@ -203,15 +203,19 @@ check_vlans(struct urn_config_ctx *ctx)
 	for (unsigned int i = 0; i < ctx->cfg->adapters; i++) {
 		const struct urn_config_adapter *a = &ctx->cfg->adapter[i];
 
-		if ((a->adapter.vlan || a->adapter.priority) && a->port >= 0 &&
-		    ctx->cfg->port[a->port].port.steer)
+		for (unsigned int k = 0; k < 2 && (a->adapter.vlan || a->adapter.priority); k++) {
+			int p = k == 0 ? a->port : a->port2;
+
+			if (p < 0 || !ctx->cfg->port[p].port.steer)
+				continue;
 			urn_config_say(ctx,
 				       urn_config_line(ctx->adapter[i],
 						       a->adapter.vlan ? "vlan" : "priority"),
 				       "steer = yes of port %s (line %u) lets untagged frames in "
 				       "alone; leave out steer, or vlan and priority",
-				       ctx->cfg->port[a->port].port.name,
-				       urn_config_line(ctx->port[a->port], "steer"));
+				       ctx->cfg->port[p].port.name,
+				       urn_config_line(ctx->port[p], "steer"));
+		}
 	}
 }
 
@@ -231,23 +235,34 @@ check_adapters(struct urn_config_ctx *ctx)
 	check_vlans(ctx);
 }
 
-/* Fill in the two ends of the rings between an adapter and its switch. */
+/* Fill in the far end of the rings between an adapter and a switch; the name of the near end is
+ * the adapter's, with the switch's behind it when there are two. */
+static void
+name_ends(struct urn_port_config ring[2], const char *adapter, const char *sw, bool two)
+{
+	ring[1] = ring[0];
+	memset(ring[1].mac, 0, sizeof(ring[1].mac));
+	if (two)
+		snprintf(ring[0].name, sizeof(ring[0].name), "%.15s.%.15s", adapter, sw);
+	else
+		snprintf(ring[0].name, sizeof(ring[0].name), "%.15s", adapter);
+	snprintf(ring[1].name, sizeof(ring[1].name), "%.15s.%.15s", sw, adapter);
+}
+
+/* Fill in the two ends of the rings between an adapter and its switch, or each of two. */
 static void
 make_rings(struct urn_config *cfg, struct urn_config_adapter *a)
 {
-	struct urn_port_config *near = &a->ring[0], *far = &a->ring[1];
-
 	if (a->sw < 0) {
 		memset(a->ring, 0, sizeof(a->ring));
 		return;
 	}
 	/* A switch uses one queue; the first engine of the adapter has it. */
-	near->queues = 1;
-	*far = *near;
-	memset(far->mac, 0, sizeof(far->mac));
-	snprintf(near->name, sizeof(near->name), "%.15s", a->adapter.name);
-	snprintf(far->name, sizeof(far->name), "%.15s.%.15s", cfg->sw[a->sw].sw.name,
-		 a->adapter.name);
+	a->ring[0].queues = 1;
+	a->ring2[0] = a->ring[0];
+	name_ends(a->ring, a->adapter.name, cfg->sw[a->sw].sw.name, a->two);
+	if (a->two && a->sw2 >= 0)
+		name_ends(a->ring2, a->adapter.name, cfg->sw[a->sw2].sw.name, true);
 }
 
 static int

@@ -52,6 +52,14 @@ urn_config_map(struct urn_classify_map *map, bool dscp, const char *priority, co
 	return 0;
 }
 
+/* True when an adapter on one switch can go on over the other one as it is. */
+static bool
+same_classes(const struct urn_lossless_config *l, const struct urn_lossless_config *m)
+{
+	return l->priorities == m->priorities &&
+	       (!l->priorities || memcmp(&l->map, &m->map, sizeof(l->map)) == 0);
+}
+
 /* An adapter sorts its frames as its switch does, and obeys that switch unless the file says
  * otherwise. */
 static void
@@ -63,6 +71,13 @@ take_adapters(struct urn_config_ctx *ctx)
 			a->sw >= 0 ? &ctx->cfg->sw[a->sw].sw.lossless : NULL;
 		struct urn_obey_config *o = &a->adapter.obey;
 
+		if (a->two && a->sw2 >= 0 && l &&
+		    !same_classes(l, &ctx->cfg->sw[a->sw2].sw.lossless))
+			urn_config_say(ctx, urn_config_line(ctx->adapter[i], "switch"),
+				       "switches %s and %s of adapter %s have other lossless "
+				       "priorities, or sort frames otherwise; give both the same",
+				       ctx->cfg->sw[a->sw].sw.name, ctx->cfg->sw[a->sw2].sw.name,
+				       a->adapter.name);
 		urn_classify_preset(&o->map);
 		if (!l || !l->priorities)
 			continue;

@@ -79,22 +79,26 @@ urn_config_say_missing(struct urn_config_ctx *ctx, unsigned int line, enum urn_c
 			       port ? "port" : "switch", word);
 }
 
+/* Take port number k of an adapter, 0 or 1, by its name of n bytes. */
 static void
-take_port(struct urn_config_ctx *ctx, unsigned int index, const struct urn_ini_entry *e)
+take_port(struct urn_config_ctx *ctx, unsigned int index, const struct urn_ini_entry *e,
+	  const char *name, size_t n, unsigned int k)
 {
 	struct urn_config_adapter *a = &ctx->cfg->adapter[index];
-	size_t n = strlen(e->value.s);
+	int i = urn_config_find_port(ctx->cfg, name, n);
 	struct urn_config_port *p;
-	int i;
 
-	if (!urn_config_is_name(e->value.s, n))
-		return; /* reported when the value was taken */
-	i = urn_config_find_port(ctx->cfg, e->value.s, n);
 	if (i < 0) {
-		urn_config_say_missing(ctx, e->key.line, URN_CK_PORT, e->value.s, n);
+		urn_config_say_missing(ctx, e->key.line, URN_CK_PORT, name, n);
 		return;
 	}
 	p = &ctx->cfg->port[i];
+	if (p->adapter == (int)index) {
+		urn_config_say(ctx, e->key.line,
+			       "port %s is in the list twice; name two ports, or one once",
+			       p->port.name);
+		return;
+	}
 	if (p->adapter >= 0) {
 		urn_config_say(ctx, e->key.line,
 			       "port %s is that of adapter %s already (line %u); give each adapter "
@@ -104,22 +108,89 @@ take_port(struct urn_config_ctx *ctx, unsigned int index, const struct urn_ini_e
 		return;
 	}
 	p->adapter = (int)index;
-	a->port = i;
+	*(k == 0 ? &a->port : &a->port2) = i;
 }
 
+/* Take switch number k of an adapter, 0 or 1, by its name of n bytes. */
 static void
-take_switch(struct urn_config_ctx *ctx, unsigned int index, const struct urn_ini_entry *e)
+take_switch(struct urn_config_ctx *ctx, unsigned int index, const struct urn_ini_entry *e,
+	    const char *name, size_t n, unsigned int k)
 {
-	size_t n = strlen(e->value.s);
-	int i;
+	struct urn_config_adapter *a = &ctx->cfg->adapter[index];
+	int i = urn_config_find_switch(ctx->cfg, name, n);
 
-	if (!urn_config_is_name(e->value.s, n))
-		return;
-	i = urn_config_find_switch(ctx->cfg, e->value.s, n);
 	if (i < 0)
-		urn_config_say_missing(ctx, e->key.line, URN_CK_SWITCH, e->value.s, n);
+		urn_config_say_missing(ctx, e->key.line, URN_CK_SWITCH, name, n);
+	else if (k != 0 && i == a->sw)
+		urn_config_say(ctx, e->key.line,
+			       "switch %s is in the list twice; name two switches, or one once",
+			       ctx->cfg->sw[i].sw.name);
 	else
-		ctx->cfg->adapter[index].sw = i;
+		*(k == 0 ? &a->sw : &a->sw2) = i;
+}
+
+/* Take the names of a list, one or two, with `take`. */
+static void
+take_list(struct urn_config_ctx *ctx, unsigned int index, const struct urn_ini_entry *e,
+	  void (*take)(struct urn_config_ctx *ctx, unsigned int index,
+		       const struct urn_ini_entry *e, const char *name, size_t n, unsigned int k))
+{
+	struct urn_config_adapter *a = &ctx->cfg->adapter[index];
+	const char *at = e->value.s, *name;
+	unsigned int k = 0;
+	size_t n;
+
+	/* A word that is no name was reported when the value was taken. */
+	while ((n = urn_config_word(&at, &name)) > 0 && urn_config_is_name(name, n)) {
+		a->two = k > 0;
+		if (k == 2) {
+			urn_config_say(ctx, e->key.line,
+				       "adapter %s would have more than two ports; leave %.*s out",
+				       a->adapter.name, (int)RTE_MIN(n, (size_t)SHOWN), name);
+			return;
+		}
+		take(ctx, index, e, name, n, k++);
+	}
+}
+
+/* Check that the two ports of an adapter can stand in for each other. */
+static void
+check_two_ports(struct urn_config_ctx *ctx, const struct urn_config_adapter *a)
+{
+	const struct urn_config_port *p = &ctx->cfg->port[a->port], *q = &ctx->cfg->port[a->port2];
+	const struct urn_ini_section *s = ctx->port[a->port2];
+
+	if (p->port.roce_mtu != q->port.roce_mtu)
+		urn_config_say(ctx, urn_config_line(s, "path_mtu"),
+			       "ports %s and %s of adapter %s have two values of path_mtu; give "
+			       "both the same, for either carries all of the adapter's packets",
+			       p->port.name, q->port.name, a->adapter.name);
+	if (p->port.queues != q->port.queues)
+		urn_config_say(ctx, urn_config_line(s, "queues"),
+			       "ports %s and %s of adapter %s have two values of queues; give both "
+			       "the same",
+			       p->port.name, q->port.name, a->adapter.name);
+	if (urn_ini_find(s, "mac"))
+		urn_config_say(ctx, urn_config_line(s, "mac"),
+			       "port %s has the MAC address of port %s, for adapter %s has both; "
+			       "leave mac out here",
+			       q->port.name, p->port.name, a->adapter.name);
+}
+
+/* Check what an adapter with two ports must keep to, and that one port has no keys for two. */
+static void
+check_two(struct urn_config_ctx *ctx, unsigned int index)
+{
+	const struct urn_config_adapter *a = &ctx->cfg->adapter[index];
+	const struct urn_ini_section *s = ctx->adapter[index];
+
+	if (a->two && a->port >= 0 && a->port2 >= 0)
+		check_two_ports(ctx, a);
+	if (!a->two && urn_ini_find(s, "failback"))
+		urn_config_say(ctx, urn_config_line(s, "failback"),
+			       "failback is for adapters with two ports, and adapter %s has one; "
+			       "leave it out, or write port = NAME, NAME or switch = NAME, NAME",
+			       a->adapter.name);
 }
 
 /* Report keys of an adapter that belong into the section of its port, where it has one. */
@@ -133,7 +204,8 @@ check_port_keys(struct urn_config_ctx *ctx, const struct urn_ini_section *s, con
 			urn_config_say(ctx, urn_config_line(s, keys[i]),
 				       "%s belongs to the port of an adapter that has one; move it "
 				       "to [port %.*s]",
-				       keys[i], SHOWN, port);
+				       keys[i], (int)RTE_MIN(strcspn(port, ", \t"), (size_t)SHOWN),
+				       port);
 	}
 }
 
@@ -171,11 +243,12 @@ refer(struct urn_config_ctx *ctx, unsigned int i)
 			       "a [port NAME], or switch = NAME of a [switch NAME]",
 			       s->name.s);
 	if (port)
-		take_port(ctx, i, port);
+		take_list(ctx, i, port, take_port);
 	if (port && !sw)
 		check_port_keys(ctx, s, port->value.s);
 	if (sw)
-		take_switch(ctx, i, sw);
+		take_list(ctx, i, sw, take_switch);
+	check_two(ctx, i);
 	take_engines(ctx, i);
 }
 

@@ -298,11 +298,29 @@ take_route(struct taking *t, const struct urn_ini_entry *e)
 
 /* ---- router advertisements */
 
+/* Check that router advertisements get in at a port; port: its index, or -1. */
+static void
+check_ra_port(const struct taking *t, int port, unsigned int line)
+{
+	const struct urn_config_port *p = port >= 0 ? &t->ctx->cfg->port[port] : NULL;
+
+	if (p && !p->no_filter && strncmp(p->port.device, "net_af_xdp", 10) == 0)
+		urn_config_say(t->ctx, line,
+			       "accept_ra = yes can't work on port %s (line %u): the filter of "
+			       "net_af_xdp leaves router advertisements to the kernel; give a "
+			       "gateway, or filter = no in the port",
+			       p->port.name, p->line);
+	else if (p && p->port.steer)
+		urn_config_say(t->ctx, line,
+			       "steer = yes of port %s (line %u) lets no router advertisement in; "
+			       "leave out steer, or accept_ra",
+			       p->port.name, urn_config_line(t->ctx->port[port], "steer"));
+}
+
 /* Check that an adapter can use router advertisements, and gets them. */
 static void
 check_ra(const struct taking *t, const struct urn_config_adapter *a)
 {
-	const struct urn_config *cfg = t->ctx->cfg;
 	unsigned int line = t->s ? urn_config_line(t->s, "accept_ra") : 0;
 	uint8_t own[16];
 
@@ -312,19 +330,9 @@ check_ra(const struct taking *t, const struct urn_config_adapter *a)
 		urn_config_say(t->ctx, line,
 			       "accept_ra = yes is of use only with a prefix on the link: write "
 			       "ipv6 = fd00::1/64, with the adapter's own address");
-	else if (a->port >= 0 && !cfg->port[a->port].no_filter &&
-		 strncmp(cfg->port[a->port].port.device, "net_af_xdp", 10) == 0)
-		urn_config_say(t->ctx, line,
-			       "accept_ra = yes can't work on port %s (line %u): the filter of "
-			       "net_af_xdp leaves router advertisements to the kernel; give a "
-			       "gateway, or filter = no in the port",
-			       cfg->port[a->port].port.name, cfg->port[a->port].line);
-	else if (a->port >= 0 && cfg->port[a->port].port.steer)
-		urn_config_say(t->ctx, line,
-			       "steer = yes of port %s (line %u) lets no router advertisement in; "
-			       "leave out steer, or accept_ra",
-			       cfg->port[a->port].port.name,
-			       urn_config_line(t->ctx->port[a->port], "steer"));
+	else
+		for (unsigned int k = 0; k < 2; k++)
+			check_ra_port(t, k == 0 ? a->port : a->port2, line);
 }
 
 void

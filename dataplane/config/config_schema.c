@@ -287,10 +287,16 @@ static const struct urn_config_key switch_keys[] = {
 static const struct urn_config_key adapter_keys[] = {
 	{"node", .type = URN_CT_NAME, A(node), .preset = "host",
 	 .help = "the node that it belongs to; clients choose a node, and see its adapters"},
-	{"port", .type = URN_CT_NAME, LATER, .preset = "(this or switch)",
-	 .help = "the port that it has, by name"},
-	{"switch", .type = URN_CT_NAME, LATER, .preset = "(this or port)",
-	 .help = "the switch that it is plugged into, by name, in this process"},
+	{"port", .type = URN_CT_NAMES, LATER, .preset = "(this or switch)",
+	 .help = "the port that it has, by name; or two: it goes on over the other one when the "
+		 "one in use has no link"},
+	{"switch", .type = URN_CT_NAMES, LATER, .preset = "(this or port)",
+	 .help = "the switch that it is plugged into, by name, in this process; or two, by a port "
+		 "to each"},
+	{"failback", .type = URN_CT_TIME, FIELD(struct urn_config_adapter, failback_ns), .min = 0,
+	 .max = 3600 * S, .unit = 1, .preset = "5s",
+	 .help = "with two ports: the first is used again after it has had a link for so long; "
+		 "0: only when the second has none"},
 	{"engines", .type = URN_CT_ENGINES, A(engines), .preset = "all",
 	 .help = "the engines that serve it: 0,1"},
 	{"ipv4", .type = URN_CT_IPV4, A(ipv4), .preset = "(none)",
@@ -389,5 +395,5 @@ const struct urn_config_kind urn_config_kinds[URN_CONFIG_KINDS] = {
 	[URN_CK_ADAPTER] = {"adapter", "NAME", URN_CONFIG_MAX_PORTS,
 			    sizeof(struct urn_config_adapter), KEYS(adapter_keys),
 			    .help = "An RDMA NIC, as programs see it: on a port, or on a "
-				    "switch."},
+				    "switch; or on two, of which it uses one at a time."},
 };

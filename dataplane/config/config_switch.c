@@ -126,11 +126,15 @@ plug_adapters(struct urn_config_ctx *ctx, unsigned int index)
 {
 	for (unsigned int i = 0; i < ctx->cfg->adapters; i++) {
 		struct urn_config_adapter *a = &ctx->cfg->adapter[i];
+		bool second = a->two && a->sw2 == (int)index;
+		int *plug = second ? &a->plug2 : &a->plug;
 
-		if (a->sw == (int)index)
-			a->plug = add_plug(ctx, &ctx->cfg->sw[index], URN_CONFIG_PLUG_ADAPTER, i,
-					   a->adapter.name,
-					   urn_config_line(ctx->adapter[i], "switch"));
+		if (a->sw != (int)index && !second)
+			continue;
+		*plug = add_plug(ctx, &ctx->cfg->sw[index], URN_CONFIG_PLUG_ADAPTER, i,
+				 a->adapter.name, urn_config_line(ctx->adapter[i], "switch"));
+		if (*plug >= 0)
+			ctx->cfg->sw[index].plug[*plug].second = second;
 	}
 }
 

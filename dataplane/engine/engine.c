@@ -21,8 +21,7 @@
 #include <rte_cycles.h>
 #include <rte_errno.h>
 
-#define NEIGH_PERIOD_NS 1000000ull  /* ns between looks at the neighbour table */
-#define LINK_PERIOD_NS 10000000ull  /* ns between looks at the link */
+#define NEIGH_PERIOD_NS 1000000ull /* ns between looks at the neighbour table */
 #define STUCK_NS 100000000ull       /* ns: a port that takes nothing for so long loses frames */
 #define SURE_NS 10000000ull         /* ns since a turn during which another core's TSC is trusted */
 #define STOOD_NS 2000000ull         /* ns between turns: after so long the engine was not run, for it sleeps for less */
@@ -161,6 +160,7 @@ urn_engine_add(struct urn_engine *e, struct urn_shard *s)
 	if (e->shards_n == URN_MAX_SHARDS)
 		return ENOSPC;
 	e->shard[e->shards_n++] = s;
+	urn_shard_init_link(s);
 	return 0;
 }
 
@@ -382,30 +382,6 @@ after_receive(struct urn_shard *s)
 
 /* ---- slow things, looked at every turn by one comparison */
 
-/*
- * Look at the link. When it goes up or down, tell every client of the adapter, and announce our
- * addresses to the network. The program may poll the port's link as well, hence link_up of our own.
- * The event carries the time of the look before: sessions tell how late they noticed (FO-11).
- */
-static void
-look_at_link(struct urn_shard *s)
-{
-	uint64_t before = s->link_seen;
-	struct urn_tp *tp = s->tp;
-
-	s->link_due = tp->now + LINK_PERIOD_NS;
-	s->link_seen = urn_clock_ns();
-	urn_port_poll_link(s->port);
-	if (s->port->link_up == s->link_up)
-		return;
-	s->link_up = s->port->link_up;
-	if (s->link_up)
-		urn_shard_announce(s);
-	for (struct urn_client_shard *c = LIST_FIRST(&s->clients); c; c = LIST_NEXT(c, link))
-		urn_tp_event(tp, s->link_up ? URN_EVENT_PORT_ACTIVE : URN_EVENT_PORT_ERR, 0, before,
-			     &c->share);
-}
-
 /* Tell the QPs here about changed features of their peers. */
 static __attribute__((cold, noinline)) void
 tell_peers(struct urn_shard *s)
@@ -453,6 +429,8 @@ tend_tables(struct urn_shard *s)
 		s->neigh_gen = gen;
 		urn_tp_neigh_changed(tp);
 	}
+	if (unlikely(tp->now >= s->standby_due))
+		urn_shard_drain_standby(s);
 	if (!s->first)
 		return;
 	if (s->cm && unlikely(tp->now >= s->neigh_due || urn_cm_agent_pending(s->cm)))
@@ -460,7 +438,7 @@ tend_tables(struct urn_shard *s)
 	if (tp->now < s->neigh_due)
 		return;
 	if (tp->now >= s->link_due)
-		look_at_link(s);
+		urn_shard_look_at_link(s);
 	s->neigh_due = tp->now + NEIGH_PERIOD_NS;
 	tp->tx_n += urn_neigh_poll(s->neigh, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
 				   URN_TP_TX - tp->tx_n);

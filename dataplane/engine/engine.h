@@ -193,6 +193,10 @@ struct urn_shard {
 	uint32_t learn_seen;           /* generation of `learn` seen last */
 	uint64_t link_due;             /* ns: when the first engine looks at the link next */
 	uint64_t link_seen; /* ns of CLOCK_MONOTONIC: the last look at the link; 0: none */
+	uint32_t moves; /* port->moves when the adapter's addresses were announced last; the first
+			   engine's */
+	uint64_t standby_due; /* ns: when the port that the adapter does not use is drained next;
+				 UINT64_MAX: there is none, or no queue of it */
 	uint64_t neigh_due;            /* ns: when the first engine polls the neighbour table next */
 	unsigned int came;	       /* frames received in the last turn */
 	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it takes frames */
@@ -329,6 +333,13 @@ unsigned int urn_engine_take(struct urn_engine *e);
 void urn_shard_hand_over(struct urn_shard *s);
 /* Announce this adapter's addresses on the link; called for its first shard. */
 void urn_shard_announce(struct urn_shard *s);
+/* Begin to look at the port of a shard, whose port and queue are set. (link.c) */
+void urn_shard_init_link(struct urn_shard *s);
+/* Look at the link of the port, and whether an adapter with two ports has moved; called for its
+ * first shard. (link.c) */
+void urn_shard_look_at_link(struct urn_shard *s);
+/* Drop what came in at the port that an adapter with two ports does not use now. (link.c) */
+void urn_shard_drain_standby(struct urn_shard *s);
 /* Try again to give completions that found no room: a share for each client that has some. */
 void urn_shard_give_late(struct urn_shard *s);
 /* The same for one client only, max completions at most, as far as there is room. returns: how many */

@@ -65,6 +65,7 @@ enum urn_log_level {
 	X(REACHED, LIMIT, WARNING, "limit", "a call of a program was refused by a limit")         \
 	X(PORT_UP, PORT, NOTICE, "up", "a port has a link")                                       \
 	X(PORT_DOWN, PORT, WARNING, "down", "a port has no link, and why")                        \
+	X(PORT_MOVED, PORT, WARNING, "moved", "an adapter goes over its other port, and why")     \
 	X(ROUTER_CAME, ROUTE, NOTICE, "come",                                                     \
 	  "a router advertises itself to an adapter, or a prefix that is on the link")            \
 	X(ROUTER_USED, ROUTE, NOTICE, "use", "an adapter uses a router from now on")              \

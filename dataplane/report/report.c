@@ -6,6 +6,7 @@
 #include "am/am.h"
 #include "msg/msg.h"
 #include "server/server.h"
+#include "pmd_glue/bond.h"
 #include "pmd_glue/filter.h"
 #include "pmd_glue/plug.h"
 
@@ -96,7 +97,7 @@ static const struct urn_adapter *
 adapter_of(const struct urn_dp *dp, const struct urn_port *p)
 {
 	for (unsigned int i = 0; i < dp->adapters_n; i++)
-		if (dp->adapter[i]->cfg.port == p)
+		if (dp->adapter[i]->cfg.port == (p->bond ? p->bond : p))
 			return dp->adapter[i];
 	return NULL;
 }
@@ -159,6 +160,7 @@ one_port(const struct urn_report_source *src, unsigned int i, const struct urn_r
 	s->begin(s, "port", card);
 	s->str(s, "name", p->cfg.name);
 	s->str(s, "adapter", a ? a->cfg.name : "");
+	s->str(s, "use", !p->bond ? "" : urn_bond_active(p->bond) == p ? "active" : "standby");
 	s->str(s, "state", urn_port_plug_name(urn_port_plugged(p)));
 	s->flag(s, "link", LOOK(p->link_up));
 	if (rte_eth_link_get_nowait(p->id, &link) != 0 ||
@@ -226,6 +228,8 @@ adapter_more(const struct urn_adapter *a, struct urn_report_sink *s)
 	char gid[48];
 
 	s->str(s, "gid_link_local", report_gid(a->gid[0], gid));
+	s->str(s, "active_port", urn_bond_active(a->cfg.port)->cfg.name);
+	s->u64(s, "port_moves", LOOK(a->cfg.port->moves));
 	s->u64(s, "ipv4_prefix", a->cfg.ipv4_bits);
 	s->u64(s, "ipv6_prefix", a->cfg.ipv6_bits);
 	s->u64(s, "vlan", a->cfg.vlan);

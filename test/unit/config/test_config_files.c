@@ -22,6 +22,7 @@ static const struct {
 	{"nic-mlx5.ini", 2, 1, 0, 1, 1, "0000:", true},
 	{"two-nodes.ini", 1, 0, 1, 2, 2, "", false},
 	{"sessions.ini", 1, 0, 2, 4, 2, "", false},
+	{"two-ports.ini", 1, 0, 2, 4, 2, "", false},
 	{"session-pairs.ini", 1, 0, 2, 8, 2, "", false},
 	{"lossless.ini", 1, 0, 1, 3, 3, "", false},
 	{"memif-a.ini", 1, 1, 0, 1, 1, "net_memif0,role=server,", false},
@@ -178,6 +179,23 @@ memif_pair(void **state)
 	urn_config_free(b);
 }
 
+/* Each adapter of two nodes has a port on each of two switches, the first on its own one (FO-5). */
+static void
+two_ports(void **state)
+{
+	struct urn_config *c = read_file("two-ports.ini");
+
+	(void)state;
+	for (unsigned int i = 0; i < c->adapters; i++) {
+		assert_true(c->adapter[i].two);
+		assert_int_equal(c->adapter[i].sw, i % 2);
+		assert_int_equal(c->adapter[i].sw2, 1 - i % 2);
+	}
+	for (unsigned int i = 0; i < c->switches; i++)
+		assert_int_equal(c->sw[i].plugs, c->adapters + 1); /* and the link */
+	urn_config_free(c);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -185,6 +203,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(files_are_good),    cmocka_unit_test(files_are_known),
 		cmocka_unit_test(comments_are_good), cmocka_unit_test(two_nodes),
 		cmocka_unit_test(switched_pairs),    cmocka_unit_test(memif_pair),
+		cmocka_unit_test(two_ports),
 	};
 
 	if (argc != 2)
