@@ -10,58 +10,11 @@ import re
 import shutil
 import signal
 import sys
-import threading
 import unittest
 
 import dropin_common
-import session_common
-import tcp_common
-
-PATHS = 4
-MORE = 1 << 20 # bytes that each end must get before a kill, and after it
-TRUSTED = re.compile(r" trusted path=[PS]-[PS] alive=(\d)")
-HEAD = tcp_common.HEAD + 'B = "10.0.0.3"\n'
-
-# Bytes both ways at once, of random sizes, until a line on the standard input says to stop. The byte at each place of
-# the stream is known; "at N" says how many came.
-EXCHANGE = """
-import random
-P = 1000003
-block = random.Random(11).randbytes(P)
-twice = block + block
-def send(s, seed):
-    rng = random.Random(seed)
-    at = 0
-    while not stopped.is_set():
-        n = rng.choice((1, 100, 5000, 70000))
-        n = rng.randint(1, n)
-        s.sendall(twice[at % P:at % P + n])
-        at += n
-        time.sleep(0.0005)
-    s.shutdown(socket.SHUT_WR)
-    say("sent", at)
-def receive(s):
-    at = told = 0
-    while data := s.recv(65536):
-        here = at % P
-        assert data == twice[here:here + len(data)], ("other bytes", at, len(data))
-        at += len(data)
-        if at - told >= 1 << 17:
-            told = at
-            say("at", at)
-    say("got", at)
-def exchange(s, seed):
-    global stopped
-    stopped = threading.Event()
-    t = threading.Thread(target=send, args=(s, seed))
-    t.start()
-    threading.Thread(target=lambda: (sys.stdin.readline(), stopped.set()), daemon=True).start()
-    receive(s)
-    t.join()
-    s.close()
-"""
-SERVE = "s = socket.create_server((A, 7000))\nsay('ready')\nc, _ = s.accept()\nexchange(c, 1)\n"
-ASK = "exchange(socket.create_connection((A, 7000)), 2)\n"
+import session_tcp_common
+from session_tcp_common import Reader, WRITER
 
 
 def need(program):
@@ -69,130 +22,7 @@ def need(program):
         raise unittest.SkipTest(f"{program} is missing: scripts/setup.sh --test installs it")
 
 
-class Reader(threading.Thread):
-    """Reads a program's output, and knows how many bytes the program got."""
-
-    def __init__(self, program):
-        super().__init__(daemon=True)
-        self.program, self.at, self.lines = program, 0, []
-        self.start()
-
-    def run(self):
-        for line in self.program.stdout:
-            self.lines.append(line)
-            found = re.match(r"at (\d+)", line)
-            if found:
-                self.at = int(found[1])
-
-    def has(self, text):
-        return any(text in line for line in self.lines[:])
-
-    def number(self, word):
-        """The number behind a word, at the begin of a line."""
-        return int(next(line.split()[1] for line in self.lines if line.startswith(word)))
-
-
-class Tcp(session_common.Session):
-    FIXED = True # else requests go to the address of before until neighbours are asked again
-    ENDS = None # set by the script
-
-    def setUp(self):
-        super().setUp()
-        self.env["URNIC_SESSION_PROBE"] = "20"
-
-    # ---- programs
-
-    def run_on(self, node, *command, plain=False, stdin=False):
-        """Start a program with TCP sockets on a node."""
-        self.env["URNIC_SESSION_LOG"] = self.path(node, "log")
-        return self.on(node, "--sockets", *command, plain=plain, stdin=stdin)
-
-    def python(self, node, text, **how):
-        return self.run_on(node, tcp_common.PYTHON, "-c", HEAD + text, stdin=True, **how)
-
-    def says(self, r, text):
-        """Wait until a program has said something."""
-        self.assertTrue(self.until(lambda: r.has(text) or r.program.poll() is not None))
-        self.assertTrue(r.has(text), self.why(r))
-
-    def why(self, r):
-        return r.lines, r.program.poll(), r.program.poll() is not None and r.program.stderr.read(), self.logs()
-
-    def logs(self):
-        return [self.log(node) for node in "ab"]
-
-    def log(self, node):
-        try:
-            with open(self.path(node, "log"), encoding="utf-8") as f:
-                return f.read().splitlines()
-        except FileNotFoundError:
-            return []
-
-    def over(self, *readers, code=0):
-        for r in readers:
-            try:
-                self.assertEqual(r.program.wait(timeout=dropin_common.SECONDS), code, self.why(r))
-            finally:
-                r.program.kill()
-            r.join()
-            for pipe in (r.program.stdin, r.program.stdout, r.program.stderr):
-                if pipe:
-                    pipe.close()
-            self.running.remove(r.program)
-
-    # ---- adapters
-
-    def kill(self, name):
-        self.nicd[name].send_signal(signal.SIGKILL)
-        self.nicd[name].communicate()
-
-    def again(self, name):
-        """Start a dataplane that was killed."""
-        self.running.remove(self.nicd[name])
-        self.nicd[name] = self.begin(name)
-        self.assertTrue(self.until(lambda: self.linked(name)))
-
-    def whole(self, node, mark):
-        """True when all paths of a connection are trusted, of which some were lost since the mark."""
-        alive = [int(m[1]) for m in map(TRUSTED.search, self.log(node)) if m]
-        return len(alive) >= mark + 2 and alive[-1] == PATHS
-
-    def marks(self):
-        return {node: sum(" trusted path=" in line for line in self.log(node)) for node in "ab"}
-
-    def flap(self, name, more):
-        """An adapter is lost and comes back; more: waits until the programs have done something."""
-        marks = self.marks()
-        self.kill(name)
-        more()
-        self.again(name)
-        self.assertTrue(self.until(lambda: all(self.whole(node, marks[node]) for node in "ab")), self.logs())
-
-    # ---- bytes
-
-    def begin_pair(self, server=SERVE, client=ASK, **how):
-        a = Reader(self.python("a", EXCHANGE + server, **how))
-        self.says(a, "ready")
-        return a, Reader(self.python("b", EXCHANGE + client, **how))
-
-    def more(self, *pair):
-        """Wait until each end got more bytes."""
-        want = [r.at + MORE for r in pair]
-        self.until(lambda: all(r.at >= w for r, w in zip(pair, want)) or any(r.program.poll() is not None for r in pair))
-        for r, w in zip(pair, want):
-            self.assertTrue(r.program.poll() is None and r.at >= w, self.why(r))
-
-    def stop(self, *pair):
-        for r in pair:
-            r.program.stdin.write("stop\n")
-            r.program.stdin.flush()
-
-    def finish(self, a, b):
-        """Tell both ends to stop. Each must have got all that the other sent."""
-        self.stop(a, b)
-        self.over(a, b)
-        self.assertEqual([a.number("sent"), b.number("sent")], [b.number("got"), a.number("got")])
-
+class Tcp(session_tcp_common.Tcp):
     def test_bytes(self):
         """The adapters of one end are lost in turn, with healing between."""
         pair = self.begin_pair()
@@ -373,7 +203,7 @@ d.sendall(b"again")
     TAKES = """
 s = socket.create_server((A, 7000))
 say("ready")
-for i in range(2):
+for i in range(3):
     c, peer = s.accept()
     assert peer[0] == B, peer
     assert all_of(c, 2) == b"up"
@@ -381,43 +211,173 @@ for i in range(2):
     say("took", i)
 """
     TRIES = """
-def attempt(n):
+def attempt():
     try:
         c = socket.create_connection((A, 7000))
-    except OSError as e:
-        say(n, "failed", errno.errorcode[e.errno])
+    except OSError:
+        say("failed")
         return False
     c.sendall(b"up")
     assert all_of(c, 2) == b"ok"
-    say(n, "made")
+    say("made")
     return True
-attempt("first")
-sys.stdin.readline()
-attempt("second")
-sys.stdin.readline()
-while not attempt("third"):
-    time.sleep(0.2)
+for line in sys.stdin:
+    while not attempt() and line == "made\\n":
+        time.sleep(0.2)
 """
 
     def test_connect(self):
-        """A connection can be made while the backup is away, and not while the primary adapter is."""
+        """Both adapters must be there when a program begins; later a connection can be made while the backup is away, and not while the
+        primary adapter is. Listeners go on."""
+        self.env["URNIC_SOCKETS_NET"] = "10.0.0.0/24"
         a = Reader(self.python("a", self.TAKES))
         self.says(a, "ready")
-        self.kill("as")
         self.kill("bs")
         b = Reader(self.python("b", self.TRIES))
-        self.says(b, "first failed") # both adapters must be there when a device is opened
-        for name in ("as", "bs"):
-            self.again(name)
-        self.stop(b)
-        self.says(b, "second made")
-        self.kill("ap")
+        self.tries(b, "failed")
+        self.again("bs")
+        self.tries(b, "made")
+        self.kill("as")
+        self.tries(b, "made")
+        self.again("as")
         self.kill("bp")
-        for name in ("ap", "bp"):
-            self.again(name)
-        self.stop(b)
-        self.says(b, "third made")
+        self.tries(b, "failed")
+        self.again("bp")
+        self.kill("ap")
+        self.again("ap")
+        self.tries(b, "made")
+        b.program.stdin.close()
         self.over(a, b)
+
+    def tries(self, b, what):
+        """Let a program try until a connection is made, or once to find that none is."""
+        before = b.lines.count(what + "\n")
+        b.program.stdin.write(what + "\n")
+        b.program.stdin.flush()
+        self.assertTrue(self.until(lambda: b.lines.count(what + "\n") > before), self.why(b))
+
+    def test_plain(self):
+        """A peer without a session has a plain connection, which ends with its adapter. The listener takes another one later."""
+        a = Reader(self.python("a", """
+s = socket.create_server((A, 7000))
+say("ready")
+c, _ = s.accept()
+assert all_of(c, 2) == b"up"
+c.sendall(b"ok")
+fails(lambda: c.recv(1), errno.ECONNRESET)
+say("lost")
+d, _ = s.accept()
+assert all_of(d, 5) == b"again"
+"""))
+        self.says(a, "ready")
+        b = Reader(self.python("b", """
+c = socket.create_connection((A, 7000))
+c.sendall(b"up")
+assert all_of(c, 2) == b"ok"
+say("up")
+sys.stdin.readline()
+c.close()
+while True:
+    try:
+        d = socket.create_connection((A, 7000))
+        break
+    except OSError:
+        time.sleep(0.2)
+d.sendall(b"again")
+""", plain=True))
+        self.says(b, "up")
+        self.kill("ap")
+        self.says(a, "lost")
+        self.again("ap")
+        self.stop(b)
+        self.over(a, b)
+
+    # ---- programs
+
+    def test_redis(self):
+        """Every reply of redis-server is right, and no client connects again, while an adapter of each end is lost."""
+        need("redis-server")
+        need("redis-benchmark")
+        server = Reader(self.run_on("a", "redis-server", "--bind", "10.0.0.1", "--port", "7011", "--save", "", "--protected-mode", "no",
+                                    "--daemonize", "no", "--dir", self.dir.name))
+        self.says(server, "Ready to accept")
+        bench = self.run_on("b", "redis-benchmark", "-h", "10.0.0.1", "-p", "7011", "-c", "2", "-n", "1000000000", "-t", "incr")
+        writer = Reader(self.python("b", WRITER))
+        # redis-benchmark asks for the configuration by a connection of its own, which ends.
+        self.assertTrue(self.until(lambda: writer.has("info 3 ")), self.why(writer))
+        for name in ("ap", "bp"):
+            self.kill(name)
+            self.writes(writer, bench)
+        infos = [line.split()[1:3] for line in writer.lines if line.startswith("info 3 ")]
+        self.assertEqual(infos, [infos[0]] * len(infos))
+        self.stop(writer)
+        self.over(writer)
+        bench.terminate()
+        self.ends_well(bench)
+        server.program.terminate()
+        self.over(server)
+
+    def writes(self, writer, bench):
+        """Wait until a writer and redis-benchmark have gone on."""
+        lines, counts = len(writer.lines), self.counts(writer)
+        self.assertTrue(self.until(lambda: (len(writer.lines) > lines + 4 and self.counts(writer) > counts) or writer.program.poll() is not None))
+        self.assertTrue(writer.program.poll() is None and bench.poll() is None, self.why(writer))
+
+    def counts(self, writer):
+        """The count of redis-benchmark's requests."""
+        return int([line for line in writer.lines[:] if line.startswith("info ")][-1].split()[3])
+
+    def ends_well(self, bench):
+        """redis-benchmark was ended, and has told of no error."""
+        out, err = bench.communicate(timeout=dropin_common.SECONDS)
+        self.running.remove(bench)
+        self.assertEqual((bench.returncode, err), (-signal.SIGTERM, ""))
+        self.assertNotRegex(out, "(?i)error|could not")
+
+    def test_iperf3(self):
+        """A stream goes on when its adapter is lost, and later that of the peer."""
+        need("iperf3")
+        server = Reader(self.run_on("a", "iperf3", "-s", "-1", "-B", "10.0.0.1", "-p", "7008", "--forceflush"))
+        self.says(server, "listening")
+        client = Reader(self.run_on("b", "iperf3", "-c", "10.0.0.1", "-p", "7008", "-t", "3600", "-f", "k", "--forceflush"))
+        self.flows(server, client)
+        for name in ("ap", "bs"):
+            self.kill(name)
+            self.flows(server, client)
+        client.program.send_signal(signal.SIGINT)
+        self.assertIn("the client has terminated", self.over(client, code=1))
+        self.assertIn("the client has terminated", self.over(server))
+
+    def flows(self, *readers):
+        """Wait until iperf3 tells of further seconds in which bytes came."""
+        def seconds(r):
+            return sum(bool(re.search(r"sec +[1-9]\S* .Bytes", line)) for line in r.lines[:])
+        want = [seconds(r) + 1 for r in readers]
+        self.until(lambda: all(seconds(r) >= w for r, w in zip(readers, want)) or any(r.program.poll() is not None for r in readers))
+        for r, w in zip(readers, want):
+            self.assertTrue(r.program.poll() is None and seconds(r) >= w, self.why(r))
+
+    # ---- <urnic/stream.h>
+
+    def api(self, node, *command):
+        """Start a program of <urnic/stream.h> on a node."""
+        self.env["URNIC_SESSION"] = self.device(node)
+        self.env["URNIC_SESSION_SILENCE"] = str(self.SILENCE)
+        return Reader(self.popen(self.ENDS, "session", node, *command))
+
+    def test_api(self):
+        """Copies, reads and writes of memory outlive an adapter of each end; all bytes are compared."""
+        server = self.api("a", "listen", "7000")
+        self.says(server, "listening")
+        clients = [self.api("b", "10.0.0.1", "7000", "exchange", str(seed), str(24 << 20), *how)
+                   for seed, how in enumerate(((), ("read", "added"), ("write",)))]
+        for c in clients:
+            self.says(c, "up")
+        for name in ("ap", "bp"):
+            self.kill(name)
+        self.over(*clients)
+        self.assertTrue(self.until(lambda: sum("exchange done" in line for line in server.lines[:]) == 3), self.why(server))
+        self.assertIsNone(server.program.poll())
 
 
 if __name__ == "__main__":

@@ -322,16 +322,49 @@ test_goes(void **state)
 	pair_close(&p);
 }
 
+/* Another end of the same context listens, too: each end takes its own events, also while more of
+ * the other's wait. */
+static void
+test_ends(void **state)
+{
+	struct urn_abi_cm_event ev;
+	struct urn_cm_end *other;
+	uint32_t id[6], l;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	assert_int_equal(urn_cm_end_open(&other, p.r.end[1].ctx), 0);
+	assert_int_equal(urn_cm_end_listen(other, SERVICE + 1, 0xbb, 0, &l), 0);
+	ask(&p, SERVICE, 6, id);
+	all_wait(&p, 6);
+	/* No notice of this end is there, and events of the other end are. */
+	assert_int_equal(urn_cm_end_event(other, &ev), EAGAIN);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(next(&p, 1).listen_id, p.listener);
+	ask(&p, SERVICE + 1, 1, id);
+	while (urn_cm_end_event(other, &ev) == EAGAIN)
+		rig_turns(&p.r, 4);
+	assert_int_equal(ev.listen_id, l);
+	assert_int_equal(ev.cookie, 0xbb);
+	for (uint32_t i = 3; i < 6; i++) {
+		ev = next(&p, 1);
+		assert_int_equal(ev.listen_id, p.listener);
+		rig_cm_check_data(&ev, 92, i);
+	}
+	nothing(&p, 1);
+	pair_close(&p);
+	urn_cm_end_close(other);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_room),
-		cmocka_unit_test(test_destroyed),
-		cmocka_unit_test(test_listener_destroyed),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_goes),
+		cmocka_unit_test(test_order),	  cmocka_unit_test(test_room),
+		cmocka_unit_test(test_destroyed), cmocka_unit_test(test_listener_destroyed),
+		cmocka_unit_test(test_full),	  cmocka_unit_test(test_goes),
+		cmocka_unit_test(test_ends),
 	};
 
 	return cmocka_run_group_tests_name("cm_events", tests, NULL, NULL);
