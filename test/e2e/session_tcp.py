@@ -200,6 +200,31 @@ d.sendall(b"again")
 
     # ---- connections
 
+    def test_new(self):
+        """The adapter of an end is lost before the program has looked whether its peer is ready; the peer's bytes say so."""
+        a = Reader(self.python("a", """
+s = socket.create_server((A, 7000))
+say("ready")
+c, _ = s.accept()
+say("took")
+sys.stdin.readline()
+assert c.recv(2, socket.MSG_DONTWAIT) == b"up"
+say("up")
+sys.stdin.readline()
+assert all_of(c, 2) == b"on"
+"""))
+        self.says(a, "ready")
+        b = Reader(self.python("b", 'c = socket.create_connection((A, 7000))\nc.sendall(b"up")\nsay("sent")\nsys.stdin.readline()\n'
+                               'c.sendall(b"on")\n'))
+        self.says(a, "took")
+        self.says(b, "sent")
+        self.assertTrue(self.until(lambda: all(qp["outstanding"] == 0 for qp in dropin_common.Dropin.show(self.at("bp"), "qp"))))
+        self.stop(a)
+        self.says(a, "up")
+        self.kill("ap")
+        self.stop(a, b)
+        self.over(a, b)
+
     TAKES = """
 s = socket.create_server((A, 7000))
 say("ready")
