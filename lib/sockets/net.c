@@ -82,7 +82,17 @@ urn_net_told(void)
 	return true;
 }
 
-/* The networks of the adapter's addresses, but for those of every link (fe80::/64). */
+/* Bits of the network of an own address, when nobody tells. returns: 0: the address is that of no
+ * network of its own (fe80::/64 is on every link), or there is none */
+static unsigned int
+urn_net_bits(const uint8_t gid[16])
+{
+	if (urn_addr_is_any(gid) || (gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80))
+		return 0;
+	return urn_addr_is_v4(gid) ? 96 + URN_NET_BITS4 : URN_NET_BITS6;
+}
+
+/* The networks of the adapter's addresses. */
 static void
 urn_net_guess(struct urn_msg_dev *dev)
 {
@@ -90,8 +100,8 @@ urn_net_guess(struct urn_msg_dev *dev)
 	uint32_t i;
 
 	for (i = 0; urn_msg_dev_gid(dev, i, gid) == 0; i++)
-		if (!urn_addr_is_any(gid) && !(gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80))
-			urn_net_add(gid, urn_addr_is_v4(gid) ? 96 + URN_NET_BITS4 : URN_NET_BITS6);
+		if (urn_net_bits(gid) != 0)
+			urn_net_add(gid, urn_net_bits(gid));
 }
 
 /* Learn the networks, once. The lock is held. */
@@ -147,6 +157,22 @@ urn_net_broadcast(const struct urn_net *net, const uint8_t gid[16])
 	return bit == 128;
 }
 
+/* True when an address is that of a node in a network. */
+static bool
+urn_net_within(const struct urn_net *net, const uint8_t gid[16])
+{
+	return urn_net_same(gid, net->gid, net->bits) && !urn_net_broadcast(net, gid);
+}
+
+bool
+urn_net_near(const uint8_t own[16], const struct urn_addr *a)
+{
+	struct urn_net net = {.bits = urn_net_bits(own)};
+
+	memcpy(net.gid, own, sizeof(net.gid));
+	return net.bits != 0 && !urn_net_never(a->gid) && urn_net_within(&net, a->gid);
+}
+
 bool
 urn_net_some(void)
 {
@@ -170,8 +196,7 @@ urn_net_has(const struct urn_addr *a)
 	pthread_mutex_lock(&urn_net_lock);
 	urn_net_learn();
 	for (i = 0; i < urn_nets_n && !has; i++)
-		has = urn_net_same(a->gid, urn_nets[i].gid, urn_nets[i].bits) &&
-		      !urn_net_broadcast(&urn_nets[i], a->gid);
+		has = urn_net_within(&urn_nets[i], a->gid);
 	pthread_mutex_unlock(&urn_net_lock);
 	return has;
 }

@@ -168,6 +168,12 @@ int __wrap_socket(int domain, int type, int protocol);
 int __wrap_close(int fd);
 int __wrap_eventfd(unsigned int value, int flags);
 int __real_eventfd(unsigned int value, int flags);
+int __wrap_epoll_create1(int flags);
+int __real_epoll_create1(int flags);
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_wait(int epfd, struct epoll_event *events, int room, int timeout);
+int __wrap_pipe2(int fd[2], int flags);
+int __real_pipe2(int fd[2], int flags);
 int __wrap_open(const char *path, int flags, ...);
 int __real_open(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
@@ -212,6 +218,36 @@ int
 __wrap_eventfd(unsigned int value, int flags)
 {
 	return urn_hide(__real_eventfd(value, flags));
+}
+
+int
+__wrap_epoll_create1(int flags)
+{
+	return urn_hide(__real_epoll_create1(flags));
+}
+
+int
+__wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	return urn_real()->epoll_ctl(epfd, op, fd, event);
+}
+
+int
+__wrap_epoll_wait(int epfd, struct epoll_event *events, int room, int timeout)
+{
+	return urn_real()->epoll_wait(epfd, events, room, timeout);
+}
+
+int
+__wrap_pipe2(int fd[2], int flags)
+{
+	int err = __real_pipe2(fd, flags);
+
+	if (err == 0) {
+		fd[0] = urn_hide(fd[0]);
+		fd[1] = urn_hide(fd[1]);
+	}
+	return err;
 }
 
 int

@@ -4,8 +4,6 @@
 
 #include "abi/clock.h"
 
-#include <urnic/attach.h>
-
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -288,11 +286,11 @@ urn_tcp_close(int fd)
 
 /* ---- the device */
 
-/* Connect to the dataplane. The lock is held. */
+/* Open the streams of the device. The lock is held. */
 static void
 urn_tcp_open(void)
 {
-	struct ibv_context *ctx = urn_attach_connect(NULL, NULL);
+	struct ibv_context *ctx = urn_tcp_device_open();
 
 	if (ctx != NULL && urn_stream_node_open(&urn_tcp_streams, ctx) != 0)
 		(void)ibv_close_device(ctx);

@@ -8,6 +8,7 @@
  * the kernel's stays so.
  *
  *   tcp.c                 ─► sockets and their descriptors, fork(), the end of streams
+ *   tcp_device.c          ─► the device of streams, and its addresses
  *   tcp_name.c, tcp_make.c ─► names; connections are asked for, and taken
  *   tcp_data.c            ─► bytes
  *   tcp_wait.c, tcp_epoll.c ─► waits
@@ -125,6 +126,14 @@ struct urn_stream_node *urn_tcp_node(void);
 void urn_tcp_tidy(void);
 /* End a stream of the program, which is freed sooner or later. reset: at once, with an error */
 void urn_tcp_let_go(struct urn_stream *s, bool reset);
+
+/* ---- tcp_device.c */
+
+/* Open the device that the environment names. returns: NULL: it is not there */
+struct ibv_context *urn_tcp_device_open(void);
+/* The same as urn_net_has() and urn_net_own(), for the device of streams. */
+bool urn_tcp_net_has(const struct urn_addr *a);
+bool urn_tcp_net_own(const struct urn_addr *a);
 
 static inline uint32_t
 urn_tcp_state(const struct urn_tcp *t)

@@ -261,7 +261,7 @@ urn_tcp_is_free(struct urn_tcp *t, int fd)
 	    urn_addr_get(&a, (struct sockaddr *)&ss, len) != 0)
 		return false;
 	t->local.port = a.port;
-	return urn_addr_is_any(a.gid) || (urn_net_own(&a) && a.port != 0);
+	return urn_addr_is_any(a.gid) || (urn_tcp_net_own(&a) && a.port != 0);
 }
 
 /* Connect a socket of which nothing is decided. The lock is held. returns: 0; an errno value; -1:
@@ -272,7 +272,7 @@ urn_tcp_connect_plain(struct urn_tcp *t, int fd, const struct sockaddr *to, sock
 	struct urn_addr peer;
 	bool is = len <= (socklen_t)sizeof(t->to) && urn_addr_get(&peer, to, len) == 0 &&
 		  peer.port != 0 && to->sa_family == t->family &&
-		  !(t->v6only && urn_addr_is_v4(peer.gid)) && urn_net_has(&peer) &&
+		  !(t->v6only && urn_addr_is_v4(peer.gid)) && urn_tcp_net_has(&peer) &&
 		  urn_tcp_is_free(t, fd);
 
 	if (is && urn_tcp_ask(t, to, len, &peer) == 0)
@@ -360,7 +360,7 @@ urn_tcp_is_open(struct urn_tcp *t, int fd)
 		return true;
 	return urn_real()->getsockname(fd, (struct sockaddr *)&ss, &len) == 0 &&
 	       urn_addr_get(&t->local, (struct sockaddr *)&ss, len) == 0 && t->local.port != 0 &&
-	       (urn_addr_is_any(t->local.gid) || urn_net_own(&t->local));
+	       (urn_addr_is_any(t->local.gid) || urn_tcp_net_own(&t->local));
 }
 
 /* Listen for streams beside the kernel, which listens already; or alone. The lock is held. returns:

@@ -44,7 +44,7 @@ urn_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len, int *err)
 	bool done = false;
 
 	if (urn_tcp_state(t) == URN_TCP_PLAIN && urn_addr_get(&a, addr, len) == 0 &&
-	    addr->sa_family == t->family && !urn_addr_is_any(a.gid) && urn_net_own(&a)) {
+	    addr->sa_family == t->family && !urn_addr_is_any(a.gid) && urn_tcp_net_own(&a)) {
 		pthread_mutex_lock(&t->lock);
 		*err = t->own ? -1 : urn_real()->bind(fd, addr, len);
 		if (*err != 0 && (t->own || errno == EADDRNOTAVAIL)) {

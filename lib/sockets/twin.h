@@ -168,6 +168,8 @@ bool urn_twin_target(const struct urn_twin *t, struct urn_addr *a, const struct 
 		     socklen_t len);
 /* True when an address is that of a urnic node: the kernel has no way there. */
 bool urn_net_has(const struct urn_addr *a);
+/* True when an address is in the network of an own address, as far as that shows the network. */
+bool urn_net_near(const uint8_t own[16], const struct urn_addr *a);
 /* For fork(): no thread is within these while a child is made. */
 void urn_net_fork_hold(void);
 void urn_net_fork_parent(void);

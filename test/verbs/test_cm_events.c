@@ -322,16 +322,52 @@ test_goes(void **state)
 	pair_close(&p);
 }
 
+/* Another end of the same context listens, too: each end takes its own events, also while older
+ * ones of the other end wait. */
+static void
+test_ends(void **state)
+{
+	time_t start = time(NULL);
+	struct urn_abi_cm_event ev;
+	struct urn_cm_end *other;
+	struct urn_abi_req req;
+	uint32_t id[7], l;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	assert_int_equal(urn_cm_end_open(&other, p.r.end[1].ctx), 0);
+	assert_int_equal(urn_cm_end_listen(other, SERVICE + 1, 0xbb, 0, &l), 0);
+	ask(&p, SERVICE, 6, id);
+	rig_cm_await_ids(&p.r, 1, 2 + 6);
+	req = rig_cm_request(&p.r, 0, p.qp[6]->qp_num);
+	req.cm_connect.service_id = SERVICE + 1;
+	assert_int_equal(urn_cm_end_connect(p.c[0], &req.cm_connect, &id[6]), 0);
+	while (urn_cm_end_event(other, &ev) == EAGAIN) {
+		assert_true(time(NULL) - start < 60);
+		rig_turns(&p.r, 4);
+	}
+	assert_int_equal(ev.listen_id, l);
+	assert_int_equal(ev.cookie, 0xbb);
+	assert_int_equal(urn_cm_end_event(other, &ev), EAGAIN);
+	for (uint32_t i = 0; i < 6; i++) {
+		ev = next(&p, 1);
+		assert_int_equal(ev.listen_id, p.listener);
+		rig_cm_check_data(&ev, 92, i);
+	}
+	nothing(&p, 1);
+	pair_close(&p);
+	urn_cm_end_close(other);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_room),
-		cmocka_unit_test(test_destroyed),
-		cmocka_unit_test(test_listener_destroyed),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_goes),
+		cmocka_unit_test(test_order),	  cmocka_unit_test(test_room),
+		cmocka_unit_test(test_destroyed), cmocka_unit_test(test_listener_destroyed),
+		cmocka_unit_test(test_full),	  cmocka_unit_test(test_goes),
+		cmocka_unit_test(test_ends),
 	};
 
 	return cmocka_run_group_tests_name("cm_events", tests, NULL, NULL);

@@ -101,6 +101,7 @@ take_news(struct urn_stream *s)
 {
 	struct urn_abi_cm_event ev;
 	uint32_t news;
+	bool any;
 
 	pthread_mutex_lock(&s->node->lock);
 	/* A thread that leads takes its notice itself: the bell may have rung for an event that a
@@ -108,6 +109,7 @@ take_news(struct urn_stream *s)
 	if (!s->leading)
 		urn_bell_take(&s->wake);
 	news = atomic_exchange(&s->news, 0);
+	any = news != 0;
 	ev = s->event;
 	pthread_mutex_unlock(&s->node->lock);
 	/* The event of a refusal took the place of the reply's. */
@@ -117,12 +119,16 @@ take_news(struct urn_stream *s)
 		s->phase = URN_SH_UP;
 		urn_sh_happened(s);
 	}
+	/* The adapter was lost before its word that the peer is ready came; the peer's first
+	 * message has said so. */
+	if (s->phase == URN_SH_UP && ev.type == URN_CM_EVENT_UNREACHABLE)
+		news &= ~(uint32_t)URN_SH_N_REFUSED;
 	if (news & (URN_SH_N_REFUSED | URN_SH_N_GONE | URN_SH_N_DEAD) &&
 	    s->phase != URN_SH_BROKEN) {
 		(void)take_completions(s);
 		on_end(s, news, &ev);
 	}
-	return news != 0;
+	return any;
 }
 
 /* ---- time, and ends */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-	TIMEOUT = 14,		/* 67 ms until a packet is repeated (IBTA 11.2.4.2) */
+	TIMEOUT = 16,		/* 0.27 s until a packet is repeated (IBTA 11.2.4.2) */
 	RETRIES = 7,		/* retries of a packet; of one that met no receive, without end */
 	RNR_TIMER = 1,		/* 10 us */
 	PSN_MASK = 0xffffff,	/* a packet's number has 24 bits */

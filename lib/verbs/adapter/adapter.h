@@ -37,6 +37,8 @@ struct urn_ctx {
 	_Atomic bool has_beside;    /* some completion queue has, or had, messages beside it */
 	struct urn_copy_map *copies; /* NULL: sources are not copied when posted (copy.h) */
 	struct urn_polled_map polled; /* how far queues are polled, by QPN */
+	pthread_mutex_t cm_lock;    /* protects cm_ends, and fetches that rely on there being one */
+	uint32_t cm_ends;	    /* ends of connection management that were opened */
 	int async_write_fd;         /* the dataplane's end; the program's is front.vctx.context.async_fd */
 	struct urn_verbs_ctx front; /* last: the public ibv_context is its last field */
 };

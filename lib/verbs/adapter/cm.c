@@ -2,6 +2,11 @@
 /*
  * Connection management of an adapter: the control calls of abi/cm.h, and a pipe that becomes
  * readable when an event waits.
+ *
+ * The dataplane keeps the events of all ends of a context in one list. The only end of a context
+ * takes from it whatever is there, several events with one question. Where there are more ends,
+ * such as a program's and that of the session layer below it, each takes the events of the ids in
+ * its own notices, one by one: an event that another end took would be lost.
  */
 #include "verbs/adapter/cm_end.h"
 
@@ -42,6 +47,9 @@ urn_adapter_cm_open(struct ibv_context *ctx)
 	pthread_mutex_init(&c->lock, NULL);
 	(void)fcntl(c->front.fd, F_SETFL, fcntl(c->front.fd, F_GETFL) | O_NONBLOCK);
 	urn_gone_join(urn_ctx(ctx), &c->way);
+	pthread_mutex_lock(&urn_ctx(ctx)->cm_lock);
+	urn_ctx(ctx)->cm_ends++;
+	pthread_mutex_unlock(&urn_ctx(ctx)->cm_lock);
 	return &c->front;
 }
 
@@ -206,7 +214,7 @@ urn_adapter_cm_destroy(struct urn_cm_end *end, uint32_t id)
 static int
 urn_adapter_cm_notices(struct urn_adapter_cm_end *c)
 {
-	struct urn_abi_event note[64];
+	struct urn_abi_event note[URN_CM_END_NOTICES];
 	ssize_t n;
 
 	if (c->due > 0)
@@ -220,11 +228,13 @@ urn_adapter_cm_notices(struct urn_adapter_cm_end *c)
 		return urn_fail(EIO, "the dataplane is gone, and there are no more events: "
 				     "close the device");
 	/* Each notice is written whole, so up to 64 of them are read whole. */
-	c->due = (uint32_t)((size_t)n / sizeof(note[0]));
+	c->due = c->notices = (uint32_t)((size_t)n / sizeof(note[0]));
+	for (uint32_t i = 0; i < c->notices; i++)
+		c->notice[i] = note[i].handle;
 	return 0;
 }
 
-/* Fetch one event with a call, from a dataplane in this process. */
+/* Fetch one event with a call, by the id of its notice. returns: 0, or an errno value */
 static int
 urn_adapter_cm_one(struct urn_adapter_cm_end *c, struct urn_abi_cm_event *ev)
 {
@@ -232,8 +242,8 @@ urn_adapter_cm_one(struct urn_adapter_cm_end *c, struct urn_abi_cm_event *ev)
 	struct urn_abi_rep rep;
 	int err = urn_adapter_cm_notices(c);
 
-	while (err == 0 && c->due > 0) {
-		c->due--;
+	while (err == 0) {
+		req.handle = c->notice[c->notices - c->due--];
 		err = urn_dev_call(urn_ctx_dev(c->ctx), &req, &rep);
 		if (err == 0) {
 			*ev = rep.cm_event;
@@ -243,12 +253,36 @@ urn_adapter_cm_one(struct urn_adapter_cm_end *c, struct urn_abi_cm_event *ev)
 		if (err == EAGAIN)
 			err = urn_adapter_cm_notices(c);
 	}
-	return err != 0 ? err : EAGAIN;
+	return err;
 }
 
 /*
- * Fetch an event for each notice with one question, from a dataplane in another process.
- * Under c->lock.
+ * Fetch an event for each notice with one question, if this is the context's only end: an end that
+ * is opened meanwhile has no event before that is done. Under c->lock.
+ *
+ * returns: false: there are more ends; *err: 0, or an errno value
+ */
+static bool
+urn_adapter_cm_batch(struct urn_adapter_cm_end *c, int *err)
+{
+	uint32_t n = c->due < URN_CM_END_EVENTS ? c->due : URN_CM_END_EVENTS;
+	struct urn_ctx *ctx = urn_ctx(c->ctx);
+	bool alone;
+
+	pthread_mutex_lock(&ctx->cm_lock);
+	alone = ctx->cm_ends == 1;
+	if (alone) {
+		/* Fewer may come: a destroyed id took its events along, but not their notices. */
+		c->due -= n;
+		*err = urn_dev_cm_events(&ctx->dev, c->ev, n, &c->end);
+	}
+	pthread_mutex_unlock(&ctx->cm_lock);
+	return alone;
+}
+
+/*
+ * Fetch the events of notices from a dataplane in another process. Under c->lock.
+ * returns: 0: ev[first, end) has some; or an errno value
  */
 static int
 urn_adapter_cm_fetch(struct urn_adapter_cm_end *c)
@@ -256,16 +290,14 @@ urn_adapter_cm_fetch(struct urn_adapter_cm_end *c)
 	int err = 0;
 
 	while (err == 0 && c->first == c->end) {
-		uint32_t n;
-
 		err = urn_adapter_cm_notices(c);
 		if (err != 0)
 			return err;
-		n = c->due < URN_CM_END_EVENTS ? c->due : URN_CM_END_EVENTS;
-		/* Fewer may come: a destroyed id took its events along, but not their notices. */
-		c->due -= n;
-		c->first = 0;
-		err = urn_dev_cm_events(urn_ctx_dev(c->ctx), c->ev, n, &c->end);
+		c->first = c->end = 0;
+		if (urn_adapter_cm_batch(c, &err))
+			continue;
+		err = urn_adapter_cm_one(c, &c->ev[0]);
+		c->end = err == 0;
 	}
 	return err;
 }

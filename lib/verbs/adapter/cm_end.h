@@ -8,14 +8,18 @@
 
 #include <pthread.h>
 
-/* Events that are fetched at a time. */
-enum { URN_CM_END_EVENTS = 16 };
+enum {
+	URN_CM_END_EVENTS = 16,	 /* events that are fetched at a time */
+	URN_CM_END_NOTICES = 64, /* notices that are read at a time */
+};
 
 struct urn_adapter_cm_end {
 	struct urn_cm_end front; /* first; fd: the pipe's end to read from, without a wait */
 	struct ibv_context *ctx; /* the program's context */
 	struct urn_way way;	 /* the other end; in no list: the context was closed */
-	uint32_t due;		 /* notices read whose events are still to be fetched */
+	uint32_t notice[URN_CM_END_NOTICES]; /* ids of the notices that were read last */
+	uint32_t notices;		     /* how many these are */
+	uint32_t due; /* those of them, the last ones, whose events are still to be fetched */
 	int32_t handle;		 /* the dataplane's name for the pipe */
 	/*
 	 * For a dataplane in another process: `lock` is held while events are fetched, and

@@ -61,6 +61,7 @@ urn_context_open(void *arg)
 	if (urn_context_async(ctx) != 0)
 		goto err_close;
 	urn_objs_init(&ctx->objs);
+	pthread_mutex_init(&ctx->cm_lock, NULL);
 	ctx->pid = getpid();
 	urn_context_tell(&ctx->dev, &ctx->front);
 	if (urn_copy_open(ctx) != 0)
@@ -74,6 +75,7 @@ err_copy:
 err_watch:
 	close(ctx->front.vctx.context.async_fd);
 	close(ctx->async_write_fd);
+	pthread_mutex_destroy(&ctx->cm_lock);
 	urn_objs_fini(&ctx->objs);
 err_close:
 	urn_dev_close(&ctx->dev);
@@ -94,6 +96,7 @@ urn_context_close(struct ibv_context *context)
 	urn_gone_leave_all(ctx);
 	close(context->async_fd);
 	close(ctx->async_write_fd);
+	pthread_mutex_destroy(&ctx->cm_lock);
 	urn_objs_fini(&ctx->objs);
 	urn_polled_close(&ctx->polled);
 	urn_copy_close(ctx);

@@ -7,7 +7,8 @@
  *
  * The server takes any number of connections, each in a thread of its own, and says a line about
  * the end of each. Options: read, write, copy: a forced kind of transfer; added: memory is
- * registered for long; small: small buffers.
+ * registered for long; small: small buffers. SOCKET is "session" for the virtual device that
+ * URNIC_SESSION describes.
  */
 #include "ends.h"
 
@@ -27,10 +28,28 @@ struct served {
 
 static const char *const mode_name[] = {"exchange", "half", "ping", "hold", "drop", "gush", "idle"};
 
+static struct ibv_context *
+open_device(const char *socket, const char *name)
+{
+	struct ibv_device **list;
+	struct ibv_context *ctx;
+	int n;
+
+	if (strcmp(socket, "session") != 0)
+		return urn_attach_connect(socket, name);
+	list = ibv_get_device_list(&n);
+	if (list == NULL)
+		return NULL;
+	EQUAL(n, 1);
+	ctx = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	return ctx;
+}
+
 static struct urn_stream_node *
 open_node(const char *socket, const char *name)
 {
-	struct ibv_context *ctx = urn_attach_connect(socket, name);
+	struct ibv_context *ctx = open_device(socket, name);
 	struct urn_stream_node *node = NULL;
 
 	if (!ctx || urn_stream_node_open(&node, ctx) != 0) {

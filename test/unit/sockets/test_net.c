@@ -76,6 +76,27 @@ broadcast(struct rig *r)
 	CHILD_CHECK(has("10.9.9.3") && has("10.9.9.255"));
 }
 
+static bool
+near(const char *own, const char *text)
+{
+	struct urn_addr a = addr(text), o = addr(own);
+
+	return urn_net_near(o.gid, &a);
+}
+
+/* The network of an address of a virtual device, which may be no adapter's now. */
+static void
+session(struct rig *r)
+{
+	(void)r;
+	CHILD_CHECK(near("10.7.0.1", "10.7.0.1") && near("10.7.0.1", "10.7.0.254"));
+	CHILD_CHECK(!near("10.7.0.1", "10.7.1.1") && !near("10.7.0.1", "10.7.0.255"));
+	CHILD_CHECK(near("fd00:7::1", "fd00:7::2:1") && !near("fd00:7::1", "fd00:7:0:1::1"));
+	CHILD_CHECK(!near("10.7.0.1", "fd00:7::1") && !near("fd00:7::1", "10.7.0.1"));
+	CHILD_CHECK(!near("fe80::1", "fe80::2") && !near("::", "::2"));
+	CHILD_CHECK(!near("127.0.0.1", "127.0.0.2") && !near("0.0.0.0", "0.0.0.1"));
+}
+
 /* A socket takes addresses of its own families only. */
 static void
 target(struct rig *r)
@@ -112,7 +133,8 @@ alone(struct rig *r)
 	CHILD_CHECK(has("10.0.0.1"));
 }
 
-static void (*const checks[])(struct rig *r) = {guess, told, never, broadcast, target, alone};
+static void (*const checks[])(struct rig *r) = {guess,	 told,	 never, broadcast,
+						session, target, alone};
 
 /* Run a check before the process has learnt any network. */
 static void

@@ -2,6 +2,7 @@
 /* The C library's own functions, and descriptors that the program does not see (DB-11). */
 #include "rig.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
@@ -9,6 +10,10 @@
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_close(int fd);
 int __wrap_memfd_create(const char *name, unsigned int flags);
+int __wrap_epoll_create1(int flags);
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_wait(int epfd, struct epoll_event *events, int room, int timeout);
+int __wrap_pipe2(int fd[2], int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 // NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 
@@ -45,6 +50,31 @@ hidden(void **state)
 	assert_int_equal(__wrap_close(fd), 0);
 	assert_false(urn_real_hidden(fd));
 	FAILS(urn_real()->fcntl(fd, F_GETFD), EBADF);
+}
+
+/* The session layer below streams waits by epolls of its own, for pipes among others. */
+static void
+waits(void **state)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = 7};
+	int epoll = __wrap_epoll_create1(EPOLL_CLOEXEC), way[2];
+
+	(void)state;
+	assert_int_equal(__wrap_pipe2(way, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_true(epoll >= 128 && way[0] >= 128 && way[1] >= 128);
+	assert_true(urn_real_hidden(epoll) && urn_real_hidden(way[0]) && urn_real_hidden(way[1]));
+	assert_int_equal(urn_real()->fcntl(way[0], F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+	assert_int_equal(urn_real()->fcntl(epoll, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(__wrap_epoll_ctl(epoll, EPOLL_CTL_ADD, way[0], &ev), 0);
+	assert_int_equal(__wrap_epoll_wait(epoll, &ev, 1, 0), 0);
+	assert_int_equal(urn_real()->write(way[1], "x", 1), 1);
+	ev.data.u32 = 0;
+	assert_int_equal(__wrap_epoll_wait(epoll, &ev, 1, 0), 1);
+	assert_int_equal(ev.data.u32, 7);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(__wrap_close(way[i]), 0);
+	assert_int_equal(__wrap_close(epoll), 0);
+	assert_false(urn_real_hidden(epoll) || urn_real_hidden(way[0]));
 }
 
 /* Descriptors that come with the dataplane's messages are hidden, too. */
@@ -126,6 +156,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions),
 		cmocka_unit_test(hidden),
+		cmocka_unit_test(waits),
 		cmocka_unit_test(passed),
 		cmocka_unit_test_setup_teardown(strangers, rig_setup, rig_teardown),
 	};
