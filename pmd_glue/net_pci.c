@@ -109,6 +109,10 @@ const struct urn_port_family urn_family_pci = {
 	.mtu_max = URN_PORT_MTU_MAX,
 	.mtu_configure = true,
 	.desc = 1024,
+	.dma = true,
+	/* Most of Intel's cards know lengths of receive buffers in KiB, and would cut the longest
+	 * frame in two; virtio's header lies in the buffer, before the frame. */
+	.buffer_unit = 1024,
 	.rx_holds = true,
 	.prepare = pci_prepare,
 	.probed = pci_probed,
