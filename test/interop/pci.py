@@ -13,6 +13,7 @@ LOGS is a folder for the guests' consoles. The test runs in namespaces of its ow
 ends, however it ends."""
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -102,9 +103,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="pci", dir=logs) as folder:
         try:
             network()
+            image = subprocess.run([os.path.join(guest.HERE, "guest-build.sh")], check=True, capture_output=True, text=True).stdout.strip()
             for number, (name, cards) in enumerate(CARDS.items(), 1):
                 guests[name] = guest_pci.PciGuest(name, number, cards, build, folder)
-                guests[name].boot()
+                guests[name].boot(image)
             for one in guests.values():
                 one.ready()
             say("the guests are up")

@@ -9,6 +9,7 @@ import os
 import re
 
 import guest
+import guest_pci
 
 PAGE = "doc/tutorials/two-machines.md"
 WHO = ("root", "alice")
@@ -72,7 +73,7 @@ class Tutorial:
                 self.end(machine, line, job)
 
     def end(self, machine, line, job):
-        code, out = job.wait(240)
+        code, out = job.wait(guest_pci.PATIENCE)
         self.outputs.append((machine, line, out))
         if code != 0:
             raise guest.GuestError(f"on {machine}, `{line}` of {PAGE} ended with {code}: {out}")
