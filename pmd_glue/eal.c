@@ -9,6 +9,7 @@
  *                     except where other processes are let in (workers)
  *  --file-prefix      and RUNTIME_DIRECTORY: files go to a folder of this process
  *  -a or --no-pci     only devices that were named are touched
+ *  --huge-dir         where the first hugetlbfs mounted is another user's
  *
  * With a prefix that the caller gives, the EAL's files go to the folder where DPDK
  * and its tools look by default, and are removed as well.
@@ -139,6 +140,7 @@ static int
 args_memory(const struct urn_eal_config *cfg)
 {
 	unsigned int mb = cfg->memory_mb != 0 ? cfg->memory_mb : urn_eal_memory_mb(0);
+	char dir[PATH_MAX];
 
 	eal.huge = cfg->huge_pages && urn_huge_free_mb() >= mb;
 	eal.shared = cfg->file_prefix != NULL;
@@ -151,7 +153,10 @@ args_memory(const struct urn_eal_config *cfg)
 	if (arg_add("-m%u", mb) || arg_add("--file-prefix=%s", eal.prefix))
 		return -1;
 	/* Without huge pages no physical addresses are available. */
-	return eal.huge ? 0 : arg_add("--no-huge") || arg_add("--iova-mode=va");
+	if (!eal.huge)
+		return arg_add("--no-huge") || arg_add("--iova-mode=va");
+	return urn_huge_dir("/proc/self/mounts", dir, sizeof(dir)) ? arg_add("--huge-dir=%s", dir)
+								   : 0;
 }
 
 static int

@@ -22,6 +22,9 @@ struct urn_port_family {
 	uint16_t desc;	     /* default descriptors a queue */
 	uint16_t queues_max; /* 0: as ethdev says */
 	bool page_room;	     /* one packet object a page */
+	bool dma;	     /* the device reaches packets by the EAL's DMA mappings only */
+	uint16_t buffer_unit; /* data rooms behind the headroom are multiples of it, bytes; 0: of a
+				 cache line */
 	bool rx_interrupt;   /* can sleep on receive */
 	bool mac_own;	     /* the device's MAC is the kernel's, ours must differ */
 	bool mac_fixed;	     /* the device's MAC cannot be changed: receive promiscuously instead */

@@ -26,6 +26,26 @@ mount_next(FILE *mounts, char *dir, size_t size)
 	return 0;
 }
 
+bool
+urn_huge_dir(const char *mounts, char *dir, size_t size)
+{
+	FILE *f = setmntent(mounts, "r");
+	char first[PATH_MAX];
+	struct mntent m;
+	char buf[2 * PATH_MAX];
+	bool any = false;
+
+	if (f == NULL)
+		return false;
+	while (!any && getmntent_r(f, &m, buf, sizeof(buf)) != NULL) {
+		any = strcmp(m.mnt_type, "hugetlbfs") == 0;
+		snprintf(first, sizeof(first), "%s", m.mnt_dir);
+	}
+	any = any && access(first, W_OK) != 0 && mount_next(f, dir, size);
+	endmntent(f);
+	return any;
+}
+
 static unsigned long
 pages_mb(const char *path)
 {

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Any PCI device that DPDK drives by itself: virtio, Intel, ... through VFIO or UIO. */
 #include "pmd_glue/family.h"
+#include "pmd_glue/netdev.h"
 #include "pmd_glue/pci.h"
 #include "pmd_glue/steer.h"
 
 #include <rte_eal.h>
 
+#include <linux/capability.h>
+
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Name the kind of a device that is no network device by its class (PCI Code and ID Assignment
  * Specification, 1). returns: NULL: the device may be one */
@@ -82,11 +86,42 @@ pci_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struc
 	return 0;
 }
 
+/* Say which right is missing for vfio, if one is. */
+static void
+pci_explain(const struct urn_port_config *cfg, struct urn_err *err)
+{
+	char addr[URN_PCI_ADDR], driver[32], file[32];
+	const struct urn_err why = *err;
+	struct rlimit lock;
+	bool may;
+
+	if (urn_pci_addr(cfg->device, addr) != 0)
+		return;
+	urn_pci_driver(addr, driver, sizeof(driver));
+	if (strncmp(driver, "vfio", 4) != 0)
+		return;
+	may = urn_pci_vfio(addr, file, sizeof(file));
+	if (file[0] == '\0')
+		urn_err_set(err, "%.180s; no IOMMU has the device: turn the machine's on",
+			    why.text);
+	else if (!may)
+		urn_err_set(err, "%.180s; give %s to the user (chown)", why.text, file);
+	else if (getrlimit(RLIMIT_MEMLOCK, &lock) == 0 && lock.rlim_cur != RLIM_INFINITY &&
+		 !urn_have_cap(CAP_IPC_LOCK))
+		urn_err_set(err,
+			    "%.160s; locked memory is limited to %llu KiB (ulimit -l), and must "
+			    "hold all of DPDK's",
+			    why.text, (unsigned long long)lock.rlim_cur / 1024);
+}
+
 static int
 pci_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn_err *err)
 {
-	(void)info;
 	(void)err;
+	/* An 82574 by MSI-X raises one interrupt for its link, and no further one (seen with
+	 * qemu's): the link is asked for. */
+	if (info != NULL && strcmp(info->driver_name, "net_e1000_em") == 0)
+		port->caps.link_interrupt = false;
 	/* When the PMD cannot isolate, all frames arrive and the parser drops the others. */
 	if (port->cfg.steer && urn_steer_isolate(port->id, NULL) == 0)
 		port->family_data = port; /* says that rules are needed */
@@ -109,8 +144,13 @@ const struct urn_port_family urn_family_pci = {
 	.mtu_max = URN_PORT_MTU_MAX,
 	.mtu_configure = true,
 	.desc = 1024,
+	.dma = true,
+	/* Most of Intel's cards know lengths of receive buffers in KiB, and would cut the longest
+	 * frame in two; virtio's header lies in the buffer, before the frame. */
+	.buffer_unit = 1024,
 	.rx_holds = true,
 	.prepare = pci_prepare,
+	.explain = pci_explain,
 	.probed = pci_probed,
 	.started = pci_started,
 };

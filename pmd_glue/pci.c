@@ -66,18 +66,35 @@ urn_pci_class(const char *addr)
 	return number_of(addr, "class");
 }
 
-void
-urn_pci_driver(const char *addr, char *out, size_t size)
+/* Read the last name of what a link of the device leads to; "": there is no such link. */
+static void
+link_of(const char *addr, const char *link, char *out, size_t size)
 {
 	char path[PATH_MAX], target[PATH_MAX];
 	const char *base;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), PCI_SYS "%s/driver", addr);
+	snprintf(path, sizeof(path), PCI_SYS "%s/%s", addr, link);
 	n = readlink(path, target, sizeof(target) - 1);
 	target[n < 0 ? 0 : n] = '\0';
 	base = strrchr(target, '/');
 	snprintf(out, size, "%s", base != NULL ? base + 1 : "");
+}
+
+void
+urn_pci_driver(const char *addr, char *out, size_t size)
+{
+	link_of(addr, "driver", out, size);
+}
+
+bool
+urn_pci_vfio(const char *addr, char *path, size_t size)
+{
+	char group[16];
+
+	link_of(addr, "iommu_group", group, sizeof(group));
+	snprintf(path, size, "%s%s", group[0] != '\0' ? "/dev/vfio/" : "", group);
+	return group[0] != '\0' && access(path, R_OK | W_OK) == 0;
 }
 
 void

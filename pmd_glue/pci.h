@@ -21,6 +21,12 @@ void urn_pci_driver(const char *addr, char *out, size_t size);
 /* First entry of a folder of the device ("net", "infiniband"); "" if there is none. */
 void urn_pci_child(const char *addr, const char *folder, char *out, size_t size);
 
+/*
+ * Find the file by which vfio gives the device to a process: "/dev/vfio/11", "" if no IOMMU has the
+ * device. returns: true: this process may read and write the file
+ */
+bool urn_pci_vfio(const char *addr, char *path, size_t size);
+
 /* Check that the device is there, can be a network device, and that DPDK may use it. returns: 0 and
  * addr, or -1 with *err (net_pci.c) */
 int urn_pci_ready(const char *device, char addr[URN_PCI_ADDR], struct urn_err *err);

@@ -108,12 +108,12 @@ populate_own(struct rte_mempool *mp, int node)
 }
 
 static int
-populate(struct rte_mempool *mp, int node)
+populate(struct rte_mempool *mp, const struct urn_pool_config *cfg)
 {
 	int n;
 
-	if (!rte_eal_has_hugepages())
-		return populate_own(mp, node);
+	if (!rte_eal_has_hugepages() && !cfg->dma)
+		return populate_own(mp, cfg->node);
 	n = rte_mempool_populate_default(mp);
 	return n < 0 ? n : 0;
 }
@@ -137,7 +137,7 @@ pool_make(const struct urn_pool_config *cfg, uint32_t room)
 	ret = rte_mempool_set_ops_byname(mp, POOL_OPS, NULL);
 	if (ret == 0) {
 		rte_pktmbuf_pool_init(mp, &priv);
-		ret = populate(mp, cfg->node);
+		ret = populate(mp, cfg);
 	}
 	if (ret != 0) {
 		rte_mempool_free(mp);

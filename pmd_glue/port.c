@@ -223,6 +223,7 @@ pool_make(struct urn_port *port, struct urn_err *err)
 		.mbufs = cfg->mbufs,
 		.room = port->room,
 		.page = port->family->page_room,
+		.dma = port->family->dma,
 		.node = port->caps.socket,
 	};
 	uint32_t desc = cfg->tx_desc + (port->family->rx_holds ? cfg->rx_desc : 0);
@@ -509,6 +510,17 @@ fail:
 	return -1;
 }
 
+/* Data room of a packet, headroom included, bytes. */
+static uint16_t
+room_of(const struct urn_port_family *family)
+{
+	const uint32_t most = URN_POOL_ROOM - RTE_PKTMBUF_HEADROOM;
+
+	if (family->buffer_unit == 0)
+		return URN_POOL_ROOM;
+	return (uint16_t)(RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(most, family->buffer_unit));
+}
+
 struct urn_port *
 urn_port_open_by(const struct urn_port_config *cfg, const struct urn_port_family *family,
 		 void *family_data, struct urn_err *err)
@@ -523,7 +535,7 @@ urn_port_open_by(const struct urn_port_config *cfg, const struct urn_port_family
 	}
 	in->port.id = RTE_MAX_ETHPORTS;
 	in->port.cfg = *cfg;
-	in->port.room = URN_POOL_ROOM;
+	in->port.room = room_of(family);
 	in->port.family = family;
 	in->port.family_data = family_data;
 	if (urn_port_check(cfg, err) != 0 || probe(cfg, family, &id, err) != 0 ||

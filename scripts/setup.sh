@@ -91,6 +91,8 @@ packages() {
 	test | spin               | cmd spin                 | checks the model of fail-over
 	fuzz | clang              | cmd clang                | the second compiler, and the fuzzer's
 	fuzz | libclang-rt-dev    | rt clang                 | clang's sanitizers and libFuzzer
+	interop | dpdk            | cmd dpdk-devbind.py      | gives a guest's cards to vfio,
+	interop | pciutils        | cmd lspci                | ... which finds them
 	interop | cpio            | cmd cpio                 | packs the guest's files
 	interop | kmod            | cmd depmod               | finds the guest's modules
 	interop | binutils        | cmd readelf              | finds the guest's libraries

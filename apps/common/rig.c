@@ -26,6 +26,15 @@ pool_of(const struct urn_port_config *port)
 	return port->mbufs ? port->mbufs : DEFAULT_MBUFS;
 }
 
+/* Packets of a port. Packets of a card are longer than others, by a sixth at most (net_pci.c). */
+static uint64_t
+packets_of(const struct urn_config_port *port)
+{
+	uint64_t n = pool_of(&port->port);
+
+	return port->pci ? n + n / 6 : n;
+}
+
 /* Number of packets in all pools together, for the EAL's memory. */
 static uint64_t
 mbufs_of(const struct urn_rig *rig)
@@ -34,7 +43,7 @@ mbufs_of(const struct urn_rig *rig)
 	uint64_t n = (c->switches ? rig->opts.copies : 0) + rig->opts.mbufs;
 
 	for (unsigned int i = 0; i < c->ports; i++)
-		n += pool_of(&c->port[i].port);
+		n += packets_of(&c->port[i]);
 	for (unsigned int i = 0; i < c->adapters; i++)
 		for (unsigned int k = 0; c->adapter[i].port < 0 && k < 2; k++)
 			n += pool_of(&c->adapter[i].ring[k]) * (c->adapter[i].two ? 2 : 1);

@@ -10,8 +10,8 @@
 #   --help      this text
 #
 # Packages are fetched with apt-get download and unpacked; nothing is installed.
-# All files of the guest are theirs, unchanged, except guest-init.sh and
-# guest-agent.sh beside this script. The image (110 MB) stays in
+# All files of the guest are theirs, unchanged, except guest-init.sh,
+# guest-pci-init.sh and guest-agent.sh beside this script. The image (110 MB) stays in
 # ${XDG_CACHE_HOME:-$HOME/.cache}/urnic/guest and is made anew when Debian's
 # kernel or one of these scripts changes; the older image is removed.
 # GUEST_KERNEL=6.1.0-NN-amd64 takes another kernel than the newest.
@@ -31,6 +31,8 @@ programs=(usr/bin/ibv_{rc,uc,ud,srq}_pingpong usr/bin/ibv_devinfo usr/bin/{ucmat
 	usr/bin/ib_{write,read,send,atomic}_{bw,lat})
 modules=(virtio_pci virtio_net virtio_rng crc32_generic crc32_pclmul ib_uverbs rdma_rxe rdma_ucm sch_netem
 	sch_prio sch_ingress cls_u32 act_mirred ifb)
+# For guests of guest_pci.py: this machine's files, cards, and the way to them for urnicd.
+modules+=(9p 9pnet_virtio overlay e1000e vmxnet3 vfio_pci vfio_iommu_type1)
 
 # The image that is being made; removed however the script ends.
 work=
@@ -164,6 +166,7 @@ put_modules() {
 
 pack() {
 	install -m 755 "$here/guest-init.sh" "$root/init"
+	install -m 755 "$here/guest-pci-init.sh" "$root/pci-init"
 	install -m 755 "$here/guest-agent.sh" "$root/agent"
 	(cd "$root" && find . -print0 | LC_ALL=C sort -z |
 		cpio -0 -o -H newc -R 0:0 --quiet) >"$work/image/root"
@@ -199,7 +202,7 @@ esac
 have_lists || { [ "$(id -u)" -eq 0 ] && apt-get -qq update >/dev/null; } || true
 kernel=${GUEST_KERNEL:-$(newest_kernel)}
 [ -n "$kernel" ] || die "apt knows no package linux-image-amd64; try apt-get update"
-key=$(cat "$here"/guest-{build,init,agent}.sh | sha256sum | cut -c 1-12)
+key=$(cat "$here"/guest-{build,init,pci-init,agent}.sh | sha256sum | cut -c 1-12)
 image=$cache/image-$kernel-$key
 if [ ! -e "$image/root" ]; then
 	[ "${1-}" != --check ] || die "there is no image of the guest yet; make it with: $0"

@@ -76,11 +76,12 @@ class GuestError(Exception):
 
 
 class Job:
-    """A script that runs in the guest."""
+    """A script that runs in the guest, or in the one of an address."""
+    CONNECT = 30 # seconds until the agent must answer
 
-    def __init__(self, script):
+    def __init__(self, script, address=ADDRESS[4]):
         self.text = b""
-        self.socket = socket.create_connection((ADDRESS[4], AGENT), timeout=30)
+        self.socket = socket.create_connection((address, AGENT), timeout=self.CONNECT)
         self.socket.sendall(base64.b64encode(script.encode()) + b"\n")
 
     def wait(self, timeout):

@@ -17,20 +17,24 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static struct {
 	bool there, probed;
 	unsigned int vendor, class; /* class: 0: unknown */
 	const char *driver, *netdev, *rdma, *provider;
+	const char *vfio; /* the device's file, "": none */
+	bool vfio_may;	  /* the process may open it */
 	bool net_raw;
 	int roce;
-} host;
+} host = {.vfio = ""};
 
 bool __wrap_urn_pci_there(const char *addr);
 unsigned int __wrap_urn_pci_vendor(const char *addr);
 unsigned int __wrap_urn_pci_class(const char *addr);
 void __wrap_urn_pci_driver(const char *addr, char *out, size_t size);
 void __wrap_urn_pci_child(const char *addr, const char *folder, char *out, size_t size);
+bool __wrap_urn_pci_vfio(const char *addr, char *path, size_t size);
 bool __wrap_urn_have_cap(unsigned int cap);
 int __wrap_urn_devlink_roce(const char *addr);
 int __wrap_rte_eal_has_pci(void);
@@ -70,6 +74,14 @@ __wrap_urn_pci_child(const char *addr, const char *folder, char *out, size_t siz
 {
 	(void)addr;
 	snprintf(out, size, "%s", strcmp(folder, "net") == 0 ? host.netdev : host.rdma);
+}
+
+bool
+__wrap_urn_pci_vfio(const char *addr, char *path, size_t size)
+{
+	check(strcmp(addr, "0000:3b:00.0") == 0);
+	snprintf(path, size, "%s", host.vfio);
+	return host.vfio_may;
 }
 
 bool
@@ -185,6 +197,42 @@ others(void *arg)
 	host.driver = "vfio-pci";
 	says("does not come up");
 	check(host.probed);
+}
+
+/* A right that vfio needs is missing: the error names it. */
+static void
+rights(void *arg)
+{
+	struct rlimit lock;
+
+	(void)arg;
+	eal_up();
+	host.vendor = 0x8086;
+	host.there = true;
+	host.driver = "vfio-pci";
+	says("no IOMMU has the device");
+	host.vfio = "/dev/vfio/17";
+	says("give /dev/vfio/17 to the user (chown)");
+	host.vfio_may = true;
+	check(getrlimit(RLIMIT_MEMLOCK, &lock) == 0);
+	lock.rlim_cur = 64 << 10;
+	check(setrlimit(RLIMIT_MEMLOCK, &lock) == 0);
+	says("locked memory is limited to 64 KiB");
+	host.driver = "uio_pci_generic";
+	says("does not come up");
+}
+
+/* Links of cards with good interrupts are noted; those of an 82574 are asked for. */
+static void
+link_interrupts(void *arg)
+{
+	struct urn_port port = {.cfg = port_cfg("p0", "3b:00.0"), .caps = {.link_interrupt = true}};
+	struct rte_eth_dev_info info = {.driver_name = "net_virtio"};
+
+	(void)arg;
+	check(urn_family_pci.probed(&port, &info, NULL) == 0 && port.caps.link_interrupt);
+	info.driver_name = "net_e1000_em";
+	check(urn_family_pci.probed(&port, &info, NULL) == 0 && !port.caps.link_interrupt);
 }
 
 /* A device that is none of a network: it is not given to DPDK, whoever drives it. */
@@ -312,6 +360,8 @@ steering(void *arg)
 
 CHILD_TEST(mlx5)
 CHILD_TEST(others)
+CHILD_TEST(rights)
+CHILD_TEST(link_interrupts)
 CHILD_TEST(no_nics)
 CHILD_TEST(steering)
 
@@ -319,10 +369,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mlx5),
-		cmocka_unit_test(test_others),
-		cmocka_unit_test(test_no_nics),
-		cmocka_unit_test(test_steering),
+		cmocka_unit_test(test_mlx5),	cmocka_unit_test(test_others),
+		cmocka_unit_test(test_rights),	cmocka_unit_test(test_link_interrupts),
+		cmocka_unit_test(test_no_nics), cmocka_unit_test(test_steering),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
