@@ -100,11 +100,16 @@ class Runs(unittest.TestCase):
         self.assertEqual(glob.glob(os.path.join(self.dir.name, "urnic-test.*")), [])
 
     def test_a_signal(self):
-        """A signal ends all that runs; the figures until then are printed."""
-        p = self.start("--figures", "--seconds", "600", "handles")
+        """A signal ends all that runs, while urnicd starts and later; the figures until then are printed."""
+        for where in ("", "page.handles"):
+            with self.subTest(where=where):
+                self.ends_by_a_signal(os.path.join(self.dir.name, "urnic-test.*", where))
+
+    def ends_by_a_signal(self, path):
+        p = self.start("--figures", "--seconds", "0.05", "--rounds", "99", "handles")
         end = time.monotonic() + town.PATIENCE
-        while not glob.glob(os.path.join(self.dir.name, "urnic-test.*", "nicd.sock")) and time.monotonic() < end:
-            time.sleep(0.05)
+        while not glob.glob(path) and time.monotonic() < end:
+            time.sleep(0.01)
         p.send_signal(signal.SIGTERM)
         out, err = p.communicate(timeout=town.PATIENCE)
         self.assertEqual(p.returncode, 128 + signal.SIGTERM, out + err)
