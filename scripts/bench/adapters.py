@@ -7,6 +7,7 @@ import time
 
 from attached import said
 from runner import Failed, Missing, free_port
+from urnic import PATIENT # a timeout only tells that the other side had no processor: no wire here loses frames
 
 PATIENCE = 240           # seconds until something that has to come is there, also where other work has the cores
 ADAPTERS = ("ap", "as", "bp", "bs") # primary adapter and backup of a, and of b
@@ -78,7 +79,8 @@ class Nodes:
 
     def ask(self, op, port, *args, bare=False, env=None):
         """Start the side at node a. returns: the process"""
-        return self.runner.start([*self.side(op, "a", bare), "--peer", f"127.0.0.1:{port}", *args], env=self.env(env), alone=False)
+        return self.runner.start([*self.side(op, "a", bare), "--peer", f"127.0.0.1:{port}", *PATIENT, *args], env=self.env(env),
+                                 alone=False)
 
     @staticmethod
     def env(more):

@@ -20,6 +20,8 @@ import attached # pylint: disable=wrong-import-position
 import runner # pylint: disable=wrong-import-position
 import session # pylint: disable=wrong-import-position
 
+ATTEMPTS = 5
+
 
 class Runs(unittest.TestCase):
     def setUp(self):
@@ -34,6 +36,18 @@ class Runs(unittest.TestCase):
         self.switch = os.path.join(BUILD, "apps/urnic-switch/urnic-switch")
         self.runs = session.Runs(types.SimpleNamespace(programs=self.programs, switch=self.switch), self.runner, 0.05, True)
 
+    def patiently(self, run, mend=lambda: None):
+        """The result of a run. A machine that is very busy takes processors away for longer than retries last, so a run has a few
+        attempts."""
+        for attempt in range(ATTEMPTS):
+            try:
+                return run()
+            except runner.Failed as e:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                print(f"once more: {e}", file=sys.stderr)
+                mend()
+
     def tearDown(self):
         self.assertEqual(self.runner.running, [])
 
@@ -42,11 +56,11 @@ class Runs(unittest.TestCase):
         with adapters.Four(self.runner, self.programs, self.switch) as nodes:
             losses = session.Losses(nodes, self.runner, self.dir.name)
             killed = nodes.process["ap"]
-            losses.one("kill")
+            self.patiently(lambda: losses.one("kill"), nodes.again)
             self.assertIsNotNone(killed.poll())
             nodes.again()
             self.assertIsNot(nodes.process["ap"], killed)
-            losses.one("link")
+            self.patiently(lambda: losses.one("link"), nodes.again)
             # A stopped one is taken for dead, and started anew.
             stopped = nodes.process["ap"]
             subprocess.run(["kill", "-STOP", str(stopped.pid)], check=True)
@@ -64,7 +78,7 @@ class Runs(unittest.TestCase):
 
     def test_flaps(self):
         """The link of the adapter in use flaps, and the stream has a rate before and afterwards."""
-        found = self.runs.flaps()
+        found = self.patiently(self.runs.flaps)
         for key in ("flap", "flap_mid", "flap_all"):
             self.assertGreater(found[key], 0, key)
 
@@ -72,8 +86,8 @@ class Runs(unittest.TestCase):
         """Bare and with a session, on one urnicd."""
         for bare in (True, False):
             with self.subTest(bare=bare):
-                self.assertGreater(self.runs.stream("ping-pong", bare)["us"], 0)
-                self.assertGreater(self.runs.set_up(bare)["conn_rate"], 0)
+                self.assertGreater(self.patiently(lambda bare=bare: self.runs.stream("ping-pong", bare))["us"], 0)
+                self.assertGreater(self.patiently(lambda bare=bare: self.runs.set_up(bare))["conn_rate"], 0)
 
     def test_simulated(self):
         found = self.runs.simulated()
