@@ -12,7 +12,8 @@
 # between rounds tells if the machine is quiet: a round that drifts is measured again
 # (one in two at most) or marked, and without a quiet machine there are no verdicts. The section urnicd
 # measures programs attached to a dataplane process, and once kills 1,000 of them
-# (50 with --quick); dropin measures unmodified programs under urnic-run.
+# (50 with --quick); dropin measures unmodified programs under urnic-run; session kills
+# 200 adapters of sessions.
 #
 # The output is text, and a folder with index.html (plots, needs nothing else),
 # summary.txt, summary.csv (medians) and raw.csv (every round). A program that is
@@ -23,13 +24,16 @@
 #   --seconds T      seconds of each measurement (default 0.5); some programs
 #                    count whole seconds
 #   --only S[,S...]  measure only these sections: size, qps, latency, loss, stages, speed, urnicd,
-#                    congestion, msg, am, dropin
+#                    congestion, msg, am, dropin, session
+#   --kills N        adapters that section session kills (default 200, 10 with --quick); of other
+#                    losses it has as many, at most 20 of a kind (3 with --quick)
 #   --out DIR        folder for the output (default: bench, in the build folder)
 #   --json           print JSON instead of text
 #   --no-install     install nothing; measure with the programs that are there
 #   --build DIR      the build folder (default: build, in the project's folder);
 #                    a second folder, DIR-stages, has the build that counts cycles by
-#                    stage, and a third, DIR-tests, the simulation of congestion
+#                    stage, and a third, DIR-tests, the simulations of congestion and
+#                    of sessions
 #   --help           this text
 #
 # doc/inside/performance.md explains each plot and has measured figures.
@@ -45,6 +49,7 @@ build=$project/build
 rounds=
 seconds=
 only=
+kills=
 out=
 install=yes
 flags=()
@@ -57,6 +62,8 @@ while [ $# -gt 0 ]; do
 	--seconds=*) seconds=${1#*=} ;;
 	--only) need_value "$@"; only=$2; shift ;;
 	--only=*) only=${1#*=} ;;
+	--kills) need_value "$@"; kills=$2; shift ;;
+	--kills=*) kills=${1#*=} ;;
 	--out) need_value "$@"; out=$2; shift ;;
 	--out=*) out=${1#*=} ;;
 	--no-install) install= ;;
@@ -75,8 +82,10 @@ out=${out:-$build/bench}
 [[ $rounds =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "--rounds wants a number from 1 to 999, not '$rounds'"
 [[ $seconds =~ ^[0-9]{1,3}(\.[0-9]{1,3})?$ && $seconds =~ [1-9] ]] ||
 	usage_error "--seconds wants a time of at least 0.001, not '$seconds'"
-[[ $only =~ ^((size|qps|latency|loss|stages|speed|urnicd|congestion|msg|am|dropin)(,|$))*$ ]] ||
-	usage_error "--only '$only': give some of size, qps, latency, loss, stages, speed, urnicd, congestion, msg, am, dropin"
+[[ $only =~ ^((size|qps|latency|loss|stages|speed|urnicd|congestion|msg|am|dropin|session)(,|$))*$ ]] ||
+	usage_error "--only '$only': give some of size, qps, latency, loss, stages, speed, urnicd, congestion, msg, am, dropin, session"
+[[ $kills =~ ^([1-9][0-9]{0,3})?$ ]] || usage_error "--kills wants a number from 1 to 9999, not '$kills'"
+[ -z "$kills" ] || flags+=(--kills "$kills")
 can_write "$out" || die "user $(id -un) cannot write to $out; give another folder with --out DIR"
 
 # Messages go to stderr, because stdout has the figures.
@@ -106,6 +115,16 @@ can_write "$out" || die "user $(id -un) cannot write to $out; give another folde
 		configure "$build-tests" --buildtype=release
 		compile "$build-tests" test/sim/urnic-incast || die "the build failed; what the compiler said is above"
 		flags+=(--incast "$build-tests/test/sim/urnic-incast")
+	fi
+	if [ -z "$only" ] || [[ ",$only," == *,session,* ]]; then
+		# A build folder with tests has the simulation, too.
+		sim=test/sim/session/urnic-session-sim at=$build
+		ninja -C "$at" -t query $sim >/dev/null 2>&1 || {
+			at=$build-tests
+			configure "$at" --buildtype=release
+		}
+		compile "$at" $sim || die "the build failed; what the compiler said is above"
+		flags+=(--session-sim "$at/$sim")
 	fi
 } >&2
 

@@ -105,6 +105,11 @@ void urn_failover_json(const struct urn_failover *f, struct urn_json *j);
  * returns: 0, or -1 with *err
  */
 int urn_failover_plot(const struct urn_failover *f, const char *path, struct urn_err *err);
+/*
+ * Write the progress over time into a file, a line of CSV for each sample: seconds since 1970, and
+ * bytes that are done. returns: 0, or -1 with *err
+ */
+int urn_failover_progress(const struct urn_failover *f, const char *path, struct urn_err *err);
 /* Write the script for gnuplot. svg: draw SVG, else PNG */
 void urn_failover_script(const struct urn_failover *f, bool svg, FILE *out);
 

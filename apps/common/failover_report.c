@@ -2,13 +2,16 @@
 /* Figures of a lost adapter: in words, as JSON, and as a plot. */
 #include "common/failover.h"
 
+#include "common/clock.h"
 #include "common/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PLOT_POINTS = 200 }; /* most points of a plot */
@@ -178,6 +181,46 @@ urn_failover_json(const struct urn_failover *f, struct urn_json *j)
 	else
 		urn_json_null(j, "after_to_before");
 	urn_json_end(j);
+}
+
+/* ---- progress */
+
+/* CLOCK_REALTIME of the begin of the run, which the log of steps has, too; ns */
+static uint64_t
+begun_at(const struct urn_failover *f)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec -
+	       (urn_clock_ns() - f->begun_ns);
+}
+
+int
+urn_failover_progress(const struct urn_failover *f, const char *path, struct urn_err *err)
+{
+	FILE *to = fopen(path, "we");
+	uint64_t begun = begun_at(f);
+	bool failed;
+
+	if (to == NULL) {
+		urn_err_set(err, "--progress: '%.120s' can't be written: %s", path,
+			    strerror(errno));
+		return -1;
+	}
+	fputs("seconds,bytes\n", to);
+	for (uint32_t i = 0; i < f->samples.n; i++) {
+		const struct urn_sample *s = &f->samples.at[i];
+		uint64_t at = begun + s->ns;
+
+		fprintf(to, "%" PRIu64 ".%06" PRIu64 ",%" PRIu64 "\n", at / 1000000000,
+			at % 1000000000 / 1000, s->units * f->run.unit);
+	}
+	failed = ferror(to) != 0;
+	if (fclose(to) == 0 && !failed)
+		return 0;
+	urn_err_set(err, "--progress: '%.120s' is not whole: %s", path, strerror(errno));
+	return -1;
 }
 
 /* ---- plot */

@@ -63,8 +63,11 @@ perf_fail_check(const struct perf_opts *o, const struct perf_fail_given *g, stru
 {
 	if (check_session(o, g, err) != 0)
 		return -1;
-	if (!o->fails && o->plot != NULL)
-		urn_err_set(err, "--plot draws the run of --fail-at; give that, too");
+	if (!o->fails && (o->plot != NULL || o->progress != NULL))
+		urn_err_set(err, "--%s the run of --fail-at; give that, too",
+			    o->plot != NULL ? "plot draws" : "progress writes");
+	else if (o->progress != NULL && *o->progress == '\0')
+		urn_err_set(err, "--progress: the name of the file is empty");
 	else if (o->plot != NULL && urn_plot_kind(o->plot) == URN_PLOT_NONE)
 		urn_err_set(err, "--plot %.80s: give the name of a .png or .svg file", o->plot);
 	else if (!o->fails)

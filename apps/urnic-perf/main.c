@@ -66,12 +66,14 @@ fail(const struct urn_err *err)
 	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_FAILED;
 }
 
-/* Draw the plot of a run that lost an adapter. returns: 0, or -1 with *err: it lost none, or the
- * plot failed */
+/* Draw the plot of a run that lost an adapter, and write its progress. returns: 0, or -1 with *err:
+ * it lost none, or a file could not be written */
 static int
 tell_failover(const struct perf_opts *o, const struct urn_failover *f, struct urn_err *err)
 {
 	if (o->plot != NULL && urn_failover_plot(f, o->plot, err) != 0)
+		return -1;
+	if (o->progress != NULL && urn_failover_progress(f, o->progress, err) != 0)
 		return -1;
 	return urn_failover_judge(f, err);
 }

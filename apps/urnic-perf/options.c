@@ -241,6 +241,8 @@ static const struct urn_option rows[] = {
 	 perf_fail_take},
 	{"plot", "FILE", "with --fail-at: draw the rate over time, a .png or .svg", urn_take_text,
 	 O(plot)},
+	{"progress", "FILE", "with --fail-at: write the bytes that are done over time, as CSV",
+	 urn_take_text, O(progress)},
 	URN_OPTION_JSON(struct perf_opts, json),
 };
 

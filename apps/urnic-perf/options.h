@@ -126,6 +126,7 @@ struct perf_opts {
 	uint64_t fail_ns;	/* ... so long after measuring began */
 	struct urn_loss_spec loss; /* ... in this way */
 	const char *plot;	   /* picture of the rate over time, or NULL; owner: argv */
+	const char *progress;	   /* table of the bytes over time, or NULL; owner: argv */
 	char node[2][32];       /* attached: the nodes of A and B; empty: the default one */
 	enum perf_role role;
 	bool by_cm;             /* the two sides meet by connection management; else over TCP */

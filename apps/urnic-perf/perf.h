@@ -383,6 +383,8 @@ struct result {
 	uint64_t moved;                /* bytes moved, warm-up included */
 	uint64_t retransmits;
 	uint64_t sent, lost; /* datagrams, warm-up included */
+	uint64_t setup_ns;   /* time in which the side that asks made its queue pairs and connected
+				them; 0: not measured */
 	uint64_t answers[URN_MSG_CODES]; /* messages: answers by code, warm-up included */
 	uint64_t handled; /* active messages: requests that the handler ran for, warm-up included */
 	uint64_t maybe; /* messages: answers that leave open whether the message is there */

@@ -260,6 +260,8 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 		json_stages(&j, o, res);
 	if (o->capture != NULL)
 		urn_json_u64(&j, "capture_lost", capture_lost);
+	if (res->setup_ns != 0)
+		urn_json_num(&j, "setup_seconds", (double)res->setup_ns / 1e9, 6);
 	if (res->failover != NULL)
 		urn_failover_json(res->failover, &j);
 	urn_json_bool(&j, "interrupted", res->interrupted);

@@ -35,6 +35,7 @@ struct two {
 	uint64_t counter;        /* A: value of the atomics' counter, as B found it */
 	uint64_t peer_checked;   /* A: bytes that B compared */
 	bool lost;               /* the other side is gone: do not tell it anything */
+	uint64_t setup_ns;	 /* A: time in which queue pairs were made and connected */
 	struct urn_failover *failover; /* the loss of an adapter, or NULL; owner: main.c */
 };
 
@@ -427,10 +428,12 @@ static int
 go(struct two *t, struct urn_err *err)
 {
 	struct side *s = &t->side;
+	uint64_t begun;
 
 	if (side_open_device(s, NULL, err) != 0)
 		return -1;
 	prepare(t);
+	begun = urn_clock_ns();
 	if (s->index == 0 && side_open_more(s, err) != 0)
 		return -1;
 	t->m = meet_open(&t->o, s->ctx, s->gid_index, &s->gid, err);
@@ -438,6 +441,7 @@ go(struct two *t, struct urn_err *err)
 		return -1;
 	if ((s->index == 0 ? ask_all : answer_all)(t, err) != 0)
 		return -1;
+	t->setup_ns = urn_clock_ns() - begun;
 	if (work(t, err) != 0)
 		return -1;
 	/* The asker takes the other side's result before it checks its own. */
@@ -457,6 +461,7 @@ result(const struct two *t, struct result *res)
 
 	result_from_meter(res, &t->o, &t->meter);
 	res->interrupted = t->run.interrupted;
+	res->setup_ns = t->setup_ns;
 	res->checked = t->side.checked + t->peer_checked;
 	res->moved = t->meter.done * t->l.size * ways;
 	res->sent = t->meter.done;

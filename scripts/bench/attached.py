@@ -20,10 +20,12 @@ SETTLE = 1              # seconds until busy threads have gone to sleep
 class Programs:
     """Paths of the programs."""
 
-    def __init__(self, project, build, perf, incast=None, out=None):
+    def __init__(self, project, build, perf, incast=None, out=None, session_sim=None, kills=0):
         self.project = project
         self.incast = incast # urnic-incast, or None
         self.out = out       # folder for the output
+        self.session_sim = session_sim # urnic-session-sim, or None
+        self.kills = kills   # adapters that section session kills; 0: as many as it would
         self.urnicd = os.path.join(build, "apps/urnicd/urnicd")
         self.urnicctl = os.path.join(build, "apps/urnicctl/urnicctl")
         self.run = os.path.join(build, "apps/urnic-run/urnic-run")

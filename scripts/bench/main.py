@@ -11,6 +11,8 @@ speed     the table of figures that urnic must reach
 urnicd    the table for programs attached to a dataplane process
 congestion many senders into one port, simulated and over net_ring
 msg       the table for messages without connections
+session   the table for sessions that lose an adapter
+adapters  nodes with a session each, whose adapters can be killed
 dropin    the table for unmodified programs under urnic-run
 am        the table and plots for active messages and remote memory access
 attached  commands of a dataplane process and its programs
@@ -149,6 +151,8 @@ def options(argv):
     p.add_argument("--json", action="store_true")
     p.add_argument("--stages-build")
     p.add_argument("--incast")
+    p.add_argument("--session-sim")
+    p.add_argument("--kills", type=int, default=0)
     for name in ("project", "build", "perf", "out"):
         p.add_argument(name)
     p.add_argument("rounds", type=int)
@@ -189,7 +193,7 @@ def measure(o, runner):
     urnic = Urnic(runner, os.path.join(o.build, o.perf),
                   os.path.join(o.stages_build, o.perf) if o.stages_build else None,
                   os.path.join(o.build, "apps/urnic-switch/urnic-switch"),
-                  attached.Programs(o.project, o.build, o.perf, o.incast, o.out))
+                  attached.Programs(o.project, o.build, o.perf, o.incast, o.out, o.session_sim, o.kills))
     wanted = o.only.split(",") if o.only else list(sections.ALL)
     chosen = [sections.ALL[name](urnic, runner, o.seconds, o.quick)
               for name in sections.ALL if name in wanted or name.split("_")[0] in wanted]

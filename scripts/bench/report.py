@@ -10,10 +10,11 @@ UNITS = {"gbps": ("Gb/s", 1), "msg_rate": ("million messages/s", 1e-6), "us": ("
          "retransmits": ("packets sent again", 1), "conn_rate": ("connections/s", 1),
          "cpu": ("% of a core", 100), "kills": ("killed", 1), "seconds": ("s", 1),
          "faults": ("errors and leaks", 1), "first_us": ("us, the first time", 1),
-         "reg_us": ("us, ibv_reg_mr", 1), "dereg_us": ("us, ibv_dereg_mr", 1)}
+         "reg_us": ("us, ibv_reg_mr", 1), "dereg_us": ("us, ibv_dereg_mr", 1),
+         "sim_faults": ("simulated faults", 1)}
 # Metrics in tables of figures with marks; all others are in summary.csv.
 MADE_OF = ("gbps", "msg_rate", "us", "conn_rate", "cpu", "kills", "seconds", "faults", "first_us", "reg_us",
-           "dereg_us")
+           "dereg_us", "sim_faults")
 
 
 def figure(value):
@@ -204,5 +205,6 @@ def as_json(facts, summary, verdicts, notes):
         "urnicd": table(verdicts.get("urnicd", [])),
         "am": table(verdicts.get("am", [])),
         "dropin": table(verdicts.get("dropin", [])),
+        "session": table(verdicts.get("session", [])),
         "not_measured": [{"section": s, "series": n, "why": w} for (s, n), w in notes.items()],
     }

@@ -47,21 +47,24 @@ class Runner:
                     XDG_RUNTIME_DIR=self.dir, UCX_POSIX_DIR=self.shm, UCX_WARN_UNUSED_ENV_VARS="n",
                     **extra)
 
-    def start(self, command, core=None, env=None, said=subprocess.PIPE, name=None):
+    def start(self, command, core=None, env=None, said=subprocess.PIPE, name=None, alone=True):
         """Start a program on a core (None: any of ours). Missing when there is none.
-        said: where its standard error goes. name: for messages, if the command's first word is not"""
+        said: where its standard error goes. name: for messages, if the command's first word is not. alone: the
+        program has a session of its own, else only a process group"""
         if shutil.which(command[0]) is None:
             raise Missing(f"there is no {os.path.basename(command[0])}; "
                           "scripts/setup.sh --bench installs it")
 
         def before():
             self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if not alone:
+                os.setpgid(0, 0)
             if core is not None:
                 os.sched_setaffinity(0, {core})
 
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=said, text=True, errors="replace",
-                                   env=self.env(env or {}), start_new_session=True,
+                                   env=self.env(env or {}), start_new_session=alone,
                                    preexec_fn=before)
         process.name = name or os.path.basename(command[0])
         self.running.append(process)

@@ -11,6 +11,7 @@ import congestion
 import dropin
 import msg
 import peers
+import session
 import speed
 import switched
 import urnicd
@@ -271,7 +272,25 @@ def unmodified(urnic, runner, t, quick):
                    dropin.ROWS)
 
 
+def sessions(urnic, runner, t, quick):
+    runs = session.Runs(urnic, runner, t, quick)
+    table = session.rows(runs.kills, runs.others)
+    return Section("session", "Sessions that lose an adapter, and what they cost when none is lost",
+                   [row.key for row in table],
+                   [Series(name, measure, first=name in session.ONCE) for name, measure in session.measures(runs, table).items()],
+                   [],
+                   "Adapters are lost in the first round alone: each is of a urnicd of its own, the four are on one urnic-switch, and "
+                   f"urnic-perf send_bw loses the primary one of its side (64 queue pairs for a kill, else one). {session.LISTED} has "
+                   "each loss. Times are those of the log of steps. A flap takes the link of the adapter in use down, until its "
+                   "connection has moved, and then up, until both ends trust all four paths again; rates are those of a stream of "
+                   "64 KiB WRITEs between two flaps. Simulated are two sessions with up to five faults each at named points, with "
+                   "healing and fail-back (urnic-session-sim, scenario storm). The cost without a loss is that of two programs on "
+                   "one urnicd (config/sessions.ini), with the virtual device and with the primary adapter alone, in one round. "
+                   "Less is better where the aim is below the mark.",
+                   table)
+
+
 # A section whose name goes on after `_` is chosen by the word before.
 ALL = {"size": size, "qps": qps, "latency": latency, "loss": loss, "stages": stages,
        "speed": table, "urnicd": attached, "congestion": congestion_of, "msg": messages,
-       "am": endpoints, "am_ways": ways, "am_ways_read": ways_read, "dropin": unmodified}
+       "am": endpoints, "am_ways": ways, "am_ways_read": ways_read, "dropin": unmodified, "session": sessions}

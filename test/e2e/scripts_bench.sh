@@ -19,6 +19,8 @@ try "${bench[@]}" --seconds 0.0
 expect "no time" 2 "--seconds wants a time"
 try "${bench[@]}" --only size,nonsense
 expect "unknown section" 2 "size, qps, latency, loss, stages, speed"
+try "${bench[@]}" --kills 0 --only session
+expect "no kills" 2 "--kills wants a number"
 try "${bench[@]}" --only speed --out /proc/no
 expect "a folder that cannot be made" 1 "/proc/no"
 

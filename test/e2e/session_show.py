@@ -74,12 +74,19 @@ class Show(session_common.Session):
 
     def test_perf_port(self):
         """The port fails, and is up again in the end; the plot is a picture."""
-        plot = os.path.join(self.dir.name, "rate.png")
-        code, out = self.perf("--duration", "1.5", "--fail-at", "300ms", "--json",
+        plot, table = (os.path.join(self.dir.name, name) for name in ("rate.png", "progress.csv"))
+        code, out = self.perf("--duration", "1.5", "--fail-at", "300ms", "--json", "--progress", table,
                               *(["--plot", plot] if shutil.which("gnuplot") else []))
         self.assertEqual(code, 0, out)
         self.moved(json.loads(out)["failover"], PORT)
+        self.assertGreater(json.loads(out)["setup_seconds"], 0)
         self.assertTrue(self.is_up())
+        with open(table, encoding="ascii") as f:
+            head, *lines = f.read().splitlines()
+        self.assertEqual(head, "seconds,bytes")
+        done = [[float(cell) for cell in line.split(",")] for line in lines]
+        self.assertEqual(done, sorted(done))
+        self.assertGreater(done[-1][1], done[0][1])
         if shutil.which("gnuplot"):
             with open(plot, "rb") as f:
                 self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")

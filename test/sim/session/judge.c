@@ -81,6 +81,10 @@ ss_judge_complete(struct ss_end *e, const struct urn_sess_action *a, uint64_t re
 		ss_fail(e->w, "end %u: request %llu completes, and it is the turn of %llu", e->id,
 			(unsigned long long)a->seq, (unsigned long long)e->completed - 1);
 	e->w->hash = e->w->hash * 31 + a->seq * 8 + a->status;
+	if (r->kind == URN_SESS_ATOMIC) {
+		e->w->known += a->status == URN_SESS_OK;
+		e->w->unknown += a->status == URN_SESS_UNKNOWN;
+	}
 	if (a->status != URN_SESS_OK) {
 		if (!excused)
 			ss_fail(e->w, "end %u: request %llu fails with status %u", e->id,
@@ -125,6 +129,10 @@ ss_judge_repost(struct ss_end *e, uint64_t seq)
 	const struct ss_req *r = &e->req[seq];
 	uint64_t got = e->w->end[!e->id].got;
 
+	if (r->posted && r->kind <= URN_SESS_WRITE) {
+		e->w->again++;
+		e->w->lost += !r->arrived;
+	}
 	if (r->kind == URN_SESS_SEND && r->number <= got)
 		ss_fail(e->w, "end %u: Send %llu is posted again, and was delivered", e->id,
 			(unsigned long long)r->number);

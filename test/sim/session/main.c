@@ -22,6 +22,7 @@ static const char *const sabotage_name[SS_BREAKS][2] = {{"", ""},
 /* Figures of the seeds that one process ran; children write them to the parent. */
 struct ss_sum {
 	uint64_t passed, failed, faults, broken, hash;
+	uint64_t again, lost, known, unknown; /* sums of a run's (sess.h) */
 	uint64_t fired[SS_POINT_COUNT];
 };
 
@@ -31,7 +32,7 @@ struct ss_options {
 	uint64_t first, last;
 	unsigned int jobs;
 	enum ss_sabotage sabotage;
-	bool keep_going, trace, points;
+	bool keep_going, trace, points, json;
 };
 
 static const char help[] =
@@ -47,6 +48,7 @@ static const char help[] =
 	"  --keep-going     go on after a seed that fails\n"
 	"  --points         fail when a fault point was never reached\n"
 	"  --sabotage NAME  imitate a bug; exit code 1 shows that it was noticed\n"
+	"  --json           print the figures as an object of JSON\n"
 	"  --trace          print each action and fault\n"
 	"  --list           names of scenarios, points and sabotages\n"
 	"  --help           this text\n";
@@ -75,6 +77,10 @@ one(const struct ss_options *o, struct ss_world *w, const struct ss_scenario *sc
 	sum->failed += !good;
 	sum->faults += w->next_fault;
 	sum->broken += w->broken;
+	sum->again += w->again;
+	sum->lost += w->lost;
+	sum->known += w->known;
+	sum->unknown += w->unknown;
 	sum->hash += (w->hash + seed) * 0x9e3779b97f4a7c15u ^ w->step;
 	for (unsigned int i = 0; i < SS_POINT_COUNT; i++)
 		sum->fired[i] += w->fired[i];
@@ -118,6 +124,10 @@ add(struct ss_sum *to, const struct ss_sum *s)
 	to->failed += s->failed;
 	to->faults += s->faults;
 	to->broken += s->broken;
+	to->again += s->again;
+	to->lost += s->lost;
+	to->known += s->known;
+	to->unknown += s->unknown;
 	to->hash += s->hash;
 	for (unsigned int i = 0; i < SS_POINT_COUNT; i++)
 		to->fired[i] += s->fired[i];
@@ -193,14 +203,35 @@ seeds(struct ss_options *o, const char *text)
 	return end != text && !*end && o->first <= o->last;
 }
 
+static void
+report_json(const struct ss_options *o, const struct ss_sum *sum)
+{
+	printf("{\"scenario\": \"%s\", \"passed\": %llu, \"failed\": %llu, \"faults\": %llu, "
+	       "\"sent_again\": %llu, \"lost\": %llu, \"atomics_known\": %llu, "
+	       "\"atomics_unknown\": %llu, \"hash\": \"%016llx\"}\n",
+	       o->sc ? o->sc->name : "all", (unsigned long long)sum->passed,
+	       (unsigned long long)sum->failed, (unsigned long long)sum->faults,
+	       (unsigned long long)sum->again, (unsigned long long)sum->lost,
+	       (unsigned long long)sum->known, (unsigned long long)sum->unknown,
+	       (unsigned long long)sum->hash);
+}
+
 static int
 report(const struct ss_options *o, const struct ss_sum *sum)
 {
 	int bad = sum->failed != 0;
 
+	if (o->json) {
+		report_json(o, sum);
+		return bad;
+	}
 	printf("%s: %llu faults, sabotages %llu, hash %016llx\n", o->sc ? o->sc->name : "all",
 	       (unsigned long long)sum->faults, (unsigned long long)sum->broken,
 	       (unsigned long long)sum->hash);
+	printf("%llu Sends and writes were sent again, of which %llu had not arrived\n"
+	       "%llu atomics completed with an outcome, %llu without\n",
+	       (unsigned long long)sum->again, (unsigned long long)sum->lost,
+	       (unsigned long long)sum->known, (unsigned long long)sum->unknown);
 	for (unsigned int i = 0; o->points && i < SS_POINT_COUNT; i++) {
 		printf("  %-10s %llu\n", point_name[i][0], (unsigned long long)sum->fired[i]);
 		if (!sum->fired[i]) {
@@ -225,6 +256,7 @@ options(struct ss_options *o, int argc, char **argv)
 		{"keep-going", no_argument, NULL, 'k'},
 		{"points", no_argument, NULL, 'p'},
 		{"sabotage", required_argument, NULL, 'b'},
+		{"json", no_argument, NULL, 'o'},
 		{"trace", no_argument, NULL, 't'},
 		{"list", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},
@@ -244,6 +276,7 @@ options(struct ss_options *o, int argc, char **argv)
 		o->keep_going |= c == 'k';
 		o->points |= c == 'p';
 		o->trace |= c == 't';
+		o->json |= c == 'o';
 		listed |= c == 'l';
 		if (c == 'h')
 			fputs(help, stdout);

@@ -76,6 +76,7 @@ place_send(struct ss_world *w, uint32_t to, uint32_t path, struct ss_op *op)
 		return false;
 	}
 	b->payload = req->number;
+	req->arrived = true;
 	q->rq_taken++;
 	return true;
 }
@@ -110,7 +111,7 @@ static bool
 execute(struct ss_world *w, uint32_t to, uint32_t path, struct ss_op *op)
 {
 	struct ss_end *e = &w->end[to];
-	const struct ss_req *req = &w->end[!to].req[op->seq];
+	struct ss_req *req = &w->end[!to].req[op->seq];
 
 	if (op->flush) {
 		ss_point(w, SS_AT_FLUSHED, to, path);
@@ -127,6 +128,7 @@ execute(struct ss_world *w, uint32_t to, uint32_t path, struct ss_op *op)
 		return true;
 	case URN_SESS_WRITE:
 		e->word[req->number % SS_SLOTS] = req->number;
+		req->arrived = true;
 		ss_point(w, SS_AT_WRITTEN, to, path);
 		return true;
 	case URN_SESS_READ:

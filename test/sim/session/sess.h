@@ -185,6 +185,8 @@ struct ss_req {
 	uint64_t id;	 /* message id */
 	uint64_t writes[SS_SLOTS]; /* newest write to each word before this request */
 	uint64_t result;	   /* result of an atomic */
+	bool posted;		   /* a queue pair has had it */
+	bool arrived;		   /* a Send or write: the peer's adapter has placed all of it */
 };
 
 /* One end. */
@@ -253,6 +255,9 @@ struct ss_world {
 	char error[200];      /* the oracle's verdict */
 	uint32_t fired[SS_POINT_COUNT];
 	uint64_t hash;
+	/* Sends and writes that were sent again, and those of them that had not arrived */
+	uint64_t again, lost;
+	uint64_t known, unknown; /* atomics that completed with an outcome, and without */
 };
 
 /* ---- run.c */

@@ -175,6 +175,7 @@ ss_shell_post(struct ss_end *e, uint64_t seq, uint32_t path, uint32_t epoch)
 	struct ss_op op = {.seq = seq, .kind = e->req[seq].kind};
 	bool message = op.kind <= URN_SESS_WRITE;
 
+	e->req[seq].posted = true;
 	e->w->path[path].qp[e->id].epoch = epoch;
 	ss_net_post(e->w, e->id, path, &op);
 	if (message)

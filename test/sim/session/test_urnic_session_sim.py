@@ -3,6 +3,7 @@
 """urnic-session-sim from the outside: a seed alone makes a run, faults happen at every point, and the oracle notices
 everything that is broken on purpose (FO-8, FO-9, FO-14 to FO-19).
 usage: test_urnic_session_sim.py URNIC_SESSION_SIM FOLDER_OF_MESON_BUILD"""
+import json
 import pathlib
 import re
 import subprocess
@@ -58,6 +59,17 @@ class Seeds(unittest.TestCase):
         self.assertEqual(set(fired), set(listed("points")))
         for name, times in fired.items():
             self.assertGreater(int(times), 0, name)
+
+    def test_sums(self):
+        """Nothing is sent again without a fault; with faults all that was lost, and some writes that had arrived."""
+        calm, storm = (json.loads(run("--scenario", name, "--seeds", "1..100", "--json").stdout) for name in ("calm", "storm"))
+        self.assertEqual([calm[key] for key in ("passed", "failed", "faults", "sent_again", "lost", "atomics_unknown")], [100] + [0] * 5)
+        self.assertGreater(storm["faults"], 100)
+        self.assertGreater(storm["sent_again"], storm["lost"])
+        self.assertGreater(storm["lost"], 0)
+        self.assertGreater(storm["atomics_known"], 0)
+        unsure = json.loads(run("--scenario", "unsure", "--seeds", "1..2000", "--json").stdout)
+        self.assertGreater(unsure["atomics_unknown"], 0)
 
     def test_wrong_usage(self):
         for args in (("--scenario", "nothing"), ("--seeds", "x"), ("--seeds", "2..1"), ("--sabotage", "nothing"), ("--jobs", "0"),

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/ctl.h"
 #include "common/failover.h"
 
@@ -458,6 +459,43 @@ in_a_plot(void **state)
 	urn_failover_close(&f);
 }
 
+/* The table of progress has a line for each sample, with the time of day and bytes. */
+static void
+in_a_table(void **state)
+{
+	char dir[] = P_tmpdir "/urnic-test.XXXXXX", path[64], line[80] = "";
+	double begun = (double)time(NULL) - 1, begin = 0, at = 0;
+	unsigned long long bytes = 0;
+	unsigned int lines = 0;
+	struct urn_failover f;
+	FILE *in;
+
+	(void)state;
+	fill(&f);
+	f.begun_ns = urn_clock_ns();
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/progress", dir);
+	assert_int_equal(urn_failover_progress(&f, path, &err), 0);
+	in = fopen(path, "r");
+	assert_non_null(in);
+	assert_non_null(fgets(line, sizeof(line), in));
+	assert_string_equal(line, "seconds,bytes\n");
+	for (; fgets(line, sizeof(line), in) != NULL; lines++) {
+		assert_int_equal(sscanf(line, "%lf,%llu", &at, &bytes), 2);
+		begin = lines == 0 ? at : begin;
+	}
+	fclose(in);
+	assert_int_equal(lines, f.samples.n);
+	assert_int_equal(bytes, 1500 * 1000);
+	assert_true(begin > begun);
+	assert_true(at - begin > 2.0999 && at - begin < 2.1001);
+	unlink(path);
+	rmdir(dir);
+	assert_int_equal(urn_failover_progress(&f, path, &err), -1);
+	has(err.text, "can't be written");
+	urn_failover_close(&f);
+}
+
 int
 main(void)
 {
@@ -469,6 +507,7 @@ main(void)
 		cmocka_unit_test(first_and_last), cmocka_unit_test(command_hangs),
 		cmocka_unit_test(log_to_stderr),  cmocka_unit_test(in_words),
 		cmocka_unit_test(in_json),	  cmocka_unit_test(in_a_plot),
+		cmocka_unit_test(in_a_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -282,6 +282,9 @@ static const struct {
 	{"send_bw --session auto --peer h --fail-at 1:kill=1", "--fail-at"},
 	{"send_bw --session auto --peer h --plot a.png", "--fail-at"},
 	{"send_bw --session auto --peer h --fail-at 1 --plot a.jpg", ".svg"},
+	{"send_bw --session auto --peer h --progress a.csv",
+	 "--progress writes the run of --fail-at"},
+	{"send_bw --session auto --peer h --fail-at 1 --progress=", "is empty"},
 	{"send_bw --frobnicate", "--frobnicate"},
 	{"send_bw --no", "--no"},
 };

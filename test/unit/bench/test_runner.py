@@ -32,6 +32,16 @@ class Run(unittest.TestCase):
         self.assertEqual(self.runner.run(["echo", "hello"], 30), "hello\n")
         self.assertEqual(self.runner.running, [])
 
+    def test_sessions(self):
+        """A program is alone in a session, or in the bench's own; it has a process group in both cases."""
+        for alone in (True, False):
+            process = self.runner.start(["sleep", "600"], alone=alone)
+            self.assertEqual(os.getsid(process.pid) == process.pid, alone)
+            self.assertEqual(os.getsid(process.pid) == os.getsid(0), not alone)
+            self.assertEqual(os.getpgid(process.pid), process.pid)
+            self.runner.end(process)
+            self.assertFalse(alive(process.pid))
+
     def test_a_program_that_is_missing_or_fails(self):
         with self.assertRaisesRegex(runner.Missing, "no-such-program.*setup.sh --bench"):
             self.runner.run(["no-such-program"], 30)
