@@ -342,7 +342,7 @@ put_socket(struct urn_config *cfg, const char *socket)
 static int
 say_right(const char *file, struct urn_config *cfg)
 {
-	char note[10][URN_CONFIG_NOTE];
+	char note[16][URN_CONFIG_NOTE];
 	unsigned int n = urn_config_notes(cfg, note, RTE_DIM(note));
 
 	for (unsigned int i = 0; i < n; i++)

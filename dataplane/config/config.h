@@ -96,6 +96,10 @@ struct urn_config_limits {
 	struct urn_config_quota per_client;
 	struct urn_config_quota per_uid; /* for all clients of a user together */
 	uint64_t queue; /* bytes of areas that queues of all clients together had so far */
+	/* The file gives the limit, so that urn_config_notes() says when it can't hold. */
+	struct {
+		bool clients, clients_per_uid, channels_per_uid;
+	} given;
 };
 
 /* [congestion]: copied into each adapter */
@@ -216,7 +220,8 @@ bool urn_config_shared(const struct urn_config *cfg);
 /* Bytes of a note, with the 0 at its end; a longer one is cut. */
 enum { URN_CONFIG_NOTE = 192 };
 /*
- * Find limits by which one user can leave too little to the others, which are no mistakes.
+ * Find limits by which one user can leave too little to the others, or that this process can't
+ * keep, which are no mistakes.
  * note: gets a sentence for each, max of them at most. returns: their number
  */
 unsigned int urn_config_notes(struct urn_config *cfg, char note[][URN_CONFIG_NOTE],

@@ -5,7 +5,12 @@
  */
 #include "config/config_memory.h"
 #include "config/config_priv.h"
+#include "control/quota.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void
@@ -175,85 +180,199 @@ urn_config_shared(const struct urn_config *cfg)
 	return (cfg->urnicd.mode & 0077) != 0 || cfg->urnicd.group[0] != '\0';
 }
 
-/* Where users share the adapters, one of them gets at most half of a table unless the file says so.
- */
+/* Set a limit that the file does not give to half of what there is, unless it is lower. */
+static void
+halve(const struct urn_ini_section *s, const char *key, uint64_t *limit, uint64_t entries)
+{
+	uint64_t half = entries > 1 ? entries / 2 : 1;
+
+	if (!(s && urn_ini_find(s, key)) && *limit > half)
+		*limit = half;
+}
+
+/* Where users share the dataplane, one of them gets at most half of each table unless the file says
+ * so. */
 static void
 leave_half(struct urn_config_ctx *ctx)
 {
 	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
+	struct urn_config_limits *l = &ctx->cfg->limits;
 	struct share t[TABLES];
 
 	if (!urn_config_shared(ctx->cfg))
 		return;
 	find_tables(ctx->cfg, t);
-	for (unsigned int i = 0; i < TABLES; i++) {
-		uint64_t half = t[i].entries > 1 ? t[i].entries / 2 : 1;
-
-		if (!(s && urn_ini_find(s, t[i].limit)) && *t[i].user > half)
-			*t[i].user = half;
-	}
+	for (unsigned int i = 0; i < TABLES; i++)
+		halve(s, t[i].limit, t[i].user, t[i].entries);
+	halve(s, "clients_per_uid", &l->clients_per_uid, l->clients);
+	halve(s, "shares_per_uid", &l->per_uid.share, urn_quota_pieces());
 }
 
-/* Note limits of memory for queues that leave others too little, or hold nothing. returns: how many
- */
-static unsigned int
-note_queues(const struct urn_config *cfg, char note[][URN_CONFIG_NOTE], unsigned int max)
+/* ---- notes */
+
+/* A list of sentences. */
+struct notes {
+	char (*note)[URN_CONFIG_NOTE]; /* the caller's */
+	unsigned int n, max;	       /* sentences so far, and room for them */
+};
+
+/* Add a sentence if there is room. */
+static void __attribute__((format(printf, 2, 3))) note(struct notes *notes, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (notes->n == notes->max)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(notes->note[notes->n++], URN_CONFIG_NOTE, fmt, ap);
+	va_end(ap);
+}
+
+/* Write a limit to text. returns text */
+static const char *
+limit_text(uint64_t limit, char text[32])
+{
+	if (limit != URN_CONFIG_UNLIMITED)
+		return urn_config_number_text(limit, text);
+	snprintf(text, 32, "unlimited");
+	return text;
+}
+
+/* Note limits of memory for queues that leave others too little, or hold nothing. */
+static void
+note_queues(const struct urn_config *cfg, struct notes *notes)
 {
 	const struct urn_config_limits *l = &cfg->limits;
 	char user[32], all[32];
-	unsigned int n = 0;
 
-	snprintf(user, sizeof(user), "unlimited");
-	snprintf(all, sizeof(all), "unlimited");
-	if (l->per_uid.queue != URN_CONFIG_UNLIMITED)
-		urn_config_number_text(l->per_uid.queue, user);
-	if (l->queue != URN_CONFIG_UNLIMITED)
-		urn_config_number_text(l->queue, all);
-	if (n < max && l->queue == URN_CONFIG_UNLIMITED)
-		snprintf(note[n++], URN_CONFIG_NOTE,
-			 "queues = unlimited lets queues take all of the machine's memory: give it "
-			 "a number");
-	else if (n < max && l->queue > memory(1))
-		snprintf(note[n++], URN_CONFIG_NOTE,
-			 "queues = %s is more than the machine's memory, so it bounds nothing: "
-			 "lower it",
-			 all);
-	if (n < max && l->per_uid.queue > l->queue)
-		snprintf(note[n++], URN_CONFIG_NOTE,
-			 "queues_per_uid = %s is more than queues = %s, so nobody could reach it: "
-			 "lower the one or raise the other",
-			 user, all);
-	else if (n < max && urn_config_shared(cfg) && l->per_uid.queue > l->queue / 2)
-		snprintf(note[n++], URN_CONFIG_NOTE,
-			 "queues_per_uid = %s lets one user take more than half of queues = %s: "
-			 "lower it, or raise queues",
-			 user, all);
-	return n;
+	limit_text(l->per_uid.queue, user);
+	limit_text(l->queue, all);
+	if (l->queue == URN_CONFIG_UNLIMITED)
+		note(notes, "queues = unlimited lets queues take all of the machine's memory: give "
+			    "it a number");
+	else if (l->queue > memory(1))
+		note(notes,
+		     "queues = %s is more than the machine's memory, so it bounds nothing: "
+		     "lower it",
+		     all);
+	if (l->per_uid.queue > l->queue)
+		note(notes,
+		     "queues_per_uid = %s is more than queues = %s, so nobody could reach "
+		     "it: lower the one or raise the other",
+		     user, all);
+	else if (urn_config_shared(cfg) && l->per_uid.queue > l->queue / 2)
+		note(notes,
+		     "queues_per_uid = %s lets one user take more than half of queues = %s: "
+		     "lower it, or raise queues",
+		     user, all);
+}
+
+/* Note limits of a user that leave others less than half of a table. */
+static void
+note_tables(struct urn_config *cfg, struct notes *notes)
+{
+	struct share t[TABLES];
+	char limit[32], size[32];
+
+	find_tables(cfg, t);
+	for (unsigned int i = 0; i < TABLES; i++) {
+		if (*t[i].user <= t[i].entries / 2 || t[i].entries < 2)
+			continue;
+		note(notes,
+		     "%s = %s lets one user take more than half of the %s that %s%s has room "
+		     "for%s%s",
+		     t[i].limit, limit_text(*t[i].user, limit),
+		     urn_config_number_text(t[i].entries, size),
+		     t[i].name ? "adapter " : "an adapter", t[i].name ? t[i].name : "",
+		     t[i].size ? ": lower it, or raise " : ": lower it",
+		     t[i].size ? t[i].size : "");
+	}
+}
+
+/* Note limits of clients and of shared pieces that leave others less than half. */
+static void
+note_halves(const struct urn_config *cfg, struct notes *notes)
+{
+	const struct urn_config_limits *l = &cfg->limits;
+	uint64_t pieces = urn_quota_pieces();
+	char user[32], all[32];
+
+	if (l->clients > 1 && l->clients_per_uid > l->clients / 2)
+		note(notes,
+		     "clients_per_uid = %s lets one user take more than half of clients = "
+		     "%s: lower it, or raise clients",
+		     limit_text(l->clients_per_uid, user), limit_text(l->clients, all));
+	if (l->per_uid.share > pieces / 2)
+		note(notes,
+		     "shares_per_uid = %s lets one user take more than half of the %s pieces "
+		     "that this system allows (vm.max_map_count): lower it, or raise that",
+		     limit_text(l->per_uid.share, user), urn_config_number_text(pieces, all));
+}
+
+/* Note a limit for which this process has too few descriptors. each: descriptors that one takes;
+ * fds: how many all of the limit may take */
+static void
+note_fds(struct notes *notes, const char *key, uint64_t limit, uint64_t each, uint64_t fds)
+{
+	char text[32];
+
+	if (limit != URN_CONFIG_UNLIMITED && limit > fds / each)
+		note(notes,
+		     "%s = %s is more than this process has descriptors for, %llu with %llu "
+		     "each: lower it, or raise RLIMIT_NOFILE",
+		     key, limit_text(limit, text), (unsigned long long)fds,
+		     (unsigned long long)each);
+}
+
+/* Note limits that the file gives and for which this process has too few descriptors. */
+static void
+note_descriptors(const struct urn_config *cfg, struct notes *notes)
+{
+	const struct urn_config_limits *l = &cfg->limits;
+	uint64_t engines = cfg->engines, client, user;
+	struct rlimit fds;
+
+	for (unsigned int i = 0; i < cfg->adapters; i++) { /* the smallest client */
+		uint64_t n = (uint64_t)__builtin_popcount(cfg->adapter[i].adapter.engines);
+
+		engines = n < engines ? n : engines;
+	}
+	client = URN_QUOTA_FDS_CONNECTION + URN_QUOTA_FDS_CLIENT + URN_QUOTA_FDS_ENGINE * engines;
+	if (getrlimit(RLIMIT_NOFILE, &fds) != 0 || fds.rlim_max == RLIM_INFINITY)
+		return;
+	user = urn_config_shared(cfg) ? fds.rlim_max / 2 : fds.rlim_max;
+	if (l->given.clients)
+		note_fds(notes, "clients", l->clients, client, fds.rlim_max);
+	if (l->given.clients_per_uid)
+		note_fds(notes, "clients_per_uid", l->clients_per_uid, client, user);
+	if (l->given.channels_per_uid)
+		note_fds(notes, "channels_per_uid", l->per_uid.channel, URN_TELLER_WAY_FDS, user);
 }
 
 unsigned int
 urn_config_notes(struct urn_config *cfg, char note[][URN_CONFIG_NOTE], unsigned int max)
 {
-	struct share t[TABLES];
-	char limit[32], size[32];
-	unsigned int n = 0;
+	struct notes notes = {.note = note, .max = max};
 
-	find_tables(cfg, t);
-	for (unsigned int i = 0; i < TABLES && n < max && urn_config_shared(cfg); i++) {
-		if (*t[i].user <= t[i].entries / 2 || t[i].entries < 2)
-			continue;
-		snprintf(note[n++], URN_CONFIG_NOTE,
-			 "%s = %s lets one user take more than half of the %s that %s%s has room "
-			 "for%s%s",
-			 t[i].limit,
-			 *t[i].user == UINT64_MAX ? "unlimited"
-						  : urn_config_number_text(*t[i].user, limit),
-			 urn_config_number_text(t[i].entries, size),
-			 t[i].name ? "adapter " : "an adapter", t[i].name ? t[i].name : "",
-			 t[i].size ? ": lower it, or raise " : ": lower it",
-			 t[i].size ? t[i].size : "");
+	if (urn_config_shared(cfg)) {
+		note_tables(cfg, &notes);
+		note_halves(cfg, &notes);
 	}
-	return n + note_queues(cfg, note + n, max - n);
+	note_queues(cfg, &notes);
+	note_descriptors(cfg, &notes);
+	return notes.n;
+}
+
+/* Remember which limits the file gives, of those that descriptors bound. */
+static void
+keep_given(struct urn_config_ctx *ctx)
+{
+	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
+	struct urn_config_limits *l = &ctx->cfg->limits;
+
+	l->given.clients = s && urn_ini_find(s, "clients");
+	l->given.clients_per_uid = s && urn_ini_find(s, "clients_per_uid");
+	l->given.channels_per_uid = s && urn_ini_find(s, "channels_per_uid");
 }
 
 void
@@ -263,4 +382,5 @@ urn_config_limits(struct urn_config_ctx *ctx)
 	check_limits(ctx);
 	check_areas(ctx);
 	leave_half(ctx);
+	keep_given(ctx);
 }

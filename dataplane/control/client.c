@@ -9,6 +9,7 @@
 #include "msg/msg.h"
 
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -52,7 +53,7 @@ struct link {
 	struct urn_client_shard *cs;
 	struct urn_shard_user *spare; /* when the client comes: memory for its user, or NULL */
 	uid_t uid;		      /* ... and its user */
-	int wake_fd; /* when the client goes: its eventfd, or -1 */
+	int wake_set;		      /* when the client goes: its inner epoll, or -1 */
 };
 
 static void
@@ -83,31 +84,56 @@ unlink_shard(void *arg)
 
 	drop_events(l->shard->tp, &l->cs->share);
 	atomic_store(&l->cs->scan.db->asleep, 0); /* no client is left that must wake the engine */
-	if (l->wake_fd >= 0)
-		urn_engine_unwatch(l->shard->engine, l->wake_fd);
+	if (l->wake_set >= 0)
+		urn_engine_unwatch(l->shard->engine, l->wake_set);
 	urn_shard_remove_client(l->shard, l->cs);
 }
 
-/* Make the client an eventfd of its own for each engine: its abuse of one hurts nobody else. */
+/* Make an eventfd of the client's, in an inner epoll that an engine watches. returns 0, or an errno
+ * value: close_wakes() closes what there is */
+static int
+make_wake(struct urn_client *c, uint32_t vector)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+
+	c->wake_fd[vector] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	c->wake_set[vector] = epoll_create1(EPOLL_CLOEXEC);
+	if (c->wake_fd[vector] < 0 || c->wake_set[vector] < 0 ||
+	    epoll_ctl(c->wake_set[vector], EPOLL_CTL_ADD, c->wake_fd[vector], &ev) != 0)
+		return errno;
+	return urn_engine_watch(urn_adapter_shard(c->adapter, vector)->engine, c->wake_set[vector]);
+}
+
+/*
+ * Make the client an eventfd of its own for each engine: its abuse of one hurts nobody else. No
+ * lock is held, and the client does not have the eventfds yet.
+ */
 static int
 make_wakes(struct urn_client *c)
 {
-	for (uint32_t v = 0; v < c->adapter->vectors; v++) {
-		c->wake_fd[v] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-		if (c->wake_fd[v] < 0)
-			return errno;
-	}
-	return 0;
+	int rc = 0;
+
+	for (uint32_t v = 0; v < c->adapter->vectors && rc == 0; v++)
+		rc = make_wake(c, v);
+	return rc;
 }
 
-/* Close the eventfds, without a lock: the client may watch them with many descriptors. */
+/*
+ * Close the eventfds and their epolls, without a lock: the client may watch the eventfds with many
+ * descriptors. An eventfd leaves its epoll first, because before Linux 6.4 the end of an epoll
+ * that still watches something holds a lock of the whole system meanwhile.
+ */
 static void
 close_wakes(struct urn_client *c)
 {
 	for (uint32_t v = 0; v < URN_ABI_MAX_ENGINES; v++) {
+		if (c->wake_set[v] >= 0) {
+			(void)epoll_ctl(c->wake_set[v], EPOLL_CTL_DEL, c->wake_fd[v], NULL);
+			close(c->wake_set[v]);
+		}
 		if (c->wake_fd[v] >= 0)
 			close(c->wake_fd[v]);
-		c->wake_fd[v] = -1;
+		c->wake_fd[v] = c->wake_set[v] = -1;
 	}
 }
 
@@ -140,7 +166,7 @@ add_shard(struct urn_client *c, uint32_t vector)
 	c->engine.share[c->adapter->engine_of[vector]] = &cs->share;
 	urn_engine_call(l.shard->engine, link_shard, &l);
 	free(l.spare);
-	return urn_engine_watch(l.shard->engine, c->wake_fd[vector], cs);
+	return urn_engine_watch_for(l.shard->engine, c->wake_set[vector], cs);
 }
 
 static void
@@ -150,7 +176,7 @@ remove_shard(struct urn_client *c, uint32_t vector)
 	struct link l = {
 		.shard = urn_adapter_shard(c->adapter, vector),
 		.cs = cs,
-		.wake_fd = c->wake_fd[vector],
+		.wake_set = c->wake_set[vector],
 	};
 
 	if (!cs)
@@ -220,6 +246,7 @@ make(struct urn_adapter *a, const struct urn_client_who *who, struct urn_err *er
 	}
 	c->adapter = a;
 	memset(c->wake_fd, -1, sizeof(c->wake_fd));
+	memset(c->wake_set, -1, sizeof(c->wake_set));
 	c->reply_fd = -1;
 	c->agreed = urn_abi_unasked(&a->dp->speaks);
 	atomic_store(&c->engine.async_fd, -1);

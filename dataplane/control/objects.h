@@ -106,6 +106,9 @@ struct urn_client {
 	/* Engines and other clients know it, and its area is sealed. Owner: its thread */
 	bool started;
 	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector: an eventfd by which it wakes the engine; -1: none */
+	/* by vector: the epoll that holds wake_fd, and that the engine watches; this process's
+	 * alone; -1: none */
+	int wake_set[URN_ABI_MAX_ENGINES];
 	LIST_HEAD(, urn_shm) shms;	  /* remote: memory that it shares (shm.c) */
 	uint32_t shm_next;             /* handle of the newest of them */
 	struct urn_tally quota;	       /* remote: its amounts and limits; else without an account */

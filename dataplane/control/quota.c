@@ -65,6 +65,12 @@ max_maps(void)
 	return n;
 }
 
+uint64_t
+urn_quota_pieces(void)
+{
+	return max_maps() / 2; /* the other half: areas, stacks, this process's own mappings */
+}
+
 void
 urn_quota_ledger_init(struct urn_ledger *l, uint64_t queues)
 {
@@ -76,8 +82,7 @@ urn_quota_ledger_init(struct urn_ledger *l, uint64_t queues)
 		limits.max[q] = UINT64_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &fds) == 0 && fds.rlim_cur != RLIM_INFINITY)
 		limits.max[URN_QUOTA_FD] = fds.rlim_cur > used ? fds.rlim_cur - used : 0;
-	/* The other half is for areas, stacks and this process's own mappings. */
-	limits.max[URN_QUOTA_SHARE] = max_maps() / 2;
+	limits.max[URN_QUOTA_SHARE] = urn_quota_pieces();
 	if (queues)
 		limits.max[URN_QUOTA_QUEUE] = queues;
 	urn_ledger_init(l, &limits);

@@ -55,6 +55,18 @@ struct urn_charge {
 	uint64_t take[URN_LEDGER_KINDS], back[URN_LEDGER_KINDS];
 };
 
+/* Descriptors of this process that programs take, besides URN_TELLER_WAY_FDS of a channel. */
+enum {
+	/* A connection: its own, pidfd, two that come along, one to check those */
+	URN_QUOTA_FDS_CONNECTION = 5,
+	/* An open adapter: area, memory, map, process, its teller, and its asynchronous events */
+	URN_QUOTA_FDS_CLIENT = 4 + URN_TELLER_FDS + URN_TELLER_WAY_FDS,
+	/* ... and for each engine: an eventfd, and the epoll that it lies in */
+	URN_QUOTA_FDS_ENGINE = 2,
+};
+
+/* returns: pieces of memory that all programs together may share: mappings of this process */
+uint64_t urn_quota_pieces(void);
 /*
  * Make a ledger whose limits are the descriptors and mappings that this process can have, less a
  * reserve, and so much memory for queues. queues: bytes; 0: no limit

@@ -54,8 +54,7 @@ urn_engine_create(unsigned int index, const struct urn_engine_config *cfg, const
 	e->ring = rte_ring_create_elem(ring, sizeof(struct urn_xmsg), URN_ENGINE_RING, SOCKET_ID_ANY,
 				       RING_F_MP_RTS_ENQ | RING_F_SC_DEQ);
 	e->sleep_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (e->wake_fd < 0 || !e->ring || e->sleep_fd < 0 ||
-	    urn_engine_watch(e, e->wake_fd, NULL)) {
+	if (e->wake_fd < 0 || !e->ring || e->sleep_fd < 0 || urn_engine_watch(e, e->wake_fd)) {
 		urn_engine_destroy(e);
 		return NULL;
 	}

@@ -240,7 +240,7 @@ struct urn_engine {
 	struct urn_log_ring *log; /* takes errors of clients; owner: the log; NULL: none. Constant
 				     once programs attach */
 	int wake_fd;                   /* eventfd */
-	int sleep_fd;                  /* epoll of all eventfds that wake the engine */
+	int sleep_fd; /* epoll of its own eventfd, and of each client's inner epoll (sleep.c) */
 	uint64_t hear_due; /* ns: when an engine that is awake looks for written eventfds */
 
 	/* ---- control calls of other threads */
@@ -281,11 +281,15 @@ bool urn_engine_is_mine(struct urn_engine *e);
 void urn_engine_wait_turn(void);
 
 /*
- * Wake from sleep when this eventfd is written, whatever its other holders do with it, until
- * urn_engine_unwatch(). c: a client of one of the engine's shards that is then heard; NULL: none.
- * returns: 0 or an errno value (sleep.c)
+ * Wake from sleep when this eventfd is written, or an eventfd in this epoll, whatever their other
+ * holders do with them, until urn_engine_unwatch() or until fd is closed. The call may wait for
+ * the kernel's lock of all epolls within epolls, so the caller holds no lock that others need.
+ * fd: a file that only the dataplane has. returns: 0 or an errno value (sleep.c)
  */
-int urn_engine_watch(struct urn_engine *e, int fd, struct urn_client_shard *c);
+int urn_engine_watch(struct urn_engine *e, int fd);
+/* Hear a client from now on when fd wakes the engine. fd: watched; c: a client of one of the
+ * engine's shards. returns: 0 or an errno value */
+int urn_engine_watch_for(struct urn_engine *e, int fd, struct urn_client_shard *c);
 /* With a client: in the engine's thread, which may be using the client. */
 void urn_engine_unwatch(struct urn_engine *e, int fd);
 /* Hear the cold clients that wrote their eventfds; to be called now and then. */

@@ -4,6 +4,12 @@
  *
  * The eventfds are watched edge by edge: a write wakes, and nobody has to read. So a client that
  * reads its own eventfd, or fills it, disturbs nobody.
+ *
+ * The engine's epoll watches no file that a client has, because the kernel locks the watched file
+ * whenever a watch begins or ends. A client can hold that lock for long: each write to its eventfd
+ * runs the callbacks of all who watch it, under the lock. So each eventfd lies in an inner epoll
+ * that only the dataplane has, and the engine watches that. The client's own thread makes and
+ * closes the inner epoll.
  */
 #include "engine/engine.h"
 
@@ -15,11 +21,19 @@
 #include <rte_pause.h>
 
 int
-urn_engine_watch(struct urn_engine *e, int fd, struct urn_client_shard *c)
+urn_engine_watch(struct urn_engine *e, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+
+	return epoll_ctl(e->sleep_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : errno;
+}
+
+int
+urn_engine_watch_for(struct urn_engine *e, int fd, struct urn_client_shard *c)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.ptr = c};
 
-	return epoll_ctl(e->sleep_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : errno;
+	return epoll_ctl(e->sleep_fd, EPOLL_CTL_MOD, fd, &ev) == 0 ? 0 : errno;
 }
 
 void

@@ -32,9 +32,6 @@ _Static_assert(sizeof(((struct urn_adapter_config *)0)->name) ==
 
 enum {
 	MESSAGE_FDS = 2,
-	/* Descriptors of an open adapter, besides an eventfd for each engine: area, memory, map,
-	 * process, and those of the client's teller and its way of asynchronous events. */
-	OPEN_FDS = 4 + URN_TELLER_FDS + URN_TELLER_WAY_FDS,
 	NO_SPACE = sizeof(((struct urn_client_who *)0)->no_space), /* bytes of a sentence */
 };
 
@@ -282,14 +279,15 @@ make_client(struct urn_attached *s, struct urn_adapter *ad, struct message *m, s
 		.account = s->account,
 		.limits = s->limits,
 	};
+	uint32_t fds = URN_QUOTA_FDS_CLIENT + URN_QUOTA_FDS_ENGINE * ad->vectors;
 	int rc;
 
-	if (!urn_account_take_own(s->account, URN_QUOTA_FD, OPEN_FDS + ad->vectors)) {
+	if (!urn_account_take_own(s->account, URN_QUOTA_FD, fds)) {
 		urn_err_set(err, "%s: the dataplane has no descriptors left for a program more (RLIMIT_NOFILE of "
 			    "its process)", ad->cfg.name);
 		return EMFILE;
 	}
-	s->fds = OPEN_FDS + ad->vectors;
+	s->fds = fds;
 	who.space = open_space(s, m, who.no_space);
 	name_program(s, who.program);
 	s->client = urn_client_create(ad, &who, err);

@@ -171,7 +171,8 @@ urn_listen_open(struct urn_listen *l, const char *path, mode_t mode, gid_t gid, 
 	memcpy(l->addr.sun_path, path, strlen(path) + 1);
 	snprintf(l->lock_path, sizeof(l->lock_path), "%s.lock", l->addr.sun_path);
 	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (l->fd < 0) {
+	/* The file of the socket gets this mode when bind() makes it, whatever the umask. */
+	if (l->fd < 0 || fchmod(l->fd, 0600) != 0) {
 		urn_err_set(err, "no socket to listen with: %s", strerror(errno));
 		return -1;
 	}

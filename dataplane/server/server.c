@@ -28,8 +28,6 @@ enum {
 	NO_MORE_US = 10000,
 	NO_MORE_MS = 10,
 	PROGRAM_STACK = 256 << 10, /* bytes; a thread that waits has touched some 12 KiB of them */
-	PROGRAM_FDS = 5, /* descriptors of a connection: its own, pidfd, two that come, one to check
-			    those */
 	LOOK_MS = 10000,
 	CLOSE_S = 2, /* seconds for all clients to go when the server closes */
 };
@@ -71,7 +69,7 @@ struct urn_server {
 static void
 strike_out(struct urn_server *s, struct program *p)
 {
-	urn_account_give(p->attached.account, URN_QUOTA_FD, PROGRAM_FDS);
+	urn_account_give(p->attached.account, URN_QUOTA_FD, URN_QUOTA_FDS_CONNECTION);
 	urn_account_leave(p->attached.account);
 	LIST_REMOVE(p, link);
 	atomic_fetch_sub(&s->clients, 1);
@@ -233,7 +231,7 @@ admit(struct urn_server *s, struct program *p)
 			  most);
 		return false;
 	}
-	if (!urn_account_take_own(n->account, URN_QUOTA_FD, PROGRAM_FDS)) {
+	if (!urn_account_take_own(n->account, URN_QUOTA_FD, URN_QUOTA_FDS_CONNECTION)) {
 		urn_account_leave(n->account);
 		turn_away(s, n->fd, EMFILE, "%s", no_fds);
 		return false;

@@ -27,9 +27,16 @@ make(struct urn_tp *tp)
 	return mc;
 }
 
+/* The user whose client has a part in multicast. share: a client's, not an engine's */
+static struct urn_tp_user *
+user_of(struct urn_mcast_share *share)
+{
+	return urn_share_user((void *)((char *)share - offsetof(struct urn_tp_share, mcast)));
+}
+
 /* share: of the client that asks; NULL: another engine does, which has asked its clients' shares */
 static struct urn_mcast_group *
-find_or_make(struct urn_tp *tp, const uint8_t gid[16], const struct urn_mcast_share *share)
+find_or_make(struct urn_tp *tp, const uint8_t gid[16], struct urn_mcast_share *share)
 {
 	struct urn_mcast *mc = tp->mcast ? tp->mcast : make(tp);
 	struct urn_mcast_group *g;
@@ -40,8 +47,8 @@ find_or_make(struct urn_tp *tp, const uint8_t gid[16], const struct urn_mcast_sh
 	if (g)
 		return g;
 	g = urn_table_first(&mc->groups, URN_TABLE_FREE);
-	if (!g || (share && !urn_fair_has(&mc->fair_groups, mc->groups.count[URN_TABLE_FREE],
-					  share->groups)))
+	if (!g || (share && !urn_fair_user_has(&mc->fair_groups, mc->groups.count[URN_TABLE_FREE],
+					       share->groups, user_of(share)->groups)))
 		return NULL;
 	urn_table_put(&mc->groups, &g->entry, gid, IN_USE);
 	TAILQ_INIT(&g->round);
@@ -104,6 +111,7 @@ place_of(struct urn_mcast_group *g, struct urn_mcast_share *share)
 	if (p) {
 		LIST_INSERT_HEAD(&share->places, p, of);
 		share->groups++;
+		user_of(share)->groups++;
 	}
 	return p;
 }
@@ -116,6 +124,7 @@ let_place_go(struct urn_mcast_place *p)
 		return;
 	LIST_REMOVE(p, of);
 	p->share->groups--;
+	user_of(p->share)->groups--;
 	free(p);
 }
 
@@ -231,10 +240,11 @@ member(const struct urn_mcast_group *g, const struct urn_qp *qp)
 }
 
 static bool
-may_attach(const struct urn_mcast *mc, const struct urn_mcast_share *share)
+may_attach(const struct urn_mcast *mc, struct urn_mcast_share *share)
 {
 	return share->members < URN_MCAST_CLIENT && mc->members < URN_MCAST_MEMBERS &&
-	       urn_fair_has(&mc->fair_members, URN_MCAST_MEMBERS - mc->members, share->members);
+	       urn_fair_user_has(&mc->fair_members, URN_MCAST_MEMBERS - mc->members, share->members,
+				 user_of(share)->members);
 }
 
 /* Make a queue pair a member of a group. returns: 0 or ENOMEM */
@@ -257,6 +267,7 @@ join(struct urn_mcast *mc, struct urn_mcast_group *g, struct urn_qp *qp)
 	g->members++;
 	mc->members++;
 	share->members++;
+	user_of(share)->members++;
 	qp->flags |= URN_QPF_MCAST;
 	set_active(m, takes(qp));
 	return 0;
@@ -274,6 +285,7 @@ leave(struct urn_mcast *mc, struct urn_mcast_member *m)
 	p->members--;
 	p->group->members--;
 	p->share->members--;
+	user_of(p->share)->members--;
 	mc->members--;
 	let_place_go(p);
 	if (LIST_EMPTY(&qp->groups))

@@ -46,7 +46,8 @@ struct urn_mcast_group {
 
 struct urn_mcast {
 	struct urn_table groups;			    /* URN_MCAST_GROUPS of them */
-	struct urn_fair fair_groups, fair_members;	    /* how many of each a client may take */
+	struct urn_fair fair_groups,
+		fair_members; /* how many of each a client, and a user, may take */
 	uint32_t members;				    /* attachments to all groups */
 	uint32_t turn;					    /* turn that `copies` counts in */
 	uint32_t copies;				    /* copies made in that turn */

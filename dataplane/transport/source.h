@@ -102,7 +102,8 @@ struct urn_tp_user {
 	uint32_t paid;	  /* turns that they gave up in it */
 	uint32_t went_on; /* turn of the engine in which a source went on after a pause last */
 	uint32_t work, ext, recv; /* entries that its clients hold: the sums of their shares' */
-	uint32_t held, repairs, states, trace, am;	 /* likewise */
+	uint32_t held, repairs, states, trace, am; /* likewise */
+	uint32_t groups, members; /* places in multicast groups, attachments: likewise */
 	struct urn_stop_user stop[URN_SCHED_PRIORITIES]; /* its clients that wait, by priority */
 };
 

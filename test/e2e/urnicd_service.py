@@ -35,6 +35,11 @@ class Service(Nicd):
             else:
                 self.assertEqual((p.returncode, said), (0, ""))
 
+    def test_memory(self):
+        """Programs that fill the machine's memory end before urnicd, and urnicd may have the descriptors of all clients."""
+        self.assertLess(int(re.search(r"(?m)^OOMScoreAdjust=(-?\d+)$", self.unit())[1]), 0)
+        self.assertGreaterEqual(int(re.search(r"(?m)^LimitNOFILE=(\d+)$", self.unit())[1]), 4096 * 16)
+
     def notes(self, s):
         """The next message to the service manager."""
         s.settimeout(SECONDS)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,8 +22,8 @@ enum {
 	CQES = 256,
 };
 
-/* Watch a descriptor so often: each copy in the set is woken by itself. */
-static void
+/* Watch a descriptor so often: each copy in the set is woken by itself. returns: the set */
+static int
 watch(int fd)
 {
 	unsigned long most = foe_descriptors();
@@ -40,6 +41,7 @@ watch(int fd)
 	}
 	if (n < LEAST)
 		foe_skip("few watchers");
+	return set;
 }
 
 /* Read what there is, without a wait. */
@@ -80,11 +82,80 @@ attack_watchers(struct foe *f)
 	foe_open(&e, f, "a", BYTES, CQES);
 	foe_pair(&e, &e, 16, qp);
 	no_wait(e.ch->fd);
-	watch(e.ch->fd);
+	(void)watch(e.ch->fd);
 	foe_ready(f);
 	for (;;) {
 		one_event(&e, qp[0]);
 		empty(e.ch->fd);
+		foe_round(f);
+	}
+}
+
+/* ---- the eventfd that wakes an engine */
+
+/* Get a copy of the first eventfd of this process: the dataplane gave it to the library. */
+static int
+engine_eventfd(void)
+{
+	char path[64], what[64];
+
+	for (int fd = 0; fd < SPARE; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, what, sizeof(what) - 1);
+		what[n < 0 ? 0 : n] = '\0';
+		if (strcmp(what, "anon_inode:[eventfd]") == 0)
+			return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	}
+	foe_die("no eventfd");
+}
+
+static _Atomic int ring = -1; /* eventfd that the ringer writes without end; -1: none */
+static _Atomic bool rung;     /* the ringer uses the eventfd */
+
+static void *
+ringer(void *arg)
+{
+	const uint64_t one = 1;
+
+	for (;;) {
+		int fd = atomic_load(&ring);
+
+		atomic_store(&rung, fd >= 0);
+		if (fd < 0 || fd != atomic_load(&ring))
+			usleep(100);
+		else
+			(void)!write(fd, &one, sizeof(one));
+	}
+	return arg;
+}
+
+/* Attach, have 20,000 descriptors watch the eventfd while it is written without pause, and leave.
+ */
+void
+attack_eventfd(struct foe *f)
+{
+	foe_thread(ringer, NULL);
+	foe_ready(f);
+	for (;;) {
+		struct foe_end e;
+		int fd, set;
+
+		foe_open(&e, f, "a", BYTES, CQES);
+		fd = engine_eventfd();
+		FOE_MUST(fd >= 0, "copy");
+		set = watch(fd);
+		atomic_store(&ring, fd);
+		while (!atomic_load(&rung))
+			usleep(100);
+		foe_close(&e);
+		atomic_store(&ring, -1);
+		while (atomic_load(&rung))
+			usleep(100);
+		close(fd);
+		close(set);
+		FOE_MUST(close_range(SPARE, ~0u, 0) == 0, "close"); /* the copies */
 		foe_round(f);
 	}
 }
@@ -119,7 +190,7 @@ attack_watched_ids(struct foe *f)
 		FOE_MUST(urn_cm_end_open(&c[i], e[i].ctx) == 0, "connection management");
 	FOE_MUST(urn_cm_end_listen(c[1], p.service_id, 0, 0, &listener) == 0, "listen");
 	memcpy(p.dgid, e[1].gid.raw, 16);
-	watch(urn_cm_end_fd(c[1]));
+	(void)watch(urn_cm_end_fd(c[1]));
 	foe_ready(f);
 	for (;;) {
 		/* A look-up that is not answered: a notice at the listener. */

@@ -34,6 +34,7 @@
 	X(never,        memory, "registers a page that never comes (userfaultfd)") \
 	X(watchers,     events, "watches its channel by 20,000 descriptors") \
 	X(watched_ids,  events, "watches the channel of its connection ids by 20,000 descriptors") \
+	X(eventfd,      events, "watches the eventfd that wakes an engine by 20,000 descriptors, and leaves") \
 	X(unread_events, events, "never reads the events of its channels") \
 	X(unread_async, events, "never reads its asynchronous events") \
 	X(qps,          load,   "keeps 4,096 queue pairs busy") \

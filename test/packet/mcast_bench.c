@@ -105,12 +105,12 @@ crowd_open(struct probe *p, struct mcast_crowd *c, unsigned int n, const struct 
 		/* Some are attached before they take datagrams, some after. */
 		if (i % 2)
 			crowd_up(p, c->qp[i]);
-		c->share.mcast.members = 0;
+		c->share.mcast.members = c->share.own.members = 0;
 		mcast_attach(p, c->qp[i], group);
 		if (i % 2 == 0)
 			crowd_up(p, c->qp[i]);
 	}
-	c->share.mcast.members = n;
+	c->share.mcast.members = c->share.own.members = n;
 }
 
 void

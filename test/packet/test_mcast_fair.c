@@ -395,13 +395,29 @@ engines(void **state)
 
 /* ---- shares of groups and attachments */
 
+/* Attach a queue pair, as a client's, to groups from *next on, until the client may have no more.
+ */
+static void
+take_groups(struct probe *p, struct urn_tp_share *share, unsigned int *next)
+{
+	struct frame_addr g = mcast_group(true, 0);
+	bool first;
+
+	p->qp->share = share;
+	for (;; ++*next) {
+		g.gid[14] = (uint8_t)(*next >> 8);
+		g.gid[15] = (uint8_t)*next;
+		if (urn_mcast_attach(p->tp, p->qp, g.gid, &first) != 0)
+			return;
+	}
+}
+
 /* Clients take as many groups as they are given, one after another; each later one still gets some.
  */
 static void
 groups(void **state)
 {
 	enum { CLIENTS = 20 };
-	struct frame_addr g = mcast_group(true, 0);
 	struct urn_tp_share share[CLIENTS] = {0};
 	unsigned int next = 0;
 	struct probe p;
@@ -409,16 +425,8 @@ groups(void **state)
 	(void)state;
 	open_probe(&p);
 	for (unsigned int i = 0; i < CLIENTS; i++) {
-		bool first;
-
 		/* The queue pair is another client's each time; those of before stay attached. */
-		p.qp->share = &share[i];
-		for (;; next++) {
-			g.gid[14] = (uint8_t)(next >> 8);
-			g.gid[15] = (uint8_t)next;
-			if (urn_mcast_attach(p.tp, p.qp, g.gid, &first) != 0)
-				break;
-		}
+		take_groups(&p, &share[i], &next);
 		assert_in_range(share[i].mcast.groups, 1, URN_MCAST_CLIENT);
 	}
 	assert_in_range(next, URN_MCAST_GROUPS * 7 / 8, URN_MCAST_GROUPS);
@@ -427,6 +435,55 @@ groups(void **state)
 		assert_int_equal(share[i].mcast.groups, 0);
 	p.qp->share = &p.tp->nobodys;
 	probe_close(&p);
+}
+
+/* A user with many clients leaves 2 of 17 groups, of which another user's client has some. */
+static void
+groups_of_user(void **state)
+{
+	enum { CLIENTS = 20, LEAST = URN_MCAST_GROUPS * 2 / 17 };
+	struct urn_tp_share share[CLIENTS] = {0}, other = {0};
+	struct urn_tp_user user = {0};
+	unsigned int next = 0;
+	struct probe p;
+
+	(void)state;
+	open_probe(&p);
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		share[i].user = &user;
+		take_groups(&p, &share[i], &next);
+	}
+	assert_int_equal(user.groups, next);
+	assert_int_equal(user.members, next);
+	assert_in_range(next, URN_MCAST_GROUPS / 2, URN_MCAST_GROUPS - LEAST);
+	take_groups(&p, &other, &next);
+	assert_in_range(other.mcast.groups, LEAST / 8, URN_MCAST_CLIENT);
+	urn_mcast_detach_all(p.tp, p.qp);
+	assert_int_equal(user.groups, 0);
+	assert_int_equal(user.members, 0);
+	p.qp->share = &p.tp->nobodys;
+	probe_close(&p);
+}
+
+/* Attach queue pairs of a new client to a group until it may have no more. user: its user, or NULL.
+ * returns: how many are attached */
+static unsigned int
+take_attachments(struct probe *p, struct mcast_crowd *c, const uint8_t gid[16],
+		 struct urn_tp_user *user)
+{
+	bool first;
+
+	memset(c, 0, sizeof(*c));
+	c->share.user = user;
+	c->qp = calloc(URN_MCAST_CLIENT + 1, sizeof(c->qp[0]));
+	c->sq = bare_wq(4, urn_abi_sq_stride(1, 0));
+	c->rq = bare_wq(4, urn_abi_rq_stride(1));
+	assert_true(c->qp && c->sq && c->rq);
+	do {
+		c->qp[c->n] = crowd_qp(p, c);
+	} while (urn_mcast_attach(p->tp, c->qp[c->n++], gid, &first) == 0);
+	assert_int_equal(c->share.mcast.members, c->n - 1);
+	return c->n - 1;
 }
 
 /* The same for attachments to one group: many clients with all they may have leave some. */
@@ -438,26 +495,13 @@ attachments(void **state)
 	static struct mcast_crowd c[CLIENTS];
 	unsigned int total = 0;
 	struct probe p;
-	bool first;
 
 	(void)state;
 	open_probe(&p);
-	memset(c, 0, sizeof(c));
 	for (unsigned int i = 0; i < CLIENTS; i++) {
-		unsigned int n = 0;
-
-		c[i].qp = calloc(URN_MCAST_CLIENT + 1, sizeof(c[i].qp[0]));
-		c[i].sq = bare_wq(4, urn_abi_sq_stride(1, 0));
-		c[i].rq = bare_wq(4, urn_abi_rq_stride(1));
-		assert_true(c[i].qp && c[i].sq && c[i].rq);
-		do {
-			c[i].qp[n] = crowd_qp(&p, &c[i]);
-		} while (urn_mcast_attach(p.tp, c[i].qp[n++], g.gid, &first) == 0);
-		c[i].n = n;
+		total += take_attachments(&p, &c[i], g.gid, NULL);
 		assert_in_range(c[i].share.mcast.members, 1, URN_MCAST_CLIENT);
-		assert_int_equal(c[i].share.mcast.members, n - 1);
 		assert_int_equal(c[i].share.mcast.groups, 1);
-		total += n - 1;
 	}
 	assert_in_range(total, URN_MCAST_MEMBERS * 7 / 8, URN_MCAST_MEMBERS);
 	for (unsigned int i = 0; i < CLIENTS; i++)
@@ -465,16 +509,49 @@ attachments(void **state)
 	probe_close(&p);
 }
 
+/* The same for attachments to one group. */
+static void
+attachments_of_user(void **state)
+{
+	enum { CLIENTS = 40, LEAST = URN_MCAST_MEMBERS * 2 / 17 };
+	struct frame_addr g = mcast_group(true, 0);
+	static struct mcast_crowd c[CLIENTS], other;
+	struct urn_tp_user user = {0};
+	unsigned int total = 0;
+	struct probe p;
+
+	(void)state;
+	open_probe(&p);
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		total += take_attachments(&p, &c[i], g.gid, &user);
+	assert_int_equal(user.members, total);
+	assert_in_range(total, URN_MCAST_MEMBERS / 2, URN_MCAST_MEMBERS - LEAST);
+	assert_in_range(take_attachments(&p, &other, g.gid, NULL), LEAST / 8, URN_MCAST_CLIENT);
+	crowd_close(&p, &other);
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		crowd_close(&p, &c[i]);
+	assert_int_equal(user.members, 0);
+	assert_int_equal(user.groups, 0);
+	probe_close(&p);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(thousands),	   cmocka_unit_test(slow),
-		cmocka_unit_test(in_turn),	   cmocka_unit_test(hundred),
-		cmocka_unit_test(hoarders),	   cmocka_unit_test(changes),
-		cmocka_unit_test(error_meanwhile), cmocka_unit_test(senders),
-		cmocka_unit_test(engines),	   cmocka_unit_test(groups),
+		cmocka_unit_test(thousands),
+		cmocka_unit_test(slow),
+		cmocka_unit_test(in_turn),
+		cmocka_unit_test(hundred),
+		cmocka_unit_test(hoarders),
+		cmocka_unit_test(changes),
+		cmocka_unit_test(error_meanwhile),
+		cmocka_unit_test(senders),
+		cmocka_unit_test(engines),
+		cmocka_unit_test(groups),
+		cmocka_unit_test(groups_of_user),
 		cmocka_unit_test(attachments),
+		cmocka_unit_test(attachments_of_user),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

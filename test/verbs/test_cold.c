@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "transport/tp.h"
 
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -229,6 +230,51 @@ test_gone_is_not_heard(void **state)
 	rig_close(&r);
 }
 
+/* True when an epoll watches the file of a descriptor. */
+static bool
+watches(int epoll, int fd)
+{
+	char path[64], line[256];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", epoll);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		int watched;
+
+		found = found || (sscanf(line, "tfd: %d", &watched) == 1 && watched == fd);
+	}
+	fclose(f);
+	return found;
+}
+
+/*
+ * An engine watches no file that a client has: the kernel locks a watched file when the watch ends,
+ * and a client can hold that lock (doc/inside/trust.md, "A program with many watchers").
+ */
+static void
+test_watches_no_client(void **state)
+{
+	static struct idler idler;
+	const struct rig_config cfg = {.engines = 1};
+	const struct urn_client *c;
+	const struct urn_engine *e;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &cfg, NULL);
+	e = urn_dp_engine(r.dp, 0);
+	idler_open(&r, &idler);
+	c = urn_client_of(LIST_FIRST(&e->shard[0]->clients)->client);
+	assert_false(watches(e->sleep_fd, c->wake_fd[0]));
+	assert_true(watches(e->sleep_fd, c->wake_set[0]));
+	assert_true(watches(c->wake_set[0], c->wake_fd[0]));
+	idler_close(&idler);
+	rig_close(&r);
+}
+
 int
 main(void)
 {
@@ -236,6 +282,7 @@ main(void)
 		cmocka_unit_test(test_idle_clients),
 		cmocka_unit_test(test_cold_wakes),
 		cmocka_unit_test(test_gone_is_not_heard),
+		cmocka_unit_test(test_watches_no_client),
 	};
 
 	return cmocka_run_group_tests_name("cold", tests, NULL, NULL);

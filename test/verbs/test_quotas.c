@@ -405,9 +405,9 @@ test_half_descriptors(void **state)
 	hostile_others_go_on(r);
 	close(fd);
 	assert_int_equal(hostile_clients(r, 2), 2);
-	/* A program counts with 15, one of them for the engine, and two of the user's are attached.
+	/* A program counts with 16, two of them for the engine, and two of the user's are attached.
 	 */
-	assert_in_range(hostile_attach_many(r), 1, (240 - 64) / 2 / 15 - 2);
+	assert_in_range(hostile_attach_many(r), 1, (240 - 64) / 2 / 16 - 2);
 	rig_close(r);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	rig_open(r, &cfg, NULL);

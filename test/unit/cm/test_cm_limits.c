@@ -12,6 +12,25 @@
 
 #include <cmocka.h>
 
+/* An id tells nothing of the next one of its place: the step from one to the next is never the same
+ * twice. */
+static void
+test_drawn(void **state)
+{
+	uint32_t last = 0, step = 0;
+
+	(void)state;
+	bench_make(1, 0); /* all ids have one place */
+	for (unsigned int i = 0; i < 50; i++) {
+		uint32_t id = to_listen(0);
+
+		assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
+		assert_true(i < 2 || id - last != step);
+		step = id - last;
+		last = id;
+	}
+}
+
 /* A peer rejects by its own id only: it gave up before it heard of ours. */
 static void
 test_rejected_by_own_id(void **state)
@@ -464,23 +483,12 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(test_rejected_by_own_id),
-		T(test_timeout_guid),
-		T(test_wrong_names),
-		T(test_refusals),
-		T(test_backlog),
-		T(test_unlisten),
-		T(test_room),
-		T(test_too_many),
-		T(test_unanswered_end),
-		T(test_owners),
-		T(test_same_number),
-		T(test_drep_again),
-		T(test_drep_kept),
-		T(test_refusal_kept),
-		T(test_channels),
-		T(test_goes_by_slices),
-		T(test_closed),
+		T(test_rejected_by_own_id), T(test_drawn),	    T(test_timeout_guid),
+		T(test_wrong_names),	    T(test_refusals),	    T(test_backlog),
+		T(test_unlisten),	    T(test_room),	    T(test_too_many),
+		T(test_unanswered_end),	    T(test_owners),	    T(test_same_number),
+		T(test_drep_again),	    T(test_drep_kept),	    T(test_refusal_kept),
+		T(test_channels),	    T(test_goes_by_slices), T(test_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,9 +3,11 @@
 #include "config_test.h"
 
 #include "config/config_memory.h"
+#include "control/quota.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +30,12 @@ half(void **state)
 	assert_int_equal(c->limits.per_uid.mr, 150);
 	assert_int_equal(c->limits.per_uid.cq, 32 << 10);
 	assert_int_equal(c->limits.per_uid.pd, 2 << 10);
+	assert_int_equal(c->limits.clients_per_uid, c->limits.clients / 2);
+	assert_in_range(c->limits.per_uid.share, 1, urn_quota_pieces() / 2);
 	assert_int_equal(urn_config_notes(c, note, 8), 0);
+	urn_config_free(c);
+	c = config_good(SHARED TWO "[limits]\nclients = 10\n");
+	assert_int_equal(c->limits.clients_per_uid, 5);
 	urn_config_free(c);
 	c = config_good("[urnicd]\ngroup = users\n" CONFIG_REST);
 	assert_int_equal(c->limits.per_uid.qp, 32 << 10);
@@ -60,6 +67,9 @@ own(void **state)
 	assert_false(urn_config_shared(c));
 	assert_int_equal(c->limits.per_uid.qp, 64 << 10);
 	assert_int_equal(c->limits.per_uid.mr, 256 << 10);
+	urn_config_free(c);
+	c = config_good(TWO "[limits]\nclients = 10\n");
+	assert_int_equal(c->limits.clients_per_uid, 2 << 10);
 	urn_config_free(c);
 }
 
@@ -107,6 +117,61 @@ notes(void **state)
 		note[2], "pd_per_uid = unlimited lets one user take more than half of the 4k"));
 	assert_int_equal(urn_config_notes(c, note, 1), 1);
 	urn_config_free(c);
+}
+
+/* Clients and shared pieces that leave others less than half are noted. */
+static void
+half_notes(void **state)
+{
+	struct urn_config *c =
+		config_good(SHARED TWO "[limits]\nclients = 10\nclients_per_uid = 6\n"
+				       "shares_per_uid = unlimited\n");
+	char note[8][URN_CONFIG_NOTE];
+
+	(void)state;
+	assert_int_equal(urn_config_notes(c, note, 8), 2);
+	assert_string_equal(note[0], "clients_per_uid = 6 lets one user take more than half of "
+				     "clients = 10: lower it, or raise clients");
+	assert_non_null(strstr(note[1],
+			       "shares_per_uid = unlimited lets one user take more than half "
+			       "of the "));
+	assert_non_null(strstr(note[1], "(vm.max_map_count)"));
+	urn_config_free(c);
+	c = config_good(TWO "[limits]\nclients = 10\nclients_per_uid = 6\n");
+	assert_int_equal(urn_config_notes(c, note, 8), 0);
+	urn_config_free(c);
+}
+
+/* Limits of the file for which this process has too few descriptors are noted. */
+static void
+descriptor_notes(void **state)
+{
+	static const char text[] = "[limits]\nclients = 65\nclients_per_uid = 32\n"
+				   "channels_per_client = 100\nchannels_per_uid = 200\n";
+	char file[sizeof(SHARED TWO) + sizeof(text)], note[8][URN_CONFIG_NOTE];
+	struct rlimit was, few = {1024, 1024};
+	struct urn_config *c;
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s%s%s", SHARED, TWO, text);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	if (was.rlim_max < few.rlim_max)
+		skip();
+	few.rlim_cur = was.rlim_cur < few.rlim_cur ? was.rlim_cur : few.rlim_cur;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0); /* only root gets it back */
+	c = config_good(file);
+	assert_int_equal(urn_config_notes(c, note, 8),
+			 2); /* 32 * 16 is half of 1024, 65 * 16 more */
+	assert_string_equal(note[0], "clients = 65 is more than this process has descriptors for, "
+				     "1024 with 16 each: lower it, or raise RLIMIT_NOFILE");
+	assert_string_equal(note[1],
+			    "channels_per_uid = 200 is more than this process has descriptors "
+			    "for, 512 with 3 each: lower it, or raise RLIMIT_NOFILE");
+	urn_config_free(c);
+	c = config_good(SHARED TWO); /* limits that the file does not give */
+	assert_int_equal(urn_config_notes(c, note, 8), 0);
+	urn_config_free(c);
+	(void)setrlimit(RLIMIT_NOFILE, &was);
 }
 
 /* Memory for queues: half of the machine's, and half of that for a user, unless the file says
@@ -224,9 +289,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(half),	  cmocka_unit_test(one),     cmocka_unit_test(own),
-		cmocka_unit_test(notes),  cmocka_unit_test(queues),  cmocka_unit_test(queue_notes),
-		cmocka_unit_test(groups), cmocka_unit_test(nothing),
+		cmocka_unit_test(half),	      cmocka_unit_test(one),
+		cmocka_unit_test(own),	      cmocka_unit_test(notes),
+		cmocka_unit_test(queues),     cmocka_unit_test(queue_notes),
+		cmocka_unit_test(groups),     cmocka_unit_test(nothing),
+		cmocka_unit_test(half_notes), cmocka_unit_test(descriptor_notes),
 	};
 
 	return cmocka_run_group_tests_name("config limits", tests, NULL, NULL);

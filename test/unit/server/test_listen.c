@@ -8,11 +8,15 @@
 
 #include "server/listen.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +60,100 @@ test_one(void **state)
 	urn_listen_close(&a);
 	assert_int_equal(urn_listen_open(&b, path, 0, (gid_t)-1, &err), 0);
 	urn_listen_close(&b);
+}
+
+/* Looks at the socket when its mode is about to be set. */
+static struct {
+	bool on;       /* do so */
+	mode_t mode;   /* the mode that the file had; 0: no call came */
+	int connected; /* errno value of a connection that somebody tried to make */
+} looked;
+
+int __real_chmod(const char *name, mode_t mode);
+int __wrap_chmod(const char *name, mode_t mode);
+
+int
+__wrap_chmod(const char *name, mode_t mode)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	struct stat st;
+	int fd;
+
+	if (looked.on) {
+		assert_int_equal(stat(path, &st), 0);
+		looked.mode = st.st_mode & 07777;
+		fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+		assert_true(fd >= 0);
+		snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
+		looked.connected = connect(fd, (void *)&to, sizeof(to)) == 0 ? 0 : errno;
+		close(fd);
+	}
+	return __real_chmod(name, mode);
+}
+
+/* Until the socket has its mode and its group, its file is the owner's alone, and nobody can
+ * connect. */
+static void
+test_rights_first(void **state)
+{
+	struct urn_err err = {""};
+	mode_t was = umask(0);
+	struct urn_listen a;
+	struct stat st;
+
+	(void)state;
+	looked.on = true;
+	assert_int_equal(urn_listen_open(&a, path, 0666, (gid_t)-1, &err), 0);
+	looked.on = false;
+	umask(was);
+	assert_int_equal(looked.mode, 0600);
+	assert_int_equal(looked.connected, ECONNREFUSED);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0666);
+	urn_listen_close(&a);
+}
+
+/* A file that takes the place of the socket between bind() and chmod(). */
+static const char *swap; /* the file that a link at the path leads to; NULL: no link */
+
+int __real_bind(int fd, const struct sockaddr *addr, socklen_t len);
+int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len);
+
+int
+__wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	int rc = __real_bind(fd, addr, len);
+
+	if (rc == 0 && swap) {
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(symlink(swap, path), 0);
+	}
+	return rc;
+}
+
+/* A link that takes the socket's place leads to no other file: that one keeps its mode. */
+static void
+test_swapped(void **state)
+{
+	struct urn_err err = {""};
+	struct urn_listen a;
+	struct stat st;
+	char other[80];
+	int fd;
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s.other", path);
+	fd = open(other, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	swap = other;
+	assert_int_equal(urn_listen_open(&a, path, 0666, (gid_t)-1, &err), -1);
+	swap = NULL;
+	assert_non_null(strstr(err.text, "mode and group can't be set"));
+	urn_listen_close(&a);
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(unlink(other), 0);
 }
 
 /* Another server holds the lock and has not bound yet: the second does not look at the socket at all. */
@@ -186,6 +284,7 @@ main(void)
 		cmocka_unit_test(test_one),	    cmocka_unit_test(test_greeting),
 		cmocka_unit_test(test_of_others),   cmocka_unit_test(test_lock_first),
 		cmocka_unit_test(test_left_behind), cmocka_unit_test(test_link),
+		cmocka_unit_test(test_swapped),	    cmocka_unit_test(test_rights_first),
 	};
 
 	return cmocka_run_group_tests_name("listen", tests, setup, teardown);
