@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "near.h"
 
+#include <stdio.h>
+#include <stdio.h>
 #include <string.h>
 
 #define NEAR_MAX 32u /* bytes of words that are compared */
@@ -71,4 +73,21 @@ urn_near_try(struct urn_near *near, const char *candidate)
 		return;
 	near->cost = cost;
 	near->best = candidate;
+}
+
+const char *
+urn_near_mean(const struct urn_near *near, char out[URN_NEAR_HINT])
+{
+	out[0] = '\0';
+	if (near->best)
+		snprintf(out, URN_NEAR_HINT, "did you mean %.40s? ", near->best);
+	return out;
+}
+
+void
+urn_near_hint(const struct urn_near *near, const char *lists, char out[URN_NEAR_HINT])
+{
+	char mean[URN_NEAR_HINT];
+
+	snprintf(out, URN_NEAR_HINT, "%.60s'%.30s' lists them", urn_near_mean(near, mean), lists);
 }

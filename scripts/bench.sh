@@ -9,9 +9,10 @@
 # port, the same bytes through the same port with no protocol, and memcpy. All
 # take turns, round after round, because a machine's speed changes with time.
 # Leave the machine idle meanwhile: other work changes every figure. A reference loop
-# between rounds tells if the machine is quiet: a round that drifts is measured again
-# (one in two at most) or marked, and without a quiet machine there are no verdicts. The section urnicd
-# measures programs attached to a dataplane process, and once kills 1,000 of them
+# between rounds, and the processor time of others during each, tell if the machine is
+# quiet: a round that drifts is measured again (one in two at most) or marked, and
+# without a quiet machine there are no verdicts. The section urnicd measures
+# programs attached to a dataplane process, and once kills 1,000 of them
 # (50 with --quick); dropin measures unmodified programs under urnic-run; session kills
 # 200 adapters of sessions.
 #

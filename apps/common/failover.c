@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define LOG_VARIABLE "URNIC_SESSION_LOG"
+#define LEVEL_VARIABLE "URNIC_SESSION_LOG_LEVEL" /* times need all lines */
 #define EVERY_NS 1000000ull	   /* between two samples */
 #define PATIENCE_NS 60000000000ull /* for a loss that was begun */
 
@@ -43,6 +44,7 @@ open_log(struct urn_failover *f, struct urn_err *err)
 	const char *told = getenv(LOG_VARIABLE);
 	int fd;
 
+	(void)unsetenv(LEVEL_VARIABLE);
 	if (told == NULL || told[0] == '\0')
 		return make_log(f, err);
 	if (strcmp(told, "stderr") == 0) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void
 urn_moves_begin(struct urn_moves *m, int pid, uint64_t since_us)
@@ -116,20 +117,27 @@ conn_line(struct urn_moves *m, uint64_t at_us, uint32_t number, const char *text
 void
 urn_moves_line(struct urn_moves *m, const char *line)
 {
-	unsigned long long seconds;
+	struct tm tm = {.tm_isdst = 0};
 	unsigned int us, number;
+	const char *numbers;
 	int pid, head = 0, conn = 0;
 	uint64_t at_us;
 
-	if (sscanf(line, "%llu.%6u session=%d.%*u %n", &seconds, &us, &pid, &head) != 3 ||
+	if (sscanf(line, "%4d-%2d-%2dT%2d:%2d:%2d.%6uZ session[%d.%*u] %*s session %*s %n",
+		   &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &us,
+		   &pid, &head) != 8 ||
 	    head == 0)
 		return;
-	at_us = (uint64_t)seconds * 1000000 + us;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	at_us = (uint64_t)timegm(&tm) * 1000000 + us;
 	if (pid != m->pid || at_us < m->since_us)
 		return;
-	if (sscanf(line + head, "conn=%u peer=%*u epoch=%*u path=%*s %n", &number, &conn) == 1 &&
-	    conn > 0)
-		conn_line(m, at_us, number, line + head + conn);
-	else
+	numbers = strstr(line + head, " | ");
+	if (numbers == NULL)
 		adapter_line(m, at_us, line + head);
+	else if (sscanf(numbers, " | conn=%u peer=%*u epoch=%*u path=%*s %n", &number, &conn) ==
+			 1 &&
+		 conn > 0)
+		conn_line(m, at_us, number, numbers + conn);
 }

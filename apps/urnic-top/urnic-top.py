@@ -103,34 +103,60 @@ class Telemetry:
         return [n for n in answer or [] if isinstance(n, (int, str))]
 
 
-def candidates():
-    """Telemetry sockets of processes of this user or of root."""
+def folders():
+    """Folders that may have sockets of DPDK processes, in the order in which they are looked at."""
     bases = [os.environ.get(v) for v in ("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "TMPDIR")]
-    found = set()
-    for base in [b for b in bases if b] + ["/run", "/run/urnic", "/tmp"]:
-        for pattern in (f"dpdk/*/{SOCKET}", f"urnic-rt-*/dpdk/*/{SOCKET}"):
-            for path in glob.glob(os.path.join(glob.escape(base), pattern)):
-                try:
-                    if os.stat(path).st_uid in (0, os.geteuid()):
-                        found.add(os.path.realpath(path))
-                except OSError:
-                    pass
-    return sorted(found)
+    return list(dict.fromkeys(os.path.join(b, "dpdk") for b in [*filter(None, bases), "/run", "/run/urnic", "/tmp"]))
+
+
+def candidates():
+    """Telemetry sockets of processes of this user or of root. returns: paths, and what is wrong with others: {path: words}"""
+    found, wrong = set(), {}
+    for folder in folders():
+        base = glob.escape(os.path.dirname(folder))
+        for path in glob.glob(f"{glob.escape(folder)}/*/{SOCKET}") + glob.glob(f"{base}/urnic-rt-*/dpdk/*/{SOCKET}"):
+            try:
+                owner = os.stat(path).st_uid
+            except OSError as e:
+                wrong[path] = e.strerror
+                continue
+            if owner in (0, os.geteuid()):
+                found.add(os.path.realpath(path))
+            else:
+                wrong[path] = f"of user {owner}, neither this one nor root: --socket PATH asks it all the same"
+    return sorted(found), wrong
+
+
+def state_of(folder):
+    """Words about a folder that was looked at."""
+    try:
+        st = os.stat(folder)
+    except PermissionError:
+        return f"a folder on the way is closed to user {os.geteuid()}"
+    except OSError as e:
+        return "not there" if isinstance(e, FileNotFoundError) else e.strerror
+    if not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
+        return f"closed to user {os.geteuid()}: it is of user {st.st_uid} and group {st.st_gid}, mode {st.st_mode & 0o7777:04o}"
+    return "there, and no telemetry socket of a urnicd that runs"
 
 
 def find():
     """The only urnicd that runs."""
     patience()  # a wrong value is said before anything is looked for
     there, silent = [], None
-    for path in candidates():
+    paths, wrong = candidates()
+    for path in paths:
         try:
             t = Telemetry(path)
             if t.ask("/urnic/version"):
                 there.append(t)
+            else:
+                wrong[path] = "a DPDK process that is no urnicd"
         except Silent as e:
             silent = e
-        except Failed:
-            pass
+        except Failed as e:
+            refused = isinstance(e.__cause__ or e.__context__, ConnectionRefusedError)
+            wrong[path] = "nobody listens there any more" if refused else str(e).removeprefix(f"{path}: ")
     if len(there) == 1:
         return there[0]
     if there:
@@ -139,7 +165,8 @@ def find():
     if silent:
         raise silent
     raise Failed("no dataplane found: start urnicd, as this user or as root, or say where its telemetry "
-                 "socket is: --socket PATH, --file-prefix NAME")
+                 "socket is: --socket PATH, --file-prefix NAME; looked at:\n" +
+                 "\n".join(f"  {clean(place)}: {clean(words)}" for place, words in [*((f, state_of(f)) for f in folders()), *wrong.items()]))
 
 
 def told(path):

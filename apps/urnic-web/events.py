@@ -22,10 +22,9 @@ BEGIN = 8192  # bytes at the end of a log that are shown from the start on
 # A line of the log of events (doc/reference/log.md) and of a session's (doc/reference/sessions.md). A file may be
 # another's, and have any words: a time is one that a browser can show.
 LOG = re.compile(r"(?:<\d>)?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{3})Z (urnicd\[\d+\]) (\w+) (\w+) ([\w-]+): (.*)", re.ASCII)
-STEP = re.compile(r"(\d{1,11}\.\d{6}) session=(\d+\.\d+) conn=(\d+) peer=(\d+) epoch=\d+ path=([PS]-[PS]) (.*)", re.ASCII)
-ADAPTER = re.compile(r"(\d{1,11}\.\d{6}) session=(\d+\.\d+) ((?:adapter|an adapter) .*)", re.ASCII)
-TOOK = re.compile(r" took us=(\d{1,15})(?!\d)", re.ASCII)
-SIDES = {"P": "primary", "S": "backup"}
+SESSION = re.compile(r"(?:<\d>)?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{6})Z (session\[\d+\.\d+\]) (\w+) session ([\w-]+): (.*?)(?: \| .*)?", re.ASCII)
+# Events of a session that are no fail-over: steps in between, messages, numbers.
+QUIET = {"begin", "end", "queue", "refuse", "step", "message", "atomics", "counts", "left-out"}
 
 
 class Events:
@@ -106,11 +105,8 @@ def left(was, now):
 
 
 def changes(was, now, logged):
-    """returns: a list of (kind, text, time). logged: the log of events tells of ports, programs and errors"""
-    found = list(left(was, now))
-    if not logged:
-        found += [*links(was, now), *comings(was, now), *failures(was, now)]
-    return found
+    """returns: a list of (kind, text, time). logged: the log of events tells of all of them"""
+    return [] if logged else [*left(was, now), *links(was, now), *comings(was, now), *failures(was, now)]
 
 
 # ---- files
@@ -174,48 +170,27 @@ def clean_line(line):
     return "".join(c if c.isprintable() else "\ufffd" for c in line[:1000].decode("utf-8", "replace"))
 
 
+def time_of(day, fraction):
+    """Seconds since 1970; None: there is no such time"""
+    try:
+        return calendar.timegm(time.strptime(day, "%Y-%m-%dT%H:%M:%S")) + float(f"0.{fraction}")
+    except ValueError:
+        return None
+
+
 def event_of_log(line):
     """An event of a line of the log. returns: where, kind, text, time"""
     m = LOG.fullmatch(line)
     if not m:
         return "log", "log", line, None
-    try:
-        at = calendar.timegm(time.strptime(m[1], "%Y-%m-%dT%H:%M:%S")) + int(m[2]) / 1000
-    except ValueError:
-        at = None
-    kind = {"port": "port", "client": "client", "qp": "error", "daemon": "dataplane"}.get(m[5], "log")
-    return m[3], kind, f"{m[4]} {m[5]} {m[6]}: {m[7]}", at
-
-
-def path_words(path):
-    return f"the {SIDES[path[0]]} adapter here and the {SIDES[path[2]]} one of its peer"
-
-
-def step_text(conn, path, text):
-    """A sentence for a line of a session's log; None: the line is no step that a page tells of"""
-    step = re.match(r"step (\w+) -> (\w+) (.*)", text)
-    because = f", because {text.split(' because ', 1)[1]}" if " because " in text else ""
-    took = TOOK.search(text)
-    if text.startswith("lost path="):
-        return f"{conn}: path {text[10:13]} is lost{because}"
-    if text.startswith("trusted path="):
-        return f"{conn}: path {text[13:16]} carries traffic again"
-    if not step:
-        return None
-    if step[2] == "MIGRATED":
-        return f"{conn} moved to {path_words(path)}" + (f" in {int(took[1]) / 1000:.1f} ms" if took else "")
-    if step[1] == "CONNECTED":
-        return f"{conn} stops, to move{because}"
-    return f"{conn} is dead{because}" if step[2] == "DEAD" else None
+    kind = {"port": "port", "client": "client", "qp": "error", "daemon": "dataplane", "session": "failover"}.get(m[5], "log")
+    return m[3], kind, f"{m[4]} {m[5]} {m[6]}: {m[7]}", time_of(m[1], m[2])
 
 
 def event_of_session(line):
-    """An event of a line of a session's log. returns: where, kind, text, time; None: the line is none"""
-    m, a = STEP.fullmatch(line), ADAPTER.fullmatch(line)
-    if m:
-        text = step_text(f"connection {m[3]} to {m[4]}", m[5], m[6])
-        return (f"session {m[2]}", "failover", text, float(m[1])) if text else None
-    return (f"session {a[2]}", "failover", a[3], float(a[1])) if a else None
+    """An event of a line of a session's log, in the library's own words. returns: where, kind, text, time; None: the line is none"""
+    m = SESSION.fullmatch(line)
+    return (m[3], "failover", m[6], time_of(m[1], m[2])) if m and m[5] not in QUIET else None
 
 
 class Files(threading.Thread):

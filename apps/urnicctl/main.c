@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* urnicctl: commands to a running urnicd, from a shell. */
 #include "urnicd/admin_proto.h"
+#include "where.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -85,55 +85,7 @@ parse(int argc, char **argv, struct options *o)
 	return -1;
 }
 
-/* ---- finding the control socket */
-
-static bool
-is_socket(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
-/* The control socket of a socket for programs, if there is one, or the given path itself. */
-static bool
-beside(char *path, size_t size, const char *socket)
-{
-	int n = snprintf(path, size, "%s" ADMIN_SUFFIX, socket);
-
-	if (n < 0 || (size_t)n >= size || !is_socket(path))
-		n = snprintf(path, size, "%s", socket);
-	return n > 0 && (size_t)n < size;
-}
-
-/* The folder for runtime files of the caller; one of another user is ignored, as programs do. NULL:
- * none */
-static const char *
-runtime_dir(void)
-{
-	const char *dir = getenv("XDG_RUNTIME_DIR");
-	struct stat st;
-
-	return dir && stat(dir, &st) == 0 && st.st_uid == geteuid() ? dir : NULL;
-}
-
-/* Find the control socket the way programs find their dataplane (doc/reference/urnicd.md). returns:
- * true when the path fits */
-static bool
-find(const struct options *o, char *path, size_t size)
-{
-	const char *told = getenv("URNIC_SOCKET"), *dir = runtime_dir();
-	char own[256];
-
-	if (o->socket && strcmp(o->socket, "auto") != 0)
-		return beside(path, size, o->socket);
-	if (told && told[0])
-		return beside(path, size, told);
-	snprintf(own, sizeof(own), "%s/urnic/urnicd.sock", dir ? dir : "/run");
-	if (dir && beside(path, size, own) && is_socket(path))
-		return true;
-	return beside(path, size, dir ? "/run/urnic/urnicd.sock" : own);
-}
+/* ---- connecting */
 
 /* Seconds that urnicd has for an answer. returns: 0 after a message: URNIC_TIMEOUT is wrong */
 static unsigned long
@@ -165,8 +117,9 @@ tell_silent(const char *path, unsigned long seconds)
 
 /* seconds: bound of each wait; returns: a connection, or -1 after a message */
 static int
-dial(const char *path, unsigned long seconds)
+dial(const struct ctl_where *w, unsigned long seconds)
 {
+	const char *path = w->path;
 	const struct timeval tv = {.tv_sec = (time_t)seconds};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd;
@@ -182,16 +135,10 @@ dial(const char *path, unsigned long seconds)
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0 &&
 	    connect(fd, (const void *)&addr, sizeof(addr)) == 0)
 		return fd;
-	if (errno == ENOENT || errno == ECONNREFUSED)
-		fprintf(stderr,
-			"urnicctl: no urnicd at %s; start one (urnicd -c FILE), or say where it "
-			"is: "
-			"--socket PATH\n",
-			path);
-	else if (errno == EAGAIN) /* others wait to be let in, as many as may */
+	if (errno == EAGAIN) /* others wait to be let in, as many as may */
 		tell_silent(path, seconds);
 	else
-		fprintf(stderr, "urnicctl: %s: %s\n", path, strerror(errno));
+		ctl_where_tell(w, errno);
 	if (fd >= 0)
 		close(fd);
 	return -1;
@@ -392,7 +339,7 @@ is_stream(const struct admin_call *call)
 
 /* The urnicd that is asked. */
 struct target {
-	char path[256];
+	struct ctl_where where;
 	unsigned long seconds; /* bound of a wait */
 };
 
@@ -422,10 +369,10 @@ run(const struct target *t, bool json, char *const *words, unsigned int n)
 		fprintf(stderr, "urnicctl: a command has at most %d bytes\n", ADMIN_LINE);
 		return EXIT_USAGE;
 	}
-	fd = dial(t->path, t->seconds);
+	fd = dial(&t->where, t->seconds);
 	if (fd < 0)
 		return EXIT_FAILED;
-	rc = ask(fd, json, words, n) == 0 ? answer(fd, t->path, t->seconds) : EXIT_FAILED;
+	rc = ask(fd, json, words, n) == 0 ? answer(fd, t->where.path, t->seconds) : EXIT_FAILED;
 	close(fd);
 	return rc;
 }
@@ -498,7 +445,7 @@ main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	if (!find(&o, t.path, sizeof(t.path))) {
+	if (!ctl_where_find(o.socket, &t.where)) {
 		fputs("urnicctl: the path of the socket is too long\n", stderr);
 		return EXIT_FAILED;
 	}

@@ -6,8 +6,9 @@
 
 /* Columns in their order, by command; NULL: its answer is never an empty table. */
 static const char *const heads[ADMIN_COMMAND_COUNT] = {
-	[ADMIN_show_qp] = ("qpn adapter client pid type state peer peer_qpn mtu sends receives "
-			   "outstanding"),
+	[ADMIN_show_qp] =
+		("qpn adapter client pid program type state peer peer_qpn mtu sends receives "
+		 "outstanding"),
 	[ADMIN_show_errors] = "adapter client pid attached qpn ago_ms status vendor_err why",
 	[ADMIN_show_cq] = ("adapter client cq engine entries waiting written users channel "
 			   "events overrun"),

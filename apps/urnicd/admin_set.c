@@ -5,6 +5,7 @@
 #include "reload.h"
 
 #include "dataplane/control/adapter.h"
+#include "dataplane/near.h"
 #include "dataplane/switch/impair_words.h"
 #include "pmd_glue/eal_log.h"
 #include "pmd_glue/plug.h"
@@ -98,16 +99,31 @@ nicd_run_set_engine(struct nicd_run *r)
 	return URN_REPORT_DONE;
 }
 
+/* Say that nothing of a kind has a name. what: also the word of the command that lists the kind */
+static void
+not_there(struct nicd_run *r, const char *what, const char *name, const struct urn_near *near)
+{
+	char hint[URN_NEAR_HINT], list[24];
+
+	snprintf(list, sizeof(list), "show %s", what);
+	urn_near_hint(near, list, hint);
+	urn_err_set(&r->err, "no %s has the name %s; %s", what, name, hint);
+}
+
 static struct urn_adapter *
 find_adapter(struct nicd_run *r)
 {
 	const struct urn_dp *dp = r->admin->rig->base.dp;
 	const char *name = admin_arg(&r->call, "ADAPTER");
+	struct urn_near near;
 
-	for (unsigned int i = 0; i < dp->adapters_n; i++)
+	urn_near_begin(&near, name);
+	for (unsigned int i = 0; i < dp->adapters_n; i++) {
 		if (strcmp(dp->adapter[i]->cfg.name, name) == 0)
 			return dp->adapter[i];
-	urn_err_set(&r->err, "no adapter has the name %s; 'show adapter' lists them", name);
+		urn_near_try(&near, dp->adapter[i]->cfg.name);
+	}
+	not_there(r, "adapter", name, &near);
 	return NULL;
 }
 
@@ -136,13 +152,17 @@ nicd_run_port(struct nicd_run *r)
 	enum urn_port_plug plug = strcmp(how, "up") == 0     ? URN_PORT_UP
 				  : strcmp(how, "down") == 0 ? URN_PORT_DOWN
 							     : URN_PORT_FAILED;
+	struct urn_near near;
 
-	for (unsigned int i = 0; i < a->src.ports; i++)
+	urn_near_begin(&near, name);
+	for (unsigned int i = 0; i < a->src.ports; i++) {
 		if (strcmp(a->ports[i].name, name) == 0)
 			return urn_port_plug(a->ports[i].port, plug, &r->err) == 0
 				       ? URN_REPORT_DONE
 				       : URN_REPORT_FAILED;
-	urn_err_set(&r->err, "no port has the name %s; 'show port' lists them", name);
+		urn_near_try(&near, a->ports[i].name);
+	}
+	not_there(r, "port", name, &near);
 	return URN_REPORT_FAILED;
 }
 
@@ -159,10 +179,15 @@ static int
 take_who(struct nicd_run *r, const struct urn_config_switch *c, struct impair_who *s)
 {
 	const char *who = admin_arg(&r->call, "WHO");
+	char name[64], mean[URN_NEAR_HINT];
+	struct urn_near near;
 
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(who, "."), who);
+	urn_near_begin(&near, name);
 	for (unsigned int i = 0; i < c->plugs; i++) {
 		size_t n = strlen(c->plug[i].port.name);
 
+		urn_near_try(&near, c->plug[i].port.name);
 		if (strncmp(who, c->plug[i].port.name, n) != 0)
 			continue;
 		s->port = (uint16_t)i;
@@ -172,8 +197,9 @@ take_who(struct nicd_run *r, const struct urn_config_switch *c, struct impair_wh
 			return 0;
 	}
 	urn_err_set(&r->err,
-		    "switch %s has no port %s; write NAME, NAME.in or NAME.out of 'show switch'",
-		    c->sw.name, who);
+		    "switch %s has no port %s; %swrite NAME, NAME.in or NAME.out of 'show "
+		    "switch'",
+		    c->sw.name, who, urn_near_mean(&near, mean));
 	return -1;
 }
 
@@ -184,10 +210,13 @@ nicd_run_impair(struct nicd_run *r)
 	const struct urn_config *c = r->admin->rig->cfg;
 	struct urn_impair_config impair = {0};
 	struct impair_who s = {0};
+	struct urn_near near;
 	char why[128];
 	int rc;
 
+	urn_near_begin(&near, name);
 	for (unsigned int i = 0; i < c->switches; i++) {
+		urn_near_try(&near, c->sw[i].sw.name);
 		if (strcmp(c->sw[i].sw.name, name) != 0)
 			continue;
 		if (take_who(r, &c->sw[i], &s) != 0)
@@ -204,7 +233,7 @@ nicd_run_impair(struct nicd_run *r)
 		urn_err_set(&r->err, "switch %s: %s", name, strerror(-rc));
 		return URN_REPORT_FAILED;
 	}
-	urn_err_set(&r->err, "no switch has the name %s; 'show switch' lists them", name);
+	not_there(r, "switch", name, &near);
 	return URN_REPORT_FAILED;
 }
 

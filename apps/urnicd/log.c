@@ -15,18 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* True when the standard error is the journal's (systemd.exec(5), JOURNAL_STREAM). */
-static bool
-is_journal(void)
-{
-	const char *told = getenv("JOURNAL_STREAM");
-	unsigned long long dev, ino;
-	struct stat st;
-
-	return told && sscanf(told, "%llu:%llu", &dev, &ino) == 2 &&
-	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
-}
-
 /* Where lines go by the configuration. */
 static struct urn_log_out
 out_of(const struct urn_config_daemon *d)
@@ -34,9 +22,9 @@ out_of(const struct urn_config_daemon *d)
 	struct urn_log_out out = {.name = "urnicd"};
 
 	snprintf(out.file, sizeof(out.file), "%s", d->log_file);
-	out.priorities =
-		d->log_journal == URN_CONFIG_JOURNAL_YES ||
-		(d->log_journal == URN_CONFIG_JOURNAL_AUTO && !d->log_file[0] && is_journal());
+	out.priorities = d->log_journal == URN_CONFIG_JOURNAL_YES ||
+			 (d->log_journal == URN_CONFIG_JOURNAL_AUTO && !d->log_file[0] &&
+			  urn_log_is_journal(STDERR_FILENO));
 	return out;
 }
 

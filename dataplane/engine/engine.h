@@ -382,6 +382,9 @@ uint8_t urn_shard_obstacle(void *ctx);
 /* Put an error of a client into the engine's ring of the log; struct urn_tp_config.failed.
  * (failed.c) */
 void urn_shard_failed(void *ctx, struct urn_tp_share *share, const struct urn_failure *f);
+/* Put a client's leaving into the engine's ring of the log. qps: queue pairs that were ended for it
+ * in this shard; none are not worth a line. (failed.c) */
+void urn_shard_log_left(const struct urn_shard *s, const struct urn_engine_client *c, uint32_t qps);
 /* Make the lists of a shard, before anything else is done with it; its other fields are zero. (doorbells.c) */
 void urn_shard_init_lists(struct urn_shard *s);
 /* Give events of this turn: of armed completion queues, and asynchronous ones. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Errors of clients on their way to the log of events. */
+/* Errors of clients, and clients that left, on their way to the log of events. */
 #include "engine/engine.h"
 #include "log/ring.h"
 
@@ -18,6 +18,21 @@ has_room(struct urn_failures *fs, uint64_t now)
 	return fs->told < URN_LOG_PER_SHARE;
 }
 
+/* Begin a record about a client of the shard. returns: NULL: the ring is full */
+static struct urn_log_failure *
+place(const struct urn_shard *s, const struct urn_engine_client *c)
+{
+	struct urn_log_failure *rec = urn_log_ring_place(s->engine->log);
+
+	if (!rec)
+		return NULL;
+	rec->who = c->who;
+	(void)clock_gettime(CLOCK_REALTIME, &rec->at);
+	snprintf(rec->adapter, sizeof(rec->adapter), "%s", s->name);
+	snprintf(rec->port, sizeof(rec->port), "%s", s->port->cfg.name);
+	return rec;
+}
+
 void
 urn_shard_failed(void *ctx, struct urn_tp_share *share, const struct urn_failure *f)
 {
@@ -32,14 +47,22 @@ urn_shard_failed(void *ctx, struct urn_tp_share *share, const struct urn_failure
 		return;
 	}
 	/* A full ring costs neither a look at the clock nor text. */
-	rec = urn_log_ring_place(s->engine->log);
+	rec = place(s, c);
 	if (!rec)
 		return;
 	share->failures.told++;
+	rec->left = 0;
 	rec->f = *f;
-	rec->who = c->who;
-	(void)clock_gettime(CLOCK_REALTIME, &rec->at);
-	snprintf(rec->adapter, sizeof(rec->adapter), "%s", s->name);
-	snprintf(rec->port, sizeof(rec->port), "%s", s->port->cfg.name);
+	urn_log_ring_put(s->engine->log);
+}
+
+void
+urn_shard_log_left(const struct urn_shard *s, const struct urn_engine_client *c, uint32_t qps)
+{
+	struct urn_log_failure *rec = qps && s->engine->log ? place(s, c) : NULL;
+
+	if (!rec)
+		return;
+	rec->left = qps;
 	urn_log_ring_put(s->engine->log);
 }

@@ -27,6 +27,8 @@ enum { LOOKS = 1024 }; /* sources a turn that are looked at for what waits for m
 void
 urn_client_shard_left(struct urn_client_shard *c)
 {
+	uint32_t qps = 0;
+
 	if (c->left)
 		return;
 	c->left = c->leaving = true;
@@ -34,7 +36,8 @@ urn_client_shard_left(struct urn_client_shard *c)
 	TAILQ_INSERT_TAIL(&c->shard->leaving, c, leave_link);
 	for (uint32_t i = 0; i < c->used; i++)
 		if (c->source[i] && c->source[i]->kind == URN_SOURCE_QP)
-			urn_qp_left(c->shard->tp, urn_source_qp(c->source[i]));
+			qps += urn_qp_left(c->shard->tp, urn_source_qp(c->source[i]));
+	urn_shard_log_left(c->shard, c->client, qps);
 }
 
 void

@@ -8,12 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Priorities of syslog (RFC 5424, 6.2.1). */
-static const int priorities[URN_LOG_LEVELS] = {
-	[URN_LOG_OFF] = 7,    [URN_LOG_ERROR] = 3, [URN_LOG_WARNING] = 4,
-	[URN_LOG_NOTICE] = 5, [URN_LOG_INFO] = 6,  [URN_LOG_DEBUG] = 7,
-};
-
 void
 urn_log_who_program(struct urn_log_who *who)
 {
@@ -101,7 +95,7 @@ urn_log_line(const struct urn_log_entry *e, bool priority, const char *name,
 	struct tm tm;
 
 	if (priority)
-		add(&l, "<%d>", priorities[level]);
+		add(&l, "<%d>", urn_log_level_priority(level));
 	gmtime_r(&e->at.tv_sec, &tm);
 	add(&l, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ %s[%d] %s %s %s: ", tm.tm_year + 1900,
 	    tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,

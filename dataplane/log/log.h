@@ -13,6 +13,7 @@
 #ifndef URN_LOG_LOG_H
 #define URN_LOG_LOG_H
 
+#include "abi/log_level.h"
 #include "log/who.h"
 
 #include <stdbool.h>
@@ -27,6 +28,7 @@
 	X(PORT, "port", "links of ports")                                 \
 	X(ROUTE, "route", "routers that advertise themselves")            \
 	X(QP, "qp", "errors of queue pairs and their requests")           \
+	X(SESSION, "session", "sessions that move away from urnicd")      \
 	X(CAPTURE, "capture", "captures of frames")                       \
 	X(COMMAND, "command", "commands that change something")           \
 	X(LOG, "log", "the log itself")
@@ -36,17 +38,6 @@ enum urn_log_area {
 	URN_LOG_AREAS(X)
 #undef X
 		URN_LOG_AREA_COUNT,
-};
-
-/* An area shows events of its level and of those before it. */
-enum urn_log_level {
-	URN_LOG_OFF,
-	URN_LOG_ERROR,
-	URN_LOG_WARNING,
-	URN_LOG_NOTICE,
-	URN_LOG_INFO,
-	URN_LOG_DEBUG,
-	URN_LOG_LEVELS,
 };
 
 /* X(id, area, level, word, text) */
@@ -72,6 +63,8 @@ enum urn_log_level {
 	X(ROUTER_GONE, ROUTE, WARNING, "go",                                                      \
 	  "a router, or a prefix on the link, is advertised no more, and why")                    \
 	X(QP_ERROR, QP, WARNING, "error", "a request, a receive or a queue pair failed, and why") \
+	X(SESSION_LEFT, SESSION, WARNING, "move",                                                 \
+	  "a program gave its queue pairs up, because urnicd was silent: its session moves")      \
 	X(CAPTURE_BEGAN, CAPTURE, INFO, "begin", "a capture of frames runs")                      \
 	X(CAPTURE_ENDED, CAPTURE, INFO, "end", "a capture is whole")                              \
 	X(CAPTURE_FAILED, CAPTURE, ERROR, "fail", "a capture ended before its time, and why")     \
@@ -98,7 +91,6 @@ struct urn_log_ring;
 /* ---- words (words.c) */
 
 const char *urn_log_area_word(enum urn_log_area area);
-const char *urn_log_level_word(enum urn_log_level level);
 const char *urn_log_event_word(enum urn_log_event event);
 /* Meaning of an event, for the reference. */
 const char *urn_log_event_text(enum urn_log_event event);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Errors on their way from an engine to the log: a ring with one writer, the engine, and one
- * reader, the log's thread. The engine never waits: a record that finds no room is counted. A
- * client gets so many records a second, so that it alone can't push others' out; its further errors
- * are counted beside the ring. Many clients that fail at once can fill the ring, and records are
- * lost, which is counted.
+ * Errors, and clients that left, on their way from an engine to the log: a ring with one writer,
+ * the engine, and one reader, the log's thread. The engine never waits: a record that finds no room
+ * is counted. A client gets so many records a second, so that it alone can't push others' out; its
+ * further errors are counted beside the ring. Many clients that fail at once can fill the ring, and
+ * records are lost, which is counted.
  */
 #ifndef URN_LOG_RING_H
 #define URN_LOG_RING_H
@@ -21,13 +21,15 @@ enum {
 	URN_LOG_PER_SHARE = 8, /* records a second of a client */
 };
 
-/* An error, and whose it is. */
+/* An error, or queue pairs that were given up, and whose they are. */
 struct urn_log_failure {
 	struct timespec at;	/* UTC */
 	struct urn_log_who who; /* the queue pair's client */
 	char adapter[32];	/* its adapter's name */
 	char port[32];		/* ... and that of the adapter's port */
-	struct urn_failure f;
+	uint32_t left; /* queue pairs that the client gave up, because the engine was silent; 0: the
+			  record is of an error */
+	struct urn_failure f; /* valid while left is 0 */
 };
 
 struct urn_log_ring {

@@ -14,8 +14,9 @@ static const char *const area_words[URN_LOG_AREA_COUNT] = {
 };
 
 static const char *const level_words[URN_LOG_LEVELS] = {
-	[URN_LOG_OFF] = "off",	     [URN_LOG_ERROR] = "error", [URN_LOG_WARNING] = "warning",
-	[URN_LOG_NOTICE] = "notice", [URN_LOG_INFO] = "info",	[URN_LOG_DEBUG] = "debug",
+#define X(id, word, priority) [URN_LOG_##id] = (word),
+	URN_LOG_LEVEL_LIST(X)
+#undef X
 };
 
 static const struct {
@@ -33,12 +34,6 @@ const char *
 urn_log_area_word(enum urn_log_area area)
 {
 	return area_words[area];
-}
-
-const char *
-urn_log_level_word(enum urn_log_level level)
-{
-	return level_words[level];
 }
 
 const char *

@@ -124,16 +124,16 @@ put_line(struct urn_log *log, const struct urn_log_entry *e)
 	w->failed = !done;
 }
 
-/* ---- errors of engines */
+/* ---- records of engines */
 
 /* Ask for a line of a program's. */
 static bool
-may(struct urn_log *log, const struct urn_log_who *who)
+may(struct urn_log *log, enum urn_log_event event, const struct urn_log_who *who)
 {
 	bool pass;
 
 	pthread_mutex_lock(&log->lock);
-	pass = urn_log_limit_pass(&log->limit, URN_LOG_QP_ERROR, who, urn_clock_ns());
+	pass = urn_log_limit_pass(&log->limit, event, who, urn_clock_ns());
 	pthread_mutex_unlock(&log->lock);
 	if (!pass)
 		atomic_fetch_add_explicit(&log->more, 1, memory_order_relaxed);
@@ -151,6 +151,33 @@ put_failure(struct urn_log *log, const struct urn_log_failure *f)
 	put_line(log, &e);
 }
 
+static void
+put_left(struct urn_log *log, const struct urn_log_failure *f)
+{
+	struct urn_log_entry e = {
+		.at = f->at, .event = URN_LOG_SESSION_LEFT, .has_who = true, .who = f->who};
+
+	snprintf(e.text, sizeof(e.text),
+		 "gave up %u queue pair%s of adapter %s, because urnicd was silent for too long: "
+		 "its session goes on at its other adapter",
+		 f->left, f->left == 1 ? "" : "s", f->adapter);
+	put_line(log, &e);
+}
+
+/* Write a record, if the levels and the limits have room for it. */
+static void
+put_record(struct urn_log *log, const struct urn_log_failure *f)
+{
+	enum urn_log_event event = f->left ? URN_LOG_SESSION_LEFT : URN_LOG_QP_ERROR;
+
+	if (!urn_log_shows(log, event) || !may(log, event, &f->who))
+		return;
+	if (f->left)
+		put_left(log, f);
+	else
+		put_failure(log, f);
+}
+
 /* Count errors of a client for which its engine made no record. */
 static void
 add_more(struct urn_log *log, uint32_t client, uint32_t n)
@@ -164,7 +191,7 @@ add_more(struct urn_log *log, uint32_t client, uint32_t n)
 	atomic_fetch_add_explicit(&log->more, n, memory_order_relaxed);
 }
 
-/* Write the errors of an engine, at most as many as its ring has room for. */
+/* Write the records of an engine, at most as many as its ring has room for. */
 static void
 drain(struct urn_log *log, struct urn_log_ring *r)
 {
@@ -174,8 +201,7 @@ drain(struct urn_log *log, struct urn_log_ring *r)
 
 	for (unsigned int i = 0; i < URN_LOG_RING && urn_log_ring_take(r, &f); i++) {
 		log->w.known[f.who.client % URN_LOG_KNOWN] = f.who;
-		if (shown && may(log, &f.who))
-			put_failure(log, &f);
+		put_record(log, &f);
 	}
 	for (unsigned int i = 0; i < URN_LOG_FLOODS; i++) {
 		uint32_t client, n = urn_log_ring_take_more(r, i, &client);

@@ -3,6 +3,7 @@
 
 #include "control/objects.h"
 #include "log/log.h"
+#include "near.h"
 #include "pmd_glue/capture.h"
 #include "report/capture_qp.h"
 #include "wire/hdr.h"
@@ -118,19 +119,23 @@ check_name(const char *file, struct urn_err *err)
 static int
 find_port(const struct urn_captures *c, const char *name, struct urn_err *err)
 {
-	char all[128] = "";
+	char all[128] = "", mean[URN_NEAR_HINT];
+	struct urn_near near;
 
 	if (name == NULL || name[0] == '\0')
 		return -1;
+	urn_near_begin(&near, name);
 	for (unsigned int i = 0; i < c->ports; i++) {
 		size_t used = strlen(all);
 
 		if (strcmp(c->name[i], name) == 0)
 			return (int)i;
+		urn_near_try(&near, c->name[i]);
 		if (used + strlen(c->name[i]) + 8 < sizeof(all))
 			snprintf(all + used, sizeof(all) - used, "%s%s", i > 0 ? ", " : "", c->name[i]);
 	}
-	urn_err_set(err, "'%.31s' is no port that can be captured; there are: %s", name, all);
+	urn_err_set(err, "'%.31s' is no port that can be captured; %sthere are: %s", name,
+		    urn_near_mean(&near, mean), all);
 	return -2;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reports on objects that exist from the start: ports, adapters, engines, their tables and counters. */
 #include "log/log.h"
+#include "near.h"
 #include "report/report_priv.h"
 #include "abi/clock.h"
 #include "am/am.h"
@@ -71,10 +72,17 @@ report_mac(const uint8_t m[6], char buf[18])
 int
 report_check_adapter(const struct urn_report_source *src, const char *name, struct urn_err *err)
 {
-	for (unsigned int i = 0; i < src->dp->adapters_n; i++)
+	char hint[URN_NEAR_HINT];
+	struct urn_near near;
+
+	urn_near_begin(&near, name ? name : "");
+	for (unsigned int i = 0; i < src->dp->adapters_n; i++) {
 		if (report_named(name, src->dp->adapter[i]->cfg.name))
 			return 0;
-	urn_err_set(err, "no adapter has the name %s; 'show adapter' lists them", name ? name : "");
+		urn_near_try(&near, src->dp->adapter[i]->cfg.name);
+	}
+	urn_near_hint(&near, "show adapter", hint);
+	urn_err_set(err, "no adapter has the name %s; %s", name ? name : "", hint);
 	return -1;
 }
 
@@ -187,9 +195,13 @@ int
 urn_report_ports(const struct urn_report_source *src, struct urn_report_query *q,
 		 struct urn_report_sink *s, struct urn_err *err)
 {
+	char hint[URN_NEAR_HINT];
+	struct urn_near near;
 	bool any = false;
 
+	urn_near_begin(&near, q->name ? q->name : "");
 	for (unsigned int i = 0; i < src->ports; i++) {
+		urn_near_try(&near, src->port[i]->cfg.name);
 		if (!report_named(q->name, src->port[i]->cfg.name))
 			continue;
 		any = true;
@@ -197,7 +209,8 @@ urn_report_ports(const struct urn_report_source *src, struct urn_report_query *q
 	}
 	if (any || q->name == NULL)
 		return URN_REPORT_DONE;
-	urn_err_set(err, "no port has the name %s; 'show port' lists them", q->name);
+	urn_near_hint(&near, "show port", hint);
+	urn_err_set(err, "no port has the name %s; %s", q->name, hint);
 	return URN_REPORT_FAILED;
 }
 

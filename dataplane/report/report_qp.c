@@ -6,6 +6,7 @@
  */
 #include "report/report_priv.h"
 
+#include "near.h"
 #include "transport/requester.h"
 #include "transport/service.h"
 
@@ -35,6 +36,8 @@ common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_s
 	s->str(s, "adapter", a->cfg.name);
 	s->u64(s, "client", c ? c->id : 0);
 	s->u64(s, "pid", c ? (uint64_t)c->pid : 0);
+	/* The name of the program when it attached: a list reads no file for each queue pair. */
+	s->str(s, "program", c ? c->engine.who.program : "");
 	s->str(s, "type", urn_qp_service(urn_adapter_shard(a, 0)->tp, qp)->name);
 	s->str(s, "state", urn_qp_state_name(LOOK(qp->state)));
 	/* The peer is set by control calls: it does not change under the adapter's lock. */
@@ -163,8 +166,7 @@ static void
 card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink *s)
 {
 	const struct urn_qp *qp = &d->copy;
-	const struct urn_client *c = urn_client_of_qp(d->qp);
-	char program[32] = "", why[512] = "";
+	char why[512] = "";
 
 	s->begin(s, "qp", true);
 	common(a, qp, s);
@@ -180,9 +182,6 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 	} else if (qp->type == URN_QPT_UD) {
 		s->u64(s, "qkey", qp->qkey);
 	}
-	if (c)
-		report_program(c, program);
-	s->str(s, "program", program);
 	if (d->failure.kind != URN_FAILURE_NONE)
 		urn_failure_text(&d->failure, a->cfg.port->cfg.name, false, why, sizeof(why));
 	s->str(s, "last_error", why);
@@ -261,14 +260,21 @@ adapter_qp(struct report_walk *w, struct urn_adapter *a)
 static int
 check_state(const char *state, struct urn_err *err)
 {
+	char mean[URN_NEAR_HINT];
+	struct urn_near near;
+
 	if (state == NULL)
 		return 0;
-	for (unsigned int i = 0; i < URN_QP_STATES; i++)
+	urn_near_begin(&near, state);
+	for (unsigned int i = 0; i < URN_QP_STATES; i++) {
 		if (strcasecmp(urn_qp_state_name(i), state) == 0)
 			return 0;
+		urn_near_try(&near, urn_qp_state_name(i));
+	}
 	urn_err_set(err,
-		    "%s is no state of a queue pair; give RESET, INIT, RTR, RTS, SQD, SQE or ERR",
-		    state);
+		    "%s is no state of a queue pair; %sthere are RESET, INIT, RTR, RTS, SQD, "
+		    "SQE and ERR",
+		    state, urn_near_mean(&near, mean));
 	return -1;
 }
 

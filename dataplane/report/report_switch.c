@@ -2,6 +2,7 @@
 /* Reports on switches: the thread that owns a switch copies its counters, a switch at a time. */
 #include "report/report_priv.h"
 
+#include "near.h"
 #include "switch/fabric.h"
 #include "switch/impair_words.h"
 
@@ -284,13 +285,20 @@ report_switch_read(const struct urn_report_source *src, unsigned int i, uint64_t
 static int
 check_name(const struct urn_report_source *src, const char *name, struct urn_err *err)
 {
-	bool found = name == NULL;
+	char hint[URN_NEAR_HINT];
+	struct urn_near near;
 
-	for (unsigned int i = 0; i < src->switches && !found; i++)
-		found = strcmp(urn_switch_name(src->sw[i].sw), name) == 0;
-	if (!found)
-		urn_err_set(err, "no switch has the name %s; 'show switch' lists them", name);
-	return found ? 0 : -1;
+	if (name == NULL)
+		return 0;
+	urn_near_begin(&near, name);
+	for (unsigned int i = 0; i < src->switches; i++) {
+		if (strcmp(urn_switch_name(src->sw[i].sw), name) == 0)
+			return 0;
+		urn_near_try(&near, urn_switch_name(src->sw[i].sw));
+	}
+	urn_near_hint(&near, "show switch", hint);
+	urn_err_set(err, "no switch has the name %s; %s", name, hint);
+	return -1;
 }
 
 int

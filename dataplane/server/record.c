@@ -76,7 +76,8 @@ urn_record_nonsense(const struct urn_attached *s, const char *why)
 void
 urn_record_call(const struct urn_attached *s, int err, const char *why)
 {
-	if (err == EDQUOT || err == EMFILE)
+	/* ENOSPC: an adapter, or a program, has places for so many objects, and all are taken. */
+	if (err == EDQUOT || err == EMFILE || err == ENOSPC)
 		urn_log_say(s->dp->log, URN_LOG_REACHED, &s->client->engine.who,
 			    "reached a limit: %s", why);
 }

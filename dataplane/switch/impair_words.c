@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "switch/impair_words.h"
 
+#include "near.h"
 #include "units.h"
 
 #include <stdlib.h>
@@ -148,6 +149,26 @@ take_blackhole(struct urn_impair_config *c, const char *value, struct urn_err *e
 	return 0;
 }
 
+/* Say that a word is no impairment. returns: -1 */
+static int
+unknown(const char *key, struct urn_err *err)
+{
+	static const char *const words[] = {"drop",	 "dup",	  "corrupt",  "reorder", "hold",
+					    "hold-time", "delay", "jitter",   "rate",	 "queue",
+					    "flap",	 "seed",  "blackhole"};
+	char mean[URN_NEAR_HINT];
+	struct urn_near near;
+
+	urn_near_begin(&near, key);
+	for (size_t i = 0; i < RTE_DIM(words); i++)
+		urn_near_try(&near, words[i]);
+	urn_err_set(err,
+		    "%.32s is no impairment; %sthere are drop, dup, corrupt, reorder, hold, "
+		    "hold-time, delay, jitter, rate, queue, flap, blackhole and seed",
+		    key, urn_near_mean(&near, mean));
+	return -1;
+}
+
 int
 urn_impair_take(struct urn_impair_config *c, const char *key, const char *value,
 		struct urn_err *err)
@@ -189,12 +210,7 @@ urn_impair_take(struct urn_impair_config *c, const char *key, const char *value,
 		if (strcmp(key, others[i].key) == 0)
 			return others[i].take(c, value, err);
 	}
-	urn_err_set(
-		err,
-		"%.32s is no impairment; there are drop, dup, corrupt, reorder, hold, hold-time, "
-		"delay, jitter, rate, queue, flap, blackhole and seed",
-		key);
-	return -1;
+	return unknown(key, err);
 }
 
 int

@@ -322,7 +322,7 @@ static __attribute__((cold, noinline)) void
 look_for_left(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (tp->cfg.has_left && tp->cfg.has_left(tp->cfg.give_ctx, qp->share))
-		urn_qp_left(tp, qp);
+		(void)urn_qp_left(tp, qp);
 }
 
 unsigned int

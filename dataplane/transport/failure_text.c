@@ -105,6 +105,16 @@ add_who(struct text *t, const struct urn_failure *f)
 	add(t, ": ");
 }
 
+/* Write what the peer acknowledged last. */
+static void
+add_acked(struct text *t, const struct urn_failure *f)
+{
+	if (f->acked)
+		add(t, "; the peer acknowledged PSN 0x%06x last", (f->una - 1) & URN_PSN_MASK);
+	else
+		add(t, "; the peer has acknowledged nothing so far");
+}
+
 static void
 add_timeout(struct text *t, const struct urn_failure *f)
 {
@@ -121,12 +131,12 @@ add_timeout(struct text *t, const struct urn_failure *f)
 	if (f->vendor_err == URN_VE_SEQ) {
 		add(t, f->answers_lost ? "; its responses are lost on the way here again and again"
 				       : "; the peer answers, and misses packets again and again");
+		add_acked(t, f);
+		/* An answer of the peer brings this error: a NAK, or a response out of turn. */
+		add(t, ", and was heard at this moment");
 		return;
 	}
-	if (f->acked)
-		add(t, "; the peer acknowledged PSN 0x%06x last", (f->una - 1) & URN_PSN_MASK);
-	else
-		add(t, "; the peer has acknowledged nothing so far");
+	add_acked(t, f);
 	if (f->stalled_ns) {
 		add(t, ", no progress for at least ");
 		add_time(t, f->stalled_ns);
@@ -178,6 +188,8 @@ add_request(struct text *t, const struct urn_failure *f, const char *port)
 	} else if (f->status == URN_WC_RNR_RETRY_EXC_ERR) {
 		add(t, "found no receive at the peer, sent %u time%s", f->tried,
 		    f->tried == 1 ? "" : "s");
+		add_acked(t, f);
+		add(t, ", and was heard at this moment"); /* by the NAK that brings this error */
 	} else if (f->syndrome) {
 		add(t, "was refused by the peer with NAK 0x%02x (%s)", f->syndrome,
 		    nak_text(f->syndrome));

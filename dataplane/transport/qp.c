@@ -181,17 +181,18 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 		halt(tp, qp);
 }
 
-void
+bool
 urn_qp_left(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (qp->flags & URN_QPF_DYING)
-		return;
+		return false;
 	URN_COUNT(tp, LEFT_QPS);
 	/* The peer would take an answer for one of the client's. */
 	urn_ack_void(&qp->rx);
 	halt(tp, qp);
 	/* A call of the client that waits to be carried out must not bring the QP up. */
 	qp->state = URN_QPS_ERR;
+	return true;
 }
 
 void

@@ -524,8 +524,10 @@ void urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp);
  * The client of the QP has given this process up, and its memory is the client's again: end the QP
  * at once, without a completion, an event, or a word to the peer. Packets that wait for memory are
  * dropped when memory answers (urn_qp_quiet()). In the engine's thread, not while the QP is served.
+ *
+ * returns: false: the QP had ended before
  */
-void urn_qp_left(struct urn_tp *tp, struct urn_qp *qp);
+bool urn_qp_left(struct urn_tp *tp, struct urn_qp *qp);
 /* Stop everything of a QP without completions, and unbind its type 2 windows: to be called until urn_qp_stopped(). */
 void urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp);
 /* True when, after urn_qp_stop(), the QP is quiet, and no window is bound to it any more. */

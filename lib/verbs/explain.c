@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *
 urn_vendor_err_name(uint32_t vendor_err)
@@ -49,5 +50,9 @@ urn_wc_explain(struct ibv_context *ctx, const struct ibv_wc *wc, char *text, siz
 	err = urn_ops(ctx)->explain(ctx, wc->qp_num, wc->status, record, sizeof(record));
 	if (err == 0)
 		snprintf(text, size, "%s", record);
+	else if (err == ENOENT)
+		snprintf(text + strlen(text), size - strlen(text),
+			 "; no record is left: newer errors took its place, or the queue pair was "
+			 "ended by its program or a disconnect");
 	return err;
 }

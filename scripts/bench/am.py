@@ -173,8 +173,10 @@ def crossover(summary, section, one, other, metric="gbps"):
     return None
 
 
-def said(summary, section, kind="write"):
-    """Sentences about the sizes at which one way begins to be better than the way before."""
+def said(summary, section, kind="write", is_quiet=True):
+    """Sentences about the sizes at which one way begins to be better than the way before; none for a machine that was not quiet."""
+    if not is_quiet:
+        return f"Crossover of ways of a {kind}\n  withheld, since the machine was not quiet\n"
     text = []
     for one, other in zip(WAYS, WAYS[1:]):
         for metric, what in (("gbps", "as a stream"), ("us", "one at a time")):

@@ -176,7 +176,7 @@ def write(o, found, bench):
     for kind, (section, _) in am.BY_SIZE.items():
         if any(s.name == section for s in bench.sections):
             am.draw(o.out, section, summary, kind)
-            text += "\n" + am.said(summary, section, kind)
+            text += "\n" + am.said(summary, section, kind, is_quiet)
     report.write_summary(os.path.join(o.out, "summary.csv"), summary)
     with open(os.path.join(o.out, "summary.txt"), "w", encoding="utf-8") as f:
         f.write(text)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --
 -- Wireshark's dissector for urnic's own packets (doc/reference/wire.md): selective acknowledgements,
--- writes with two addresses, flows with their messages, and remote memory access in them. All other
--- packets go to Wireshark's own dissector of RoCEv2.
+-- writes with two addresses, words of a receiver of UC, flows with their messages, and remote memory
+-- access in them. All other packets go to Wireshark's own dissector of RoCEv2.
 --
 --   wireshark -X lua_script:urnic.lua FILE
 --
@@ -19,6 +19,7 @@ local OPCODES = {
 	[0xC3] = "Flow Reset",
 	[0xC4] = "RC WRITE Last, two addresses",
 	[0xC5] = "RC WRITE Last with Immediate, two addresses",
+	[0xC6] = "UC Word",
 }
 local SEGMENTS = { [0] = "whole message", [1] = "part of a message", [2] = "void", [3] = "no part follows" }
 local KINDS = {
@@ -27,7 +28,20 @@ local KINDS = {
 	[10] = "Tagged Data", [11] = "Tagged Data of a Read", [12] = "Tagged Done",
 	[13] = "Tagged Error", [14] = "Tagged Cancel", [15] = "Write, a reply for several",
 }
--- lib/abi/msg_codes.h and lib/abi/am_codes.h have the meanings of codes.
+local ATOMICS = { [3] = "fetch and add", [4] = "swap", [5] = "compare and swap" }
+-- The words of lib/abi/am_codes.h and lib/abi/msg_codes.h, which have their meanings.
+local AM_CODES = {
+	[0] = "done", [1] = "bad-command", [2] = "local", [3] = "bad-key", [4] = "range", [5] = "rights",
+	[6] = "unregistered", [7] = "no-endpoint", [8] = "no-node", [9] = "unreachable", [10] = "restarted",
+	[11] = "busy", [12] = "no-reply", [13] = "bad-packet", [14] = "align", [15] = "addressee",
+	[16] = "tag-used", [17] = "tag-retired", [18] = "scattered",
+}
+local MSG_CODES = {
+	[0] = "idle", [1] = "pending", [2] = "done", [3] = "queue-full", [4] = "no-node", [5] = "no-queue",
+	[6] = "too-long", [7] = "not-permitted", [8] = "unreachable", [9] = "bad-doorbell", [10] = "busy",
+	[11] = "restarted",
+}
+local DONE = 2 -- of MSG_CODES
 
 local urnic = Proto("urnic", "urnic over RoCEv2")
 local f = {}
@@ -78,16 +92,25 @@ field("flow.refused", "uint8", "Packets with refused messages", base.DEC)
 field("flow.age", "uint16", "Age of the node, ms", base.DEC)
 field("flow.bitmap", "bytes", "Packets that came, by PSN modulo 256")
 field("flow.refused_psn", "uint24", "PSN of a refused message", base.DEC)
-field("flow.codes", "bytes", "Codes by segment (2: not refused)")
+field("flow.codes", "bytes", "Codes by segment")
+field("flow.code", "uint8", "Refused, because", base.DEC, MSG_CODES, 0x7F)
 field("flow.room", "uint16", "Bytes taken behind the flow header", base.DEC)
 -- remote memory access
 field("am.kind", "uint8", "Kind", base.DEC, KINDS)
-field("am.code", "uint8", "Reason", base.DEC)
+field("am.code", "uint8", "Reason", base.DEC, AM_CODES, 0x7F)
+field("am.maybe", "bool", "Memory may have been changed all the same", 8, nil, 0x80)
 field("am.more", "uint16", "Further writes answered", base.DEC)
 field("am.length", "uint32", "Bytes of memory", base.DEC)
 field("am.tag", "uint64", "Tag", base.HEX)
 field("am.addr", "uint64", "Address, or bytes before these", base.HEX)
 field("am.key", "uint64", "Key, or endpoint", base.HEX)
+field("am.op", "uint8", "Operation", base.DEC, ATOMICS)
+field("am.value", "uint64", "Value", base.HEX)
+field("am.compare", "uint64", "Compared with", base.HEX)
+field("am.old", "uint64", "Value before", base.HEX)
+field("am.total", "uint32", "Bytes of the transfer", base.DEC)
+field("am.every", "uint8", "Packets for one reply (255: one for the transfer)", base.DEC)
+field("am.further", "uint64", "Tag of a further write", base.HEX)
 field("am.data", "bytes", "Data")
 
 local short = ProtoExpert.new("urnic.short", "The packet is shorter than its headers say", expert.group.MALFORMED,
@@ -176,7 +199,38 @@ local function two_addresses(buf, tree, op)
 	return "PSN " .. buf(9, 3):uint()
 end
 
+-- What a receiver of UC tells its sender.
+local function uc_word(buf, tree)
+	if not has(buf, BTH, 4 + ICRC, tree) then
+		return "short"
+	end
+	local t = tree:add(urnic, buf(BTH, 4), "Word of the receiver")
+
+	row(buf, BTH, t, { { "syndrome", 1 }, { "msn", 3 } })
+	return "PSN " .. buf(9, 3):uint() .. " is due, window of " .. buf(BTH + 1, 3):uint() .. " packets"
+end
+
 -- ---- remote memory access
+
+-- Headers behind that of a kind, {name, bytes} each.
+local HEADS = {
+	[6] = { { "am.op", 1 }, { nil, 7 }, { "am.value", 8 }, { "am.compare", 8 } },
+	[7] = { { "am.old", 8 } },
+	[15] = { { "am.total", 4 }, { "am.every", 1 }, { nil, 3 } },
+}
+local HEAD_BYTES = { [6] = 24, [7] = 8, [15] = 8 }
+
+-- Tags of further writes that a reply answers. returns: place behind them
+local function further(buf, at, tree)
+	for _ = 1, buf(2, 2):uint() do
+		if at + 8 > buf:len() then
+			tree:add_proto_expert_info(short)
+			return at
+		end
+		at = row(buf, at, tree, { { "am.further", 8 } })
+	end
+	return at
+end
 
 local function am(buf, tree)
 	if not has(buf, 0, 32, tree) then
@@ -186,12 +240,23 @@ local function am(buf, tree)
 	local name = KINDS[kind] or ("kind " .. kind)
 	local t = tree:add(urnic, buf(0), "Remote memory access: " .. name)
 
-	row(buf, 0, t, { { "am.kind", 1 }, { "am.code", 1 }, { "am.more", 2 }, { "am.length", 4 }, { "am.tag", 8 }, { "am.addr", 8 },
-			 { "am.key", 8 } })
-	if buf:len() > 32 then
-		t:add(f["am.data"], buf(32))
+	local at = row(buf, 0, t, { { "am.kind", 1 }, { "am.code", 1 }, { "am.more", 2 }, { "am.length", 4 }, { "am.tag", 8 },
+				    { "am.addr", 8 }, { "am.key", 8 } })
+	local code = bit.band(buf(1, 1):uint(), 0x7F)
+
+	t:add(f["am.maybe"], buf(1, 1))
+	if HEADS[kind] then
+		if not has(buf, at, HEAD_BYTES[kind], t) then
+			return "short"
+		end
+		at = row(buf, at, t, HEADS[kind])
+	elseif kind == 2 then
+		at = further(buf, at, t)
 	end
-	return name
+	if buf:len() > at then
+		t:add(f["am.data"], buf(at))
+	end
+	return name .. (code > 0 and " (" .. (AM_CODES[code] or "code " .. code) .. ")" or "")
 end
 
 -- ---- flows
@@ -256,7 +321,7 @@ local function flow_ack(buf, tree)
 		return "short"
 	end
 	local at = BTH + 16
-	local flags, refused = buf(at, 1):uint(), buf(at + 1, 1):uint()
+	local flags, refused, why = buf(at, 1):uint(), buf(at + 1, 1):uint(), nil
 	local t = tree:add(urnic, buf(at, buf:len() - ICRC - at), "Acknowledgement")
 
 	t:add(f["flow.holes"], buf(at, 1))
@@ -268,11 +333,21 @@ local function flow_ack(buf, tree)
 			return "short"
 		end
 		at = row(buf, at, t, { { nil, 1 }, { "flow.refused_psn", 3 }, { "flow.codes", 16 } })
+		for i = at - 16, at - 1 do
+			local code = bit.band(buf(i, 1):uint(), 0x7F)
+
+			-- Segments that the packet does not have are 0.
+			if code ~= DONE and code ~= 0 then
+				t:add(f["flow.code"], buf(i, 1))
+				why = why or MSG_CODES[code] or "code " .. code
+			end
+		end
 	end
 	if bit.band(flags, 4) ~= 0 and has(buf, at, 4 + ICRC, tree) then
 		row(buf, at, t, { { "flow.room", 2 } })
 	end
-	return "up to PSN " .. buf(BTH + 13, 3):uint() .. (refused > 0 and ", " .. refused .. " refused" or "")
+	return "up to PSN " .. buf(BTH + 13, 3):uint() .. (refused > 0 and ", " .. refused .. " refused" or "") ..
+	       (why and " (" .. why .. ")" or "")
 end
 
 local function flow_reset(buf, tree)
@@ -281,7 +356,7 @@ local function flow_reset(buf, tree)
 end
 
 local ways = { [0xC0] = sack, [0xC1] = flow_data, [0xC2] = flow_ack, [0xC3] = flow_reset, [0xC4] = two_addresses,
-	       [0xC5] = two_addresses }
+	       [0xC5] = two_addresses, [0xC6] = uc_word }
 
 local ports = DissectorTable.get("udp.port")
 local rocev2 = ports:get_dissector(PORT)

@@ -14,6 +14,7 @@ import unittest
 import dropin_common
 import session_common
 import session_kill
+import session_log
 
 PATHS = 4
 TRUSTED = re.compile(r" trusted path=[PS]-[PS] alive=(\d)")
@@ -291,7 +292,7 @@ class Away(Heal):
         for least in (2, 5):
             self.assertTrue(self.until(lambda least=least: self.logs[0].count("can't be used") >= least), self.told())
             counts.append(len(os.listdir(f"/proc/{self.program.pid}/fd")))
-        times = [float(line.split()[0]) for line in self.logs[0].lines[:] if "can't be used" in line]
+        times = [session_log.seconds(line) for line in self.logs[0].lines[:] if "can't be used" in line]
         self.assertGreaterEqual(times[4] - times[3], 0.7)
         # An attempt in progress has some descriptors; a wreck has more than ten.
         self.assertLess(counts[1], counts[0] + 10)

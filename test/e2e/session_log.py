@@ -4,6 +4,7 @@
 
 usage: session_log.py URNICD URNIC_RUN URNICCTL URNIC_SWITCH SESSION_STREAM [TEST...]"""
 
+import datetime
 import os
 import re
 import sys
@@ -13,9 +14,16 @@ import dropin_common
 import session_kill
 
 SIGNS = "the primary adapter is gone|its control path failed|its queue pair takes no more requests|work request flushed|transport retry"
-HEAD = re.compile(r"(\d+\.\d{6}) session=(\d+\.\d+) conn=(\d+) peer=(\d+) epoch=(\d+) path=([PS]-[PS]) (.*)")
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
+LEVEL = r"(?:error|warning|notice|info|debug)"
+HEAD = re.compile(rf"(?:<\d>)?({TIME}) session\[(\d+\.\d+)\] {LEVEL} session [\w-]+: connection (\d+) to (\d+) [^|]+ \| conn=\3 peer=\4 epoch=(\d+) path=([PS]-[PS]) (.*)")
 
-ADAPTER = re.compile(r"\d+\.\d{6} session=\d+\.\d+ adapter \w+ is (lost|back)")
+ADAPTER = re.compile(rf"{TIME} session\[\d+\.\d+\] (?:warning|notice) session adapter-(?:lost|back): adapter \w+ is (lost|back)")
+
+
+def seconds(line):
+    """The time of a line, since 1970."""
+    return datetime.datetime.fromisoformat(line[:26]).timestamp()
 
 
 class Log(session_kill.Pairs):
@@ -40,7 +48,7 @@ class Log(session_kill.Pairs):
         with open(self.path(node, "log"), encoding="utf-8") as f:
             found = [HEAD.fullmatch(line.rstrip("\n")) for line in f if not ADAPTER.fullmatch(line.rstrip("\n"))]
         self.assertTrue(all(found), found)
-        times = [float(m[1]) for m in found]
+        times = [m[1] for m in found]
         self.assertEqual(times, sorted(times))
         self.assertEqual(len({m[2] for m in found}), 1)
         return [(int(m[3]), int(m[4]), int(m[5]), m[6], m[7]) for m in found]
@@ -75,6 +83,8 @@ class Log(session_kill.Pairs):
         a, b = self.read("a"), self.read("b")
         self.moved(a)
         self.moved(b)
+        for node in "ab":
+            self.sentences(node)
         # The two ends name each other, and the same path from either side.
         self.assertEqual(a[0][:2], b[0][1::-1])
         self.assertEqual((a[-1][2], a[-1][3]), (1, "S-P"))
@@ -86,6 +96,38 @@ class Log(session_kill.Pairs):
             heard = {text[5:] for *_, text in other if text.startswith("hear ")}
             self.assertTrue(heard)
             self.assertLessEqual(heard, told)
+
+    def stop_both(self, pair):
+        """Tell both ends to stop, and leave their output to the test."""
+        for r in pair:
+            r.program.stdin.write("stop\n")
+            r.program.stdin.flush()
+        for r in pair:
+            self.assertEqual(r.program.wait(timeout=dropin_common.SECONDS), 0)
+
+    def sentences(self, node):
+        """Somebody who was not there reads why a connection stopped, where it went, and what an operator must look at."""
+        with open(self.path(node, "log"), encoding="utf-8") as f:
+            told = [line.split(" ", 2)[2].split(" | ")[0].rstrip("\n") for line in f]
+        self.assertTrue(any(re.fullmatch(r"warning session stop: connection \d+ to \d+ stops, to move, because .+", t) for t in told), told)
+        self.assertTrue(any(re.fullmatch(r"notice session move: connection \d+ to \d+ moved to its path from the (primary|backup) adapter here to the "
+                                         r"(primary|backup) one of its peer in \d+\.\d ms", t) for t in told), told)
+        self.assertTrue(any(re.fullmatch(r"debug session step: connection \d+ to \d+ is DRAINING: the old queue pair is fenced, .+", t) for t in told), told)
+
+    def test_levels(self):
+        """A level leaves the lines behind it out."""
+        self.where = {"a": "stderr"}
+        self.env["URNIC_SESSION_LOG_LEVEL"] = "warning"
+        pair = self.begin_pair()
+        self.more(pair)
+        self.kill("ap")
+        self.more(pair)
+        self.stop_both(pair)
+        lines = pair[0].program.stderr.read().splitlines()
+        self.assertTrue(lines)
+        self.assertTrue(all(re.match(rf"{TIME} session\[\d+\.1\] warning session ", line) for line in lines), lines)
+        for r in pair:
+            self.end(r)
 
     def test_all(self):
         """The death of a connection has its reason."""
@@ -104,11 +146,7 @@ class Log(session_kill.Pairs):
         self.where = {"a": "stderr", "b": ""}
         pair = self.begin_pair()
         self.more(pair)
-        for r in pair:
-            r.program.stdin.write("stop\n")
-            r.program.stdin.flush()
-        for r in pair:
-            self.assertEqual(r.program.wait(timeout=dropin_common.SECONDS), 0)
+        self.stop_both(pair)
         lines = pair[0].program.stderr.read().splitlines()
         self.assertTrue(all(HEAD.fullmatch(line) for line in lines), lines)
         self.assertTrue(lines[0].endswith("begin paths=0xf"), lines)

@@ -78,7 +78,7 @@ class Two(unittest.TestCase):
 
     def listen(self, op, sock, how, *args):
         self.port = free_port()
-        p = self.start(op, "--attach", sock, "--node", "b", "--listen", str(self.port), "--connect", how, *args)
+        p = self.start(op, "--attach", sock, "-d", "b", "--listen", str(self.port), "--connect", how, *args)
         self.assertIn("waiting for the other side", p.stderr.readline())
         self.idle[p] = self.threads(p)
         return p

@@ -116,7 +116,7 @@ class Urnicctl(Base):
                 q = subprocess.run([CTL, "--socket", self.socket, "show", "version"], capture_output=True, text=True,
                                    timeout=SECONDS, user=65534, group=group, extra_groups=[], check=False)
                 self.assertEqual(q.returncode, code, q.stdout + q.stderr)
-                self.assertIn("urnic" if code == 0 else "Permission denied", q.stdout + q.stderr)
+                self.assertIn("urnic" if code == 0 else f"for user 65534: the socket is of user 0 and group {name}, mode 0660: members of \"control_group\"", q.stdout + q.stderr)
         self.stop(p)
         q = subprocess.run([NICD, "-c", self.config("control_group = no-such-group")], capture_output=True,
                            text=True, timeout=SECONDS, check=False)

@@ -180,7 +180,26 @@ class Top(Nicd):
         os.close(theirs)
 
     def test_nobody(self):
-        self.assertIn("no dataplane found", self.top("--once", code=1))
+        """Each place is named, with what is wrong there."""
+        mine = os.path.join(self.run, "dpdk")
+        self.assertRegex(self.top("--once", code=1), f"(?s)no dataplane found: start urnicd, .*\n  {re.escape(mine)}: not there\n.*  /run/urnic/dpdk: ")
+        for name in ("left", "other"):
+            os.makedirs(os.path.join(mine, name))
+        left = os.path.join(mine, "left", "dpdk_telemetry.v2")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.bind(left)
+        self.assertIn(f"\n  {left}: nobody listens there any more", self.top("--once", code=1))
+        if os.geteuid():
+            os.chmod(mine, 0)
+            self.assertRegex(self.top("--once", code=1), f"\n  {re.escape(mine)}: closed to user {os.geteuid()}: it is of user {os.geteuid()} and group \d+, mode 0000")
+            os.chmod(mine, 0o700)
+        else:
+            os.chmod(self.dir.name, 0o755)
+            os.chmod(self.run, 0o755)
+            os.chmod(mine, 0o700)
+            p = subprocess.run([TOP, "--once"], env=dict(self.env, XDG_RUNTIME_DIR=self.run, RUNTIME_DIRECTORY=self.run), capture_output=True, text=True,
+                               timeout=SECONDS, user=65534, group=65534, extra_groups=[], check=False)
+            self.assertRegex(p.stderr, f"\n  {re.escape(mine)}: (closed to user 65534: it is of user 0 and group \d+, mode 0700|a folder on the way)")
         self.assertIn("No such file", self.top("--once", "--socket", "/nowhere", code=1))
         self.assertIn(os.path.join(self.run, "dpdk", "x"), self.top("--once", "--file-prefix", "x", code=1))
 

@@ -248,8 +248,9 @@ class Seen(urnic_web.Page):
         """A fail-over is on the page, in the plots, and read aloud."""
         b = self.browser
         with open(log, "w", encoding="utf-8") as f:
-            f.write(f"{time.time():.6f} session=4711.1 conn=17 peer=33 epoch=1 path=S-P step BINDING -> MIGRATED sent=1 received=2 next=3 pending=8 took us=1234\n")
-        self.shows("document.querySelector('#events li.failover bdi').innerText.startsWith('connection 17 to 33 moved to the backup adapter')")
+            f.write(time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime()) + " session[4711.1] notice session move: connection 17 to 33 moved to its path "
+                    "from the backup adapter here to the primary one of its peer in 1.2 ms | conn=17\n")
+        self.shows("document.querySelector('#events li.failover bdi').innerText.startsWith('connection 17 to 33 moved to its path from the backup adapter')")
         self.shows("document.querySelectorAll('svg.plot path.mark').length > 0")
         self.shows("at('spoken').innerText.includes('connection 17 to 33 moved')")
         self.ctl("port", "b0", "down")

@@ -20,7 +20,7 @@ import session_log
 class Moves(session_log.Log):
     WEB = None
     # Tests of the log itself are session_log.py's.
-    test_kill = test_all = test_stderr = test_no_file = test_no_place = None
+    test_kill = test_all = test_stderr = test_no_file = test_no_place = test_levels = None
 
     def state(self):
         c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=dropin_common.SECONDS)
@@ -52,7 +52,7 @@ class Moves(session_log.Log):
             texts = [e["text"] for e in state["events"] if e["kind"] == "failover"]
             return (state["dataplanes"][0]["state"] == "away" and state["dataplanes"][1]["state"] == "up" and
                     any(re.fullmatch(r"connection \d+ to \d+ stops, to move, because .+", t) for t in texts) and "adapter ap is lost" in texts and
-                    any(re.fullmatch(r"connection \d+ to \d+ moved to the backup adapter here and the (primary|backup) one of its peer in [\d.]+ ms", t) for t in texts))
+                    any(re.fullmatch(r"connection \d+ to \d+ moved to its path from the backup adapter here to the (primary|backup) one of its peer in [\d.]+ ms", t) for t in texts))
         self.assertTrue(self.until(told), self.state()["events"])
         self.finish(pair)
         web.send_signal(signal.SIGTERM)

@@ -6,6 +6,7 @@ telemetry go on."""
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import unittest
@@ -73,26 +74,79 @@ class More(urnicd_prometheus.Prometheus):
         self.assertIn("not both", got.stderr)
         self.assertEqual(self.stop(p)[0], 0)
 
+    def commands(self):
+        """Lines of the table of commands."""
+        with open(os.path.join(os.path.dirname(self.CONFIG), "doc", "reference", "urnicctl.md"), encoding="utf-8") as f:
+            return [line for line in f if line.startswith("| `show ")]
+
+    def test_places(self):
+        """Without a urnicd each place that was looked at is named, and a socket that was left is told from none."""
+        env = {**self.env, "URNIC_SOCKET": "", "XDG_RUNTIME_DIR": self.dir.name}
+        got = subprocess.run([CTL, "show", "port"], env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
+        self.assertEqual(got.returncode, 1)
+        if not os.path.exists("/run/urnic"):
+            self.assertIn(f"no urnicd at /run/urnic/urnicd.sock, nor at {self.dir.name}/urnic/urnicd.sock: nothing is there; start one", got.stderr)
+        plain, left, none = (os.path.join(self.dir.name, name) for name in ("plain", "left", "none"))
+        with open(plain, "w", encoding="utf-8"):
+            pass
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.bind(left)
+        for path, words in ((plain, "the file is no socket; start one"), (left, "its socket is there, and nobody listens any more; start one"),
+                            (none, "nothing is there; start one")):
+            got = self.ctl("--socket", path, "show", "port")
+            self.assertEqual((got.returncode, got.stderr.startswith(f"urnicctl: no urnicd at {path}: {words}")), (1, True), got.stderr)
+
+    def test_near_names(self):
+        """A name that nothing has gets the nearest one."""
+        files = os.path.join(self.dir.name, "captures")
+        os.mkdir(files)
+        p = self.start(daemon=f"capture_dir = {files}")[0]
+        for words, near in ((("show", "port", "a9"), "a0? 'show port' lists them"), (("show", "adapter", "a9"), "a0? 'show adapter' lists them"),
+                            (("show", "qp", "adapter", "a9"), "a0? 'show adapter' lists them"), (("show", "switch", "wyre"), "wire? 'show switch' lists them"),
+                            (("show", "qp", "state", "RTZ"), "RTR? there are RESET, "), (("port", "a9", "down"), "a0? 'show port' lists them"),
+                            (("set", "adapter", "a9", "window", "9"), "a0? 'show adapter' lists them"), (("impair", "wyre", "a0", "none"), "wire? 'show switch'"),
+                            (("impair", "wire", "a9.in", "none"), "a0? write NAME, "), (("impair", "wire", "a0", "drip=1%"), "drop? there are "),
+                            (("capture", "start", "a9", "some"), "a0? there are: ")):
+            got = self.ctl(*words)
+            self.assertNotEqual(got.returncode, 0, words)
+            self.assertIn(f"did you mean {near}", got.stderr, words)
+        for words, lists in ((("show", "port", "zzzzzz"), "'show port' lists them"), (("show", "switch", "qqqqqq"), "'show switch' lists them")):
+            got = self.ctl(*words)
+            self.assertIn(lists, got.stderr)
+            self.assertNotIn("did you mean", got.stderr)
+        self.assertEqual(self.stop(p)[0], 0)
+
     def test_columns_are_defined(self):
         """Each column that is shown, and each line of one object, stands in the manual's row of that command."""
-        p = self.start()[0]
-        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG)
-        self.assertTrue(self.until(lambda: len(self.ask("show", "qp", "state", "RTS")) >= 2))
+        files = os.path.join(self.dir.name, "captures")
+        os.mkdir(files)
+        p = self.start(daemon=f"capture_dir = {files}")[0]
+        perfs = [self.popen(self.PERF, *words, "--attach", self.socket, "--duration", LONG)
+                 for words in (("write_bw",), ("send_bw", "--ud"), ("msg_lat",), ("am_lat",))]
+        self.assertTrue(self.until(lambda: len(self.ask("show", "qp", "state", "RTS")) >= 4 and self.ask("show", "am") and self.ask("show", "msg")))
+        self.assertEqual(self.ctl("capture", "start", "a0", "some").returncode, 0)
         with open(os.path.join(os.path.dirname(self.CONFIG), "doc", "reference", "urnicctl.md"), encoding="utf-8") as f:
             rows = {r[1].strip(): (r[2], r[3]) for r in (line.split("|") for line in f) if len(r) == 5}
-        one = {"port": "a0", "adapter": "a0", "client": "1", "engine": "0"}
-        for what in ("port", "adapter", "engine", "cq", "mr", "client", "switch", "address", "neigh", "limits", "server",
-                     "version"):
-            columns, lines = (re.findall("`([a-z_0-9]+)`", text) for text in rows[what])
+        kinds = {q["type"]: str(q["qpn"]) for q in self.ask("show", "qp", "adapter", "a0")}
+        one = {"port": ["a0"], "adapter": ["a0"], "client": ["1"], "engine": ["0"], "qp": [kinds["RC"], kinds["UD"]]}
+        # Every object but counters, which have a page of their own.
+        objects = {re.match(r"\| `show (\w+)", line)[1] for line in self.commands()} - {"counters"}
+        self.assertGreater(len(objects), 15)
+        for what in sorted(objects):
+            columns, lines = (re.findall("`([a-z_0-9]+)`", text) for text in rows["area" if what == "log" else what])
             shown = self.ask("show", what)
-            self.assertEqual(set(shown[0]) - set(columns), set(), what)
-            self.assertEqual(set(columns) - set(shown[0]) - {"port"}, set(), what)
-            if what in one:
-                card = self.ask("show", what, one[what])[0]
-                more = {key for key in set(card) - set(columns) if not key.startswith("feature")}
-                self.assertTrue(set(lines) <= set(card), what)
+            # Nobody has some of a few kinds of objects here; the head of the table is the same.
+            head = list(shown[0]) if shown else self.ctl("show", what).stdout.split()
+            self.assertTrue(shown or what in ("srq", "errors", "route"), what)
+            self.assertEqual(set(head) - set(columns), set(), what)
+            self.assertEqual(set(columns) - set(head) - {"port"}, set(), what)
+            cards = [self.ask("show", what, name, *(("adapter", "a0") if what == "qp" else ()))[0] for name in one.get(what, ())]
+            if cards:
+                keys = {key for card in cards for key in card}
+                more = {key for key in keys - set(columns) if not key.startswith("feature")}
+                self.assertTrue(set(lines) <= keys, (what, set(lines) - keys))
                 self.assertEqual(more - set(lines), set() if what != "adapter" else more - set(lines), what)
-        self.assertIsNone(perf.poll())
+        self.assertEqual({perf.poll() for perf in perfs}, {None})
         self.assertEqual(self.stop(p)[0], 0)
 
     def test_clear_counters(self):

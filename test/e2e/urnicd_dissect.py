@@ -104,6 +104,29 @@ class Dissect(Nicd):
             self.assertEqual(self.tshark("bad", "-Y", "_ws.lua.text", "-T", "fields", "-e", "_ws.lua.text"), [])
         self.assertEqual(self.stop(nicd)[0], 0)
 
+    def test_live(self):
+        """A capture through a pipe is shown while it goes on, by dumpcap, as `urnicctl ... | wireshark -k -i -` does."""
+        if not os.access(shutil.which("dumpcap") or "", os.X_OK):
+            self.skipTest("this user may not run dumpcap")
+        nicd, _ = self.start()
+        with subprocess.Popen([CTL, "--socket", self.socket, "capture", "start", "all", "-"], env=self.env, stdout=subprocess.PIPE) as source:
+            self.running.append(source)
+            live = subprocess.Popen(["tshark", "-n", "-l", "-C", "urnic", "-i", "-", "-w", os.path.join(self.files, "live.pcapng"), "-P",
+                                     "-X", f"lua_script:{SHARE}/wireshark/urnic.lua"], env=dict(self.env, LC_ALL="C", WIRESHARK_CONFIG_DIR=self.wireshark),
+                                    stdin=source.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.running.append(live)
+            source.stdout.close()
+            self.assertTrue(self.until(lambda: "running" in subprocess.run([CTL, "--socket", self.socket, "show", "capture"], env=self.env,
+                                                                           capture_output=True, text=True, timeout=SECONDS, check=True).stdout))
+            self.perf("msg_lat", "--size", "64", "--iters", "20")
+            # Lines come before the capture ends.
+            self.assertTrue(any("Flow Data, PSN" in line for line in iter(live.stdout.readline, "")))
+            self.ctl("capture", "stop")
+            out, err = live.communicate(timeout=2 * SECONDS)
+        self.assertEqual((source.returncode, live.returncode), (0, 0), err)
+        self.assertIn("Flow Ack, up to PSN", out)
+        self.assertEqual(self.stop(nicd)[0], 0)
+
     def test_a_list(self):
         """A person reads what a packet is in the list of packets; other packets look as without the dissector."""
         nicd, _ = self.start(daemon=f"capture_dir = {self.files}")

@@ -302,7 +302,7 @@ end_qp(struct probe *p, int way)
 	if (way == BY_RESET)
 		return probe_modify(p, URN_QPM_STATE, &a);
 	if (way == BY_LEAVING)
-		urn_qp_left(p->tp, p->qp);
+		(void)urn_qp_left(p->tp, p->qp);
 	else
 		urn_qp_stop(p->tp, p->qp);
 	return urn_qp_quiet(p->qp) ? 0 : EAGAIN;

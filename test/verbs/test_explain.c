@@ -240,7 +240,7 @@ receiver_not_ready(void **state)
 	assert_string_equal(urn_vendor_err_name(wc.vendor_err), "rnr");
 	SAYS(0, &wc, who(0),
 	     "SEND of 10 bytes at PSN 0x000010 found no receive at the peer, sent 3 "
-	     "times");
+	     "times; the peer has acknowledged nothing so far, and was heard at this moment");
 }
 
 static void
@@ -442,7 +442,11 @@ bounded(void **state)
 		rig->end[0].qp = NULL;
 	}
 	for (size_t i = 0; i < URN_FAILURES + 3; i++) {
+		char text[URN_EXPLAIN_TEXT];
+
 		assert_int_equal(explained(rig->end[0].ctx, &wc[i]), i < 3 ? ENOENT : 0);
+		(void)urn_wc_explain(rig->end[0].ctx, &wc[i], text, sizeof(text));
+		assert_int_equal(strstr(text, "; no record is left: newer errors ") != NULL, i < 3);
 		if (i < 3)
 			assert_non_null(strstr(urn_attach_error(), "older than the last 16"));
 	}

@@ -13,6 +13,7 @@
 #include "rig.h"
 #include "control/objects.h"
 #include "engine/engine.h"
+#include "log/ring.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 enum { LEN = 100, AT = 4096 /* where end 1's buffer is written */ };
 
 static uint64_t now; /* ns: the engines' clock */
+static struct urn_log_ring ring;
 
 static struct urn_engine *
 engine_of(struct rig *r, int node)
@@ -114,6 +116,20 @@ expect_ended(struct rig *r, struct urn_client_shard *c, int node, unsigned int q
 	assert_int_equal(c->scan.db->ended, 1);
 }
 
+/* The log of events has one record: the client that left, and the number of its QPs. */
+static void
+expect_logged(const struct urn_client_shard *c)
+{
+	struct urn_log_failure f;
+
+	assert_true(urn_log_ring_take(&ring, &f));
+	assert_int_equal(f.left, 1);
+	assert_int_equal(f.who.pid, c->client->who.pid);
+	assert_int_equal(f.who.client, c->client->who.client);
+	assert_string_equal(f.adapter, c->shard->name);
+	assert_false(urn_log_ring_take(&ring, &f));
+}
+
 /* ---- an engine that stood still */
 
 /* The packet waits at the port. */
@@ -130,8 +146,11 @@ test_port(void **state)
 	turn_after(engine_of(&r, 0), 1000);
 	turn_after(engine_of(&r, 0), 1000);
 	leave(c);
+	engine_of(&r, 1)->log = &ring;
 	turn_after(engine_of(&r, 1), 100 * MS);
 	expect_ended(&r, c, 1, 1);
+	expect_logged(c);
+	engine_of(&r, 1)->log = NULL;
 	expect_silence(&r);
 	rig_close(&r);
 }

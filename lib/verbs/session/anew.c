@@ -145,7 +145,8 @@ static void
 urn_sv_replace(struct urn_sv_ctx *ctx, uint32_t adapter, struct ibv_context *c)
 {
 	if (urn_sv_clear(ctx, adapter) != 0) {
-		urn_sv_log_device(ctx, "an adapter is back, and there is no memory for it");
+		urn_sv_log_device(ctx, URN_SV_E_ADAPTER_BAD,
+				  "an adapter is back, and there is no memory for it");
 		urn_sv_again_reject(ctx, adapter, &(struct urn_sv_part){.c = c});
 		urn_sv_again_want(ctx, adapter);
 		return;
@@ -156,10 +157,12 @@ urn_sv_replace(struct urn_sv_ctx *ctx, uint32_t adapter, struct ibv_context *c)
 		ctx->dead[adapter] = ctx->over[adapter] = false;
 		urn_sv_again_well(ctx, adapter);
 		urn_sv_rest_begin(ctx, adapter);
-		urn_sv_log_device(ctx, "adapter %s is back", urn_verbs_ctx(c)->id.name);
+		urn_sv_log_device(ctx, URN_SV_E_ADAPTER_BACK, "adapter %s is back",
+				  urn_verbs_ctx(c)->id.name);
 		return;
 	}
-	urn_sv_log_device(ctx, "an adapter is back, and can't be used: %s", urn_attach_error());
+	urn_sv_log_device(ctx, URN_SV_E_ADAPTER_BAD, "an adapter is back, and can't be used: %s",
+			  urn_attach_error());
 	urn_sv_reject(ctx, adapter);
 }
 

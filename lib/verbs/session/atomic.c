@@ -81,7 +81,10 @@ urn_sv_decide_intent(void *arg, const struct urn_abi_atomic *a)
 	};
 	enum urn_sv_fate fate = urn_sv_decide_by_word(arg, a);
 
-	urn_sv_log(arg, "intent atomic=%llu %s", (unsigned long long)a->number, names[fate]);
+	urn_sv_log(arg, URN_SV_E_ATOMICS,
+		   "found an atomic of its peer that was about to be executed: %s\tintent "
+		   "atomic=%llu %s",
+		   names[fate], (unsigned long long)a->number, names[fate]);
 	return fate;
 }
 
@@ -99,8 +102,10 @@ urn_sv_record(struct urn_sv_qp *q, struct urn_sess_record *record)
 	/* A dataplane that is stopped may have an atomic in hand, and goes on with it later. */
 	if (urn_remote_given_up(urn_ctx_dev(real->context)->channel))
 		record->unsure = true;
-	urn_sv_log(q, "record atomics=%llu%s%s", (unsigned long long)record->count,
-		   record->log ? "" : " unreadable", record->unsure ? " unsure" : "");
+	urn_sv_log(q, URN_SV_E_ATOMICS,
+		   "read which atomics of its peer were executed here\trecord atomics=%llu%s%s",
+		   (unsigned long long)record->count, record->log ? "" : " unreadable",
+		   record->unsure ? " unsure" : "");
 }
 
 bool

@@ -25,6 +25,7 @@ struct urn_sv_made {
 	struct urn_sv_place place[URN_SV_ADAPTERS]; /* their names */
 	struct urn_sv_options options;		    /* settings by the environment */
 	int log_fd;				    /* log of steps; -1: none */
+	bool log_journal;			    /* ... is the journal */
 };
 
 static _Atomic uint32_t urn_sv_opened; /* devices that the program has opened */
@@ -131,7 +132,8 @@ urn_sv_made_open(struct urn_sv_made *m)
 	int err = urn_sv_environment(m);
 
 	if (err == 0)
-		err = urn_sv_log_open(secure_getenv("URNIC_SESSION_LOG"), &m->log_fd);
+		err = urn_sv_log_open(secure_getenv("URNIC_SESSION_LOG"), &m->log_fd,
+				      &m->log_journal);
 	for (int i = 0; i < URN_SV_ADAPTERS && err == 0; i++) {
 		m->below[i] = urn_sv_open_below(&m->place[i], m->options.silence);
 		if (m->below[i] == NULL)
@@ -224,6 +226,7 @@ urn_sv_open(void *arg)
 	memcpy(ctx->place, m->place, sizeof(ctx->place));
 	ctx->options = m->options;
 	ctx->log_fd = m->log_fd;
+	ctx->log_journal = m->log_journal;
 	ctx->log_number = atomic_fetch_add(&urn_sv_opened, 1) + 1;
 	urn_sv_front(ctx, m);
 	ctx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -160,7 +160,9 @@ urn_sv_control_heard(struct urn_sv_path *p, const uint8_t *from, uint32_t bytes)
 		return;
 	q->verdicts[v]++;
 	if (v != URN_SESS_V_OK) {
-		urn_sv_log(q, "refused bytes=%u because %s", bytes, urn_sess_wire_text(v));
+		urn_sv_log(q, URN_SV_E_REFUSED,
+			   "dropped a message of its peer, because %s\trefused bytes=%u because %s",
+			   urn_sess_wire_text(v), bytes, urn_sess_wire_text(v));
 		return;
 	}
 	m.told.epoch = m.epoch;

@@ -57,8 +57,9 @@ urn_sv_link(struct urn_sv_ctx *ctx, uint32_t adapter, bool up)
 	if (ctx->dead[adapter] || ctx->down[adapter] == !up)
 		return;
 	ctx->down[adapter] = !up;
-	urn_sv_log_device(ctx, "adapter %s has its link %s, noticed after us=%llu at most",
-			  c->id.name, up ? "up" : "down",
+	urn_sv_log_device(ctx, up ? URN_SV_E_LINK_UP : URN_SV_E_LINK_DOWN,
+			  "adapter %s has its link %s, noticed after us=%llu at most", c->id.name,
+			  up ? "up" : "down",
 			  (unsigned long long)(seen != 0 && seen <= now ? (now - seen) / 1000 : 0));
 	LIST_FOREACH(q, &ctx->qps, link)
 		if (q->mode == URN_SV_SESSION)

@@ -49,6 +49,20 @@ urn_sv_instance(const char *text, uint64_t *n)
 	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *n <= UINT32_MAX;
 }
 
+bool
+urn_sv_level(const char *text, enum urn_log_level *level)
+{
+	*level = URN_LOG_DEBUG;
+	if (text == NULL || text[0] == '\0')
+		return true;
+	for (int i = 0; i < URN_LOG_LEVELS; i++) {
+		*level = (enum urn_log_level)i;
+		if (strcmp(text, urn_log_level_word(*level)) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Read a variable that is yes or no. returns: 0; EINVAL with its text */
 static int
 urn_sv_variable(const char *name, bool *yes)
@@ -66,6 +80,7 @@ urn_sv_options(struct urn_sv_options *o)
 	const char *silence = secure_getenv("URNIC_SESSION_SILENCE");
 	const char *probe = secure_getenv("URNIC_SESSION_PROBE");
 	const char *instance = secure_getenv("URNIC_SESSION_INSTANCE");
+	const char *level = secure_getenv("URNIC_SESSION_LOG_LEVEL");
 
 	if (!urn_sv_silence(silence, &o->silence))
 		return urn_fail(EINVAL,
@@ -81,5 +96,10 @@ urn_sv_options(struct urn_sv_options *o)
 		return urn_fail(EINVAL,
 				"URNIC_SESSION_INSTANCE is '%.32s'; it is a number, from 0 on",
 				instance);
+	if (!urn_sv_level(level, &o->log))
+		return urn_fail(EINVAL,
+				"URNIC_SESSION_LOG_LEVEL is '%.32s'; it is off, error, warning, "
+				"notice, info or debug",
+				level);
 	return urn_sv_variable("URNIC_SESSION_FAILBACK", &o->fail_back);
 }

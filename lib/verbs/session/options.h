@@ -4,6 +4,7 @@
 #ifndef URN_VERBS_SESSION_OPTIONS_H
 #define URN_VERBS_SESSION_OPTIONS_H
 
+#include "abi/log_level.h"
 #include "verbs/session/silence.h"
 
 enum {
@@ -18,6 +19,8 @@ struct urn_sv_options {
 			     lost stay lost */
 	uint64_t instance; /* number of this instance of a program, which chooses its pair of
 			      adapters */
+	enum urn_log_level log; /* lines of the log of steps that are written: this level's, and
+				   those before it */
 	bool fail_back;	  /* traffic returns to the primary adapter when that can be trusted */
 };
 
@@ -43,6 +46,13 @@ bool urn_sv_yes(const char *text, bool *yes);
  * returns: false: it is no number below 2^32
  */
 bool urn_sv_instance(const char *text, uint64_t *n);
+/*
+ * Read the value of URNIC_SESSION_LOG_LEVEL.
+ *
+ * text: the value; NULL or empty: all lines
+ * returns: false: it is no level
+ */
+bool urn_sv_level(const char *text, enum urn_log_level *level);
 /* Read all from the environment. returns: 0; EINVAL with its text */
 int urn_sv_options(struct urn_sv_options *o);
 

@@ -49,7 +49,7 @@ urn_sv_rest_left_out(struct urn_sv_ctx *ctx, uint32_t adapter, const char *what,
 	if (err == 0)
 		return 0;
 	ctx->rest[adapter].lacks++;
-	urn_sv_log_device(ctx, "adapter %s lacks %s %u: %s",
+	urn_sv_log_device(ctx, URN_SV_E_ADAPTER_BAD, "adapter %s lacks %s %u: %s",
 			  urn_verbs_ctx(ctx->below[adapter])->id.name, what, name,
 			  urn_attach_error());
 	return err == EIO ? EIO : 0;

@@ -157,7 +157,7 @@ urn_sv_srq_decide(struct urn_sv_srq *s, bool session)
 	if (!session)
 		urn_sv_srq_plain(s);
 	s->kind = kind;
-	urn_sv_log_device(urn_sv_ctx(s->pd->ibv.context),
+	urn_sv_log_device(urn_sv_ctx(s->pd->ibv.context), URN_SV_E_QUEUE,
 			  "shared receive queue %u is for queue pairs %s a session", s->ibv.handle,
 			  session ? "with" : "without");
 	/* A session's home arms it when the first connection joins. */

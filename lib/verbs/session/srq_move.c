@@ -192,8 +192,8 @@ urn_sv_srq_move(struct urn_sv_srq *s, struct urn_sv_ctx *ctx, uint32_t to)
 	urn_sv_srq_go(s);
 	if (s->limit != 0)
 		(void)urn_sv_srq_arm(s);
-	urn_sv_log_device(ctx, "shared receive queue %u is on the %s adapter", s->ibv.handle,
-			  to == 0 ? "primary" : "backup");
+	urn_sv_log_device(ctx, URN_SV_E_QUEUE, "shared receive queue %u is on the %s adapter",
+			  s->ibv.handle, to == 0 ? "primary" : "backup");
 	return true;
 }
 

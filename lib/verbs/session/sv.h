@@ -398,6 +398,7 @@ struct urn_sv_ctx {
 	/* no look at the adapter's descriptors any more; changed by the thread, with the lock */
 	bool over[URN_SV_ADAPTERS];
 	int log_fd;	     /* log of steps; -1: none; constant */
+	bool log_journal;    /* ... is the journal, whose lines begin with a priority; constant */
 	uint32_t log_number; /* place of this device among those the program opened; constant */
 	/* attributes that outlive the primary adapter */
 	struct ibv_device_attr_ex device;

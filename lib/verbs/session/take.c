@@ -71,7 +71,9 @@ urn_sv_take_send(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_wc
 			urn_sv_down(q, q->c.path);
 		}
 	} else {
-		urn_sv_log(q, "failed request=%llu %s", (unsigned long long)seq,
+		urn_sv_log(q, URN_SV_E_FAILED,
+			   "has a request that failed, and ends: %s\tfailed request=%llu %s",
+			   ibv_wc_status_str(wc->status), (unsigned long long)seq,
 			   ibv_wc_status_str(wc->status));
 		q->genuine = wc->status;
 		q->failed_at = seq;

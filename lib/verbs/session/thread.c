@@ -45,7 +45,8 @@ urn_sv_adapter_dead(struct urn_sv_ctx *ctx, uint32_t adapter)
 	if (ctx->dead[adapter])
 		return;
 	ctx->dead[adapter] = ctx->over[adapter] = true;
-	urn_sv_log_device(ctx, "adapter %s is lost", urn_verbs_ctx(ctx->below[adapter])->id.name);
+	urn_sv_log_device(ctx, URN_SV_E_ADAPTER_LOST, "adapter %s is lost",
+			  urn_verbs_ctx(ctx->below[adapter])->id.name);
 	LIST_FOREACH(q, &ctx->qps, link)
 		if (q->mode == URN_SV_SESSION)
 			urn_sv_lost(q, adapter);

@@ -249,7 +249,7 @@ urn_sv_crowded(struct urn_sv_ctx *ctx)
 		n++;
 	ctx->crowded = n >= URN_SV_WRECKS && urn_sv_needed(ctx, 0);
 	if (ctx->crowded && !was)
-		urn_sv_log_device(ctx,
+		urn_sv_log_device(ctx, URN_SV_E_ADAPTER_BAD,
 				  "adapter %s is back, and waits: the program has objects of %u "
 				  "lives before, which it must destroy",
 				  urn_verbs_ctx(ctx->below[0])->id.name, n + 1);

@@ -138,11 +138,14 @@ prepare_run(struct urn_failover *f, const char *command)
 
 	setenv("URNIC_SESSION", "/a,/b", 1);
 	unsetenv("URNIC_SESSION_LOG");
+	setenv("URNIC_SESSION_LOG_LEVEL", "error", 1);
 	atomic_store(&units, 0);
 	atomic_store(&looks, 0);
 	atomic_store(&run_state, URN_RUN_WARM);
 	assert_int_equal(urn_failover_prepare(f, &spec, &err), 0);
 	assert_non_null(getenv("URNIC_SESSION_LOG"));
+	/* Steps are below the level that a user may have set. */
+	assert_null(getenv("URNIC_SESSION_LOG_LEVEL"));
 }
 
 static void
@@ -167,10 +170,13 @@ log_line(const char *text)
 {
 	FILE *log = fopen(getenv("URNIC_SESSION_LOG"), "a");
 	struct timespec ts;
+	char at[32];
+	struct tm tm;
 
 	assert_non_null(log);
 	clock_gettime(CLOCK_REALTIME, &ts);
-	fprintf(log, "%lld.%06ld session=%d.1 %s\n", (long long)ts.tv_sec, ts.tv_nsec / 1000,
+	strftime(at, sizeof(at), "%FT%T", gmtime_r(&ts.tv_sec, &tm));
+	fprintf(log, "%s.%06ldZ session[%d.1] notice session some: %s\n", at, ts.tv_nsec / 1000,
 		(int)getpid(), text);
 	fclose(log);
 }
@@ -191,9 +197,10 @@ when_asked(void **state)
 	while (!urn_failover_past(&f))
 		sleep_ms(1);
 	log_line("adapter ap is lost");
-	log_line("conn=1 peer=2 epoch=0 path=P-P step CONNECTED -> SLEEPING sent=1");
+	log_line("c stops | conn=1 peer=2 epoch=0 path=P-P step CONNECTED -> SLEEPING sent=1");
 	sleep_ms(2);
-	log_line("conn=1 peer=2 epoch=1 path=S-P step REPORTED -> MIGRATED sent=1 took us=2000");
+	log_line("c moved | conn=1 peer=2 epoch=1 path=S-P step REPORTED -> MIGRATED sent=1 "
+		 "took us=2000");
 	urn_failover_stop(&f);
 	assert_int_equal(urn_failover_judge(&f, &err), 0);
 	assert_true(f.acted_ns > 0);

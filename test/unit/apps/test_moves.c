@@ -32,14 +32,18 @@ end(void **state)
 	return 0;
 }
 
+/* Begin of a line, 1000 s and so many microseconds after 1970. */
+#define AT(us, pid) "1970-01-01T00:16:40." us "Z session[" pid ".1] warning session word: "
+
 /* A line of a connection, so many microseconds after 1000 s. */
 static void
 conn(unsigned int us, int pid, unsigned int number, const char *text)
 {
 	char line[256];
 
-	snprintf(line, sizeof(line), "1000.%06u session=%d.1 conn=%u peer=33 epoch=1 path=P-P %s",
-		 us, pid, number, text);
+	snprintf(line, sizeof(line),
+		 AT("%06u", "%d") "connection %u moves | conn=%u peer=33 epoch=1 path=P-P %s", us,
+		 pid, number, number, text);
 	urn_moves_line(&m, line);
 }
 
@@ -51,7 +55,7 @@ static void
 two(void **state)
 {
 	(void)state;
-	urn_moves_line(&m, "1000.000800 session=4711.1 adapter ap is lost");
+	urn_moves_line(&m, AT("000800", "4711") "adapter ap is lost");
 	conn(810, PID, 17, "lost path=P-P because the primary adapter is gone");
 	conn(820, PID, 17, LEAVES);
 	conn(830, PID, 18, LEAVES);
@@ -71,10 +75,9 @@ static void
 link_down(void **state)
 {
 	(void)state;
-	urn_moves_line(&m, "1000.000700 session=4711.1 adapter ap has its link up, noticed");
+	urn_moves_line(&m, AT("000700", "4711") "adapter ap has its link up, noticed");
 	assert_int_equal(m.noticed_us, 0);
-	urn_moves_line(
-		&m, "1000.000900 session=4711.1 adapter ap has its link down, noticed after us=9");
+	urn_moves_line(&m, AT("000900", "4711") "adapter ap has its link down, noticed after us=9");
 	assert_string_equal(m.cause, "adapter ap has its link down");
 	assert_int_equal(m.noticed_us - SINCE, 400);
 }
@@ -132,7 +135,7 @@ static void
 bad(void **state)
 {
 	static const char whole[] =
-		"1000.000700 session=4711.1 conn=1 peer=33 epoch=1 path=P-P " LEAVES;
+		AT("000700", "4711") "c | conn=1 peer=33 epoch=1 path=P-P " LEAVES;
 	char line[sizeof(whole)];
 
 	(void)state;
@@ -141,8 +144,8 @@ bad(void **state)
 		line[n] = '\0';
 		urn_moves_line(&m, line);
 	}
-	urn_moves_line(&m, "1000.000700 session=4711.1 adapter");
-	urn_moves_line(&m, "1000.000700 session=4711.1 adapter as is back");
+	urn_moves_line(&m, AT("000700", "4711") "adapter");
+	urn_moves_line(&m, AT("000700", "4711") "adapter as is back");
 	conn(700, PID, 1, "tell REPORT of=1 sent=120");
 	assert_int_equal(m.noticed_us, 0);
 	assert_int_equal(m.left, 0);

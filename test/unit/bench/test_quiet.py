@@ -9,6 +9,7 @@ import types
 import unittest
 
 sys.path.insert(0, sys.argv.pop(1))
+import am # pylint: disable=wrong-import-position
 import main # pylint: disable=wrong-import-position
 import page # pylint: disable=wrong-import-position
 import quiet # pylint: disable=wrong-import-position
@@ -21,8 +22,8 @@ import terms # pylint: disable=wrong-import-position
 CALM = (1000.0, 0.0)
 
 
-def watch(*looks, cores=(0, 1)):
-    """A watch that sees these looks in turn, the last one for ever: ((speed, taken) of each core, ..., hop)"""
+def watch(*looks, cores=(0, 1), clock=None):
+    """A watch that sees these looks in turn, the last one for ever: ((speed, taken) of each core, ..., hop). clock: gives moments"""
     todo = list(looks)
 
     def next_look():
@@ -35,7 +36,7 @@ def watch(*looks, cores=(0, 1)):
             state["now"] = next_look()
         return state["now"][sorted(set(cores)).index(core)]
 
-    return quiet.Watch(cores, lambda: state["now"][-1], work)
+    return quiet.Watch(cores, lambda: state["now"][-1], work, clock or (lambda cores: None))
 
 
 def measured(found, repeats=0, rounds=3):
@@ -87,6 +88,45 @@ class Quiet(unittest.TestCase):
             self.assertIn("NOT QUIET", said)
             self.assertIn("no verdicts", said)
             self.assertIn("round 1: " + words, said)
+
+    def test_work_within_a_round(self):
+        """Work that begins and ends between two looks is seen by the processor time that nobody of the bench had."""
+        for other, noisy in ((0.0, False), (8.0, False), (30.0, True)): # seconds of 200, two cores for 100
+            now = [quiet.Moment(100.0 * i, 1000 + i * (150 + other), i * 150.0) for i in range(10)]
+            # A round of the watch has two moments.
+            moments = iter([m for a, b in zip(now, now[1:]) for m in (a, b)])
+            is_quiet, said = quiet.judge(measured(watch((CALM, CALM, 0.2), clock=lambda cores, m=moments: next(m))))
+            self.assertEqual(is_quiet, not noisy, said)
+            self.assertIn("round 1: other work had 15% of the cores during it" if noisy else f"at most {other / 200:.0%} of the cores during a round", said)
+        self.assertIn("is not known", quiet.judge(measured(watch((CALM, CALM, 0.2))))[1])
+
+    def test_own_work_is_no_other(self):
+        """Seconds of a child are the bench's, while it lives and when it has ended, and the machine's figures have them."""
+        cores = sorted(os.sched_getaffinity(0))
+        begin = quiet.moment(cores)
+        child = os.fork()
+        if child == 0:
+            end = time.thread_time() + 0.5
+            while time.thread_time() < end:
+                pass
+            os.kill(os.getpid(), 19) # stops, and is not waited for
+            os._exit(0)
+        os.waitpid(child, os.WUNTRACED)
+        living = quiet.own_seconds()
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        self.assertGreaterEqual(living - begin.ours, 0.45)
+        self.assertGreaterEqual(quiet.own_seconds() - begin.ours, 0.45)
+        if begin.busy: # a sandbox may have no figures of the machine
+            self.assertGreaterEqual(quiet.busy_seconds(cores) - begin.busy, 0.3)
+
+    def test_sentences_are_withheld(self):
+        """Which way is the better one is a verdict."""
+        rows = [stats.Row(1, "am", 64, way, size, "gbps", 1.0) for way in am.WAYS for size in (64, 128)]
+        summary = stats.summarize(rows)
+        self.assertIn(" against ", am.said(summary, "am"))
+        self.assertIn("withheld", am.said(summary, "am", is_quiet=False))
+        self.assertNotIn(" against ", am.said(summary, "am", is_quiet=False))
 
     def test_slow_drift_over_rounds(self):
         """No two neighbours differ by much, the first and the last do."""

@@ -256,7 +256,8 @@ bad_words(void **state)
 		{SWITCH "impair x = drop=101%\n",
 		 "4: impair x: drop=101%: give percent from 0 to 100, such as 0.1 or 5%\n"},
 		{SWITCH "impair x = drpo=1%\n",
-		 "4: impair x: drpo is no impairment; there are drop, dup, corrupt, reorder, hold, "
+		 "4: impair x: drpo is no impairment; did you mean drop? there are drop, dup, "
+		 "corrupt, reorder, hold, "
 		 "hold-time, delay, jitter, rate, queue, flap, blackhole and seed\n"},
 		{SWITCH "impair x.up = drop=1%\n", "4: .up is no direction; write impair x.in for "
 						   "frames from it, .out for frames to it, "

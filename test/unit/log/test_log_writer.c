@@ -183,6 +183,35 @@ errors(void **state)
 	urn_log_free(log);
 }
 
+/* A client that gave an engine up is a line of its own area, which is as bounded as others. */
+static void
+leaves(void **state)
+{
+	struct urn_log_failure f = {
+		.who = {.client = 5, .pid = 1234, .program = "hpc"},
+		.adapter = "a0",
+		.left = 3,
+	};
+	struct urn_log *log = open_log();
+	struct urn_log_counts c;
+
+	(void)state;
+	urn_log_set(log, URN_LOG_QP, URN_LOG_OFF);
+	for (unsigned int i = 0; i < 8; i++, f.left = 1) {
+		*urn_log_ring_place(urn_log_ring_of(log, 0)) = f;
+		urn_log_ring_put(urn_log_ring_of(log, 0));
+	}
+	urn_log_stop(log);
+	assert_int_equal(lines_with(path, "warning session move: program hpc (process 1234, user "
+					  "root, client 5) gave up 3 queue pairs of adapter a0, "),
+			 1);
+	assert_true(lines_with(path, "gave up 1 queue pair of adapter a0, ") >= 1);
+	urn_log_counts(log, &c);
+	/* Those beyond the program's lines in a second are counted. */
+	assert_int_equal(lines_with(path, " queue pair") + c.more, 8);
+	urn_log_free(log);
+}
+
 static void
 count_tick(void *arg)
 {
@@ -321,6 +350,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(levels, setup, teardown),
 		cmocka_unit_test_setup_teardown(flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(leaves, setup, teardown),
 		cmocka_unit_test_setup_teardown(rotates, setup, teardown),
 		cmocka_unit_test_setup_teardown(cut_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),

@@ -127,7 +127,8 @@ names(void *arg)
 	check(urn_capture_start(c, NULL, "link", 0, 0, &err) == -1);
 	check(access(target, F_OK) == -1 && errno == ENOENT);
 	check(urn_capture_start(c, "c0", "x", 0, 0, &err) == -1);
-	check_says(&err, "'c0' is no port that can be captured; there are: a0, b0");
+	check_says(&err,
+		   "'c0' is no port that can be captured; did you mean a0? there are: a0, b0");
 	check(size_of("x") == UINT64_MAX);
 	down(c, p);
 }

@@ -321,6 +321,7 @@ log_bounded(void **state)
 	char *text, out[64];
 
 	r->ctx.log_fd = memfd_create("log", MFD_CLOEXEC);
+	r->ctx.options.log = URN_LOG_DEBUG;
 	assert_true(r->ctx.log_fd >= 0);
 	hear(r, FLOOD, 3); /* refused */
 	(void)urn_sess_wire_offer(at, NUMBER, 0, &o);

@@ -89,7 +89,8 @@ static void
 environment(void **state)
 {
 	static const char *const name[] = {"URNIC_SESSION_SILENCE", "URNIC_SESSION_PROBE",
-					   "URNIC_SESSION_FAILBACK", "URNIC_SESSION_INSTANCE"};
+					   "URNIC_SESSION_FAILBACK", "URNIC_SESSION_INSTANCE",
+					   "URNIC_SESSION_LOG_LEVEL"};
 	struct urn_sv_options o;
 
 	(void)state;
@@ -99,6 +100,8 @@ environment(void **state)
 	assert_int_equal(o.silence, URN_SV_SILENCE_MS);
 	assert_int_equal(o.probe, URN_SV_PROBE_MS);
 	assert_false(o.fail_back);
+	assert_int_equal(o.log, URN_LOG_DEBUG);
+	setenv("URNIC_SESSION_LOG_LEVEL", "notice", 1);
 	setenv("URNIC_SESSION_SILENCE", "300", 1);
 	setenv("URNIC_SESSION_PROBE", "no", 1);
 	setenv("URNIC_SESSION_FAILBACK", "yes", 1);
@@ -108,6 +111,7 @@ environment(void **state)
 	assert_int_equal(o.probe, 0);
 	assert_true(o.fail_back);
 	assert_int_equal(o.instance, 5);
+	assert_int_equal(o.log, URN_LOG_NOTICE);
 	setenv("URNIC_SESSION_FAILBACK", "no", 1);
 	assert_int_equal(urn_sv_options(&o), 0);
 	assert_false(o.fail_back);

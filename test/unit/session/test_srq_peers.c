@@ -76,6 +76,7 @@ told(struct srq_rig *r, bool session)
 
 	srq_begin(r, 0);
 	r->ctx.log_fd = memfd_create("log", MFD_CLOEXEC);
+	r->ctx.options.log = URN_LOG_INFO;
 	assert_true(r->ctx.log_fd >= 0);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(urn_sv_srq_decide(r->srq, session), 0);
