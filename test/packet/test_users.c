@@ -331,7 +331,8 @@ kept_packets(void **state)
 			probe_turn(p, 0);
 		}
 	}
-	assert_in_range(c->user[0].held, ALL * 2 / 3, ALL * 15 / 17 + 1);
+	/* If only clients counted, these three would keep 89. */
+	assert_in_range(c->user[0].held, ALL * 2 / 3, ALL * 15 / 17);
 	assert_true(c->client[QPS - 1].held > 0);
 	probe_use(p, 0);
 	for (uint32_t i = 1; i <= 3; i++)
