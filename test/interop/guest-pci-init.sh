@@ -1,23 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The first process of a guest that urnicd runs in, on network cards (guest_pci.py). The guest's files are this
-# machine's, by 9p, and all changes stay in the guest's memory. Words of the kernel's command line:
+# machine's, by 9p, and all changes stay in the guest's memory. Words of the kernel's command line, which come in the environment:
 #
-#   guest.ip4=ADDRESS/LENGTH   address of the interface that stays with the kernel, the one whose MAC address begins with 02:77
-#   guest.build=FOLDER         urnic's programs, of which the guest's user alice has a copy in ~/urnic/build
+#   GUEST_IP4=ADDRESS/LENGTH   address of the interface that stays with the kernel, the one whose MAC address begins with 02:77
+#   GUEST_BUILD=FOLDER         urnic's programs, of which the guest's user alice has a copy in ~/urnic/build
 export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
-
-param() {
-	# shellcheck disable=SC2013
-	for word in $(cat /proc/cmdline); do
-		case $word in
-		"guest.$1="*) echo "${word#*=}" ;;
-		esac
-	done
-}
 
 # Say on the console that a step failed. The guest does not become ready.
 fail() {
@@ -53,7 +44,7 @@ mount -t hugetlbfs huge /new/dev/hugepages
 echo 'alice:x:1000:1000::/home/alice:/bin/bash' >>/new/etc/passwd
 echo 'alice:x:1000:' >>/new/etc/group
 echo 'alice:*:19000:0:99999:7:::' >>/new/etc/shadow
-from=/below$(param build)
+from=/below$GUEST_BUILD
 to=/new/home/alice/urnic/build
 mkdir -p $to/lib/dropin
 for program in urnicd urnicctl urnic-perf urnic-run; do
@@ -73,7 +64,7 @@ for path in /sys/class/net/*; do
 	esac
 done
 ip link set lo up
-ip addr add "$(param ip4)" dev "$own"
+ip addr add "$GUEST_IP4" dev "$own"
 ip link set "$own" up
 cp /bin/busybox /agent /new/run/
 chroot /new /run/busybox nc -ll -p 2323 -e /run/agent &

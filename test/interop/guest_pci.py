@@ -105,15 +105,18 @@ class PciGuest:
              "-device", f"virtio-net-pci,netdev=own,mac={self.mac},romfile=,{PLAIN}", *ports, *cards,
              # An emulated processor of a busy machine may not see a timer's ticks in the time that Linux gives them.
              "-append", "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off intel_iommu=on no_timer_check rdinit=/pci-init "
-             f"guest.ip4={self.address}/24 guest.build={self.build}"], stdin=subprocess.DEVNULL)
+             f"GUEST_IP4={self.address}/24 GUEST_BUILD={self.build}"], stdin=subprocess.DEVNULL)
 
     def said(self):
+        """All that the console has said; qemu makes its file some time after its start."""
+        if not os.path.exists(self.console):
+            return ""
         with open(self.console, encoding="utf-8", errors="replace") as f:
             return f.read()
 
     def ready(self):
         end = time.monotonic() + PATIENCE
-        while "guest: ready" not in (self.said() if os.path.exists(self.console) else ""):
+        while "guest: ready" not in self.said():
             if self.qemu.poll() is not None or "guest: failed" in self.said() or time.monotonic() > end:
                 raise guest.GuestError(f"{self.name} has not booted; its console:\n{self.said()}")
             time.sleep(0.1)

@@ -7,9 +7,9 @@ one Ethernet segment.
 
   tutorial   doc/tutorials/two-machines.md, line by line, by virtio-net on left and e1000e on right (tutorial.py)
 
-usage: pci.py PROJECT BUILD LOGS
+usage: pci.py PROJECT BUILD
 
-LOGS is a folder for the guests' consoles. The test runs in namespaces of its own: all that it starts is removed when it
+The test runs in namespaces of its own: all that it starts is removed when it
 ends, however it ends."""
 import json
 import os
@@ -91,16 +91,15 @@ def check(guests, project):
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    project, build, logs = map(os.path.abspath, sys.argv[1:])
+    project, build = map(os.path.abspath, sys.argv[1:])
     if os.geteuid() != 0:
         print("skipped: guests on taps want root")
         return SKIPPED
     guest.enter()
-    os.makedirs(logs, exist_ok=True)
     guests = {}
-    with tempfile.TemporaryDirectory(prefix="pci", dir=logs) as folder:
+    with tempfile.TemporaryDirectory(prefix="urnic-pci.") as folder:
         try:
             network()
             image = subprocess.run([os.path.join(guest.HERE, "guest-build.sh")], check=True, capture_output=True, text=True).stdout.strip()
