@@ -129,11 +129,12 @@ add_timeout(struct text *t, const struct urn_failure *f)
 		add_time(t, 1ull << (URN_TIMEOUT_SHIFT + f->timeout));
 	}
 	if (f->vendor_err == URN_VE_SEQ) {
-		add(t, f->answers_lost ? "; its responses are lost on the way here again and again"
-				       : "; the peer answers, and misses packets again and again");
-		add_acked(t, f);
-		/* An answer of the peer brings this error: a NAK, or a response out of turn. */
-		add(t, ", and was heard at this moment");
+		/* An answer of the peer brings this error: a NAK, or a response out of turn. The
+		 * sentence about an obstacle needs the room. */
+		if (f->acked)
+			add(t, "; PSN 0x%06x acknowledged last", (f->una - 1) & URN_PSN_MASK);
+		add(t, f->answers_lost ? "; its responses are lost on the way here"
+				       : "; the peer answers, and misses packets");
 		return;
 	}
 	add_acked(t, f);
