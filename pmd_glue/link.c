@@ -2,6 +2,7 @@
 /* The state of a port's link. */
 #include "pmd_glue/bond.h"
 #include "pmd_glue/family.h"
+#include "pmd_glue/fault.h"
 #include "pmd_glue/plug.h"
 #include "pmd_glue/port.h"
 
