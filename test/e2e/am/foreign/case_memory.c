@@ -129,16 +129,15 @@ case_again(void)
 	take(&from);
 }
 
-/* Memory that the program unmaps or frees while it is added: peers reach the old bytes, which the
- * program never sees again, and nothing else. */
-void
-case_free(void)
+/* Memory that the program unmaps while it is added: peers reach the old bytes, which the program
+ * never sees again, and nothing else. */
+static void
+unmap_added(void)
 {
-	char *p = fresh(4 * PAGE), *q = malloc(PAGE), *heap = malloc(MIB), *now;
-	void *was;
+	char *p = fresh(4 * PAGE), *q = malloc(PAGE), *now;
 	struct own own, from, next;
 
-	CHECK(q != NULL && heap != NULL);
+	CHECK(q != NULL);
 	add(&from, &ends[0], q, PAGE);
 	add(&own, &ends[1], p, 4 * PAGE);
 	EQUAL(munmap(p, 4 * PAGE), 0);
@@ -157,7 +156,20 @@ case_free(void)
 	EQUAL(put(&from, q, &next, p + 8, 5, URN_AM_AUTO), URN_AM_DONE);
 	CHECK(strcmp(p + 8, "lost") == 0 && p[0] == '\0');
 	take(&next);
+	take(&from);
+}
 
+/* Memory that the program unmaps or frees while it is added. */
+void
+case_free(void)
+{
+	char *q = malloc(PAGE), *heap = malloc(MIB);
+	struct own own, from;
+	void *was;
+
+	unmap_added();
+	CHECK(q != NULL && heap != NULL);
+	add(&from, &ends[0], q, PAGE);
 	memset(heap, 5, MIB);
 	add(&own, &ends[1], heap, MIB);
 	was = own.memory.addr;

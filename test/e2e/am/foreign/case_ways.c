@@ -45,7 +45,8 @@ move(const struct piece *from, const struct piece *to)
 {
 	static uint8_t want[BIG];
 
-	for (uint8_t way = URN_AM_AUTO; way < URN_AM_WAYS; way++) {
+	for (unsigned int w = URN_AM_AUTO; w < URN_AM_WAYS; w++) {
+		uint8_t way = (uint8_t)w;
 		size_t len = from->len < to->len ? from->len : to->len;
 
 		if (way == URN_AM_DIRECT && len > PACKET)
@@ -67,7 +68,9 @@ move(const struct piece *from, const struct piece *to)
 static void
 edges(const struct piece *from, const struct piece *to)
 {
-	for (uint8_t way = URN_AM_DIRECT; way < URN_AM_WAYS; way++) {
+	for (unsigned int w = URN_AM_DIRECT; w < URN_AM_WAYS; w++) {
+		uint8_t way = (uint8_t)w;
+
 		EQUAL(put(&from->own, from->p, &to->own, to->p - 1, 2, way), URN_AM_RANGE);
 		EQUAL(put(&from->own, from->p, &to->own, to->p + to->len - 1, 2, way),
 		      URN_AM_RANGE);
