@@ -125,6 +125,8 @@ order_stays(void **state)
 		{URN_C_DROP_AM_REPLY, "drop_am_reply"},
 		{URN_C_TELLER_MERGED, "teller_merged"},
 		{URN_C_TELLER_RESTS, "teller_rests"},
+		{URN_C_PORT_MOVES, "port_moves"},
+		{URN_C_DROP_STANDBY, "drop_standby"},
 	};
 
 	(void)state;
@@ -133,7 +135,8 @@ order_stays(void **state)
 		assert_true(i == 0 || at[i].id > at[i - 1].id);
 	}
 	assert_int_equal(URN_C_RX_PACKETS, 0);
-	assert_int_equal(URN_C_TELLER_RESTS, URN_COUNTER_COUNT - 1);
+	assert_int_equal(URN_C_TELLER_RESTS, URN_COUNTER_COUNT - 3);
+	assert_int_equal(URN_C_DROP_STANDBY, URN_COUNTER_COUNT - 1);
 }
 
 /* ---- a block and a scope more */
