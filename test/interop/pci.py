@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """urnicd on emulated network cards, through vfio, as an ordinary user with huge pages.
 
-Two guests of qemu's software emulation, left and right, run urnicd behind an emulated IOMMU (guest_pci.py). Both cards are on
-one Ethernet segment.
+Two guests of qemu's software emulation, left and right, run urnicd behind an emulated IOMMU (guest_pci.py). The cards are on
+two Ethernet segments, and this machine is the router between them.
 
   tutorial   doc/tutorials/two-machines.md, line by line, by virtio-net on left and e1000e on right (tutorial.py)
+  pairs      each kind of card to another kind, one pair through the router; right has no huge pages now
 
 usage: pci.py PROJECT BUILD
 
@@ -26,10 +27,15 @@ import tutorial
 SKIPPED = 77
 BEGAN = time.monotonic()
 CARDS = {
-    "left": {4: ("virtio", "urnbr1")},
-    "right": {4: ("e1000e", "urnbr1")},
+    "left": {4: ("virtio", "urnbr1"), 5: ("e1000e", "urnbr1"), 6: ("vmxnet3", "urnbr1")},
+    "right": {4: ("e1000e", "urnbr1"), 5: ("vmxnet3", "urnbr1"), 6: ("virtio", "urnbr2")},
 }
+# Card of left, card of right, further words of urnic-perf
+PAIRS = ((5, 5, ""), (6, 6, ""))
 CTL = "build/apps/urnicctl/urnicctl"
+PERF = "build/apps/urnic-perf/urnic-perf"
+GROUP = "/dev/vfio/$(basename $(readlink /sys/bus/pci/devices/{}/iommu_group))"
+PATIENCE = 900 # seconds for what an emulated machine does, on a busy machine
 
 
 class Wrong(Exception):
@@ -46,14 +52,21 @@ def must(true, text):
 
 
 def network():
-    """The segment of cards, and the one by which guests are asked; this namespace is a host of both."""
+    """Two segments of cards, and the one by which guests are asked; this namespace routes between them."""
     guest.sh(os.path.join(guest.HERE, "guest.sh"), "net")
     guest_pci.bridge("urnbr1", "10.0.0.254/24")
+    guest_pci.bridge("urnbr2", "10.0.1.254/24")
+    with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="utf-8") as f:
+        f.write("1")
 
 
 def show(one, what):
     """urnicctl's answer on a guest, from JSON."""
     return json.loads(one.run(f"{CTL} --json show {what}"))
+
+
+def ip_of(machine, slot):
+    return f"10.0.{1 if CARDS[machine][slot][1] == 'urnbr2' else 0}.{(10 if machine == 'left' else 20) + slot}"
 
 
 def check_tutorial(guests, project):
@@ -85,9 +98,65 @@ def stop(one):
     one.run("pkill -x urnicd; while pgrep -x urnicd >/dev/null; do sleep 0.2; done")
 
 
+def config_of(machine, huge):
+    text = f"[eal]\nhuge_pages = {huge}\nfile_prefix = nic\n[engine 0]\n[engine 1]\n"
+    for slot in CARDS[machine]:
+        ip = ip_of(machine, slot)
+        text += (f"[port p{slot}]\ndevice = 0000:{slot:02x}:00.0\npath_mtu = 4096\n"
+                 f"[adapter a{slot}]\nport = p{slot}\nipv4 = {ip}/24\ngateway = {ip.rpartition('.')[0]}.254\n")
+    return text
+
+
+def all_cards(guests):
+    """Start urnicd on all cards of both machines."""
+    jobs = {}
+    for name, one in guests.items():
+        rest = [card.address for slot, card in one.cards.items() if slot != 4]
+        one.run(f"dpdk-devbind.py -b vfio-pci {' '.join(rest)}; chown alice {' '.join(GROUP.format(r) for r in rest)}", "root")
+        one.run(f"cat >all.ini <<'END'\n{config_of(name, 'auto' if name == 'left' else 'never')}END")
+        jobs[name] = one.start("build/apps/urnicd/urnicd -c all.ini")
+    for job in jobs.values():
+        job.until("listening at")
+    return jobs
+
+
+def perf(guests, words, here, there):
+    """A bench of left with right, each by one of its cards; the data are checked."""
+    server = guests["right"].start(f"{PERF} {words.split()[0]} --attach auto --node a{there} --listen 7000 --connect cm --timeout 19")
+    server.until("waiting for the other side")
+    out = guests["left"].run(f"{PERF} {words} --attach auto --node a{here} --peer {ip_of('right', there)}:7000 --connect cm --timeout 19")
+    code, said = server.wait(PATIENCE)
+    must(code == 0 and "data checked: yes" in out, f"{words}, from left's card {here} to right's {there}: {out}{said}")
+    kinds = [guests[name].cards[slot].kind for name, slot in (("left", here), ("right", there))]
+    say(f"{' to '.join(kinds)}: {out.splitlines()[2].strip()}")
+
+
+def check_pairs(guests):
+    for here, there, more in PAIRS:
+        perf(guests, f"write_bw --iters 50 {more}", here, there)
+    route = [r for r in show(guests["left"], "route a6") if r["via"] == "10.0.0.254"]
+    must(route and route[0]["mac"] != "-", f"left's vmxnet3 knows no router: {route}")
+
+
 def check(guests, project):
     check_tutorial(guests, project)
     say("the tutorial is done")
+    jobs = all_cards(guests)
+    say("urnicd is up on all cards")
+    try:
+        check_pairs(guests)
+        for one in guests.values():
+            stop(one)
+    finally:
+        for name, job in jobs.items():
+            print(f"{name}'s urnicd:", job.wait(PATIENCE if one_ended(guests[name]) else 5), flush=True)
+
+
+def one_ended(one):
+    try:
+        return one.run("pgrep -x urnicd || true").strip() == ""
+    except (guest.GuestError, OSError):
+        return False
 
 
 def main():
