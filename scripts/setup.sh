@@ -64,6 +64,8 @@ packages() {
 	test | netcat-openbsd     | cmd nc                   | TCP programs on urnic's streams,
 	test | redis-server       | cmd redis-server         | ... a server with many clients,
 	test | redis-tools        | cmd redis-benchmark      | ... and these
+	test | nginx-light        | cmd nginx                | ... one whose processes share a listener,
+	test | wrk                | cmd wrk                  | ... and its clients
 	test | bind9-dnsutils     | cmd dig                  | ... that know nothing of urnic
 	test | dnsmasq-base       | cmd dnsmasq              | ... a server for dig
 	test | sockperf           | cmd sockperf             | ... and a ping-pong

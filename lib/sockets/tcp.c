@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TCP sockets and their descriptors, fork(), and the end of streams. */
+/* TCP sockets and their descriptors, and the end of streams. */
 #include "sockets/tcp.h"
 
 #include "abi/clock.h"
@@ -60,23 +60,6 @@ urn_tcp_fork_parent(void)
 	pthread_mutex_unlock(&urn_tcp_node_lock);
 }
 
-/* The child's copy of a socket. A stream is the parent's: its memory here is of no use. */
-static void
-urn_tcp_fork_one(struct urn_tcp *t)
-{
-	uint32_t state = atomic_load(&t->state);
-
-	pthread_mutex_init(&t->lock, NULL);
-	pthread_mutex_init(&t->reading, NULL);
-	if (state == URN_TCP_LISTEN)
-		state = t->kernel ? URN_TCP_KERNEL : URN_TCP_LOST;
-	else if (state == URN_TCP_ASKED || state == URN_TCP_STREAM)
-		state = URN_TCP_LOST;
-	atomic_store(&t->state, state);
-	t->s = NULL;
-	t->l = NULL;
-}
-
 static void
 urn_tcp_fork_child(void)
 {
@@ -90,7 +73,7 @@ urn_tcp_fork_child(void)
 	urn_tcp_epoll_forked();
 	for (fd = 0; fd < URN_TWIN_FDS; fd++)
 		if (atomic_load_explicit(&urn_tcp_table[fd], memory_order_relaxed) != NULL)
-			urn_tcp_fork_one(atomic_load(&urn_tcp_table[fd]));
+			urn_tcp_heir_forked(atomic_load(&urn_tcp_table[fd]));
 }
 
 static void

@@ -7,10 +7,11 @@
  * without a connection, so that a call that the library does not see finds none. A socket that is
  * the kernel's stays so.
  *
- *   tcp.c                 ─► sockets and their descriptors, fork(), the end of streams
+ *   tcp.c                 ─► sockets and their descriptors, the end of streams
+ *   tcp_heir.c            ─► sockets that a child of fork() has from its parent
  *   tcp_name.c, tcp_make.c ─► names; connections are asked for, and taken
  *   tcp_data.c            ─► bytes
- *   tcp_wait.c, tcp_epoll.c ─► waits
+ *   tcp_wait.c, tcp_epoll.c, tcp_epoll_wait.c ─► waits
  *
  * Locks, in the order in which they are taken: a socket's `lock`; the lock of all (tcp.c); those of
  * streams (stream/shell/shell.h).
@@ -28,6 +29,8 @@ enum urn_tcp_state {
 	URN_TCP_ASKED,	/* a stream is asked for; no byte has gone */
 	URN_TCP_STREAM, /* urnic's for good */
 	URN_TCP_LISTEN, /* listener of urnic's, and of the kernel's with `kernel` */
+	URN_TCP_HEIR,	/* listener of the process that made this one by fork(); this one's own is
+			   made at its first use */
 	URN_TCP_LOST,	/* a stream of the process that made this one by fork() */
 };
 
@@ -72,7 +75,9 @@ struct urn_tcp {
 	_Atomic bool nonblock;	/* O_NONBLOCK of the descriptor's file */
 	pthread_mutex_t lock;	/* protects states, and what follows up to `stash` */
 	bool own;		/* bound to an address that the kernel has not */
-	bool kernel;		/* LISTEN: the kernel listens, too */
+	bool kernel;		/* LISTEN, HEIR: the kernel listens, too */
+	uint64_t key;		/* LISTEN, HEIR: secret of the processes that share the port */
+	uint32_t backlog;	/* LISTEN, HEIR: requests that may wait */
 	bool reset;		/* SO_LINGER of 0 s: close() breaks the connection */
 	struct urn_stream *s;	/* ASKED, STREAM; set once */
 	struct urn_stream_listener *l; /* LISTEN; set once */
@@ -153,7 +158,19 @@ urn_tcp_errno(int err)
 	return err == EPROTO || err == ECONNABORTED || err == EIO ? ECONNRESET : err;
 }
 
+/* ---- tcp_heir.c */
+
+/* The child's copy of a socket, in a child of fork(). */
+void urn_tcp_heir_forked(struct urn_tcp *t);
+/* Listen for streams, at a port that children of fork() may share. The lock is held. heir: this
+ * process is such a child. returns: 0, or an errno value */
+int urn_tcp_heir_listen(struct urn_tcp *t, bool heir);
+/* A child of fork() uses a listener of its parent's: it gets its own. returns: the state */
+uint32_t urn_tcp_heir_settle(struct urn_tcp *t);
+
 /* ---- tcp_make.c; like the calls of the same names */
+
+extern const struct urn_stream_options urn_tcp_options;
 
 int urn_tcp_connect(struct urn_tcp *t, int fd, const struct sockaddr *to, socklen_t len);
 int urn_tcp_listen(struct urn_tcp *t, int fd, int backlog);
@@ -231,10 +248,6 @@ bool urn_tcp_epoll_plains(void);
 bool urn_tcp_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event, int *err);
 /* True when the descriptor is an epoll that has, or had, sockets in it. */
 bool urn_tcp_epoll_is(int epfd);
-int urn_tcp_epoll_wait(int epfd, struct epoll_event *events, int room, uint64_t end,
-		       const sigset_t *mask);
-/* Take the library's own event out of those of the kernel. returns: how many are left */
-int urn_tcp_epoll_sift(int epfd, struct epoll_event *events, int n);
 /* A socket has another state: entries move. The lock of all is not held. */
 void urn_tcp_epoll_moved(struct urn_tcp *t);
 /* A send found no room: waits for EPOLLOUT begin anew. */
@@ -244,5 +257,12 @@ void urn_tcp_epoll_blocked(struct urn_tcp *t);
 void urn_tcp_epoll_forget(struct urn_tcp *t);
 void urn_tcp_epoll_closed(int epfd);
 void urn_tcp_epoll_forked(void);
+
+/* ---- tcp_epoll_wait.c */
+
+int urn_tcp_epoll_wait(int epfd, struct epoll_event *events, int room, uint64_t end,
+		       const sigset_t *mask);
+/* Take the library's own event out of those of the kernel. returns: how many are left */
+int urn_tcp_epoll_sift(int epfd, struct epoll_event *events, int n);
 
 #endif

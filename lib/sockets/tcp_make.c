@@ -15,7 +15,7 @@
 /* Buffers of a stream: the room that a sender has while its peer's program does other work. */
 enum { URN_TCP_BUFFERS = 32, URN_TCP_BUFFER = 16384 };
 
-static const struct urn_stream_options urn_tcp_options = {
+const struct urn_stream_options urn_tcp_options = {
 	.buffers = URN_TCP_BUFFERS, .size = URN_TCP_BUFFER, .linger_ms = URN_TCP_LINGER_MS};
 /* Ports that are told for ends that have none; a number that goes on. */
 static _Atomic uint32_t urn_tcp_made_up;
@@ -161,6 +161,8 @@ urn_tcp_settle(struct urn_tcp *t, int fd)
 	uint32_t state = atomic_load(&t->state);
 	int err;
 
+	if (state == URN_TCP_HEIR && !urn_real_stranger())
+		state = urn_tcp_heir_settle(t);
 	if (state == URN_TCP_LISTEN && t->kernel && atomic_load(&t->l->node->dead))
 		atomic_store(&t->state, URN_TCP_KERNEL);
 	if (state != URN_TCP_ASKED)
@@ -336,18 +338,6 @@ urn_tcp_backlog(int wish)
 	return wish <= 0 ? 1 : wish < URN_TCP_BACKLOG ? (uint32_t)wish : URN_TCP_BACKLOG;
 }
 
-/* Listen for streams. The lock is held. returns: 0, or an errno value */
-static int
-urn_tcp_listen_urnic(struct urn_tcp *t, int backlog)
-{
-	struct urn_stream_node *n = urn_tcp_node();
-
-	if (n == NULL)
-		return ENETDOWN;
-	return urn_stream_listen(&t->l, n, t->local.port, urn_tcp_backlog(backlog),
-				 &urn_tcp_options);
-}
-
 /* True when the socket is bound where urnic's peers may come in; `local` is set. The lock is held.
  */
 static bool
@@ -368,8 +358,11 @@ urn_tcp_is_open(struct urn_tcp *t, int fd)
 static int
 urn_tcp_listen_both(struct urn_tcp *t, int fd, int backlog)
 {
-	int err = urn_tcp_is_open(t, fd) ? urn_tcp_listen_urnic(t, backlog) : ENETUNREACH;
+	int err = urn_tcp_is_open(t, fd) ? 0 : ENETUNREACH;
 
+	t->backlog = urn_tcp_backlog(backlog);
+	if (err == 0)
+		err = urn_tcp_heir_listen(t, false);
 	if (err == 0) {
 		t->kernel = !t->own;
 		atomic_store(&t->state, URN_TCP_LISTEN);
@@ -388,7 +381,9 @@ urn_tcp_listen(struct urn_tcp *t, int fd, int backlog)
 	int err = 0;
 
 	if (state != URN_TCP_PLAIN)
-		return state == URN_TCP_LISTEN && !t->kernel ? 0 : urn_real()->listen(fd, backlog);
+		return (state == URN_TCP_LISTEN || state == URN_TCP_HEIR) && !t->kernel
+			       ? 0
+			       : urn_real()->listen(fd, backlog);
 	pthread_mutex_lock(&t->lock);
 	if (!t->own && urn_real()->listen(fd, backlog) != 0)
 		err = errno;

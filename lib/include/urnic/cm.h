@@ -60,7 +60,8 @@ int urn_cm_end_fd(const struct urn_cm_end *c);
  *
  * service: service id; urn_cm_service() makes one of a port number
  * cookie: comes back in the listener's events
- * backlog: requests that may wait to be accepted; 0: 128
+ * backlog: requests that may wait to be accepted, 0: 128; with URN_CM_SHARED and URN_CM_HEIR of
+ *   abi/cm.h processes related by fork() share the service, and `cookie` is their secret
  * id: set on success
  */
 int urn_cm_end_listen(struct urn_cm_end *c, uint64_t service, uint64_t cookie, uint32_t backlog,

@@ -23,7 +23,7 @@ enum {
 
 /* returns: 0 or an errno value */
 static int
-start_listening(struct urn_stream_listener *l, uint16_t port)
+start_listening(struct urn_stream_listener *l, uint16_t port, const struct urn_sh_share *share)
 {
 	struct urn_stream_node *n = l->node;
 	int err;
@@ -33,7 +33,10 @@ start_listening(struct urn_stream_listener *l, uint16_t port)
 		return urn_fail(errno, "no descriptor for a listener");
 	/* No event of the listener is taken before it is in the list. */
 	pthread_mutex_lock(&n->lock);
-	err = urn_cm_end_listen(n->cm, URN_SH_SERVICE | port, 0, l->backlog, &l->id);
+	err = urn_cm_end_listen(n->cm, URN_SH_SERVICE | port, share ? share->key : 0,
+				(l->backlog & URN_CM_BACKLOG_BITS) | (share ? URN_CM_SHARED : 0) |
+					(share && share->heir ? URN_CM_HEIR : 0),
+				&l->id);
 	if (err)
 		(void)close(l->wake);
 	else
@@ -43,8 +46,9 @@ start_listening(struct urn_stream_listener *l, uint16_t port)
 }
 
 int
-urn_stream_listen(struct urn_stream_listener **out, struct urn_stream_node *n, uint16_t port,
-		  uint32_t backlog, const struct urn_stream_options *o)
+urn_sh_listen(struct urn_stream_listener **out, struct urn_stream_node *n, uint16_t port,
+	      uint32_t backlog, const struct urn_stream_options *o,
+	      const struct urn_sh_share *share)
 {
 	struct urn_stream_options all;
 	struct urn_stream_listener *l;
@@ -62,7 +66,7 @@ urn_stream_listen(struct urn_stream_listener **out, struct urn_stream_node *n, u
 	l->o = all;
 	l->backlog = backlog ? backlog : BACKLOG;
 	STAILQ_INIT(&l->requests);
-	err = start_listening(l, port);
+	err = start_listening(l, port, share);
 	if (err) {
 		free(l);
 		errno = err;
@@ -70,6 +74,13 @@ urn_stream_listen(struct urn_stream_listener **out, struct urn_stream_node *n, u
 	}
 	*out = l;
 	return 0;
+}
+
+int
+urn_stream_listen(struct urn_stream_listener **out, struct urn_stream_node *n, uint16_t port,
+		  uint32_t backlog, const struct urn_stream_options *o)
+{
+	return urn_sh_listen(out, n, port, backlog, o, NULL);
 }
 
 /* The oldest request; NULL: none. The node's lock is held. */
@@ -165,7 +176,8 @@ take(struct urn_stream **out, struct urn_stream_listener *l, const struct urn_ab
 	s->id = 0;
 	urn_sh_refuse(l->node, ev->id, why);
 	urn_sh_free(s);
-	/* A peer that took its request back is no error of this end. */
+	/* A peer that took its request back is no error of this end; neither is one whose request
+	 * goes to an heir. */
 	return err == ENOTCONN ? EPROTO : err;
 }
 

@@ -199,6 +199,18 @@ int urn_sh_register(struct urn_stream_node *n, struct urn_sh_op *op, struct urn_
 /* Give the memory of an op back. returns: 0, or why the region made for it stays, with its text */
 int urn_sh_unregister(struct urn_stream_node *n, struct urn_sh_op *op);
 
+/* ---- connect.c */
+
+/* A port that processes share which fork() has made (abi/cm.h). */
+struct urn_sh_share {
+	uint64_t key; /* their secret; not 0 */
+	bool heir;    /* takes connections before processes without this */
+};
+/* Listen like urn_stream_listen(). share: NULL: with nobody */
+int urn_sh_listen(struct urn_stream_listener **out, struct urn_stream_node *n, uint16_t port,
+		  uint32_t backlog, const struct urn_stream_options *o,
+		  const struct urn_sh_share *share);
+
 /* ---- hub.c */
 
 /* Take the events of connection management that are there, to whom they belong. */

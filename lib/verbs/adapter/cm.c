@@ -87,6 +87,8 @@ urn_adapter_cm_listen(struct urn_cm_end *end, uint64_t service, uint64_t cookie,
 						.channel_fd = urn_adapter_cm(end)->handle,
 						.backlog = backlog}};
 
+	if (!urn_dev_has(urn_ctx_dev(urn_adapter_cm(end)->ctx), URN_ABI_FEATURE_HEIRS))
+		req.cm_listen.backlog &= URN_CM_BACKLOG_BITS;
 	return urn_adapter_cm_call(end, URN_CTL_CM_LISTEN, &req, id);
 }
 
