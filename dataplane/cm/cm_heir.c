@@ -30,7 +30,41 @@ cm_may_listen(const struct urn_cm *cm, const struct urn_cm_owner *o,
 	return 0;
 }
 
-/* Forget requests that wait at a listener: their peers repeat them, and they come to another one. */
+/* Move an id to another owner of the user, so that the user has as many as before. */
+static void
+move(struct urn_cm *cm, struct cm_conn *e, struct urn_cm_owner *to, int32_t channel)
+{
+	TAILQ_REMOVE(&e->owner->conns, e, link);
+	e->owner->ids--;
+	e->owner->half--;
+	cm_use_end(cm, e->use);
+	e->owner = to;
+	e->channel = channel;
+	e->use = cm_use_begin(cm, to, channel);
+	to->ids++;
+	to->half++;
+	TAILQ_INSERT_TAIL(&to->conns, e, link);
+}
+
+int
+urn_cm_take(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id, uint64_t cookie,
+	    int32_t channel)
+{
+	struct cm_conn *e = cm_by_id(cm, id);
+
+	if (!e || !e->owner || !e->shared || !e->half || e->cookie != cookie ||
+	    !are_of_one_user(e->owner, o))
+		return ENOENT;
+	if (e->state != URN_CM_REQ_RCVD && e->state != URN_CM_MRA_REQ_SENT)
+		return ENOTCONN;
+	if (o->going || (o->max_ids && o->ids >= o->max_ids))
+		return EDQUOT;
+	move(cm, e, o, channel);
+	return 0;
+}
+
+/* Forget requests that wait at a listener: their peers repeat them, and they come to another one.
+ */
 static void
 forget_requests(struct urn_cm *cm, const struct cm_conn *l)
 {
@@ -50,13 +84,11 @@ cm_joined(struct urn_cm *cm, const struct cm_conn *l)
 	const struct cm_conn *other;
 	unsigned int heirs = 0;
 
-	for (other = cm_by_service(cm, l->service_id); other;
-	     other = cm_next_of_service(cm, other))
+	for (other = cm_by_service(cm, l->service_id); other; other = cm_next_of_service(cm, other))
 		heirs += other->heir;
 	if (!l->heir || heirs > 1)
 		return;
-	for (other = cm_by_service(cm, l->service_id); other;
-	     other = cm_next_of_service(cm, other))
+	for (other = cm_by_service(cm, l->service_id); other; other = cm_next_of_service(cm, other))
 		if (other != l)
 			forget_requests(cm, other);
 }

@@ -71,6 +71,7 @@ take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, c
 	e->listener = l->id;
 	e->service_id = m->service_id;
 	e->cookie = l->cookie;
+	e->shared = l->shared;
 	e->tid = m->tid;
 	e->knows_peer = true;
 	e->remote_id = m->local_id;

@@ -68,7 +68,8 @@ struct cm_conn {
 	uint32_t qpn, remote_qpn;
 	uint32_t listener;         /* id of the listener that a request came to; 0: none */
 	uint32_t pending, backlog; /* LISTEN: requests that wait, and that may wait */
-	bool shared;	/* LISTEN: other owners of the user may have the cookie's service */
+	bool shared;	/* LISTEN: other owners of the user may have the cookie's service; request:
+			   its listener's */
 	bool heir;	/* LISTEN: gets requests before listeners without this */
 	uint64_t given; /* LISTEN: urn_cm.given when it got its last request; 0: never */
 	uint64_t service_id;

@@ -109,10 +109,14 @@ struct urn_abi_cm_connect {
  * service: each has a listener with URN_CM_SHARED, all with one cookie that nobody else knows. A
  * request comes to one of them; to one with URN_CM_HEIR, if there is any: the process that listened
  * first may sleep for good.
+ *
+ * URN_CM_TAKE makes no listener: service_id is the id of a request that came to another of these
+ * processes, which has fetched it and given no answer. From now on the id is the caller's.
  */
 #define URN_CM_SHARED 0x80000000u
 #define URN_CM_HEIR 0x40000000u
-#define URN_CM_BACKLOG_BITS (~(URN_CM_SHARED | URN_CM_HEIR))
+#define URN_CM_TAKE 0x20000000u
+#define URN_CM_BACKLOG_BITS (~(URN_CM_SHARED | URN_CM_HEIR | URN_CM_TAKE))
 
 struct urn_abi_cm_listen {
 	uint64_t service_id;

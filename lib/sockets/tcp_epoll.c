@@ -211,8 +211,8 @@ urn_tcp_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event, int *err)
 		    op <= EPOLL_CTL_MOD;
 
 	/* One that can't be urnic's any more is the kernel's, unless it has an entry. */
-	if (mine && op == EPOLL_CTL_ADD && atomic_load(&t->state) == URN_TCP_HEIR)
-		(void)urn_tcp_heir_settle(t);
+	if (mine && op == EPOLL_CTL_ADD && atomic_load(&t->state) >= URN_TCP_HEIR)
+		(void)urn_tcp_settle(t, fd);
 	if (mine && atomic_load(&t->state) == URN_TCP_KERNEL && !urn_tcp_epoll_is(epfd))
 		mine = false;
 	if (mine) {

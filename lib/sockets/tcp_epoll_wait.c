@@ -247,7 +247,7 @@ urn_tcp_epoll_turn(struct urn_tcp_epolling *w, struct urn_tcp_epoll *ep, struct 
 
 	for (i = 1; i < w->n; i++)
 		left = urn_tcp_patience(w->tcp[i], left);
-	got = urn_sh_poll(&all, w->now ? 0 : left);
+	got = urn_sh_poll(&all, w->now ? 0 : urn_tcp_later(left));
 	if (got < 0)
 		return got;
 	kept = w->fair && w->p[0].revents != 0;

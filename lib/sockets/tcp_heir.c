@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sockets that a child of fork() has from its parent. The kernel's sockets are shared; a listener of
- * urnic's, and a stream, are in memory of the dataplane that belongs to the parent.
+ * Sockets that a child of fork() has from its parent. The kernel's sockets are shared; a listener
+ * of urnic's, and a stream, are in memory of the dataplane that belongs to the parent.
  *
  *   a listener  the child that uses it listens at the same port itself, and takes connections
  *               before its parent (dataplane/cm/cm_heir.c): servers that make workers by fork()
- *   a stream    is the parent's: the child's calls fail
+ *   a stream    is the parent's: the child's calls fail; but for one that nobody has used
+ *               (tcp_held.c)
  */
 #include "sockets/tcp.h"
 

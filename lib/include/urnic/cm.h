@@ -67,6 +67,13 @@ int urn_cm_end_fd(const struct urn_cm_end *c);
 int urn_cm_end_listen(struct urn_cm_end *c, uint64_t service, uint64_t cookie, uint32_t backlog,
 		      uint32_t *id);
 /*
+ * Take over a request that came to another process with the same service and cookie, which has
+ * fetched it, and not answered it. From now on the id is this end's.
+ *
+ * returns: ENOENT: there is no such request, or its peer took it back; ENOTCONN: it was answered
+ */
+int urn_cm_end_take(struct urn_cm_end *c, uint32_t id, uint64_t cookie);
+/*
  * Ask for a connection, or for the queue pair that serves datagrams.
  *
  * p: peer and parameters; the call fills p->channel_fd in

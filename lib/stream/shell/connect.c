@@ -145,11 +145,11 @@ reply(struct urn_stream *s, uint32_t id)
 	return err;
 }
 
-/* Make a stream of a request. returns: 0; EPROTO: the peer was refused; or an errno value of this
- * end */
-static int
-take(struct urn_stream **out, struct urn_stream_listener *l, const struct urn_abi_cm_event *ev)
+int
+urn_sh_take(struct urn_stream **out, struct urn_stream_node *n, const struct urn_stream_options *o,
+	    const struct urn_abi_cm_event *ev)
 {
+	struct urn_stream_options all;
 	struct urn_st_hello peer;
 	struct urn_stream *s = NULL;
 	uint16_t line;
@@ -157,14 +157,16 @@ take(struct urn_stream **out, struct urn_stream_listener *l, const struct urn_ab
 	int err = urn_sh_greeted(ev->data, ev->data_len, &peer, &line, why), index;
 
 	if (!err)
-		err = urn_sh_make(&s, l->node, &l->o);
+		err = urn_sh_options(&all, o);
+	if (!err)
+		err = urn_sh_make(&s, n, &all);
 	if (err) {
-		urn_sh_refuse(l->node, ev->id, why);
+		urn_sh_refuse(n, ev->id, why);
 		return err;
 	}
-	index = urn_sh_find_gid(l->node, ev->own_gid, true);
+	index = urn_sh_find_gid(n, ev->own_gid, true);
 	if (index < 0)
-		index = urn_sh_find_gid(l->node, ev->gid, false);
+		index = urn_sh_find_gid(n, ev->gid, false);
 	s->sgid_index = (uint8_t)(index < 0 ? 0 : index);
 	err = urn_sh_begin(s, ev, &peer, line, why);
 	if (!err)
@@ -174,25 +176,22 @@ take(struct urn_stream **out, struct urn_stream_listener *l, const struct urn_ab
 		return 0;
 	}
 	s->id = 0;
-	urn_sh_refuse(l->node, ev->id, why);
+	urn_sh_refuse(n, ev->id, why);
 	urn_sh_free(s);
 	/* A peer that took its request back is no error of this end; neither is one whose request
 	 * goes to an heir. */
 	return err == ENOTCONN ? EPROTO : err;
 }
 
-/* returns: 0, *out set; EAGAIN: no request waits; EIO: the dataplane is gone */
-static int
-next(struct urn_sh_request **out, struct urn_stream_listener *l)
+int
+urn_sh_next(struct urn_sh_request **out, struct urn_stream_listener *l)
 {
 	bool dead;
 
 	pthread_mutex_lock(&l->node->lock);
+	/* A peer may have taken back a request that waits. */
+	urn_sh_hub_look_locked(l->node);
 	*out = pop(l);
-	if (!*out) {
-		urn_sh_hub_look_locked(l->node);
-		*out = pop(l);
-	}
 	dead = l->node->dead;
 	pthread_mutex_unlock(&l->node->lock);
 	if (*out)
@@ -214,14 +213,14 @@ urn_stream_accept(struct urn_stream **out, struct urn_stream_listener *l, uint32
 		struct pollfd fds[] = {{.fd = l->wake, .events = POLLIN},
 				       {.fd = urn_cm_end_fd(l->node->cm), .events = POLLIN}};
 
-		err = next(&r, l);
+		err = urn_sh_next(&r, l);
 		if (err == EAGAIN && !(flags & URN_STREAM_DONTWAIT)) {
 			(void)poll(fds, 2, -1);
 			continue;
 		}
 		if (err)
 			return err;
-		err = take(out, l, &r->ev);
+		err = urn_sh_take(out, l->node, &l->o, &r->ev);
 		free(r);
 		if (err && err != EPROTO)
 			errno = err;

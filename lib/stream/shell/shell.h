@@ -210,6 +210,17 @@ struct urn_sh_share {
 int urn_sh_listen(struct urn_stream_listener **out, struct urn_stream_node *n, uint16_t port,
 		  uint32_t backlog, const struct urn_stream_options *o,
 		  const struct urn_sh_share *share);
+/* Take the oldest request of a listener out; the caller frees it. returns: 0; EAGAIN: none waits;
+ * EIO: the dataplane is gone */
+int urn_sh_next(struct urn_sh_request **out, struct urn_stream_listener *l);
+/*
+ * Answer a request: make a stream of it.
+ *
+ * o: like those of urn_stream_listen(); ev: the request's
+ * returns: 0; EPROTO: the peer was refused; or an errno value of this end, and the peer was refused
+ */
+int urn_sh_take(struct urn_stream **out, struct urn_stream_node *n,
+		const struct urn_stream_options *o, const struct urn_abi_cm_event *ev);
 
 /* ---- hub.c */
 

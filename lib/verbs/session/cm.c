@@ -203,8 +203,11 @@ urn_sv_end_listen(struct urn_cm_end *end, uint64_t service, uint64_t cookie, uin
 					  .backlog = backlog & URN_CM_BACKLOG_BITS};
 	struct urn_sv_end *e = urn_sv_end_of(end);
 	uint32_t given;
-	int err = urn_sv_end_enter(e);
+	int err;
 
+	if (backlog & URN_CM_TAKE)
+		return urn_unsupported("taking over a request, by a session");
+	err = urn_sv_end_enter(e);
 	if (err != 0)
 		return err;
 	/* Nobody shares the service of a session. */

@@ -99,7 +99,8 @@ test_bound(void **state)
 	assert_int_equal(listens(&heir[0], KEY, URN_CM_SHARED, &id), 0);
 }
 
-/* Heirs get requests in turn, the one with fewer that wait first; without heirs the first listener. */
+/* Heirs get requests in turn, the one with fewer that wait first; without heirs the first listener.
+ */
 static void
 test_turns(void **state)
 {
@@ -147,6 +148,71 @@ test_moves(void **state)
 	assert_true(test_cm_sound(b.cm));
 }
 
+/* A process takes over a request that came to another one, and answers it; the peer notices
+ * nothing. */
+static void
+test_taken(void **state)
+{
+	struct urn_abi_cm_accept a = an_accept();
+	_Atomic uint64_t ids = 0;
+	struct urn_cm_owner other;
+	struct urn_cm_msg m;
+	uint32_t l, id;
+
+	(void)state;
+	assert_int_equal(listens(&b.o, KEY, URN_CM_SHARED, &l), 0);
+	assert_int_equal(goes_to(0), l);
+	id = b.ev.id;
+	assert_int_equal(urn_cm_take(b.cm, &heir[0], id, KEY + 1, 0x5a), ENOENT);
+	assert_int_equal(urn_cm_take(b.cm, &heir[0], id + 1, KEY, 0x5a), ENOENT);
+	assert_int_equal(urn_cm_take(b.cm, &heir[0], l, KEY, 0x5a), ENOENT);
+	urn_cm_owner_init(&other, 0, &b);
+	other.user_ids = &ids;
+	assert_int_equal(urn_cm_take(b.cm, &other, id, KEY, 0x5a), ENOENT);
+	assert_int_equal(urn_cm_take(b.cm, &heir[0], id, KEY, 0x5a), 0);
+	assert_int_equal(heir[0].ids, 1);
+	assert_int_equal(b.o.ids, 1);
+	assert_true(urn_cm_uses(b.cm, &heir[0], 0x5a));
+	assert_true(test_cm_sound(b.cm));
+	/* The first owner has it no more. */
+	assert_int_equal(urn_cm_accept(b.cm, &b.o, id, &a, b.now), ENOENT);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), ENOENT);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
+	quiet();
+	assert_int_equal(urn_cm_accept(b.cm, &heir[0], id, &a, b.now), 0);
+	said(URN_CM_REP);
+	/* An answered request is taken over no more. */
+	assert_int_equal(urn_cm_take(b.cm, &heir[1], id, KEY, 0x5a), ENOTCONN);
+	m = from_peer(URN_CM_RTU, id);
+	expect_in(&m, CM_RX);
+	told(URN_CM_EVENT_ESTABLISHED);
+	assert_true(test_cm_sound(b.cm));
+}
+
+/* Requests of a listener that does not share are nobody else's, and an owner has its bound of ids.
+ */
+static void
+test_not_taken(void **state)
+{
+	uint32_t l, id;
+
+	(void)state;
+	assert_int_equal(listens(&b.o, KEY, 0, &l), 0);
+	assert_int_equal(goes_to(0), l);
+	id = b.ev.id;
+	assert_int_equal(urn_cm_take(b.cm, &heir[0], id, KEY, 7), ENOENT);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
+	assert_int_equal(listens(&b.o, KEY, URN_CM_SHARED, &l), 0);
+	assert_int_equal(goes_to(1), l);
+	id = b.ev.id;
+	heir[0].max_ids = 1;
+	assert_int_equal(urn_cm_take(b.cm, &heir[0], id, KEY, 7), 0);
+	assert_int_equal(goes_to(2), l);
+	assert_int_equal(urn_cm_take(b.cm, &heir[0], b.ev.id, KEY, 7), EDQUOT);
+	urn_cm_owner_deaf(&heir[1]);
+	assert_int_equal(urn_cm_take(b.cm, &heir[1], b.ev.id, KEY, 7), EDQUOT);
+}
+
 int
 main(void)
 {
@@ -155,6 +221,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_bound, begin, end),
 		cmocka_unit_test_setup_teardown(test_turns, begin, end),
 		cmocka_unit_test_setup_teardown(test_moves, begin, end),
+		cmocka_unit_test_setup_teardown(test_taken, begin, end),
+		cmocka_unit_test_setup_teardown(test_not_taken, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,8 @@
 // NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,clang-diagnostic-reserved-identifier)
 char *__wrap_secure_getenv(const char *name);
 
-/* Servers clear their environment; the library still finds its own variables, and no others. A value
- * that the program has set since counts. */
+/* Servers clear their environment; the library still finds its own variables, and no others. A
+ * value that the program has set since counts. */
 static void
 test_cleared(void **state)
 {
