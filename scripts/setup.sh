@@ -64,6 +64,12 @@ packages() {
 	test | netcat-openbsd     | cmd nc                   | TCP programs on urnic's streams,
 	test | redis-server       | cmd redis-server         | ... a server with many clients,
 	test | redis-tools        | cmd redis-benchmark      | ... and these
+	test | nginx-light        | cmd nginx                | ... one whose processes share a listener,
+	test | wrk                | cmd wrk                  | ... and its clients
+	test | memcached          | cmd memcached            | ... one with threads,
+	test | libmemcached-tools | cmd memcslap             | ... and its clients
+	test | openssh-server     | cmd sshd                 | ... one that executes itself,
+	test | openssh-client     | cmd sftp                 | ... and its clients
 	test | bind9-dnsutils     | cmd dig                  | ... that know nothing of urnic
 	test | dnsmasq-base       | cmd dnsmasq              | ... a server for dig
 	test | sockperf           | cmd sockperf             | ... and a ping-pong
@@ -117,6 +123,8 @@ packages() {
 	bench | libopenmpi-dev   | cmd mpicc.openmpi        | ... for which the bench compiles a program
 	bench | iperf3           | cmd iperf3               | TCP streams of the kernel
 	bench | sockperf         | cmd sockperf             | TCP messages of the kernel
+	bench | nginx-light      | cmd nginx                | connections a second of a server,
+	bench | wrk              | cmd wrk                  | ... which wrk counts
 	bench | dpdk-dev         | cmd dpdk-testpmd         | what DPDK's ports do with no work at all
 	bench | iproute2         | cmd ip                   | interfaces for TCP through the switch
 	bench | gnuplot-nox      | cmd gnuplot              | plots

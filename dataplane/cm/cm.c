@@ -33,19 +33,22 @@ int
 urn_cm_listen(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_cm_listen *p,
 	      uint32_t *id)
 {
+	uint32_t backlog = p->backlog & URN_CM_BACKLOG_BITS;
 	struct cm_conn *e;
-	int rc;
+	int rc = cm_may_listen(cm, o, p);
 
-	if (cm_by_service(cm, p->service_id))
-		return EADDRINUSE;
-	rc = cm_alloc(cm, o, p->channel_fd, &e);
+	if (rc == 0)
+		rc = cm_alloc(cm, o, p->channel_fd, &e);
 	if (rc != 0)
 		return rc;
 	e->state = URN_CM_LISTEN;
 	e->service_id = p->service_id;
 	e->cookie = p->cookie;
-	e->backlog = p->backlog ? p->backlog : URN_CM_BACKLOG;
+	e->backlog = backlog ? backlog : URN_CM_BACKLOG;
+	e->shared = (p->backlog & URN_CM_SHARED) != 0;
+	e->heir = (p->backlog & URN_CM_HEIR) != 0;
 	cm_hash(cm, e, CM_BY_PEER);
+	cm_joined(cm, e);
 	cm_held_wanted(cm, p->service_id);
 	*id = e->id;
 	return 0;

@@ -390,6 +390,14 @@ urn_cm_client_release(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t
 }
 
 bool
+urn_cm_agent_is_fetched(const struct urn_cm_agent *ag, uint32_t id)
+{
+	uint32_t i = urn_cm_place_of(ag->cm, id) % (urn_cm_max_ids(ag->cm) + 1);
+
+	return !ag->place[i].request && TAILQ_EMPTY(&ag->place[i].notes);
+}
+
+bool
 urn_cm_client_uses(struct urn_cm_agent *ag, const struct urn_cm_client *c, int32_t channel)
 {
 	bool uses;

@@ -89,6 +89,10 @@ int urn_cm_client_event(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32
 int urn_cm_client_release(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t id,
 			  uint64_t now);
 
+/* True when all events of an id, and the request that made it, were fetched. Between lock and
+ * unlock only. */
+bool urn_cm_agent_is_fetched(const struct urn_cm_agent *ag, uint32_t id);
+
 /* True when an id of the client, or an event of one, uses this descriptor for notices. O(1) */
 bool urn_cm_client_uses(struct urn_cm_agent *ag, const struct urn_cm_client *c, int32_t channel);
 

@@ -71,6 +71,7 @@ take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, c
 	e->listener = l->id;
 	e->service_id = m->service_id;
 	e->cookie = l->cookie;
+	e->shared = l->shared;
 	e->tid = m->tid;
 	e->knows_peer = true;
 	e->remote_id = m->local_id;
@@ -89,6 +90,7 @@ take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, c
 	e->waits = true;
 	cm_begins(cm, e);
 	l->pending++;
+	l->given = ++cm->given;
 	cm_hash(cm, e, CM_BY_PEER);
 	if (!e->sidr)
 		cm_hash(cm, e, CM_BY_QPN);
@@ -100,7 +102,7 @@ static enum urn_counter
 new_request(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
 	    const uint8_t peer[16])
 {
-	struct cm_conn *l = cm_by_service(cm, m->service_id);
+	struct cm_conn *l = cm_pick(cm, m->service_id);
 	int rc;
 
 	if (!l || l->owner->going) {

@@ -20,6 +20,7 @@ enum {
 	CM_LEFT_OWNER = 4,   /* services of one owner among these */
 	CM_HELD = 32,	     /* requests that wait for a listener */
 	CM_HELD_SERVICE = 8, /* requests for one service among these */
+	CM_SHARERS = 64,     /* listeners of one service */
 };
 
 /* The end of a listener is remembered so long, ns: a program may set up a connection before it
@@ -67,6 +68,10 @@ struct cm_conn {
 	uint32_t qpn, remote_qpn;
 	uint32_t listener;         /* id of the listener that a request came to; 0: none */
 	uint32_t pending, backlog; /* LISTEN: requests that wait, and that may wait */
+	bool shared;	/* LISTEN: other owners of the user may have the cookie's service; request:
+			   its listener's */
+	bool heir;	/* LISTEN: gets requests before listeners without this */
+	uint64_t given; /* LISTEN: urn_cm.given when it got its last request; 0: never */
 	uint64_t service_id;
 	uint64_t cookie;
 	int32_t channel;           /* the owner's, for events */
@@ -122,6 +127,7 @@ struct urn_cm {
 	uint32_t *heap;            /* indices of ids by due */
 	uint32_t heap_n;
 	uint64_t seen;	 /* ns; the time at the last tick */
+	uint64_t given;	 /* requests given to listeners since the start */
 	uint32_t held_n; /* entries of held in use */
 	struct cm_held held[CM_HELD];
 	struct cm_left left[CM_LEFT]; /* by a hash of the service */
@@ -149,6 +155,8 @@ struct cm_conn *cm_by_peer(const struct urn_cm *cm, const uint8_t peer[16], uint
 			   bool sidr);
 struct cm_conn *cm_by_qpn(const struct urn_cm *cm, const uint8_t peer[16], uint32_t qpn);
 struct cm_conn *cm_by_service(const struct urn_cm *cm, uint64_t service_id);
+/* The next listener of the service of listener l; NULL: there is none. */
+struct cm_conn *cm_next_of_service(const struct urn_cm *cm, const struct cm_conn *l);
 void cm_hash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h);
 void cm_unhash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h);
 /* A new id of an owner, IDLE. returns 0, EDQUOT, ENOSPC */
@@ -189,6 +197,20 @@ uint64_t cm_held_due(const struct urn_cm *cm);
 /* Give requests that are due to their listener, or refuse them. returns: their number, at most
  * CM_HELD */
 unsigned int cm_held_tick(struct urn_cm *cm, uint64_t now);
+
+/* ---- cm_heir.c: services that several owners share */
+
+/* True when a listener may join those of its service. returns: 0; EADDRINUSE */
+int cm_may_listen(const struct urn_cm *cm, const struct urn_cm_owner *o,
+		  const struct urn_abi_cm_listen *p);
+/*
+ * A listener has joined. The first heir gets requests that came before: those that wait at
+ * listeners that are no heirs are forgotten, and their peers ask again.
+ */
+void cm_joined(struct urn_cm *cm, const struct cm_conn *l);
+/* The listener that gets the next request of a service; NULL: there is none. O(listeners of the
+ * service), CM_SHARERS at most */
+struct cm_conn *cm_pick(const struct urn_cm *cm, uint64_t service_id);
 
 /* ---- cm_input.c */
 

@@ -201,15 +201,26 @@ urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn)
 	return i != CM_NIL || cm_by_service(cm, urn_cm_session_service(qpn)) != NULL;
 }
 
-struct cm_conn *
-cm_by_service(const struct urn_cm *cm, uint64_t service_id)
+/* The first listener of a service in a chain, from index i on. */
+static struct cm_conn *
+listener_from(const struct urn_cm *cm, uint32_t i, uint64_t service_id)
 {
-	uint32_t i = *bucket_of(cm, CM_BY_PEER, no_gid, service_id);
-
 	for (; i != CM_NIL; i = cm->conn[i].chain[CM_BY_PEER])
 		if (cm->conn[i].state == URN_CM_LISTEN && cm->conn[i].service_id == service_id)
 			return &cm->conn[i];
 	return NULL;
+}
+
+struct cm_conn *
+cm_by_service(const struct urn_cm *cm, uint64_t service_id)
+{
+	return listener_from(cm, *bucket_of(cm, CM_BY_PEER, no_gid, service_id), service_id);
+}
+
+struct cm_conn *
+cm_next_of_service(const struct urn_cm *cm, const struct cm_conn *l)
+{
+	return listener_from(cm, l->chain[CM_BY_PEER], l->service_id);
 }
 
 uint32_t

@@ -134,19 +134,40 @@ check_service(struct urn_client *c, uint64_t service, struct urn_abi_rep *rep)
 			    c->adapter->cfg.name, service, qpn);
 }
 
+/* Take over a request of another client. p: the channel is found */
+static int
+take(struct urn_client *c, const struct urn_abi_cm_listen *p, struct urn_abi_rep *rep)
+{
+	uint32_t id = (uint32_t)p->service_id;
+	struct urn_cm_agent *ag = c->adapter->cm;
+	struct urn_cm *cm = urn_cm_agent_lock(ag);
+	int rc = ENOENT;
+
+	/* Events that were not fetched are the other client's. */
+	if (urn_cm_agent_is_fetched(ag, id))
+		rc = urn_cm_take(cm, &c->cm.owner, id, p->cookie, p->channel_fd);
+	urn_cm_agent_unlock(ag);
+	if (rc == 0)
+		rep->handle = id;
+	return answer(c, id, rep, rc);
+}
+
 int
 urn_ctl_cm_listen(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	struct urn_abi_cm_listen p = req->cm_listen;
 	struct urn_adapter *a = c->adapter;
 	int rc = check(c, 0, false, rep);
+	bool takes = (p.backlog & URN_CM_TAKE) != 0;
 
-	if (rc == 0)
+	if (rc == 0 && !takes)
 		rc = check_service(c, p.service_id, rep);
 	if (rc == 0)
 		rc = find_channel(c, rep, &p.channel_fd);
 	if (rc != 0)
 		return rc;
+	if (takes)
+		return take(c, &p, rep);
 	rc = urn_cm_listen(urn_cm_agent_lock(a->cm), &c->cm.owner, &p, &rep->handle);
 	urn_cm_agent_unlock(a->cm);
 	return answer(c, 0, rep, rc);

@@ -40,7 +40,8 @@
 	X(ALIGN,     10, "align",      "writes on the peer's cache lines") \
 	X(LEAVE,     11, "leave",      "taking leave of a dataplane that does not answer") \
 	X(ATOMICS,   12, "atomics",    "numbered logs of atomics") \
-	X(EXPLAIN,   13, "explain",    "sentences about errors")
+	X(EXPLAIN,   13, "explain",    "sentences about errors") \
+	X(HEIRS,     14, "heirs",      "services that related programs share")
 /* clang-format on */
 
 enum urn_abi_feature {

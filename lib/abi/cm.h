@@ -104,11 +104,25 @@ struct urn_abi_cm_connect {
 	uint8_t data[URN_CM_SIDR_REQ_DATA]; /* for a connection at most URN_CM_REQ_DATA bytes */
 };
 
+/*
+ * Bits of a listener's backlog, with URN_ABI_FEATURE_HEIRS. Processes that fork() has made share a
+ * service: each has a listener with URN_CM_SHARED, all with one cookie that nobody else knows. A
+ * request comes to one of them; to one with URN_CM_HEIR, if there is any: the process that listened
+ * first may sleep for good.
+ *
+ * URN_CM_TAKE makes no listener: service_id is the id of a request that came to another of these
+ * processes, which has fetched it and given no answer. From now on the id is the caller's.
+ */
+#define URN_CM_SHARED 0x80000000u
+#define URN_CM_HEIR 0x40000000u
+#define URN_CM_TAKE 0x20000000u
+#define URN_CM_BACKLOG_BITS (~(URN_CM_SHARED | URN_CM_HEIR | URN_CM_TAKE))
+
 struct urn_abi_cm_listen {
 	uint64_t service_id;
 	uint64_t cookie;
 	int32_t channel_fd;      /* like urn_abi_cm_connect's, for notices of the listener and of its requests */
-	uint32_t backlog;        /* requests that may wait to be accepted; 0: 128 */
+	uint32_t backlog; /* requests that may wait to be accepted, 0: 128; and the bits above */
 };
 
 /* Accept a connect request, or answer a SIDR request. */

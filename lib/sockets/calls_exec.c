@@ -7,6 +7,7 @@
 #include "sockets/call.h"
 
 #include "sockets/heir.h"
+#include "sockets/tcp.h"
 
 #include <alloca.h>
 #include <fcntl.h>
@@ -65,8 +66,11 @@ urn_exec(const struct urn_exec *x, char *const envp[])
 	/* Descriptors of a child of vfork() and of posix_spawn() may change unseen. */
 	bool all = x->how == URN_EXEC_SPAWN || urn_real_stranger();
 	size_t n = urn_heir_env_count(envp);
-	int err, why, table = n <= URN_HEIR_ENV ? urn_heir_write(all) : -1;
+	int err, why, table;
 
+	if (x->how != URN_EXEC_SPAWN)
+		urn_tcp_held_exec();
+	table = n <= URN_HEIR_ENV ? urn_heir_write(all) : -1;
 	if (table < 0)
 		return urn_exec_call(x, envp);
 	err = urn_exec_with(x, envp, n, table);

@@ -234,7 +234,8 @@ accept4(int fd, struct sockaddr *restrict addr, socklen_t *restrict len, int fla
 	struct urn_tcp *t = urn_real_stranger() ? NULL : urn_tcp_get(fd);
 	int got;
 
-	if (urn_tcp_state(t) == URN_TCP_LISTEN && (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == 0) {
+	if (t != NULL && urn_tcp_settle(t, fd) == URN_TCP_LISTEN &&
+	    (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == 0) {
 		got = urn_tcp_accept(t, fd, addr, len, flags);
 	} else {
 		got = urn_real()->accept4(fd, addr, len, flags);

@@ -27,6 +27,8 @@ urn_call_end(const struct timespec *ts)
 URN_CALL int
 poll(struct pollfd *fds, nfds_t n, int timeout)
 {
+	if (timeout != 0)
+		urn_tcp_held_all();
 	if (fds != NULL && urn_tcp_among(fds, n))
 		return urn_tcp_poll(fds, n,
 				    urn_sock_end_of(timeout < 0 ? -1 : (int64_t)timeout * 1000000),
@@ -43,6 +45,7 @@ ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset
 	bool sane = timeout == NULL || (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 &&
 					timeout->tv_nsec < 1000000000);
 
+	urn_tcp_held_all();
 	if (fds != NULL && sane && urn_tcp_among(fds, n))
 		return urn_tcp_poll(fds, n, urn_call_end(timeout), mask);
 	if (fds == NULL || !sane || !urn_twin_among(fds, n))
@@ -110,6 +113,7 @@ urn_select_answer(const struct pollfd *fds, nfds_t count, fd_set *const set[3])
 static bool
 urn_select_among(struct pollfd *fds, nfds_t *count, int n, fd_set *const set[3])
 {
+	urn_tcp_held_all();
 	if (n < 0 || n > FD_SETSIZE)
 		return false;
 	*count = urn_select_ask(fds, n, set);
@@ -202,6 +206,7 @@ epoll_pwait(int epfd, struct epoll_event *events, int room, int timeout, const s
 	uint64_t end = timeout > 0 ? urn_sock_end_of((int64_t)timeout * 1000000) : 0;
 	int n, left = timeout, kept;
 
+	urn_tcp_held_all();
 	do {
 		if (!urn_tcp_epoll_plain(epfd, true))
 			return urn_tcp_epoll_wait(epfd, events, room,
@@ -234,6 +239,7 @@ epoll_pwait2(int epfd, struct epoll_event *events, int room, const struct timesp
 	struct timespec ts;
 	int n, kept;
 
+	urn_tcp_held_all();
 	do {
 		if (!urn_tcp_epoll_plain(epfd, true))
 			return urn_tcp_epoll_wait(epfd, events, room, end, mask);

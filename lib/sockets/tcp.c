@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TCP sockets and their descriptors, fork(), and the end of streams. */
+/* TCP sockets and their descriptors, and the end of streams. */
 #include "sockets/tcp.h"
 
 #include "abi/clock.h"
@@ -49,6 +49,7 @@ urn_tcp_fork_hold(void)
 {
 	pthread_mutex_lock(&urn_tcp_node_lock);
 	pthread_mutex_lock(&urn_tcp_lock);
+	urn_tcp_held_fork();
 }
 
 static void
@@ -56,23 +57,6 @@ urn_tcp_fork_parent(void)
 {
 	pthread_mutex_unlock(&urn_tcp_lock);
 	pthread_mutex_unlock(&urn_tcp_node_lock);
-}
-
-/* The child's copy of a socket. A stream is the parent's: its memory here is of no use. */
-static void
-urn_tcp_fork_one(struct urn_tcp *t)
-{
-	uint32_t state = atomic_load(&t->state);
-
-	pthread_mutex_init(&t->lock, NULL);
-	pthread_mutex_init(&t->reading, NULL);
-	if (state == URN_TCP_LISTEN)
-		state = t->kernel ? URN_TCP_KERNEL : URN_TCP_LOST;
-	else if (state == URN_TCP_ASKED || state == URN_TCP_STREAM)
-		state = URN_TCP_LOST;
-	atomic_store(&t->state, state);
-	t->s = NULL;
-	t->l = NULL;
 }
 
 static void
@@ -86,9 +70,10 @@ urn_tcp_fork_child(void)
 	urn_tcp_tried = 0;
 	atomic_store(&urn_tcp_closing_list, NULL);
 	urn_tcp_epoll_forked();
+	urn_tcp_held_forked();
 	for (fd = 0; fd < URN_TWIN_FDS; fd++)
 		if (atomic_load_explicit(&urn_tcp_table[fd], memory_order_relaxed) != NULL)
-			urn_tcp_fork_one(atomic_load(&urn_tcp_table[fd]));
+			urn_tcp_heir_forked(atomic_load(&urn_tcp_table[fd]));
 }
 
 static void
@@ -154,6 +139,7 @@ urn_tcp_get(int fd)
 static void
 urn_tcp_end(struct urn_tcp *t)
 {
+	urn_tcp_held_close(t);
 	if (t->s == NULL)
 		return;
 	if (t->reset || atomic_load(&t->state) == URN_TCP_KERNEL)
@@ -354,6 +340,7 @@ urn_tcp_tidy(void)
 	uint64_t now, before;
 	int left = URN_TCP_TIDY_MAX;
 
+	urn_tcp_held_tidy();
 	if (atomic_load_explicit(&urn_tcp_closing_list, memory_order_relaxed) == NULL)
 		return;
 	now = urn_sh_now();
@@ -377,6 +364,14 @@ urn_tcp_tidy(void)
 	}
 	atomic_store(&urn_tcp_closing_list, list);
 	pthread_mutex_unlock(&urn_tcp_node_lock);
+}
+
+int
+urn_tcp_later(int left)
+{
+	bool some = atomic_load_explicit(&urn_tcp_closing_list, memory_order_relaxed) != NULL;
+
+	return some && (left < 0 || left > URN_TCP_LATER_MS) ? URN_TCP_LATER_MS : left;
 }
 
 void
@@ -422,6 +417,8 @@ urn_tcp_flush(void)
 	for (fd = 0; fd < URN_TWIN_FDS; fd++) {
 		struct urn_tcp *t = urn_tcp_peek(fd) != NULL ? urn_tcp_get(fd) : NULL;
 
+		if (urn_tcp_state(t) == URN_TCP_HELD)
+			urn_tcp_held_close(t);
 		if (urn_tcp_state(t) == URN_TCP_STREAM)
 			urn_tcp_flush_one(t->s, end);
 		urn_tcp_put(t);

@@ -7,11 +7,13 @@
  * without a connection, so that a call that the library does not see finds none. A socket that is
  * the kernel's stays so.
  *
- *   tcp.c                 ─► sockets and their descriptors, fork(), the end of streams
+ *   tcp.c                 ─► sockets and their descriptors, the end of streams
+ *   tcp_heir.c            ─► sockets that a child of fork() has from its parent
+ *   tcp_held.c            ─► connections that were accepted, and not used so far
  *   tcp_device.c          ─► the device of streams, and its addresses
  *   tcp_name.c, tcp_make.c ─► names; connections are asked for, and taken
  *   tcp_data.c            ─► bytes
- *   tcp_wait.c, tcp_epoll.c ─► waits
+ *   tcp_wait.c, tcp_epoll.c, tcp_epoll_wait.c ─► waits
  *
  * Locks, in the order in which they are taken: a socket's `lock`; the lock of all (tcp.c); those of
  * streams (stream/shell/shell.h).
@@ -29,6 +31,9 @@ enum urn_tcp_state {
 	URN_TCP_ASKED,	/* a stream is asked for; no byte has gone */
 	URN_TCP_STREAM, /* urnic's for good */
 	URN_TCP_LISTEN, /* listener of urnic's, and of the kernel's with `kernel` */
+	URN_TCP_HEIR,	/* listener of the process that made this one by fork(); this one's own is
+			   made at its first use */
+	URN_TCP_HELD,	/* accept() took a connection, which is answered at its first use */
 	URN_TCP_LOST,	/* a stream of the process that made this one by fork() */
 };
 
@@ -40,7 +45,9 @@ enum {
 	URN_TCP_HALF_MS = 1000,	   /* time for a peer's own end */
 	URN_TCP_CLOSE_MS = 2,	   /* time of a close() itself */
 	URN_TCP_TIDY_MS = 5,	   /* period of looks at streams that were closed */
+	URN_TCP_LATER_MS = 20,	   /* the same while the program waits */
 	URN_TCP_BACKLOG = 4096,	   /* requests that wait, at most: net.core.somaxconn */
+	URN_TCP_EXEC_MS = 200,	   /* time for a parent to close a connection behind fork() */
 	URN_TCP_PARTS = 16,	   /* pieces of memory that go to a stream at once */
 };
 
@@ -59,6 +66,17 @@ struct urn_tcp_entry {
 	bool out;	   /* EPOLLET: EPOLLOUT was told */
 };
 
+/* A connection that accept() took, and that no process has answered. Under the lock of all. */
+struct urn_tcp_held {
+	struct urn_tcp *next;		/* in the list of all */
+	struct urn_sh_request *request; /* owner; set for life */
+	struct urn_stream_node *node; /* the request's; NULL: it came to the process that made this
+					 one by fork() */
+	uint64_t key;		      /* the listener's; set for life */
+	_Atomic uint32_t *holders;    /* number of processes that have the socket, in memory that
+					 they share; NULL: this process alone has it */
+};
+
 /* A socket of the program. */
 struct urn_tcp {
 	uint32_t refs;		       /* descriptors, and calls under way; under the lock of all */
@@ -73,8 +91,11 @@ struct urn_tcp {
 	_Atomic bool nonblock;	/* O_NONBLOCK of the descriptor's file */
 	pthread_mutex_t lock;	/* protects states, and what follows up to `stash` */
 	bool own;		/* bound to an address that the kernel has not */
-	bool kernel;		/* LISTEN: the kernel listens, too */
+	bool kernel;		/* LISTEN, HEIR: the kernel listens, too */
+	uint64_t key;		/* LISTEN, HEIR: secret of the processes that share the port */
+	uint32_t backlog;	/* LISTEN, HEIR: requests that may wait */
 	bool reset;		/* SO_LINGER of 0 s: close() breaks the connection */
+	struct urn_tcp_held *held; /* HELD; NULL: not held; changed under the lock of all, too */
 	struct urn_stream *s;	/* ASKED, STREAM; set once */
 	struct urn_stream_listener *l; /* LISTEN; set once */
 	struct urn_addr local, peer;   /* STREAM, ASKED: names that the program is told; own: local
@@ -124,6 +145,9 @@ void urn_tcp_close(int fd);
 struct urn_stream_node *urn_tcp_node(void);
 /* Look at streams that were closed; now and then only. */
 void urn_tcp_tidy(void);
+/* Milliseconds that a wait may sleep until streams that were closed are to be looked at, or `left`
+ * if that is less. left: -1: without end */
+int urn_tcp_later(int left);
 /* End a stream of the program, which is freed sooner or later. reset: at once, with an error */
 void urn_tcp_let_go(struct urn_stream *s, bool reset);
 
@@ -162,7 +186,40 @@ urn_tcp_errno(int err)
 	return err == EPROTO || err == ECONNABORTED || err == EIO ? ECONNRESET : err;
 }
 
+/* ---- tcp_heir.c */
+
+/* The child's copy of a socket, in a child of fork(). */
+void urn_tcp_heir_forked(struct urn_tcp *t);
+/* Listen for streams, at a port that children of fork() may share. The lock is held. heir: this
+ * process is such a child. returns: 0, or an errno value */
+int urn_tcp_heir_listen(struct urn_tcp *t, bool heir);
+/* A child of fork() uses a listener of its parent's: it gets its own. returns: the state */
+uint32_t urn_tcp_heir_settle(struct urn_tcp *t);
+
+/* ---- tcp_held.c */
+
+/* accept() has taken a request, which becomes the socket's. l: the listener. returns: false: no
+ * memory */
+bool urn_tcp_held_begin(struct urn_tcp *t, const struct urn_tcp *l, struct urn_sh_request *request);
+/* The first use: the connection is answered. returns: the state */
+uint32_t urn_tcp_held_settle(struct urn_tcp *t);
+/* The program may wait: all connections that no child of fork() has are answered. */
+void urn_tcp_held_all(void);
+/* The process closes its last descriptor of a socket, or ends. The last process answers, so that
+ * the peer gets a connection that ends. */
+void urn_tcp_held_close(struct urn_tcp *t);
+/* The process is about to become another program, which has none of its streams: held connections
+ * that the program would have go to the kernel. */
+void urn_tcp_held_exec(void);
+/* Forget requests that other processes have taken over; now and then. */
+void urn_tcp_held_tidy(void);
+/* Before fork(), and in the child. The lock of all is held for the first. */
+void urn_tcp_held_fork(void);
+void urn_tcp_held_forked(void);
+
 /* ---- tcp_make.c; like the calls of the same names */
+
+extern const struct urn_stream_options urn_tcp_options;
 
 int urn_tcp_connect(struct urn_tcp *t, int fd, const struct sockaddr *to, socklen_t len);
 int urn_tcp_listen(struct urn_tcp *t, int fd, int backlog);
@@ -240,10 +297,6 @@ bool urn_tcp_epoll_plains(void);
 bool urn_tcp_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event, int *err);
 /* True when the descriptor is an epoll that has, or had, sockets in it. */
 bool urn_tcp_epoll_is(int epfd);
-int urn_tcp_epoll_wait(int epfd, struct epoll_event *events, int room, uint64_t end,
-		       const sigset_t *mask);
-/* Take the library's own event out of those of the kernel. returns: how many are left */
-int urn_tcp_epoll_sift(int epfd, struct epoll_event *events, int n);
 /* A socket has another state: entries move. The lock of all is not held. */
 void urn_tcp_epoll_moved(struct urn_tcp *t);
 /* A send found no room: waits for EPOLLOUT begin anew. */
@@ -253,5 +306,12 @@ void urn_tcp_epoll_blocked(struct urn_tcp *t);
 void urn_tcp_epoll_forget(struct urn_tcp *t);
 void urn_tcp_epoll_closed(int epfd);
 void urn_tcp_epoll_forked(void);
+
+/* ---- tcp_epoll_wait.c */
+
+int urn_tcp_epoll_wait(int epfd, struct epoll_event *events, int room, uint64_t end,
+		       const sigset_t *mask);
+/* Take the library's own event out of those of the kernel. returns: how many are left */
+int urn_tcp_epoll_sift(int epfd, struct epoll_event *events, int n);
 
 #endif

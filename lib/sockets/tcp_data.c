@@ -284,8 +284,12 @@ bool
 urn_tcp_recv(int fd, struct msghdr *msg, int flags, ssize_t *n)
 {
 	int err;
-	struct urn_tcp *t = urn_tcp_begin(fd, flags, &err);
+	struct urn_tcp *t;
 
+	/* A call that does not wait may be a log's, between accept() and fork() (socat). */
+	if (!(flags & MSG_DONTWAIT))
+		urn_tcp_held_all();
+	t = urn_tcp_begin(fd, flags, &err);
 	if (t == NULL)
 		return false;
 	if (err == 0 && flags & MSG_ERRQUEUE)
@@ -318,7 +322,8 @@ bool
 urn_tcp_waiting(int fd, int *bytes)
 {
 	struct urn_tcp *t = urn_tcp_get(fd);
-	bool stream = urn_tcp_state(t) == URN_TCP_STREAM;
+	bool stream = urn_tcp_state(t) == URN_TCP_STREAM ||
+		      (urn_tcp_state(t) == URN_TCP_HELD && urn_tcp_settle(t, fd) == URN_TCP_STREAM);
 	uint32_t before;
 
 	if (stream) {

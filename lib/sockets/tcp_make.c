@@ -10,12 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Buffers of a stream: the room that a sender has while its peer's program does other work. */
 enum { URN_TCP_BUFFERS = 32, URN_TCP_BUFFER = 16384 };
 
-static const struct urn_stream_options urn_tcp_options = {
+const struct urn_stream_options urn_tcp_options = {
 	.buffers = URN_TCP_BUFFERS, .size = URN_TCP_BUFFER, .linger_ms = URN_TCP_LINGER_MS};
 /* Ports that are told for ends that have none; a number that goes on. */
 static _Atomic uint32_t urn_tcp_made_up;
@@ -161,6 +162,10 @@ urn_tcp_settle(struct urn_tcp *t, int fd)
 	uint32_t state = atomic_load(&t->state);
 	int err;
 
+	if (state == URN_TCP_HEIR && !urn_real_stranger())
+		state = urn_tcp_heir_settle(t);
+	else if (state == URN_TCP_HELD && !urn_real_stranger())
+		state = urn_tcp_held_settle(t);
 	if (state == URN_TCP_LISTEN && t->kernel && atomic_load(&t->l->node->dead))
 		atomic_store(&t->state, URN_TCP_KERNEL);
 	if (state != URN_TCP_ASKED)
@@ -336,18 +341,6 @@ urn_tcp_backlog(int wish)
 	return wish <= 0 ? 1 : wish < URN_TCP_BACKLOG ? (uint32_t)wish : URN_TCP_BACKLOG;
 }
 
-/* Listen for streams. The lock is held. returns: 0, or an errno value */
-static int
-urn_tcp_listen_urnic(struct urn_tcp *t, int backlog)
-{
-	struct urn_stream_node *n = urn_tcp_node();
-
-	if (n == NULL)
-		return ENETDOWN;
-	return urn_stream_listen(&t->l, n, t->local.port, urn_tcp_backlog(backlog),
-				 &urn_tcp_options);
-}
-
 /* True when the socket is bound where urnic's peers may come in; `local` is set. The lock is held.
  */
 static bool
@@ -368,8 +361,11 @@ urn_tcp_is_open(struct urn_tcp *t, int fd)
 static int
 urn_tcp_listen_both(struct urn_tcp *t, int fd, int backlog)
 {
-	int err = urn_tcp_is_open(t, fd) ? urn_tcp_listen_urnic(t, backlog) : ENETUNREACH;
+	int err = urn_tcp_is_open(t, fd) ? 0 : ENETUNREACH;
 
+	t->backlog = urn_tcp_backlog(backlog);
+	if (err == 0)
+		err = urn_tcp_heir_listen(t, false);
 	if (err == 0) {
 		t->kernel = !t->own;
 		atomic_store(&t->state, URN_TCP_LISTEN);
@@ -388,7 +384,9 @@ urn_tcp_listen(struct urn_tcp *t, int fd, int backlog)
 	int err = 0;
 
 	if (state != URN_TCP_PLAIN)
-		return state == URN_TCP_LISTEN && !t->kernel ? 0 : urn_real()->listen(fd, backlog);
+		return (state == URN_TCP_LISTEN || state == URN_TCP_HEIR) && !t->kernel
+			       ? 0
+			       : urn_real()->listen(fd, backlog);
 	pthread_mutex_lock(&t->lock);
 	if (!t->own && urn_real()->listen(fd, backlog) != 0)
 		err = errno;
@@ -400,35 +398,38 @@ urn_tcp_listen(struct urn_tcp *t, int fd, int backlog)
 	return err == 0 ? 0 : -1;
 }
 
-/* Make a descriptor for a stream that was taken. returns: -1 with errno */
+/* Make a descriptor for a request that was taken. returns: -1 with errno */
 static int
-urn_tcp_taken(struct urn_tcp *l, struct urn_stream *s, struct sockaddr *from, socklen_t *len,
+urn_tcp_taken(struct urn_tcp *l, struct urn_sh_request *r, struct sockaddr *from, socklen_t *len,
 	      int flags)
 {
 	int fd = urn_real()->socket(l->family, SOCK_STREAM | flags, 0), err;
+	struct urn_abi_cm_event *ev = &r->ev;
 	struct urn_tcp *t = NULL;
 
 	if (fd >= 0) {
 		urn_twin_close(fd); /* a descriptor that fclose() closed */
 		t = urn_tcp_add(fd, l->family, (flags & SOCK_NONBLOCK) != 0);
 	}
-	if (t == NULL) {
-		err = fd < 0 ? errno : ENFILE;
-		urn_tcp_let_go(s, true);
-		if (fd >= 0)
-			(void)urn_real()->close(fd);
-		errno = err;
-		return -1;
+	if (t != NULL) {
+		memcpy(t->local.gid, ev->own_gid, sizeof(ev->own_gid));
+		t->local.port = l->local.port;
+		memcpy(t->peer.gid, ev->gid, sizeof(ev->gid));
+		t->peer.port = urn_tcp_port();
+		if (from != NULL && len != NULL)
+			urn_addr_put(&t->peer, t->family, from, len);
 	}
-	t->s = s;
-	urn_tcp_own_gid(s, t->local.gid);
-	t->local.port = l->local.port;
-	memcpy(t->peer.gid, s->peer, sizeof(s->peer));
-	t->peer.port = urn_tcp_port();
-	if (from != NULL && len != NULL)
-		urn_addr_put(&t->peer, t->family, from, len);
-	atomic_store(&t->state, URN_TCP_STREAM);
-	return fd;
+	if (t != NULL && urn_tcp_held_begin(t, l, r))
+		return fd;
+	err = fd < 0 ? errno : ENFILE;
+	urn_sh_refuse(l->l->node, ev->id, "the listening end has no room");
+	free(r);
+	if (fd >= 0) {
+		urn_twin_close(fd);
+		(void)urn_real()->close(fd);
+	}
+	errno = err;
+	return -1;
 }
 
 /* Take a connection of the kernel's, if one is there. returns: -1 with errno, EAGAIN: none */
@@ -452,16 +453,17 @@ urn_tcp_accept(struct urn_tcp *t, int fd, struct sockaddr *from, socklen_t *len,
 {
 	uint64_t timeo = atomic_load(&t->rcvtimeo_ns);
 	uint64_t end = timeo ? urn_sock_end_of((int64_t)timeo) : 0;
-	struct urn_stream *s;
+	struct urn_sh_request *r;
 	int got, err;
 
+	urn_tcp_held_all();
 	urn_tcp_tidy();
 	for (;;) {
 		if (urn_tcp_settle(t, fd) == URN_TCP_KERNEL)
 			return urn_real()->accept4(fd, from, len, flags);
-		err = urn_stream_accept(&s, t->l, URN_STREAM_DONTWAIT);
+		err = urn_sh_next(&r, t->l);
 		if (err == 0)
-			return urn_tcp_taken(t, s, from, len, flags);
+			return urn_tcp_taken(t, r, from, len, flags);
 		got = urn_tcp_accept_kernel(t, fd, from, len, flags);
 		if (got >= 0 || errno != EAGAIN)
 			return got;

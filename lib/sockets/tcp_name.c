@@ -65,7 +65,8 @@ urn_tcp_name(int fd, struct sockaddr *addr, socklen_t *len, bool peer, int *err)
 {
 	struct urn_tcp *t = urn_tcp_get(fd);
 	uint32_t state = urn_tcp_state(t);
-	bool stream = state == URN_TCP_STREAM || (state == URN_TCP_ASKED && !peer);
+	bool stream = state == URN_TCP_STREAM || state == URN_TCP_HELD ||
+		      (state == URN_TCP_ASKED && !peer);
 	bool done = stream || (t != NULL && t->own && !peer);
 
 	if (done) {
@@ -119,8 +120,12 @@ urn_tcp_option(int fd, int level, int option, void *value, const socklen_t *len)
 {
 	struct urn_tcp *t = urn_tcp_get(fd);
 	struct tcp_info *info = value;
-	uint32_t state = t ? urn_tcp_settle(t, fd) : URN_TCP_KERNEL;
+	uint32_t state = urn_tcp_state(t);
 	int err;
+
+	/* A question about a socket that came by fork() is no use of it. */
+	if (state == URN_TCP_ASKED)
+		state = urn_tcp_settle(t, fd);
 
 	if (t != NULL && level == SOL_SOCKET && option == SO_ERROR) {
 		err = atomic_exchange(&t->err, 0);
@@ -128,10 +133,11 @@ urn_tcp_option(int fd, int level, int option, void *value, const socklen_t *len)
 			err = urn_tcp_take_error(t);
 		if (err != 0)
 			urn_tcp_put_int(value, len, err);
-	} else if (state == URN_TCP_LISTEN && level == SOL_SOCKET && option == SO_ACCEPTCONN) {
+	} else if ((state == URN_TCP_LISTEN || state == URN_TCP_HEIR) && level == SOL_SOCKET &&
+		   option == SO_ACCEPTCONN) {
 		urn_tcp_put_int(value, len, 1);
-	} else if (state == URN_TCP_STREAM && level == IPPROTO_TCP && option == TCP_INFO &&
-		   *len >= (socklen_t)sizeof(info->tcpi_state)) {
+	} else if ((state == URN_TCP_STREAM || state == URN_TCP_HELD) && level == IPPROTO_TCP &&
+		   option == TCP_INFO && *len >= (socklen_t)sizeof(info->tcpi_state)) {
 		info->tcpi_state = TCP_ESTABLISHED;
 	}
 	urn_tcp_put(t);

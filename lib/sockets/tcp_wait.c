@@ -95,7 +95,7 @@ urn_tcp_wait(struct urn_tcp *t, short events, uint64_t end, int also)
 
 	if (t->s == NULL)
 		p[0].listener = t->l;
-	got = urn_sh_poll(&all, urn_tcp_patience(t, left));
+	got = urn_sh_poll(&all, urn_tcp_later(urn_tcp_patience(t, left)));
 	urn_tcp_loud(&nap);
 	err = errno;
 	urn_tcp_tidy();
@@ -204,7 +204,7 @@ urn_tcp_poll_turn(struct urn_tcp_polling *w, struct urn_tcp_nap *nap, uint64_t e
 			left = urn_tcp_patience(w->tcp[i], left);
 	}
 	all.n = w->used;
-	got = urn_sh_poll(&all, w->now ? 0 : left);
+	got = urn_sh_poll(&all, w->now ? 0 : urn_tcp_later(left));
 	if (got < 0)
 		return got;
 	for (i = 0; i < w->n; i++) {
@@ -231,12 +231,12 @@ urn_tcp_poll(struct pollfd *fds, nfds_t n, uint64_t end, const sigset_t *mask)
 	if (w.tcp != NULL && w.p != NULL) {
 		for (i = 0; i < n; i++)
 			w.tcp[i] = urn_tcp_get(fds[i].fd);
-		do
+		do {
 			got = urn_tcp_poll_turn(&w, &nap, end);
-		while (got == 0 && urn_tcp_left(end) != 0);
-		err = errno;
+			err = errno;
+			urn_tcp_tidy();
+		} while (got == 0 && urn_tcp_left(end) != 0);
 		urn_tcp_loud(&nap);
-		urn_tcp_tidy();
 		for (i = 0; i < n; i++)
 			urn_tcp_put(w.tcp[i]);
 	}

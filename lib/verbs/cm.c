@@ -41,6 +41,14 @@ urn_cm_end_listen(struct urn_cm_end *c, uint64_t service, uint64_t cookie, uint3
 }
 
 int
+urn_cm_end_take(struct urn_cm_end *c, uint32_t id, uint64_t cookie)
+{
+	uint32_t same;
+
+	return c->ops->listen(c, id, cookie, URN_CM_TAKE, &same);
+}
+
+int
 urn_cm_end_connect(struct urn_cm_end *c, struct urn_abi_cm_connect *p, uint32_t *id)
 {
 	return c->ops->connect(c, p, id);

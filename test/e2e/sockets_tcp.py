@@ -180,6 +180,31 @@ s.close()
 fails(lambda: socket.create_connection((A, 7014)), errno.ECONNREFUSED)
 """)
 
+    def test_withdrawn(self):
+        """A connection that its peer broke while it waited is not accepted."""
+        self.pair("""
+s, t = socket.create_server((A, 7019)), socket.create_server((A, 7020))
+say("ready")
+first, _ = t.accept()
+assert all_of(first, 2) == b"go"
+c, _ = s.accept()
+assert all_of(c, 6) == b"second"
+s.setblocking(False)
+fails(s.accept, errno.EAGAIN)
+c.sendall(b"ok")
+""", """
+d = socket.socket()
+d.setblocking(False)
+d.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes((1, 0, 0, 0, 0, 0, 0, 0)))
+assert d.connect_ex((A, 7019)) == errno.EINPROGRESS
+d.close()
+go = socket.create_connection((A, 7020))
+go.sendall(b"go")
+c = socket.create_connection((A, 7019))
+c.sendall(b"second")
+assert all_of(c, 2) == b"ok"
+""")
+
     def test_no_dataplane(self):
         """Without a dataplane an address of urnic's network is not looked for behind a gateway."""
         self.done(self.python("b", """
@@ -238,11 +263,12 @@ assert os.read(fd, 100) == b"for the file"
     # ---- processes
 
     def test_fork(self):
-        """A child has no use of its parent's connection, and does it no harm; it makes its own."""
+        """A child has no use of a connection that its parent has used, and does it no harm; it makes its own."""
         self.pair("""
 s = socket.create_server((A, 7002))
 say("ready")
 c, _ = s.accept()
+assert all_of(c, 4) == b"used"
 pid = os.fork()
 if pid == 0:
     fails(lambda: c.send(b"child"), errno.ENOTCONN)
@@ -256,6 +282,7 @@ d, _ = s.accept()
 assert d.recv(10) == b"own"
 """, """
 c = socket.create_connection((A, 7002))
+c.sendall(b"used")
 assert all_of(c, 6) == b"parent"
 c.sendall(b"still")
 if os.fork() == 0:

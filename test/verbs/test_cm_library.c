@@ -94,6 +94,49 @@ test_library(void **state)
 		urn_cm_end_close(c[e]);
 }
 
+/* Two ends share a service by its cookie, and one takes over a request that came to the other one.
+ */
+static void
+test_shared(void **state)
+{
+	static const struct urn_abi_cm_reject no = {.reason = URN_CM_REJ_CONSUMER};
+	struct urn_abi_cm_accept acc = {.psn = 1};
+	struct urn_abi_cm_event ev;
+	struct urn_cm_end *c[3];
+	struct urn_abi_req req;
+	uint32_t l, id;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, NULL);
+	for (int e = 0; e < 3; e++)
+		assert_int_equal(urn_cm_end_open(&c[e], r.end[e > 0].ctx), 0);
+	req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
+	acc.qpn = r.end[1].qp->qp_num;
+	assert_int_equal(urn_cm_end_listen(c[1], SERVICE, 0xaa, URN_CM_SHARED, &id), 0);
+	assert_int_equal(urn_cm_end_listen(c[2], SERVICE, 0xaa, 0, &l), EADDRINUSE);
+	assert_int_equal(urn_cm_end_listen(c[2], SERVICE, 0xaa, URN_CM_SHARED | URN_CM_HEIR, &l),
+			 0);
+	assert_int_equal(urn_cm_end_connect(c[0], &req.cm_connect, &id), 0);
+	ev = end_event(&r, c[2], URN_CM_EVENT_REQUEST);
+	assert_int_equal(ev.listen_id, l);
+	assert_int_equal(urn_cm_end_reject(c[2], ev.id, &no), 0);
+	end_event(&r, c[0], URN_CM_EVENT_REJECTED);
+	assert_int_equal(urn_cm_end_destroy(c[2], l), 0);
+
+	assert_int_equal(urn_cm_end_connect(c[0], &req.cm_connect, &id), 0);
+	ev = end_event(&r, c[1], URN_CM_EVENT_REQUEST);
+	assert_int_equal(urn_cm_end_take(c[2], ev.id, 0xab), ENOENT);
+	assert_int_equal(urn_cm_end_take(c[2], ev.id, 0xaa), 0);
+	assert_int_equal(urn_cm_end_accept(c[2], ev.id, &acc), 0);
+	end_event(&r, c[0], URN_CM_EVENT_REPLY);
+	assert_int_equal(urn_cm_end_establish(c[0], id, NULL, 0), 0);
+	assert_int_equal(end_event(&r, c[2], URN_CM_EVENT_ESTABLISHED).id, ev.id);
+	rig_close(&r);
+	for (int e = 0; e < 3; e++)
+		urn_cm_end_close(c[e]);
+}
+
 /* Make as many queue pairs as there are numbers, one after the other. returns: true when one of
  * them was qpn */
 static bool
@@ -180,6 +223,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_library),
+		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_number_rests),
 		cmocka_unit_test(test_path_mtu),
 	};

@@ -60,11 +60,19 @@ int urn_cm_end_fd(const struct urn_cm_end *c);
  *
  * service: service id; urn_cm_service() makes one of a port number
  * cookie: comes back in the listener's events
- * backlog: requests that may wait to be accepted; 0: 128
+ * backlog: requests that may wait to be accepted, 0: 128; with URN_CM_SHARED and URN_CM_HEIR of
+ *   abi/cm.h processes related by fork() share the service, and `cookie` is their secret
  * id: set on success
  */
 int urn_cm_end_listen(struct urn_cm_end *c, uint64_t service, uint64_t cookie, uint32_t backlog,
 		      uint32_t *id);
+/*
+ * Take over a request that came to another process with the same service and cookie, which has
+ * fetched it, and not answered it. From now on the id is this end's.
+ *
+ * returns: ENOENT: there is no such request, or its peer took it back; ENOTCONN: it was answered
+ */
+int urn_cm_end_take(struct urn_cm_end *c, uint32_t id, uint64_t cookie);
 /*
  * Ask for a connection, or for the queue pair that serves datagrams.
  *

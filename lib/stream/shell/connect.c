@@ -23,7 +23,7 @@ enum {
 
 /* returns: 0 or an errno value */
 static int
-start_listening(struct urn_stream_listener *l, uint16_t port)
+start_listening(struct urn_stream_listener *l, uint16_t port, const struct urn_sh_share *share)
 {
 	struct urn_stream_node *n = l->node;
 	int err;
@@ -33,7 +33,10 @@ start_listening(struct urn_stream_listener *l, uint16_t port)
 		return urn_fail(errno, "no descriptor for a listener");
 	/* No event of the listener is taken before it is in the list. */
 	pthread_mutex_lock(&n->lock);
-	err = urn_cm_end_listen(n->cm, URN_SH_SERVICE | port, 0, l->backlog, &l->id);
+	err = urn_cm_end_listen(n->cm, URN_SH_SERVICE | port, share ? share->key : 0,
+				(l->backlog & URN_CM_BACKLOG_BITS) | (share ? URN_CM_SHARED : 0) |
+					(share && share->heir ? URN_CM_HEIR : 0),
+				&l->id);
 	if (err)
 		(void)close(l->wake);
 	else
@@ -43,8 +46,9 @@ start_listening(struct urn_stream_listener *l, uint16_t port)
 }
 
 int
-urn_stream_listen(struct urn_stream_listener **out, struct urn_stream_node *n, uint16_t port,
-		  uint32_t backlog, const struct urn_stream_options *o)
+urn_sh_listen(struct urn_stream_listener **out, struct urn_stream_node *n, uint16_t port,
+	      uint32_t backlog, const struct urn_stream_options *o,
+	      const struct urn_sh_share *share)
 {
 	struct urn_stream_options all;
 	struct urn_stream_listener *l;
@@ -62,7 +66,7 @@ urn_stream_listen(struct urn_stream_listener **out, struct urn_stream_node *n, u
 	l->o = all;
 	l->backlog = backlog ? backlog : BACKLOG;
 	STAILQ_INIT(&l->requests);
-	err = start_listening(l, port);
+	err = start_listening(l, port, share);
 	if (err) {
 		free(l);
 		errno = err;
@@ -70,6 +74,13 @@ urn_stream_listen(struct urn_stream_listener **out, struct urn_stream_node *n, u
 	}
 	*out = l;
 	return 0;
+}
+
+int
+urn_stream_listen(struct urn_stream_listener **out, struct urn_stream_node *n, uint16_t port,
+		  uint32_t backlog, const struct urn_stream_options *o)
+{
+	return urn_sh_listen(out, n, port, backlog, o, NULL);
 }
 
 /* The oldest request; NULL: none. The node's lock is held. */
@@ -134,11 +145,11 @@ reply(struct urn_stream *s, uint32_t id)
 	return err;
 }
 
-/* Make a stream of a request. returns: 0; EPROTO: the peer was refused; or an errno value of this
- * end */
-static int
-take(struct urn_stream **out, struct urn_stream_listener *l, const struct urn_abi_cm_event *ev)
+int
+urn_sh_take(struct urn_stream **out, struct urn_stream_node *n, const struct urn_stream_options *o,
+	    const struct urn_abi_cm_event *ev)
 {
+	struct urn_stream_options all;
 	struct urn_st_hello peer;
 	struct urn_stream *s = NULL;
 	uint16_t line;
@@ -146,14 +157,16 @@ take(struct urn_stream **out, struct urn_stream_listener *l, const struct urn_ab
 	int err = urn_sh_greeted(ev->data, ev->data_len, &peer, &line, why), index;
 
 	if (!err)
-		err = urn_sh_make(&s, l->node, &l->o);
+		err = urn_sh_options(&all, o);
+	if (!err)
+		err = urn_sh_make(&s, n, &all);
 	if (err) {
-		urn_sh_refuse(l->node, ev->id, why);
+		urn_sh_refuse(n, ev->id, why);
 		return err;
 	}
-	index = urn_sh_find_gid(l->node, ev->own_gid, true);
+	index = urn_sh_find_gid(n, ev->own_gid, true);
 	if (index < 0)
-		index = urn_sh_find_gid(l->node, ev->gid, false);
+		index = urn_sh_find_gid(n, ev->gid, false);
 	s->sgid_index = (uint8_t)(index < 0 ? 0 : index);
 	err = urn_sh_begin(s, ev, &peer, line, why);
 	if (!err)
@@ -163,24 +176,22 @@ take(struct urn_stream **out, struct urn_stream_listener *l, const struct urn_ab
 		return 0;
 	}
 	s->id = 0;
-	urn_sh_refuse(l->node, ev->id, why);
+	urn_sh_refuse(n, ev->id, why);
 	urn_sh_free(s);
-	/* A peer that took its request back is no error of this end. */
+	/* A peer that took its request back is no error of this end; neither is one whose request
+	 * goes to an heir. */
 	return err == ENOTCONN ? EPROTO : err;
 }
 
-/* returns: 0, *out set; EAGAIN: no request waits; EIO: the dataplane is gone */
-static int
-next(struct urn_sh_request **out, struct urn_stream_listener *l)
+int
+urn_sh_next(struct urn_sh_request **out, struct urn_stream_listener *l)
 {
 	bool dead;
 
 	pthread_mutex_lock(&l->node->lock);
+	/* A peer may have taken back a request that waits. */
+	urn_sh_hub_look_locked(l->node);
 	*out = pop(l);
-	if (!*out) {
-		urn_sh_hub_look_locked(l->node);
-		*out = pop(l);
-	}
 	dead = l->node->dead;
 	pthread_mutex_unlock(&l->node->lock);
 	if (*out)
@@ -202,14 +213,14 @@ urn_stream_accept(struct urn_stream **out, struct urn_stream_listener *l, uint32
 		struct pollfd fds[] = {{.fd = l->wake, .events = POLLIN},
 				       {.fd = urn_cm_end_fd(l->node->cm), .events = POLLIN}};
 
-		err = next(&r, l);
+		err = urn_sh_next(&r, l);
 		if (err == EAGAIN && !(flags & URN_STREAM_DONTWAIT)) {
 			(void)poll(fds, 2, -1);
 			continue;
 		}
 		if (err)
 			return err;
-		err = take(out, l, &r->ev);
+		err = urn_sh_take(out, l->node, &l->o, &r->ev);
 		free(r);
 		if (err && err != EPROTO)
 			errno = err;

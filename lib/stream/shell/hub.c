@@ -73,6 +73,29 @@ on_request(struct urn_stream_node *n, const struct urn_abi_cm_event *ev)
 	urn_sh_raise(l->wake);
 }
 
+/* Forget a request that waits, and that its peer has taken back. */
+static void
+withdraw(struct urn_stream_node *n, uint32_t id)
+{
+	struct urn_stream_listener *l;
+	struct urn_sh_request *r = NULL;
+
+	TAILQ_FOREACH(l, &n->listeners, entry) {
+		STAILQ_FOREACH(r, &l->requests, entry)
+			if (r->ev.id == id)
+				break;
+		if (r)
+			break;
+	}
+	if (!r)
+		return;
+	STAILQ_REMOVE(&l->requests, r, urn_sh_request, entry);
+	if (--l->waiting == 0 && !n->dead)
+		urn_sh_lower(l->wake);
+	free(r);
+	(void)urn_cm_end_destroy(n->cm, id);
+}
+
 static uint32_t
 news_of(uint32_t type)
 {
@@ -109,6 +132,8 @@ dispatch(struct urn_stream_node *n, const struct urn_abi_cm_event *ev)
 	TAILQ_FOREACH(s, &n->streams, entry)
 		if (s->id == ev->id)
 			break;
+	if (!s && news & URN_SH_N_REFUSED)
+		withdraw(n, ev->id);
 	if (!s || !news)
 		return;
 	if (news & (URN_SH_N_REPLY | URN_SH_N_REFUSED))

@@ -199,6 +199,29 @@ int urn_sh_register(struct urn_stream_node *n, struct urn_sh_op *op, struct urn_
 /* Give the memory of an op back. returns: 0, or why the region made for it stays, with its text */
 int urn_sh_unregister(struct urn_stream_node *n, struct urn_sh_op *op);
 
+/* ---- connect.c */
+
+/* A port that processes share which fork() has made (abi/cm.h). */
+struct urn_sh_share {
+	uint64_t key; /* their secret; not 0 */
+	bool heir;    /* takes connections before processes without this */
+};
+/* Listen like urn_stream_listen(). share: NULL: with nobody */
+int urn_sh_listen(struct urn_stream_listener **out, struct urn_stream_node *n, uint16_t port,
+		  uint32_t backlog, const struct urn_stream_options *o,
+		  const struct urn_sh_share *share);
+/* Take the oldest request of a listener out; the caller frees it. returns: 0; EAGAIN: none waits;
+ * EIO: the dataplane is gone */
+int urn_sh_next(struct urn_sh_request **out, struct urn_stream_listener *l);
+/*
+ * Answer a request: make a stream of it.
+ *
+ * o: like those of urn_stream_listen(); ev: the request's
+ * returns: 0; EPROTO: the peer was refused; or an errno value of this end, and the peer was refused
+ */
+int urn_sh_take(struct urn_stream **out, struct urn_stream_node *n,
+		const struct urn_stream_options *o, const struct urn_abi_cm_event *ev);
+
 /* ---- hub.c */
 
 /* Take the events of connection management that are there, to whom they belong. */

@@ -95,6 +95,11 @@ urn_adapter_cm_listen(struct urn_cm_end *end, uint64_t service, uint64_t cookie,
 						.channel_fd = urn_adapter_cm(end)->handle,
 						.backlog = backlog}};
 
+	if (!urn_dev_has(urn_ctx_dev(urn_adapter_cm(end)->ctx), URN_ABI_FEATURE_HEIRS)) {
+		if (backlog & URN_CM_TAKE)
+			return urn_unsupported("taking over a request of another process");
+		req.cm_listen.backlog &= URN_CM_BACKLOG_BITS;
+	}
 	return urn_adapter_cm_call(end, URN_CTL_CM_LISTEN, &req, id);
 }
 

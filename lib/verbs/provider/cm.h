@@ -30,7 +30,8 @@ struct urn_verbs_cm_ops {
 	/* Close an end, and free it. The context may be closed already, or be the parent's. */
 	void (*close)(struct urn_cm_end *end);
 
-	/* Calls that make an id, *id. The provider may fill p->channel_fd in. */
+	/* Calls that make an id, *id. The provider may fill p->channel_fd in. With URN_CM_TAKE in
+	 * `backlog`, listen() takes over the request whose id `service` is. */
 	int (*listen)(struct urn_cm_end *end, uint64_t service, uint64_t cookie, uint32_t backlog,
 		      uint32_t *id);
 	int (*connect)(struct urn_cm_end *end, struct urn_abi_cm_connect *p, uint32_t *id);

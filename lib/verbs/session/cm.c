@@ -200,13 +200,18 @@ urn_sv_end_listen(struct urn_cm_end *end, uint64_t service, uint64_t cookie, uin
 	const struct urn_sv_cm_id like = {.state = URN_SV_CM_LISTENER,
 					  .service = service,
 					  .cookie = cookie,
-					  .backlog = backlog};
+					  .backlog = backlog & URN_CM_BACKLOG_BITS};
 	struct urn_sv_end *e = urn_sv_end_of(end);
 	uint32_t given;
-	int err = urn_sv_end_enter(e);
+	int err;
 
+	if (backlog & URN_CM_TAKE)
+		return urn_unsupported("taking over a request, by a session");
+	err = urn_sv_end_enter(e);
 	if (err != 0)
 		return err;
+	/* Nobody shares the service of a session. */
+	backlog &= URN_CM_BACKLOG_BITS;
 	pthread_mutex_lock(&e->making);
 	err = urn_sv_end_there(e);
 	if (err == 0)

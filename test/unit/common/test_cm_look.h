@@ -54,6 +54,17 @@ test_cm_held(const struct urn_cm *cm)
 	return cm->held_n;
 }
 
+/* True when a listener is found by its service. */
+static inline bool
+test_cm_listens(const struct urn_cm *cm, const struct cm_conn *e)
+{
+	const struct cm_conn *l = cm_by_service(cm, e->service_id);
+
+	while (l && l != e)
+		l = cm_next_of_service(cm, l);
+	return e->hashed[CM_BY_PEER] && l;
+}
+
 /* True when the id is found where it is looked up. */
 static inline bool
 test_cm_conn_sound(const struct urn_cm *cm, const struct cm_conn *e)
@@ -63,7 +74,7 @@ test_cm_conn_sound(const struct urn_cm *cm, const struct cm_conn *e)
 	if (e->at != CM_NIL && (e->at >= cm->heap_n || cm->heap[e->at] != (uint32_t)(e - cm->conn)))
 		return false;
 	if (e->state == URN_CM_LISTEN)
-		return e->hashed[CM_BY_PEER] && cm_by_service(cm, e->service_id) == e;
+		return test_cm_listens(cm, e);
 	if (!cm_orphaned(e) && (e->use == CM_NIL || cm->use[e->use].owner != e->owner ||
 				cm->use[e->use].channel != e->channel))
 		return false;

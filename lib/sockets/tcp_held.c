@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections that accept() took, and that no process has answered. A server may accept, and let a
+ * child of fork() serve: the connection is to be the child's. A stream can't change its process,
+ * but a request for one can (urn_cm_end_take()). So accept() gives the program a descriptor, and
+ * the answer goes out at its first use, in the process that uses it:
+ *
+ *   accept() ─► HELD ── recv(), send(), poll(), epoll_ctl(), ... ─► STREAM
+ *                 ├──── the next wait of the process, when it has made no child since ─► STREAM
+ *                 ├──── fork(): both have it; the first that uses it answers, and the other's
+ *                 │     first use finds it LOST
+ *                 ├──── close() of the last process ─► STREAM, and its end
+ *                 └──── exec() of the last process: refused, so that the kernel connects
+ *
+ * The number of processes that have a held connection is in memory that they share. The child takes
+ * nothing of its parent's but the request: no byte has gone.
+ */
+#include "sockets/tcp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* A request that may have been taken over, or not: destroyed when its peer has given up. */
+struct urn_tcp_handed {
+	struct urn_tcp_handed *next;
+	struct urn_stream_node *node; /* the request's; lives as long as the process */
+	uint32_t id;		      /* connection management's name of the request */
+	uint64_t since;		      /* ms of urn_sh_now() */
+};
+
+/* All of these under the lock of all. */
+static struct urn_tcp *urn_tcp_held_list; /* held connections of this process */
+static struct urn_tcp_handed *_Atomic urn_tcp_handed_list;
+/* Held connections that no other process has; read without the lock. */
+static _Atomic uint32_t urn_tcp_held_alone;
+
+/* ---- the list; the lock of all is held */
+
+static void
+urn_tcp_held_free(struct urn_tcp_held *h)
+{
+	if (h->holders != NULL)
+		(void)munmap((void *)h->holders, sizeof(*h->holders));
+	free(h->request);
+	free(h);
+}
+
+/* The connection is held no more. */
+static void
+urn_tcp_held_unlist(struct urn_tcp *t)
+{
+	struct urn_tcp **at = &urn_tcp_held_list;
+
+	if (t->held == NULL)
+		return;
+	while (*at != t)
+		at = &(*at)->held->next;
+	*at = t->held->next;
+	if (t->held->holders == NULL)
+		atomic_fetch_sub(&urn_tcp_held_alone, 1);
+	urn_tcp_held_free(t->held);
+	t->held = NULL;
+}
+
+/* ---- accept() */
+
+bool
+urn_tcp_held_begin(struct urn_tcp *t, const struct urn_tcp *l, struct urn_sh_request *request)
+{
+	struct urn_tcp_held *h = calloc(1, sizeof(*h));
+
+	if (h == NULL)
+		return false;
+	h->request = request;
+	h->node = l->l->node;
+	h->key = l->key;
+	urn_tcp_hold();
+	h->next = urn_tcp_held_list;
+	urn_tcp_held_list = t;
+	t->held = h;
+	atomic_fetch_add(&urn_tcp_held_alone, 1);
+	atomic_store(&t->state, URN_TCP_HELD);
+	urn_tcp_release();
+	return true;
+}
+
+/* ---- the answer */
+
+/* Answer a request, in this process. The socket's lock is held. returns: 0, or an errno value */
+static int
+urn_tcp_held_answer(struct urn_tcp *t)
+{
+	const struct urn_tcp_held *h = t->held;
+	struct urn_stream_node *n = h->node != NULL ? h->node : urn_tcp_node();
+	int err = n == NULL ? ENETDOWN : 0;
+
+	if (err == 0 && h->node == NULL)
+		err = urn_cm_end_take(n->cm, h->request->ev.id, h->key);
+	return err == 0 ? urn_sh_take(&t->s, n, &urn_tcp_options, &h->request->ev) : err;
+}
+
+/* The connection is held no more. answers: by this process. Both locks are free. */
+static uint32_t
+urn_tcp_held_end(struct urn_tcp *t, bool answers)
+{
+	uint32_t state;
+	int err = 0;
+
+	pthread_mutex_lock(&t->lock);
+	state = atomic_load(&t->state);
+	if (state == URN_TCP_HELD) {
+		err = answers ? urn_tcp_held_answer(t) : ENOTCONN;
+		state = err == 0 ? URN_TCP_STREAM : URN_TCP_LOST;
+		atomic_store(&t->state, state);
+	}
+	urn_tcp_hold();
+	urn_tcp_held_unlist(t);
+	urn_tcp_release();
+	pthread_mutex_unlock(&t->lock);
+	return state;
+}
+
+uint32_t
+urn_tcp_held_settle(struct urn_tcp *t)
+{
+	return urn_tcp_held_end(t, true);
+}
+
+/* Get one that no other process has, with a reference. NULL: there is none */
+static struct urn_tcp *
+urn_tcp_held_first(void)
+{
+	struct urn_tcp *t;
+
+	urn_tcp_hold();
+	t = urn_tcp_held_list;
+	while (t != NULL && (t->held->holders != NULL || t->ended))
+		t = t->held->next;
+	if (t != NULL)
+		t->refs++;
+	urn_tcp_release();
+	return t;
+}
+
+void
+urn_tcp_held_all(void)
+{
+	struct urn_tcp *t;
+
+	if (atomic_load_explicit(&urn_tcp_held_alone, memory_order_relaxed) == 0 ||
+	    urn_real_stranger())
+		return;
+	while ((t = urn_tcp_held_first()) != NULL) {
+		(void)urn_tcp_held_settle(t);
+		urn_tcp_put(t);
+	}
+}
+
+/* ---- the end */
+
+/* Remember a request that another process may take over. */
+static void
+urn_tcp_held_hand(const struct urn_tcp_held *h)
+{
+	struct urn_tcp_handed *o = malloc(sizeof(*o));
+
+	if (o == NULL)
+		return;
+	*o = (struct urn_tcp_handed){NULL, h->node, h->request->ev.id, urn_sh_now()};
+	urn_tcp_hold();
+	o->next = atomic_load(&urn_tcp_handed_list);
+	atomic_store(&urn_tcp_handed_list, o);
+	urn_tcp_release();
+}
+
+void
+urn_tcp_held_close(struct urn_tcp *t)
+{
+	const struct urn_tcp_held *h = t->held;
+	bool last = h != NULL && (h->holders == NULL || atomic_fetch_sub(h->holders, 1) == 1);
+
+	if (h == NULL)
+		return;
+	if (!last && h->node != NULL)
+		urn_tcp_held_hand(h);
+	(void)urn_tcp_held_end(t, last);
+}
+
+void
+urn_tcp_held_tidy(void)
+{
+	struct urn_tcp_handed **at, *o, *list;
+
+	if (atomic_load_explicit(&urn_tcp_handed_list, memory_order_relaxed) == NULL)
+		return;
+	urn_tcp_hold();
+	list = atomic_load(&urn_tcp_handed_list);
+	for (at = &list; (o = *at) != NULL;) {
+		if (urn_sh_now() < o->since + URN_TCP_LINGER_MS) {
+			at = &o->next;
+			continue;
+		}
+		*at = o->next;
+		(void)urn_cm_end_destroy(o->node->cm, o->id); /* ENOENT: it was taken over */
+		free(o);
+	}
+	atomic_store(&urn_tcp_handed_list, list);
+	urn_tcp_release();
+}
+
+/* ---- exec() */
+
+/* True when no other process has the connection, or has it no more in a moment: a parent closes its
+ * copy soon after fork(). */
+static bool
+urn_tcp_held_is_sole(const struct urn_tcp *t)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	const struct urn_tcp_held *h = t->held;
+	int i;
+
+	for (i = 0; h != NULL && h->holders != NULL && atomic_load(h->holders) > 1; i++) {
+		if (i == URN_TCP_EXEC_MS)
+			return false;
+		(void)nanosleep(&nap, NULL);
+	}
+	return h != NULL;
+}
+
+/* Refuse a request, whose peer goes to the kernel then. The socket's lock is held. */
+static void
+urn_tcp_held_refuse(const struct urn_tcp_held *h)
+{
+	struct urn_stream_node *n = h->node != NULL ? h->node : urn_tcp_node();
+	uint32_t id = h->request->ev.id;
+
+	if (n != NULL && (h->node != NULL || urn_cm_end_take(n->cm, id, h->key) == 0))
+		urn_sh_refuse(n, id, "the connection is for a program that is executed");
+}
+
+void
+urn_tcp_held_exec(void)
+{
+	int fd;
+
+	if (urn_tcp_held_list == NULL || urn_real_stranger())
+		return;
+	for (fd = 0; fd < URN_TWIN_FDS && urn_tcp_held_list != NULL; fd++) {
+		struct urn_tcp *t = urn_tcp_peek(fd) != NULL ? urn_tcp_get(fd) : NULL;
+		int bits = t != NULL ? urn_real()->fcntl(fd, F_GETFD) : -1;
+
+		if (bits >= 0 && !(bits & FD_CLOEXEC) && urn_tcp_state(t) == URN_TCP_HELD &&
+		    urn_tcp_held_is_sole(t)) {
+			pthread_mutex_lock(&t->lock);
+			if (t->held != NULL)
+				urn_tcp_held_refuse(t->held);
+			pthread_mutex_unlock(&t->lock);
+			(void)urn_tcp_held_end(t, false);
+		}
+		urn_tcp_put(t);
+	}
+}
+
+/* ---- fork() */
+
+void
+urn_tcp_held_fork(void)
+{
+	struct urn_tcp *t;
+
+	for (t = urn_tcp_held_list; t != NULL; t = t->held->next) {
+		struct urn_tcp_held *h = t->held;
+		void *page = h->holders == NULL
+				     ? mmap(NULL, sizeof(*h->holders), PROT_READ | PROT_WRITE,
+					    MAP_SHARED | MAP_ANONYMOUS, -1, 0)
+				     : MAP_FAILED;
+
+		if (page != MAP_FAILED) {
+			h->holders = page;
+			atomic_store(h->holders, 1);
+			atomic_fetch_sub(&urn_tcp_held_alone, 1);
+		}
+		if (h->holders != NULL)
+			atomic_fetch_add(h->holders, 1);
+	}
+}
+
+void
+urn_tcp_held_forked(void)
+{
+	struct urn_tcp *t;
+
+	for (t = urn_tcp_held_list; t != NULL; t = t->held->next)
+		t->held->node = NULL;
+	atomic_store(&urn_tcp_held_alone, 0);
+	atomic_store(&urn_tcp_handed_list, NULL);
+}
