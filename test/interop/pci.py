@@ -7,11 +7,11 @@ two Ethernet segments, and this machine is the router between them.
 
   tutorial   doc/tutorials/two-machines.md, line by line, by virtio-net on left and e1000e on right (tutorial.py)
   pairs      each kind of card to another kind, one pair through the router; right has no huge pages now
+  links      the monitor takes the links of left's virtio-net and e1000e down, and up again
 
 usage: pci.py PROJECT BUILD
 
-The test runs in namespaces of its own: all that it starts is removed when it
-ends, however it ends."""
+The test runs in namespaces of its own: all that it starts is removed when it ends, however it ends."""
 import json
 import os
 import subprocess
@@ -49,6 +49,17 @@ def say(text):
 def must(true, text):
     if not true:
         raise Wrong(text)
+
+
+def wait_until(true, text):
+    """Wait until a function returns something true; returns that."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        got = true()
+        if got:
+            return got
+        time.sleep(0.3)
+    raise Wrong(f"{text}, after {PATIENCE} s")
 
 
 def network():
@@ -120,6 +131,16 @@ def all_cards(guests):
     return jobs
 
 
+def check_links(one):
+    """Take links down and up. DPDK's driver of a vmxnet3 was not seen to notice."""
+    for slot in (slot for slot, card in one.cards.items() if card.kind != "vmxnet3"):
+        for up in (False, True):
+            one.set_link(slot, up)
+            wait_until(lambda up=up, slot=slot: show(one, f"port p{slot}")[0]["link"] is up,
+                       f"the {one.cards[slot].kind} has not seen its link {'up' if up else 'down'}")
+        say(f"{one.name}'s {one.cards[slot].kind}: link down and up")
+
+
 def perf(guests, words, here, there):
     """A bench of left with right, each by one of its cards; the data are checked."""
     server = guests["right"].start(f"{PERF} {words.split()[0]} --attach auto --node a{there} --listen 7000 --connect cm --timeout 19")
@@ -145,6 +166,7 @@ def check(guests, project):
     say("urnicd is up on all cards")
     try:
         check_pairs(guests)
+        check_links(guests["left"])
         for one in guests.values():
             stop(one)
     finally:
