@@ -122,7 +122,7 @@ struct urn_port *urn_port_other_end(const struct urn_port *port);
 
 /*
  * Look at the link (by interrupt state or by asking the PMD); call about every
- * 10 ms, never per packet. returns: 1 when the link changed since the last call
+ * 5 ms, never per packet. returns: 1 when the link changed since the last call
  */
 int urn_port_poll_link(struct urn_port *port);
 

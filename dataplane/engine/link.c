@@ -5,7 +5,8 @@
 #include "abi/clock.h"
 #include "pmd_glue/bond.h"
 
-#define LINK_PERIOD_NS 5000000ull /* ns between looks at the link: sessions leave one within 10 ms */
+#define LINK_PERIOD_NS \
+	5000000ull /* ns between looks at the link: sessions leave one within 10 ms */
 #define STANDBY_PERIOD_NS 10000000ull /* ns between looks at the port that is not used */
 
 void
