@@ -117,7 +117,7 @@ urn_xdp_filter_end(struct urn_xdp_filter *f)
 
 /* ---- addresses */
 
-enum { RETRY = 100 }; /* calls of urn_xdp_filter_tend(), about a second */
+enum { RETRY = 200 }; /* calls of urn_xdp_filter_tend(), about a second */
 
 /*
  * Write urnic's share of each address. While the kernel does not say what it has, a share that is

@@ -22,7 +22,7 @@
 #include <rte_errno.h>
 
 #define NEIGH_PERIOD_NS 1000000ull  /* ns between looks at the neighbour table */
-#define LINK_PERIOD_NS 10000000ull  /* ns between looks at the link */
+#define LINK_PERIOD_NS 5000000ull   /* ns between looks at the link */
 #define STUCK_NS 100000000ull       /* ns: a port that takes nothing for so long loses frames */
 #define SURE_NS 10000000ull         /* ns since a turn during which another core's TSC is trusted */
 #define STOOD_NS 2000000ull         /* ns between turns: after so long the engine was not run, for it sleeps for less */

@@ -135,7 +135,7 @@ port_is_down(void **state)
 		{1, URN_PORT_DOWN, ": port p0 has no link"},
 	};
 	const struct rig_qp o = {.retry_cnt = 1,
-				 .timeout = 14}; /* over the 10 ms between looks at the link */
+				 .timeout = 14}; /* over the 5 ms between looks at the link */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
