@@ -20,6 +20,7 @@
 #   --help      this text
 #
 # Only missing packages are installed, and apt-get is not called when none is missing.
+# Services that come with packages for tests (nginx, sshd, ...) are not started.
 # A program or library counts as present when it works, whatever package it came from:
 # a DPDK built from source will do if pkg-config finds that DPDK. An ordinary user
 # needs sudo when something is missing.
@@ -178,9 +179,31 @@ as_root() {
 	fi
 }
 
+# Fills `units` with the services of missing packages that only tests start: installing such a
+# package would start them for the whole machine.
+find_units() {
+	local package
+
+	units=()
+	command -v systemctl >/dev/null || return 0
+	for package in "${missing[@]}"; do
+		case $package in
+		dpdk | memcached | redis-server) units+=("$package") ;;
+		nginx-light) units+=(nginx) ;;
+		openssh-server) units+=(ssh) ;;
+		esac
+	done
+}
+
+# Let systemd do something with the services, as far as it can: it need not run.
+tell_systemd() {
+	[ ${#units[@]} -eq 0 ] || as_root systemctl -q "$@" "${units[@]}" 2>/dev/null || :
+}
+
 install_missing() {
 	local apt=(DEBIAN_FRONTEND=noninteractive apt-get -q)
 	local command="apt-get install --no-install-recommends ${missing[*]}"
+	local done=0 units
 
 	command -v apt-get >/dev/null ||
 		die "there is no apt-get here to install them with; install these or what your distribution calls them: ${missing[*]}"
@@ -189,8 +212,13 @@ install_missing() {
 	fi
 	as_root "${apt[@]}" update ||
 		say "apt-get could not fetch the package lists; going on with those that are here"
-	as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+	find_units
+	tell_systemd --runtime mask
+	as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" || done=$?
+	tell_systemd --runtime unmask
+	[ $done -eq 0 ] ||
 		die "apt-get could not install them; what it said is above. The command was: $command"
+	tell_systemd disable
 }
 
 groups="run"

@@ -54,6 +54,22 @@ if [ "$(id -u)" -eq 0 ]; then
 	expect "apt-get fails" 1 "could not install" "apt-get install --no-install-recommends libisal-dev"
 	rm "$place/broken"
 
+	# A server that only tests start, on a machine without it.
+	mkdir "$place/few"
+	ln -sf /usr/sbin/* /usr/bin/* "$place/few"
+	rm -f "$place/few/nginx"
+	fake systemctl <<-E2
+	echo "systemctl \$*" >>"$place/log"
+	E2
+	: >"$place/log"
+	rm -f "$place/installed"
+	PATH=$place/bin:$place/few try "$project/scripts/setup.sh" --test
+	expect "a server is still missing" 1 "still not found" "nginx-light"
+	check "a service is masked while apt-get installs it, and disabled" test \
+		"$(grep -o "mask nginx\|-y.* nginx-light\|unmask nginx\|disable nginx" "$place/log" | tr '\n' ';')" = \
+		"mask nginx;-y --no-install-recommends libisal-dev nginx-light;unmask nginx;disable nginx;"
+	rm "$place/bin/systemctl"
+
 	# An ordinary user who has sudo, then one who has not.
 	cp -r "$project/scripts" "$place/scripts"
 	fake sudo <<-E2
