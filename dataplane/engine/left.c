@@ -35,8 +35,10 @@ urn_client_shard_left(struct urn_client_shard *c)
 	c->leave_at = 0;
 	TAILQ_INSERT_TAIL(&c->shard->leaving, c, leave_link);
 	for (uint32_t i = 0; i < c->used; i++)
-		if (c->source[i] && c->source[i]->kind == URN_SOURCE_QP)
-			qps += urn_qp_left(c->shard->tp, urn_source_qp(c->source[i]));
+		if (c->source[i] && c->source[i]->kind == URN_SOURCE_QP) {
+			(void)urn_qp_left(c->shard->tp, urn_source_qp(c->source[i]));
+			qps++; /* also one whose memory failed before, and which ended by that */
+		}
 	urn_shard_log_left(c->shard, c->client, qps);
 }
 

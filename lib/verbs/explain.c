@@ -50,7 +50,7 @@ urn_wc_explain(struct ibv_context *ctx, const struct ibv_wc *wc, char *text, siz
 	err = urn_ops(ctx)->explain(ctx, wc->qp_num, wc->status, record, sizeof(record));
 	if (err == 0)
 		snprintf(text, size, "%s", record);
-	else if (err == ENOENT)
+	else if (err == ENOENT && size > 0)
 		snprintf(text + strlen(text), size - strlen(text),
 			 "; no record is left: newer errors took its place, or the queue pair was "
 			 "ended by its program or a disconnect");

@@ -27,6 +27,7 @@ import argparse
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -109,7 +110,7 @@ class Bench:
             self.missing.add(key)
             self.notes[key] = str(e)
             return
-        except (Failed, KeyError, ValueError, OSError) as e:
+        except (Failed, KeyError, ValueError, OSError, subprocess.TimeoutExpired) as e:
             why = str(e) if isinstance(e, Failed) else f"{type(e).__name__}: {e}"
             self.notes[key] = f"at {report.point_name(point)}, round {rnd}: {why}"
             self.failed |= why.startswith("urnic")

@@ -10,6 +10,7 @@ import re
 import shlex
 import signal
 import statistics
+import subprocess
 import time
 
 from adapters import PATIENCE, QUIET, Four, One, until
@@ -126,7 +127,7 @@ class Losses:
             for i in range(n):
                 try:
                     self.one(kind)
-                except Failed as e:
+                except (Failed, subprocess.TimeoutExpired) as e:
                     self.faults.append(f"{kind} {i + 1}: {e}")
                 self.nodes.again()
                 if (i + 1) % 50 == 0:

@@ -61,7 +61,7 @@ class Table(unittest.TestCase):
         self.assertIn("44 attacks", rows[4]["what"])
 
     def test_misses(self):
-        rows = self.rows([of("one", 500, 95, late=None), of("two", 30000, 85, alone=20000)], 1, (3.01, 44))
+        rows = self.rows([of("one", 500, 95, late=False), of("two", 30000, 85, alone=20000)], 1, (3.01, 44))
         self.assertEqual(rows, {"worst": ("30.00 ms", "withheld"), "share": ("85.0 %", "aim reached"), "limits": ("1 of 2", "MISSED"),
                                 "faults": ("1", "MISSED"), "end": ("3.01 s", "MISSED")})
         self.assertEqual(self.rows([of("one", 30000, 85), of("two", 30000, 85, alone=20000)])["worst"][1], "MISSED")
