@@ -329,7 +329,7 @@ xdp_shared_later(void *arg)
 		urn_port_poll_link(e.port);
 		no_descriptors(false);
 		goes_where(&e, &arp); /* the same */
-		for (unsigned int k = 0; k < 100; k++)
+		for (unsigned int k = 0; k < 200; k++) /* RETRY of xdp_filter.c */
 			urn_port_poll_link(e.port);
 		arp.ours = i != 1;
 		goes_where(&e, &arp);
