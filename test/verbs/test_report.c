@@ -18,7 +18,7 @@ ports_and_adapters(void **state)
 	report_all_of(urn_report_ports);
 	assert_int_equal(report_notes.objects, 2);
 	assert_int_equal(report_notes.cards, 0);
-	report_has("port name=p0 adapter=urnic0 state=up link=yes ");
+	report_has("port name=p0 adapter=urnic0 use= state=up link=yes ");
 	report_has("port name=p1 adapter=urnic1 ");
 	assert_int_equal(
 		report_ask(urn_report_ports, &(struct urn_report_query){.name = "p1"}, NULL), 1);
@@ -108,11 +108,12 @@ queue_pairs(void **state)
 		rig_recv(&report_rig, 0, 0, 64, i);
 	report_all_of(urn_report_qps);
 	assert_int_equal(report_notes.objects, 2);
-	snprintf(text, sizeof(text),
-		 "qp qpn=%u adapter=urnic0 client=%u pid=0 type=RC state=RTS peer=10.0.0.2 "
-		 "peer_qpn=%u mtu=1024 sends=0 receives=3 outstanding=0 \n",
-		 qpn, LIST_FIRST(&report_rig.dp->adapter[0]->clients)->id,
-		 report_rig.end[1].qp->qp_num);
+	snprintf(
+		text, sizeof(text),
+		"qp qpn=%u adapter=urnic0 client=%u pid=0 program= type=RC state=RTS peer=10.0.0.2 "
+		"peer_qpn=%u mtu=1024 sends=0 receives=3 outstanding=0 \n",
+		qpn, LIST_FIRST(&report_rig.dp->adapter[0]->clients)->id,
+		report_rig.end[1].qp->qp_num);
 	report_has(text);
 	assert_int_equal(report_ask(urn_report_qps, &one, NULL), 1);
 	assert_int_equal(report_notes.objects, 1);
