@@ -358,7 +358,7 @@ class Log(Nicd):
 
 
 # Events of unit tests: a full disk, a queue without room, and a client that leaves (test_log_writer, verbs_left); of routers, which
-# routes.py has; of two ports (control_two_ports).
+# routes.py has; of two ports, which session_ports.py has.
 LATER = {("capture", "fail"), ("log", "lost"), ("port", "moved"), ("session", "move"), ("route", "come"), ("route", "use"), ("route", "go")}
 
 if __name__ == "__main__":
