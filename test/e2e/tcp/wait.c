@@ -48,7 +48,9 @@ client_full(int fd)
 {
 	static char buf[100000];
 	struct timeval tv = {.tv_usec = 30000};
+	bool pending;
 	ssize_t n;
+	int begin;
 
 	tcp_block(fd, false);
 	do
@@ -64,10 +66,12 @@ client_full(int fd)
 	(void)tcp_say("time-out", n >= 0 || errno == EAGAIN);
 	tv = (struct timeval){0};
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+	begin = tcp_open(0, &pending); /* tells the reader to begin */
 	while (recv(fd, buf, 1, MSG_DONTWAIT) != 1)
-		(void)!send(fd, buf, 1, MSG_DONTWAIT); /* tells the reader to begin */
+		(void)!send(fd, buf, 1, MSG_DONTWAIT);
 	shutdown(fd, SHUT_WR);
 	(void)tcp_say("the end", recv(fd, buf, 1, 0));
+	close(begin);
 }
 
 static void
@@ -75,13 +79,16 @@ server_full(int fd)
 {
 	static char buf[100000];
 	ssize_t n;
+	int begin;
 
-	usleep(200000);
+	(void)tcp_say("full", tcp_ready(tcp_listener, POLLIN, TCP_SECONDS * 1000));
+	begin = accept(tcp_listener, NULL, NULL);
 	(void)tcp_say("begin", send(fd, "!", 1, 0));
 	do
 		n = recv(fd, buf, sizeof(buf), 0);
 	while (n > 0);
 	(void)tcp_say("the end", n);
+	close(begin);
 }
 
 /* ---- signals */
