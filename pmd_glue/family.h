@@ -64,7 +64,7 @@ struct urn_port_family {
 	void (*stopping)(struct urn_port *port);
 	/* After the port's cable was pulled or plugged in (plug.h). */
 	void (*plugged)(struct urn_port *port, bool in);
-	/* True when the link is up; in place of rte_eth_link_get_nowait(). */
+	/* True when the link is up; in place of what the driver says. */
 	bool (*link)(struct urn_port *port);
 	/* Have the frames for these addresses in a VLAN, 0: in none, come, no others (filter.h);
 	 * port->filter is set. */
@@ -102,6 +102,8 @@ int urn_devargs_default(char args[URN_DEVARGS_MAX], const char *key, const char 
 	__attribute__((format(printf, 3, 4)));
 /* Name of the device: up to the first comma. */
 void urn_devargs_name(const char *args, char *out, size_t size);
+/* Ask the driver for the link, and note its speed. returns: true: it is up */
+bool urn_port_ask_link(struct urn_port *port);
 
 /* Put a port's name and device in front of the message in *err. */
 void urn_err_name(struct urn_err *err, const struct urn_port_config *cfg);

@@ -497,6 +497,7 @@ urn_port_open_by(const struct urn_port_config *cfg, const struct urn_port_family
 		urn_err_set(err, "out of memory");
 		urn_err_name(err, cfg);
 		return NULL;
+	(void)urn_port_ask_link(port); /* the speed, also of a port that is to start later */
 	}
 	in->port.id = RTE_MAX_ETHPORTS;
 	in->port.cfg = *cfg;

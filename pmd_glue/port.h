@@ -83,6 +83,7 @@ struct urn_port {
 	uint8_t plug;	   /* enum urn_port_plug; atomic */
 	uint8_t filter; /* enum urn_port_filter_kind (filter.h); valid once the port was started */
 	uint32_t link_changes; /* times that link_up changed; wraps; atomic */
+	uint32_t speed_mbps; /* the link's, at that time; 0: the driver does not know; atomic */
 	struct urn_port *active; /* active member of a bond (bond.h); atomic; NULL: no bond */
 	uint32_t moves; /* times that another member of a bond became active; wraps; atomic */
 	struct urn_port *bond; /* bond of a member; owner: bond.c; NULL: the port is no member */
@@ -122,7 +123,9 @@ struct urn_port *urn_port_other_end(const struct urn_port *port);
 
 /*
  * Look at the link (by interrupt state or by asking the PMD); call about every
- * 5 ms, never per packet. returns: 1 when the link changed since the last call
+ * 5 ms, never per packet, on one thread at a time: that which polls the port, while one
+ * does. Others read link_up and urn_port_speed(). returns: 1 when the link changed since the
+ * last call
  */
 int urn_port_poll_link(struct urn_port *port);
 
@@ -137,12 +140,9 @@ int urn_port_start(struct urn_port *port, struct urn_err *err);
 static inline uint64_t
 urn_port_speed(const struct urn_port *p)
 {
-	struct rte_eth_link link = {.link_speed = RTE_ETH_SPEED_NUM_NONE};
+	const struct urn_port *m = __atomic_load_n(&p->active, __ATOMIC_ACQUIRE);
 
-	if (rte_eth_link_get_nowait(p->id, &link) != 0 ||
-	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
-		return 0;
-	return link.link_speed * 1000000ull;
+	return __atomic_load_n(&(m != NULL ? m : p)->speed_mbps, __ATOMIC_RELAXED) * 1000000ull;
 }
 
 /* Bursts on a port that is stopped or not plugged in, or whose memory can vanish (fault.h). */
