@@ -22,7 +22,6 @@ struct urn_port_family {
 	uint16_t desc;	     /* default descriptors a queue */
 	uint16_t queues_max; /* 0: as ethdev says */
 	bool page_room;	     /* one packet object a page */
-	bool dma;	     /* the device reaches packets by the EAL's DMA mappings only */
 	uint16_t buffer_unit; /* data rooms behind the headroom are multiples of it, bytes; 0: of a
 				 cache line */
 	bool rx_interrupt;   /* can sleep on receive */
@@ -102,9 +101,9 @@ int urn_devargs_default(char args[URN_DEVARGS_MAX], const char *key, const char 
 	__attribute__((format(printf, 3, 4)));
 /* Name of the device: up to the first comma. */
 void urn_devargs_name(const char *args, char *out, size_t size);
+
 /* Ask the driver for the link, and note its speed. returns: true: it is up */
 bool urn_port_ask_link(struct urn_port *port);
-
 /* Put a port's name and device in front of the message in *err. */
 void urn_err_name(struct urn_err *err, const struct urn_port_config *cfg);
 /* Check that a port with this configuration could come up. returns 0, or -1 with *err */

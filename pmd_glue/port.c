@@ -222,7 +222,6 @@ pool_make(struct urn_port *port, struct urn_err *err)
 		.mbufs = cfg->mbufs,
 		.room = port->room,
 		.page = port->family->page_room,
-		.dma = port->family->dma,
 		.node = port->caps.socket,
 	};
 	uint32_t desc = cfg->tx_desc + (port->family->rx_holds ? cfg->rx_desc : 0);
