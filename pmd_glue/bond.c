@@ -150,6 +150,18 @@ urn_bond_active(const struct urn_port *port)
 	return m != NULL ? m : (struct urn_port *)(uintptr_t)port;
 }
 
+struct rte_mempool *
+urn_bond_least_pool(const struct urn_port *port)
+{
+	const struct urn_port *m;
+	struct rte_mempool *least = port->pool;
+
+	for (unsigned int i = 0; (m = urn_bond_member(port, i)) != NULL; i++)
+		if (rte_mempool_avail_count(m->pool) < rte_mempool_avail_count(least))
+			least = m->pool;
+	return least;
+}
+
 static int
 check(struct urn_port *const m[URN_BOND_MEMBERS], struct urn_err *err)
 {

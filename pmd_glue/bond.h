@@ -58,6 +58,10 @@ struct urn_port *urn_bond_member(const struct urn_port *port, unsigned int i);
 /* The member that frames cross now; the port itself when it is no bond. */
 struct urn_port *urn_bond_active(const struct urn_port *port);
 
+/* The pool whose packets come in at a port; where a bond has two, the one with fewer free packets.
+ */
+struct rte_mempool *urn_bond_least_pool(const struct urn_port *port);
+
 /* urn_port_poll_link() of a bond: poll the members, and choose. */
 int urn_bond_poll_link(struct urn_port *bond);
 /* Choose anew, after a member's cable was pulled or plugged in. Any thread. */

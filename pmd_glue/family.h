@@ -22,7 +22,6 @@ struct urn_port_family {
 	uint16_t desc;	     /* default descriptors a queue */
 	uint16_t queues_max; /* 0: as ethdev says */
 	bool page_room;	     /* one packet object a page */
-	bool dma;	     /* the device reaches packets by the EAL's DMA mappings only */
 	uint16_t buffer_unit; /* data rooms behind the headroom are multiples of it, bytes; 0: of a
 				 cache line */
 	bool rx_interrupt;   /* can sleep on receive */
@@ -64,7 +63,7 @@ struct urn_port_family {
 	void (*stopping)(struct urn_port *port);
 	/* After the port's cable was pulled or plugged in (plug.h). */
 	void (*plugged)(struct urn_port *port, bool in);
-	/* True when the link is up; in place of rte_eth_link_get_nowait(). */
+	/* True when the link is up; in place of what the driver says. */
 	bool (*link)(struct urn_port *port);
 	/* Have the frames for these addresses in a VLAN, 0: in none, come, no others (filter.h);
 	 * port->filter is set. */
@@ -103,6 +102,8 @@ int urn_devargs_default(char args[URN_DEVARGS_MAX], const char *key, const char 
 /* Name of the device: up to the first comma. */
 void urn_devargs_name(const char *args, char *out, size_t size);
 
+/* Ask the driver for the link, and note its speed. returns: true: it is up */
+bool urn_port_ask_link(struct urn_port *port);
 /* Put a port's name and device in front of the message in *err. */
 void urn_err_name(struct urn_err *err, const struct urn_port_config *cfg);
 /* Check that a port with this configuration could come up. returns 0, or -1 with *err */

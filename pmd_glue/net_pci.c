@@ -144,7 +144,6 @@ const struct urn_port_family urn_family_pci = {
 	.mtu_max = URN_PORT_MTU_MAX,
 	.mtu_configure = true,
 	.desc = 1024,
-	.dma = true,
 	/* Most of Intel's cards know lengths of receive buffers in KiB, and would cut the longest
 	 * frame in two; virtio's header lies in the buffer, before the frame. */
 	.buffer_unit = 1024,

@@ -17,9 +17,7 @@ struct urn_pool_config {
 	uint32_t mbufs;	  /* packets */
 	uint32_t room;	  /* bytes of data room; 0: URN_POOL_ROOM */
 	bool page;	  /* one object a page, exactly (af_xdp); room is ignored */
-	bool dma; /* the packets lie in the EAL's memory, which a device can reach; node is then a
-		     wish */
-	int node;	  /* NUMA node */
+	int node;	  /* NUMA node; a wish where there is a PCI device and no huge page */
 };
 
 /*

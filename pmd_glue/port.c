@@ -212,6 +212,37 @@ caps_flow(uint16_t id)
 
 /* ---- configure */
 
+/* The family of a device; a port without one is the end of a pair of rings. */
+static const struct urn_port_family *
+family_of(const struct urn_port_config *cfg)
+{
+	const struct urn_port_family *f = urn_family_find(cfg->device);
+
+	return f != NULL ? f : &urn_family_ring;
+}
+
+uint16_t
+urn_port_tx_desc(const struct urn_port_config *cfg)
+{
+	return cfg->tx_desc != 0 ? cfg->tx_desc : family_of(cfg)->desc;
+}
+
+static uint32_t
+mbufs_needed(const struct urn_port_config *cfg, const struct urn_port_family *f, uint16_t queues)
+{
+	uint32_t rx = cfg->rx_desc != 0 ? cfg->rx_desc : f->desc;
+	uint32_t tx = cfg->tx_desc != 0 ? cfg->tx_desc : f->desc;
+
+	tx += cfg->other_tx_desc;
+	return rte_align32pow2(PORT_MBUFS_USERS + (tx + (f->rx_holds ? rx : 0)) * queues) - 1;
+}
+
+uint32_t
+urn_port_mbufs(const struct urn_port_config *cfg)
+{
+	return mbufs_needed(cfg, family_of(cfg), RTE_MAX(cfg->queues, 1));
+}
+
 static int
 pool_make(struct urn_port *port, struct urn_err *err)
 {
@@ -222,13 +253,11 @@ pool_make(struct urn_port *port, struct urn_err *err)
 		.mbufs = cfg->mbufs,
 		.room = port->room,
 		.page = port->family->page_room,
-		.dma = port->family->dma,
 		.node = port->caps.socket,
 	};
-	uint32_t desc = cfg->tx_desc + (port->family->rx_holds ? cfg->rx_desc : 0);
 
 	if (pool.mbufs == 0)
-		pool.mbufs = rte_align32pow2(PORT_MBUFS_USERS + desc * port->caps.queues) - 1;
+		pool.mbufs = mbufs_needed(cfg, port->family, port->caps.queues);
 	snprintf(name, sizeof(name), "urnp%u",
 		 __atomic_fetch_add(&pools_made, 1, __ATOMIC_RELAXED));
 	port->pool = urn_pool_create(&pool, err);
@@ -468,6 +497,7 @@ bring_up(struct urn_port *port, struct urn_err *err)
 	if (urn_port_start(port, err) != 0)
 		return -1; /* *err names the port already */
 	port->caps.flow = caps_flow(port->id);
+	(void)urn_port_ask_link(port); /* the speed, also of a port that is to start later */
 	(void)urn_port_poll_link(port);
 	return 0;
 fail:

@@ -27,7 +27,10 @@ struct urn_port_config {
 	uint16_t roce_mtu; /* largest path MTU wanted, 256..4096; 0: the port's largest */
 	uint16_t queues;   /* receive and transmit queues wanted, each; fewer may be granted */
 	uint16_t rx_desc, tx_desc; /* descriptors a queue; 0: 1024 or the family's */
-	uint32_t mbufs;		   /* packets in the port's pool; 0: computed from the queues */
+	uint32_t mbufs;		   /* packets in the port's pool; 0: urn_port_mbufs() */
+	/* Transmit descriptors a queue of the other port of the same adapter, which come to hold
+	 * packets of this pool; 0: there is no other port */
+	uint16_t other_tx_desc;
 	uint8_t mac[6];		   /* all zero: the port's own */
 	bool steer;		   /* take only RoCEv2, ARP and ND to our MAC, where the PMD can (mlx5) */
 	bool filter; /* take only frames for given addresses, where the family can (filter.h) */
@@ -80,6 +83,7 @@ struct urn_port {
 	bool faulted;	   /* the port's memory vanished in a burst; atomic */
 	bool wanted;	   /* to be started, when the other side allows (memif) */
 	bool link_up;	   /* state at the last urn_port_poll_link() */
+	uint32_t speed_mbps; /* the link's, at that time; 0: the driver does not know; atomic */
 	uint8_t plug;	   /* enum urn_port_plug; atomic */
 	uint8_t filter; /* enum urn_port_filter_kind (filter.h); valid once the port was started */
 	uint32_t link_changes; /* times that link_up changed; wraps; atomic */
@@ -99,6 +103,15 @@ struct urn_port {
  * asserts that the struct fits.
  */
 #define URN_PORT_PRIV 128u
+
+/* Transmit descriptors of each queue that a port will ask for. Needs no EAL. */
+uint16_t urn_port_tx_desc(const struct urn_port_config *cfg);
+/*
+ * Packets that a port needs in its pool, for its descriptors, for the transmit descriptors of the
+ * adapter's other port, and for its users. Drivers give packets back that were sent when they
+ * send again, so that after a move the rings of the port left go on holding them. Needs no EAL.
+ */
+uint32_t urn_port_mbufs(const struct urn_port_config *cfg);
 
 /*
  * Bring a port up: probe or attach the device, read its capabilities, make
@@ -122,7 +135,9 @@ struct urn_port *urn_port_other_end(const struct urn_port *port);
 
 /*
  * Look at the link (by interrupt state or by asking the PMD); call about every
- * 5 ms, never per packet. returns: 1 when the link changed since the last call
+ * 5 ms, never per packet, on one thread at a time: that which polls the port, while one
+ * does. Others read link_up and urn_port_speed(). returns: 1 when the link changed since the
+ * last call
  */
 int urn_port_poll_link(struct urn_port *port);
 
@@ -133,16 +148,14 @@ int urn_port_poll_link(struct urn_port *port);
 int urn_port_stop(struct urn_port *port, struct urn_err *err);
 int urn_port_start(struct urn_port *port, struct urn_err *err);
 
-/* Bits a second of the port's link, now; 0: the port does not know. A slow call. */
+/* Bits a second of the port's link at the last look, of a bond that of the active member; 0: the
+ * driver does not know. Any thread. */
 static inline uint64_t
 urn_port_speed(const struct urn_port *p)
 {
-	struct rte_eth_link link = {.link_speed = RTE_ETH_SPEED_NUM_NONE};
+	const struct urn_port *m = __atomic_load_n(&p->active, __ATOMIC_ACQUIRE);
 
-	if (rte_eth_link_get_nowait(p->id, &link) != 0 ||
-	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
-		return 0;
-	return link.link_speed * 1000000ull;
+	return __atomic_load_n(&(m != NULL ? m : p)->speed_mbps, __ATOMIC_RELAXED) * 1000000ull;
 }
 
 /* Bursts on a port that is stopped or not plugged in, or whose memory can vanish (fault.h). */

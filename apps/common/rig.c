@@ -20,19 +20,40 @@ enum { DEFAULT_MBUFS = 8192, DEFAULT_COPIES = 4096 };
 
 /* ---- EAL */
 
-static uint64_t
-pool_of(const struct urn_port_config *port)
+/* The adapter that has a port as one of two; NULL: none. other: number of its other port. */
+static const struct urn_config_adapter *
+one_of_two(const struct urn_config *c, unsigned int port, unsigned int *other)
 {
-	return port->mbufs ? port->mbufs : DEFAULT_MBUFS;
+	for (unsigned int i = 0; i < c->adapters; i++) {
+		const struct urn_config_adapter *a = &c->adapter[i];
+
+		if (!a->two || a->port < 0 || (a->port != (int)port && a->port2 != (int)port))
+			continue;
+		*other = (unsigned int)(a->port == (int)port ? a->port2 : a->port);
+		return a;
+	}
+	return NULL;
 }
 
-/* Packets of a port. Packets of a card are longer than others, by a sixth at most (net_pci.c). */
-static uint64_t
-packets_of(const struct urn_config_port *port)
+/* How to open a port, but for its addresses. */
+static struct urn_port_config
+port_config(const struct urn_config *c, unsigned int port)
 {
-	uint64_t n = pool_of(&port->port);
+	struct urn_port_config cfg = c->port[port].port;
+	unsigned int other;
 
-	return port->pci ? n + n / 6 : n;
+	if (one_of_two(c, port, &other) != NULL)
+		cfg.other_tx_desc = urn_port_tx_desc(&c->port[other].port);
+	return cfg;
+}
+
+/* Packets of a port's pool. With a PCI device all of them lie in the EAL's memory (pool.c). */
+static uint64_t
+pool_of(const struct urn_port_config *port, bool pci)
+{
+	if (port->mbufs)
+		return port->mbufs;
+	return pci ? RTE_MAX(urn_port_mbufs(port), (uint32_t)DEFAULT_MBUFS) : DEFAULT_MBUFS;
 }
 
 /* Number of packets in all pools together, for the EAL's memory. */
@@ -41,12 +62,20 @@ mbufs_of(const struct urn_rig *rig)
 {
 	const struct urn_config *c = rig->cfg;
 	uint64_t n = (c->switches ? rig->opts.copies : 0) + rig->opts.mbufs;
+	bool pci = false;
 
 	for (unsigned int i = 0; i < c->ports; i++)
-		n += packets_of(&c->port[i]);
+		pci = pci || c->port[i].pci;
+	for (unsigned int i = 0; i < c->ports; i++) {
+		struct urn_port_config port = port_config(c, i);
+		uint64_t own = pool_of(&port, pci);
+
+		/* A card's packets are longer than others, by a sixth at most (net_pci.c). */
+		n += c->port[i].pci ? own + own / 6 : own;
+	}
 	for (unsigned int i = 0; i < c->adapters; i++)
 		for (unsigned int k = 0; c->adapter[i].port < 0 && k < 2; k++)
-			n += pool_of(&c->adapter[i].ring[k]) * (c->adapter[i].two ? 2 : 1);
+			n += pool_of(&c->adapter[i].ring[k], pci) * (c->adapter[i].two ? 2 : 1);
 	return n;
 }
 
@@ -136,16 +165,12 @@ static void
 share_mac(const struct urn_rig *rig, unsigned int port, uint8_t mac[6])
 {
 	const struct urn_config *c = rig->cfg;
+	unsigned int other;
+	const struct urn_config_adapter *a = one_of_two(c, port, &other);
 
-	for (unsigned int i = 0; i < c->adapters; i++) {
-		const struct urn_config_adapter *a = &c->adapter[i];
-		const struct urn_port *other;
-
-		if (!a->two || (a->port != (int)port && a->port2 != (int)port))
-			continue;
-		other = rig->port[a->port == (int)port ? a->port2 : a->port];
-		memcpy(mac, other != NULL ? other->mac : c->port[a->port].port.mac, 6);
-	}
+	if (a != NULL)
+		memcpy(mac, rig->port[other] ? rig->port[other]->mac : c->port[a->port].port.mac,
+		       6);
 }
 
 /* Open the rings between adapter i and its switch, or each of two. */
@@ -184,7 +209,7 @@ urn_rig_ports(struct urn_rig *rig, struct urn_err *err)
 	const struct urn_config *c = rig->cfg;
 
 	for (unsigned int i = 0; i < c->ports; i++) {
-		struct urn_port_config port = c->port[i].port;
+		struct urn_port_config port = port_config(c, i);
 
 		if (c->port[i].port.device[0] == '\0' && i + 1 < c->ports) {
 			if (pair_up(rig, i++, err) != 0)

@@ -170,6 +170,11 @@ check_two_ports(struct urn_config_ctx *ctx, const struct urn_config_adapter *a)
 			       "ports %s and %s of adapter %s have two values of queues; give both "
 			       "the same",
 			       p->port.name, q->port.name, a->adapter.name);
+	if (p->port.mbufs != q->port.mbufs)
+		urn_config_say(ctx, urn_config_line(s, "mbufs"),
+			       "ports %s and %s of adapter %s have two values of mbufs; give both "
+			       "the same, for either receives all of the adapter's packets",
+			       p->port.name, q->port.name, a->adapter.name);
 	if (urn_ini_find(s, "mac"))
 		urn_config_say(ctx, urn_config_line(s, "mac"),
 			       "port %s has the MAC address of port %s, for adapter %s has both; "

@@ -4,6 +4,7 @@
 
 #include "am/am.h"
 
+#include "pmd_glue/bond.h"
 #include "pmd_glue/filter.h"
 
 #include <arpa/inet.h>
@@ -175,7 +176,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.repairs = RTE_MIN(a->cfg.max_qp, (uint32_t)URN_REPAIRS),
 		.window = a->cfg.window,
 		.hash_seed = (uint32_t)secret_number(a),
-		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4 /
+		.kept = rte_mempool_avail_count(urn_bond_least_pool(a->cfg.port)) / 4 /
 			(unsigned int)__builtin_popcount(a->cfg.engines),
 		.near = tp_near,
 		.near_ctx = a,
@@ -241,7 +242,7 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 		.delay_polls = a->cfg.mem_delay_polls,
 		.fail_per_million = a->cfg.mem_fail_per_million,
 		/* Packets that wait for foreign memory may be half of the pool. */
-		.foreign = a->cfg.port->pool->size / 2 /
+		.foreign = urn_bond_least_pool(a->cfg.port)->size / 2 /
 			   (unsigned int)__builtin_popcount(a->cfg.engines),
 		.max_pds = URN_ADAPTER_MAX_PD,
 		.engine = e->index,

@@ -210,14 +210,12 @@ int
 urn_ctl_query_port(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	const struct urn_port *p = c->adapter->cfg.port;
-	struct rte_eth_link link = {0};
 
 	(void)req;
 	rep->port.state = p->link_up ? 4 : 1;
 	rep->port.max_mtu = rep->port.active_mtu = urn_adapter_mtu_code(c->adapter);
 	rep->port.mtu_bytes = p->caps.mtu;
-	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
-		rep->port.speed = link.link_speed * 1000000ull;
+	rep->port.speed = urn_port_speed(p);
 	return 0;
 }
 

@@ -162,7 +162,6 @@ one_port(const struct urn_report_source *src, unsigned int i, const struct urn_r
 	const struct urn_port *p = src->port[i];
 	const struct urn_adapter *a = adapter_of(src->dp, p);
 	bool card = q->name != NULL;
-	struct rte_eth_link link = {0};
 	char mac[18];
 
 	s->begin(s, "port", card);
@@ -171,10 +170,7 @@ one_port(const struct urn_report_source *src, unsigned int i, const struct urn_r
 	s->str(s, "use", !p->bond ? "" : urn_bond_active(p->bond) == p ? "active" : "standby");
 	s->str(s, "state", urn_port_plug_name(urn_port_plugged(p)));
 	s->flag(s, "link", LOOK(p->link_up));
-	if (rte_eth_link_get_nowait(p->id, &link) != 0 ||
-	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
-		link.link_speed = 0;
-	s->u64(s, "speed_mbps", link.link_speed);
+	s->u64(s, "speed_mbps", urn_port_speed(p) / 1000000);
 	s->str(s, "mac", report_mac(p->mac, mac));
 	s->u64(s, "mtu", p->caps.mtu);
 	s->u64(s, "path_mtu", p->caps.roce_mtu);

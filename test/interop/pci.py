@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 sys.dont_write_bytecode = True
 import guest
@@ -203,7 +204,8 @@ def main():
             check(guests, project)
             say("all done")
             return 0
-        except (Wrong, guest.GuestError, OSError) as e:
+        except Exception as e: # the consoles tell why, also for what no check foresaw
+            traceback.print_exc()
             print(f"FAILED: {e}", flush=True)
             for name, one in guests.items():
                 print(f"{name}'s console:\n{one.said()}", flush=True)

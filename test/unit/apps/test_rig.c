@@ -8,7 +8,9 @@
 
 #include "common/rig.h"
 #include "control/objects.h"
+#include "pmd_glue/eal.h"
 
+#include <rte_malloc.h>
 #include <rte_mbuf.h>
 
 #include <stdio.h>
@@ -160,11 +162,74 @@ icrc_left_out(void **state)
 		leaves_out("[switch s]\nports = p\n[port p]\ndevice = net_null0\n" ADAPTERS, 0));
 }
 
+/* Start a rig in a process of its own, and its ports if they are to come up. returns: true: all
+ * went well, and check() says so */
+static bool
+started(const char *text, bool ports, bool (*check)(const struct urn_rig *rig))
+{
+	struct urn_config_errors errors = {0};
+	struct urn_config *cfg = urn_config_parse(text, strlen(text), "text", &errors);
+	struct urn_rig rig;
+	int status;
+	pid_t pid;
+
+	if (cfg == NULL)
+		fail_msg("%s", errors.n ? errors.error[0].text : "no memory");
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (urn_rig_start(&rig, cfg, &opts, &err) || (ports && urn_rig_ports(&rig, &err))) {
+			fprintf(stderr, "%s\n", err.text);
+			_exit(1);
+		}
+		status = check(&rig) ? 0 : 1;
+		_exit(urn_rig_close(&rig, NULL, &err) == 0 ? status : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	urn_config_free(cfg);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Twice 1024 transmit descriptors of each queue, and 2048 for users. */
+static bool
+hold_for_both(const struct urn_rig *rig)
+{
+	return rig->port[0]->pool->size == 8191 && rig->port[1]->pool->size == 8191;
+}
+
+/* Memory for the pools of a card with 8 queues, 2 * 1024 descriptors each, and of the other port.
+ */
+static bool
+memory_for_card(const struct urn_rig *rig)
+{
+	struct rte_malloc_socket_stats s;
+
+	(void)rig;
+	return rte_malloc_get_socket_stats(0, &s) == 0 &&
+	       s.heap_totalsz_bytes >> 20 >= urn_eal_memory_mb(32767 + 16383);
+}
+
+static void
+pools(void **state)
+{
+	(void)state;
+	assert_true(started("[port p0]\ndevice = net_null0\nqueues = 2\n"
+			    "[port p1]\ndevice = net_null1\nqueues = 2\n"
+			    "[adapter a]\nport = p0, p1\nnode = a\nipv4 = 10.0.0.1\n",
+			    true, hold_for_both));
+	assert_true(started("[port p0]\ndevice = 0000:ff:1f.7\nqueues = 8\n"
+			    "[port p1]\ndevice = net_null0\nqueues = 8\n"
+			    "[adapter a]\nport = p0\nnode = a\nipv4 = 10.0.0.1\n"
+			    "[adapter b]\nport = p1\nnode = b\nipv4 = 10.0.0.2\n",
+			    false, memory_for_card));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(icrc_left_out),
+		cmocka_unit_test(pools),
 		cmocka_unit_test(all_that_is_named),
 	};
 

@@ -99,6 +99,9 @@ two_ports_wrong(void **state)
 		 "for either carries all of the adapter's packets\n"},
 		{"[adapter x]\nport = p0, p1\n" P0 P1 "queues = 2\n",
 		 "7: ports p0 and p1 of adapter x have two values of queues; give both the same\n"},
+		{"[adapter x]\nport = p0, p1\n" P0 "mbufs = 64K\n" P1,
+		 "6: ports p0 and p1 of adapter x have two values of mbufs; give both the same, "
+		 "for either receives all of the adapter's packets\n"},
 		{"[adapter x]\nport = p0, p1\n" P0 P1 "mac = 02:00:00:00:00:01\n",
 		 "7: port p1 has the MAC address of port p0, for adapter x has both; leave mac out "
 		 "here\n"},

@@ -3,6 +3,8 @@
  * An adapter with two ports (FO-5): its addresses are announced on the port that takes over, its
  * port stays up for programs, and frames that come in at the other port are dropped and counted.
  */
+#include "control/client.h"
+#include "control/ctl.h"
 #include "control/dataplane.h"
 #include "control/objects.h"
 #include "counters.h"
@@ -23,6 +25,17 @@
 
 static struct urn_port *near[2], *far[2], *bond; /* two cables, and the adapter's ends as one */
 static struct urn_dp *dp;
+static unsigned int asked; /* times that the driver was asked for a link */
+
+int __real_rte_eth_link_get_nowait(uint16_t id, struct rte_eth_link *link);
+int __wrap_rte_eth_link_get_nowait(uint16_t id, struct rte_eth_link *link);
+
+int
+__wrap_rte_eth_link_get_nowait(uint16_t id, struct rte_eth_link *link)
+{
+	asked++;
+	return __real_rte_eth_link_get_nowait(id, link);
+}
 
 static void
 make(uint64_t failback_ns)
@@ -178,6 +191,27 @@ test_standby(void **state)
 	assert_int_equal(rte_mempool_in_use_count(far[1]->pool), 0);
 }
 
+/* A program that asks for its port disturbs no driver, which may be busy on the engine's thread. */
+static void
+test_asks(void **state)
+{
+	struct urn_client client = {0};
+	struct urn_abi_req req = {0};
+	struct urn_abi_rep rep = {0};
+	unsigned int before;
+
+	(void)state;
+	make(0);
+	announced(0);
+	client.adapter = dp->adapter[0];
+	before = asked;
+	assert_true(before > 0);
+	assert_int_equal(urn_ctl_query_port(&client, &req, &rep), 0);
+	assert_int_equal(asked, before);
+	assert_int_equal(rep.port.state, 4);
+	assert_int_equal(rep.port.speed, RTE_ETH_SPEED_NUM_10G * 1000000ull);
+}
+
 int
 main(void)
 {
@@ -185,6 +219,7 @@ main(void)
 		cmocka_unit_test_teardown(test_announced, teardown),
 		cmocka_unit_test_teardown(test_back, teardown),
 		cmocka_unit_test_teardown(test_standby, teardown),
+		cmocka_unit_test_teardown(test_asks, teardown),
 	};
 
 	struct urn_eal_config cfg = {.program = "test", .memory_mb = 128};

@@ -271,12 +271,32 @@ lesser_mtu(void *arg)
 	down(&r);
 }
 
+/* Limits go by the pool that is exhausted first: either member may come to receive all packets. */
+static void
+least_pool(void *arg)
+{
+	struct rte_mbuf *m;
+	struct rig r;
+
+	(void)arg;
+	up(&r, 0);
+	m = rte_pktmbuf_alloc(r.near[1]->pool);
+	check(urn_bond_least_pool(r.bond) == r.near[1]->pool);
+	check(urn_bond_least_pool(r.near[0]) == r.near[0]->pool);
+	rte_pktmbuf_free(m);
+	m = rte_pktmbuf_alloc(r.near[0]->pool);
+	check(urn_bond_least_pool(r.bond) == r.near[0]->pool);
+	rte_pktmbuf_free(m);
+	down(&r);
+}
+
 CHILD_TEST(moves)
 CHILD_TEST(looks_at_links)
 CHILD_TEST(both_lost)
 CHILD_TEST(drains)
 CHILD_TEST(refused)
 CHILD_TEST(lesser_mtu)
+CHILD_TEST(least_pool)
 
 int
 main(void)
@@ -286,7 +306,7 @@ main(void)
 		cmocka_unit_test(test_no_link),	       cmocka_unit_test(test_moves),
 		cmocka_unit_test(test_looks_at_links), cmocka_unit_test(test_both_lost),
 		cmocka_unit_test(test_drains),	       cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_lesser_mtu),
+		cmocka_unit_test(test_lesser_mtu),     cmocka_unit_test(test_least_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/pmd_glue/harness.h"
+#include "pmd_glue/eal.h"
 #include "pmd_glue/numa.h"
 #include "pmd_glue/pool.h"
 
 #include <rte_lcore.h>
+#include <rte_memory.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -37,6 +39,8 @@ layout(void *arg)
 	      0);
 	/* doc/reference/ports.md "Preempted lcores". */
 	check(strcmp(rte_mempool_get_ops(mp->ops_index)->name, "ring_mt_rts") == 0);
+	check(rte_mem_virt2memseg_list(a) ==
+	      NULL); /* huge pages of our own, where there are some */
 	rte_pktmbuf_free(a);
 	rte_pktmbuf_free(b);
 	urn_pool_free(mp);
@@ -120,6 +124,49 @@ pages(void *arg)
 	urn_pool_free(mp);
 }
 
+/* With a PCI device all packets lie where it reaches them, and fit the memory that is planned for
+ * them, again and again. */
+static void
+pci(void *arg)
+{
+	enum { PACKETS = 16383 };
+	static const char *const named[] = {"0000:ff:1f.7"}; /* no such device need be there */
+	const struct urn_eal_config eal = {.program = "test",
+					   .memory_mb = urn_eal_memory_mb(PACKETS),
+					   .pci_count = 1,
+					   .pci = named};
+	struct urn_pool_config cfg = {.name = "t", .mbufs = PACKETS};
+	struct urn_err err = {""};
+	unsigned int bad = 0;
+	struct rte_mempool *mp;
+	struct rte_mbuf *m;
+
+	(void)arg;
+	check_ok(urn_eal_start(&eal, &err), &err);
+	for (unsigned int i = 0; i < 3; i++) {
+		mp = urn_pool_create(&cfg, &err);
+		check_ok(mp == NULL, &err);
+		check(mp->nb_mem_chunks == 1 && rte_mempool_avail_count(mp) == PACKETS);
+		m = rte_pktmbuf_alloc(mp);
+		check(rte_mem_virt2memseg_list(m) != NULL &&
+		      rte_mbuf_iova_get(m) == (uintptr_t)m->buf_addr);
+		rte_pktmbuf_free(m);
+		urn_pool_free(mp);
+		check(urn_pool_count() == 0);
+	}
+	cfg.mbufs = 1000;
+	cfg.page = true;
+	mp = urn_pool_create(&cfg, &err);
+	check_ok(mp == NULL, &err);
+	check(rte_mempool_obj_iter(mp, count_page, &bad) == 1000 && bad == 0);
+	check(mp->nb_mem_chunks == 1);
+	urn_pool_free(mp);
+	cfg.page = false;
+	cfg.mbufs = 2 * PACKETS;
+	check(urn_pool_create(&cfg, &err) == NULL);
+	check_says(&err, "give DPDK more memory");
+}
+
 /* Each registered thread has a cache; small pools leave enough for the others. */
 static void *
 thread_main(void *arg)
@@ -198,6 +245,7 @@ test_numa_device(void **state)
 
 CHILD_TEST(layout)
 CHILD_TEST(pages)
+CHILD_TEST(pci)
 CHILD_TEST(kept)
 CHILD_TEST(caches)
 
@@ -206,7 +254,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout),	    cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_kept),	    cmocka_unit_test(test_pci),
 		cmocka_unit_test(test_caches),	    cmocka_unit_test(test_numa),
 		cmocka_unit_test(test_numa_device),
 	};

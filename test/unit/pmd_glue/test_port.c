@@ -106,6 +106,34 @@ grants(void *arg)
 	urn_port_close(port);
 }
 
+/* Sent packets stay in the rings of the adapter's other port too, after a move away from it. */
+static void
+pool_sizes(void *arg)
+{
+	struct urn_port_config cfg = port_cfg("p0", "net_null0");
+	struct urn_port_config card = port_cfg("p1", "0000:ff:1f.7");
+	struct urn_port *port;
+
+	(void)arg;
+	card.queues = 4;
+	check(urn_port_mbufs(&card) == 16383); /* 2048 and 4 times 1024 and 1024 */
+	card.queues = 3;
+	check(urn_port_mbufs(&card) == 8191);
+	card.other_tx_desc = urn_port_tx_desc(&card);
+	check(card.other_tx_desc == 1024 && urn_port_mbufs(&card) == 16383);
+	card.rx_desc = card.tx_desc = 128;
+	check(urn_port_tx_desc(&card) == 128 && urn_port_mbufs(&card) == 8191);
+	eal_up();
+	cfg.queues = 2;
+	for (unsigned int i = 0; i < 2; i++) {
+		port = port_up(&cfg);
+		check(port->pool->size == (i == 0 ? 4095 : 8191));
+		check(port->pool->size == urn_port_mbufs(&cfg));
+		urn_port_close(port);
+		cfg.other_tx_desc = 1024;
+	}
+}
+
 /* A stopped port moves no frames and reports it; a restarted one moves them. */
 static void
 stops(void *arg)
@@ -148,6 +176,7 @@ exits_open(void *arg)
 
 CHILD_TEST(errors)
 CHILD_TEST(grants)
+CHILD_TEST(pool_sizes)
 CHILD_TEST(stops)
 CHILD_TEST(exits_open)
 
@@ -178,7 +207,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_errors),	   cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_grants),	   cmocka_unit_test(test_stops),
-		cmocka_unit_test(test_exits_open),
+		cmocka_unit_test(test_exits_open), cmocka_unit_test(test_pool_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
