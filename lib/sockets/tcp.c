@@ -79,6 +79,8 @@ urn_tcp_fork_child(void)
 static void
 urn_tcp_forks(void)
 {
+	/* TCP's locks are held over calls of verbs, so fork() takes them first. */
+	(void)ibv_fork_init();
 	(void)pthread_atfork(urn_tcp_fork_hold, urn_tcp_fork_parent, urn_tcp_fork_child);
 }
 
