@@ -150,6 +150,9 @@ void urn_tcp_tidy(void);
 int urn_tcp_later(int left);
 /* End a stream of the program, which is freed sooner or later. reset: at once, with an error */
 void urn_tcp_let_go(struct urn_stream *s, bool reset);
+/* The process is about to end by _exit(), maybe in a handler of a signal: peers get what was sent
+ * on connections that were closed, within 10 s. Nobody else uses sockets from now on. */
+void urn_tcp_leave(void);
 
 /* ---- tcp_device.c */
 

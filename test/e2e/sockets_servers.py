@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 import unittest
 
 import tcp_common
@@ -190,6 +191,34 @@ def answered(word):
 for word in (b"parent", b"child", b"", b"mine"):
     answered(word)
 """)
+
+    def test_exit(self):
+        """A child closes its connection and ends by _exit() while its peer is stopped: the peer gets a connection and its end."""
+        server = self.python("a", """
+s = socket.create_server((A, 7107))
+say("ready")
+c, _ = s.accept()
+pid = os.fork()
+if pid == 0:
+    sys.stdin.readline()
+    c.close()
+    say("closed")
+    os._exit(3)
+c.close()
+say("taken")
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+""", stdin=-1)
+        self.line(server, "ready")
+        client = self.python("b", "assert socket.create_connection((A, 7107)).recv(1) == b''")
+        self.line(server, "taken")
+        client.send_signal(signal.SIGSTOP)
+        server.stdin.write("\n")
+        server.stdin.flush()
+        self.line(server, "closed")
+        time.sleep(0.5) # a child that does not wait is gone
+        client.send_signal(signal.SIGCONT)
+        self.done(client)
+        self.done(server)
 
     def test_socat_fork(self):
         """socat makes a child for each connection, which starts a shell before it looks at the connection."""
