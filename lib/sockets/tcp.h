@@ -45,6 +45,7 @@ enum {
 	URN_TCP_HALF_MS = 1000,	   /* time for a peer's own end */
 	URN_TCP_CLOSE_MS = 2,	   /* time of a close() itself */
 	URN_TCP_TIDY_MS = 5,	   /* period of looks at streams that were closed */
+	URN_TCP_HANDED_MS = 1000,  /* period of looks at requests handed on to other processes */
 	URN_TCP_LATER_MS = 20,	   /* the same while the program waits */
 	URN_TCP_BACKLOG = 4096,	   /* requests that wait, at most: net.core.somaxconn */
 	URN_TCP_EXEC_MS = 200,	   /* time for a parent to close a connection behind fork() */

@@ -36,6 +36,7 @@ static struct urn_tcp *urn_tcp_held_list; /* held connections of this process */
 static struct urn_tcp_handed *_Atomic urn_tcp_handed_list;
 /* Held connections that no other process has; read without the lock. */
 static _Atomic uint32_t urn_tcp_held_alone;
+static _Atomic uint64_t urn_tcp_held_tidied; /* ms of the last look at the requests handed on */
 
 /* ---- the list; the lock of all is held */
 
@@ -189,26 +190,48 @@ urn_tcp_held_close(struct urn_tcp *t)
 	(void)urn_tcp_held_end(t, last);
 }
 
-void
-urn_tcp_held_tidy(void)
+/* Take requests that are old out of the list. returns: a list of these */
+static struct urn_tcp_handed *
+urn_tcp_held_due(uint64_t now)
 {
-	struct urn_tcp_handed **at, *o, *list;
+	struct urn_tcp_handed **at, *o, *list, *due = NULL;
 
-	if (atomic_load_explicit(&urn_tcp_handed_list, memory_order_relaxed) == NULL)
-		return;
 	urn_tcp_hold();
 	list = atomic_load(&urn_tcp_handed_list);
 	for (at = &list; (o = *at) != NULL;) {
-		if (urn_sh_now() < o->since + URN_TCP_LINGER_MS) {
+		if (now < o->since + URN_TCP_LINGER_MS) {
 			at = &o->next;
 			continue;
 		}
 		*at = o->next;
-		(void)urn_cm_end_destroy(o->node->cm, o->id); /* ENOENT: it was taken over */
-		free(o);
+		o->next = due;
+		due = o;
 	}
 	atomic_store(&urn_tcp_handed_list, list);
 	urn_tcp_release();
+	return due;
+}
+
+void
+urn_tcp_held_tidy(void)
+{
+	uint64_t now, before;
+	struct urn_tcp_handed *o, *due;
+
+	if (atomic_load_explicit(&urn_tcp_handed_list, memory_order_relaxed) == NULL)
+		return;
+	now = urn_sh_now();
+	before = atomic_load(&urn_tcp_held_tidied);
+	/* A child of vfork() has descriptors of its own, and its parent's list. */
+	if (now - before < URN_TCP_HANDED_MS || urn_real_stranger() ||
+	    !atomic_compare_exchange_strong(&urn_tcp_held_tidied, &before, now))
+		return;
+	/* The dataplane may be slow to answer: no lock is held meanwhile. */
+	for (due = urn_tcp_held_due(now); (o = due) != NULL;) {
+		due = o->next;
+		(void)urn_cm_end_destroy(o->node->cm, o->id); /* ENOENT: it was taken over */
+		free(o);
+	}
 }
 
 /* ---- exec() */
