@@ -466,12 +466,15 @@ urn_tcp_leave(void)
 	struct urn_tcp_closing *c;
 	uint64_t end;
 
-	if (atomic_load(&urn_tcp_closing_list) == NULL || urn_real_stranger() ||
-	    !urn_tcp_try(&urn_tcp_node_lock))
+	if (urn_real_stranger())
 		return;
-	end = urn_sh_now() + URN_TCP_LINGER_MS;
-	for (c = atomic_load(&urn_tcp_closing_list); c != NULL; c = c->next)
-		if (urn_tcp_is_usable(&c->s->lock) && urn_tcp_is_usable(&c->s->node->lock))
-			urn_tcp_flush_one(c->s, end);
-	pthread_mutex_unlock(&urn_tcp_node_lock);
+	if (atomic_load(&urn_tcp_closing_list) != NULL && urn_tcp_try(&urn_tcp_node_lock)) {
+		end = urn_sh_now() + URN_TCP_LINGER_MS;
+		for (c = atomic_load(&urn_tcp_closing_list); c != NULL; c = c->next)
+			if (urn_tcp_is_usable(&c->s->lock) && urn_tcp_is_usable(&c->s->node->lock))
+				urn_tcp_flush_one(c->s, end);
+		pthread_mutex_unlock(&urn_tcp_node_lock);
+	}
+	if (urn_tcp_try(&urn_tcp_lock))
+		urn_tcp_held_leave();
 }

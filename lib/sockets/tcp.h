@@ -217,6 +217,8 @@ void urn_tcp_held_close(struct urn_tcp *t);
 void urn_tcp_held_exec(void);
 /* Forget requests that other processes have taken over; now and then. */
 void urn_tcp_held_tidy(void);
+/* The process ends, without a look at its connections. The lock of all is held, to the end. */
+void urn_tcp_held_leave(void);
 /* Before fork(), and in the child. The lock of all is held for the first. */
 void urn_tcp_held_fork(void);
 void urn_tcp_held_forked(void);

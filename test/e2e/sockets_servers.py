@@ -220,6 +220,29 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
         self.done(client)
         self.done(server)
 
+    def test_kept(self):
+        """A child ends without a use of its parent's connection: the parent's next wait answers the peer, as if there had been no child."""
+        self.pair("""
+s = socket.create_server((A, 7108))
+say("ready")
+for what in (lambda: c.close(), lambda: os.execvp("true", ["true"]), lambda: None, lambda: sys.exit(0)):
+    c, _ = s.accept()
+    pid = os.fork()
+    if pid == 0:
+        what()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    d, _ = s.accept() # the peer asks for it when it has the first one
+    c.sendall(b"c")
+    d.sendall(b"d")
+    c.close()
+    d.close()
+""", """
+for _ in range(4):
+    with socket.create_connection((A, 7108)) as c, socket.create_connection((A, 7108)) as d:
+        assert all_of(c, 1) + all_of(d, 1) == b"cd"
+""")
+
     def test_socat_fork(self):
         """socat makes a child for each connection, which starts a shell before it looks at the connection."""
         need("socat")
