@@ -159,6 +159,8 @@ void urn_tcp_leave(void);
 
 /* Open the device that the environment names. returns: NULL: it is not there */
 struct ibv_context *urn_tcp_device_open(void);
+/* True when streams are to outlive an adapter. */
+bool urn_tcp_in_session(void);
 /* The same as urn_net_has() and urn_net_own(), for the device of streams. */
 bool urn_tcp_net_has(const struct urn_addr *a);
 bool urn_tcp_net_own(const struct urn_addr *a);
