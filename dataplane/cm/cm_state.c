@@ -267,6 +267,9 @@ on_req_rcvd(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, ui
 {
 	switch (m->attr) {
 	case URN_CM_REQ:
+		/* The peer goes on repeating a request that another listener may have to get. */
+		if (e->shared)
+			return URN_C_CM_DUPLICATE;
 		return ask_for_patience(cm, e, URN_CM_MRA_REQ_SENT, URN_CM_ABOUT_REQ);
 	case URN_CM_REJ:
 		return rejected(cm, e, m, now);

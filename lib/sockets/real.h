@@ -64,6 +64,7 @@
 	X(int, dup3, (int, int, int)) \
 	X(int, close_range, (unsigned int, unsigned int, int)) \
 	X(long, syscall, (long, ...)) \
+	X(void, _exit, (int)) \
 	X(int, execve, (const char *, char *const[], char *const[])) \
 	X(int, execvpe, (const char *, char *const[], char *const[])) \
 	X(int, fexecve, (int, char *const[], char *const[])) \

@@ -5,10 +5,12 @@
 #include "abi/clock.h"
 
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
 	URN_TCP_RETRY_MS = 1000, /* between looks for a dataplane */
+	URN_TCP_TRY_MS = 100,	 /* time for other threads to give a lock back at the end */
 	URN_TCP_TIDY_MAX = 16,	 /* streams that one look at closed ones frees */
 };
 
@@ -79,6 +81,8 @@ urn_tcp_fork_child(void)
 static void
 urn_tcp_forks(void)
 {
+	/* TCP's locks are held over calls of verbs, so fork() takes them first. */
+	(void)ibv_fork_init();
 	(void)pthread_atfork(urn_tcp_fork_hold, urn_tcp_fork_parent, urn_tcp_fork_child);
 }
 
@@ -427,4 +431,50 @@ urn_tcp_flush(void)
 	for (c = atomic_load(&urn_tcp_closing_list); c != NULL; c = c->next)
 		urn_tcp_flush_one(c->s, end);
 	pthread_mutex_unlock(&urn_tcp_node_lock);
+}
+
+/* Take a lock that may be this thread's own already, below a handler of a signal. returns: false:
+ * nobody gives it back */
+static bool
+urn_tcp_try(pthread_mutex_t *lock)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	int i;
+
+	for (i = 0; pthread_mutex_trylock(lock) != 0; i++) {
+		if (i == URN_TCP_TRY_MS)
+			return false;
+		(void)nanosleep(&nap, NULL);
+	}
+	return true;
+}
+
+/* True when a lock is not this thread's own. */
+static bool
+urn_tcp_is_usable(pthread_mutex_t *lock)
+{
+	bool usable = urn_tcp_try(lock);
+
+	if (usable)
+		pthread_mutex_unlock(lock);
+	return usable;
+}
+
+void
+urn_tcp_leave(void)
+{
+	struct urn_tcp_closing *c;
+	uint64_t end;
+
+	if (urn_real_stranger())
+		return;
+	if (atomic_load(&urn_tcp_closing_list) != NULL && urn_tcp_try(&urn_tcp_node_lock)) {
+		end = urn_sh_now() + URN_TCP_LINGER_MS;
+		for (c = atomic_load(&urn_tcp_closing_list); c != NULL; c = c->next)
+			if (urn_tcp_is_usable(&c->s->lock) && urn_tcp_is_usable(&c->s->node->lock))
+				urn_tcp_flush_one(c->s, end);
+		pthread_mutex_unlock(&urn_tcp_node_lock);
+	}
+	if (urn_tcp_try(&urn_tcp_lock))
+		urn_tcp_held_leave();
 }

@@ -45,6 +45,7 @@ enum {
 	URN_TCP_HALF_MS = 1000,	   /* time for a peer's own end */
 	URN_TCP_CLOSE_MS = 2,	   /* time of a close() itself */
 	URN_TCP_TIDY_MS = 5,	   /* period of looks at streams that were closed */
+	URN_TCP_HANDED_MS = 1000,  /* period of looks at requests handed on to other processes */
 	URN_TCP_LATER_MS = 20,	   /* the same while the program waits */
 	URN_TCP_BACKLOG = 4096,	   /* requests that wait, at most: net.core.somaxconn */
 	URN_TCP_EXEC_MS = 200,	   /* time for a parent to close a connection behind fork() */
@@ -150,11 +151,16 @@ void urn_tcp_tidy(void);
 int urn_tcp_later(int left);
 /* End a stream of the program, which is freed sooner or later. reset: at once, with an error */
 void urn_tcp_let_go(struct urn_stream *s, bool reset);
+/* The process is about to end by _exit(), maybe in a handler of a signal: peers get what was sent
+ * on connections that were closed, within 10 s. Nobody else uses sockets from now on. */
+void urn_tcp_leave(void);
 
 /* ---- tcp_device.c */
 
 /* Open the device that the environment names. returns: NULL: it is not there */
 struct ibv_context *urn_tcp_device_open(void);
+/* True when streams are to outlive an adapter. */
+bool urn_tcp_in_session(void);
 /* The same as urn_net_has() and urn_net_own(), for the device of streams. */
 bool urn_tcp_net_has(const struct urn_addr *a);
 bool urn_tcp_net_own(const struct urn_addr *a);
@@ -213,6 +219,8 @@ void urn_tcp_held_close(struct urn_tcp *t);
 void urn_tcp_held_exec(void);
 /* Forget requests that other processes have taken over; now and then. */
 void urn_tcp_held_tidy(void);
+/* The process ends, without a look at its connections. The lock of all is held, to the end. */
+void urn_tcp_held_leave(void);
 /* Before fork(), and in the child. The lock of all is held for the first. */
 void urn_tcp_held_fork(void);
 void urn_tcp_held_forked(void);

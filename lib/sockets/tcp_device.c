@@ -20,8 +20,7 @@ urn_tcp_is_set(const char *name)
 	return value != NULL && value[0] != '\0';
 }
 
-/* True when streams are to outlive an adapter. */
-static bool
+bool
 urn_tcp_in_session(void)
 {
 	return urn_tcp_is_set("URNIC_SESSION");

@@ -6,7 +6,7 @@
  * the answer goes out at its first use, in the process that uses it:
  *
  *   accept() ─► HELD ── recv(), send(), poll(), epoll_ctl(), ... ─► STREAM
- *                 ├──── the next wait of the process, when it has made no child since ─► STREAM
+ *                 ├──── the next wait of the process, when no child of it has it ─► STREAM
  *                 ├──── fork(): both have it; the first that uses it answers, and the other's
  *                 │     first use finds it LOST
  *                 ├──── close() of the last process ─► STREAM, and its end
@@ -31,11 +31,10 @@ struct urn_tcp_handed {
 	uint64_t since;		      /* ms of urn_sh_now() */
 };
 
-/* All of these under the lock of all. */
-static struct urn_tcp *urn_tcp_held_list; /* held connections of this process */
+/* Both lists under the lock of all; their first entries are looked at without it. */
+static struct urn_tcp *_Atomic urn_tcp_held_list; /* held connections of this process */
 static struct urn_tcp_handed *_Atomic urn_tcp_handed_list;
-/* Held connections that no other process has; read without the lock. */
-static _Atomic uint32_t urn_tcp_held_alone;
+static _Atomic uint64_t urn_tcp_held_tidied; /* ms of the last look at the requests handed on */
 
 /* ---- the list; the lock of all is held */
 
@@ -52,15 +51,14 @@ urn_tcp_held_free(struct urn_tcp_held *h)
 static void
 urn_tcp_held_unlist(struct urn_tcp *t)
 {
-	struct urn_tcp **at = &urn_tcp_held_list;
+	struct urn_tcp *first = atomic_load(&urn_tcp_held_list), **at = &first;
 
 	if (t->held == NULL)
 		return;
 	while (*at != t)
 		at = &(*at)->held->next;
 	*at = t->held->next;
-	if (t->held->holders == NULL)
-		atomic_fetch_sub(&urn_tcp_held_alone, 1);
+	atomic_store(&urn_tcp_held_list, first);
 	urn_tcp_held_free(t->held);
 	t->held = NULL;
 }
@@ -78,10 +76,9 @@ urn_tcp_held_begin(struct urn_tcp *t, const struct urn_tcp *l, struct urn_sh_req
 	h->node = l->l->node;
 	h->key = l->key;
 	urn_tcp_hold();
-	h->next = urn_tcp_held_list;
-	urn_tcp_held_list = t;
+	h->next = atomic_load(&urn_tcp_held_list);
 	t->held = h;
-	atomic_fetch_add(&urn_tcp_held_alone, 1);
+	atomic_store(&urn_tcp_held_list, t);
 	atomic_store(&t->state, URN_TCP_HELD);
 	urn_tcp_release();
 	return true;
@@ -129,6 +126,14 @@ urn_tcp_held_settle(struct urn_tcp *t)
 	return urn_tcp_held_end(t, true);
 }
 
+/* True when no other process has the connection, and a wait of this one answers it: the process to
+ * which the request came. The lock of all is held. */
+static bool
+urn_tcp_held_is_alone(const struct urn_tcp_held *h)
+{
+	return h->holders == NULL || (h->node != NULL && atomic_load(h->holders) <= 1);
+}
+
 /* Get one that no other process has, with a reference. NULL: there is none */
 static struct urn_tcp *
 urn_tcp_held_first(void)
@@ -136,8 +141,8 @@ urn_tcp_held_first(void)
 	struct urn_tcp *t;
 
 	urn_tcp_hold();
-	t = urn_tcp_held_list;
-	while (t != NULL && (t->held->holders != NULL || t->ended))
+	t = atomic_load(&urn_tcp_held_list);
+	while (t != NULL && (!urn_tcp_held_is_alone(t->held) || t->ended))
 		t = t->held->next;
 	if (t != NULL)
 		t->refs++;
@@ -150,7 +155,7 @@ urn_tcp_held_all(void)
 {
 	struct urn_tcp *t;
 
-	if (atomic_load_explicit(&urn_tcp_held_alone, memory_order_relaxed) == 0 ||
+	if (atomic_load_explicit(&urn_tcp_held_list, memory_order_relaxed) == NULL ||
 	    urn_real_stranger())
 		return;
 	while ((t = urn_tcp_held_first()) != NULL) {
@@ -189,26 +194,58 @@ urn_tcp_held_close(struct urn_tcp *t)
 	(void)urn_tcp_held_end(t, last);
 }
 
-void
-urn_tcp_held_tidy(void)
+/* Take requests that are old out of the list. returns: a list of these */
+static struct urn_tcp_handed *
+urn_tcp_held_due(uint64_t now)
 {
-	struct urn_tcp_handed **at, *o, *list;
+	struct urn_tcp_handed **at, *o, *list, *due = NULL;
 
-	if (atomic_load_explicit(&urn_tcp_handed_list, memory_order_relaxed) == NULL)
-		return;
 	urn_tcp_hold();
 	list = atomic_load(&urn_tcp_handed_list);
 	for (at = &list; (o = *at) != NULL;) {
-		if (urn_sh_now() < o->since + URN_TCP_LINGER_MS) {
+		if (now < o->since + URN_TCP_LINGER_MS) {
 			at = &o->next;
 			continue;
 		}
 		*at = o->next;
-		(void)urn_cm_end_destroy(o->node->cm, o->id); /* ENOENT: it was taken over */
-		free(o);
+		o->next = due;
+		due = o;
 	}
 	atomic_store(&urn_tcp_handed_list, list);
 	urn_tcp_release();
+	return due;
+}
+
+void
+urn_tcp_held_tidy(void)
+{
+	uint64_t now, before;
+	struct urn_tcp_handed *o, *due;
+
+	if (atomic_load_explicit(&urn_tcp_handed_list, memory_order_relaxed) == NULL)
+		return;
+	now = urn_sh_now();
+	before = atomic_load(&urn_tcp_held_tidied);
+	/* A child of vfork() has descriptors of its own, and its parent's list. */
+	if (now - before < URN_TCP_HANDED_MS || urn_real_stranger() ||
+	    !atomic_compare_exchange_strong(&urn_tcp_held_tidied, &before, now))
+		return;
+	/* The dataplane may be slow to answer: no lock is held meanwhile. */
+	for (due = urn_tcp_held_due(now); (o = due) != NULL;) {
+		due = o->next;
+		(void)urn_cm_end_destroy(o->node->cm, o->id); /* ENOENT: it was taken over */
+		free(o);
+	}
+}
+
+void
+urn_tcp_held_leave(void)
+{
+	struct urn_tcp *t;
+
+	for (t = atomic_load(&urn_tcp_held_list); t != NULL; t = t->held->next)
+		if (t->held->holders != NULL)
+			atomic_fetch_sub(t->held->holders, 1);
 }
 
 /* ---- exec() */
@@ -241,27 +278,59 @@ urn_tcp_held_refuse(const struct urn_tcp_held *h)
 		urn_sh_refuse(n, id, "the connection is for a program that is executed");
 }
 
-void
-urn_tcp_held_exec(void)
+/* The program that is executed would have the connection. */
+static void
+urn_tcp_held_pass(struct urn_tcp *t)
+{
+	if (!urn_tcp_held_is_sole(t))
+		return;
+	pthread_mutex_lock(&t->lock);
+	if (t->held != NULL)
+		urn_tcp_held_refuse(t->held);
+	pthread_mutex_unlock(&t->lock);
+	(void)urn_tcp_held_end(t, false);
+}
+
+/* The program that is executed has not the connection: a child leaves it to its parent. */
+static void
+urn_tcp_held_drop(struct urn_tcp *t)
+{
+	bool drops;
+
+	pthread_mutex_lock(&t->lock);
+	drops = t->held != NULL && t->held->node == NULL && t->held->holders != NULL;
+	if (drops)
+		atomic_fetch_sub(t->held->holders, 1);
+	pthread_mutex_unlock(&t->lock);
+	if (drops)
+		(void)urn_tcp_held_end(t, false);
+}
+
+/* Do one of these for all descriptors of held connections that are closed by exec(), or not. */
+static void
+urn_tcp_held_each(bool closed, void (*what)(struct urn_tcp *t))
 {
 	int fd;
 
-	if (urn_tcp_held_list == NULL || urn_real_stranger())
-		return;
-	for (fd = 0; fd < URN_TWIN_FDS && urn_tcp_held_list != NULL; fd++) {
+	for (fd = 0; fd < URN_TWIN_FDS && atomic_load(&urn_tcp_held_list) != NULL; fd++) {
 		struct urn_tcp *t = urn_tcp_peek(fd) != NULL ? urn_tcp_get(fd) : NULL;
 		int bits = t != NULL ? urn_real()->fcntl(fd, F_GETFD) : -1;
 
-		if (bits >= 0 && !(bits & FD_CLOEXEC) && urn_tcp_state(t) == URN_TCP_HELD &&
-		    urn_tcp_held_is_sole(t)) {
-			pthread_mutex_lock(&t->lock);
-			if (t->held != NULL)
-				urn_tcp_held_refuse(t->held);
-			pthread_mutex_unlock(&t->lock);
-			(void)urn_tcp_held_end(t, false);
-		}
+		if (bits >= 0 && !!(bits & FD_CLOEXEC) == closed &&
+		    urn_tcp_state(t) == URN_TCP_HELD)
+			what(t);
 		urn_tcp_put(t);
 	}
+}
+
+void
+urn_tcp_held_exec(void)
+{
+	if (atomic_load(&urn_tcp_held_list) == NULL || urn_real_stranger())
+		return;
+	/* A connection may have descriptors of both kinds. */
+	urn_tcp_held_each(false, urn_tcp_held_pass);
+	urn_tcp_held_each(true, urn_tcp_held_drop);
 }
 
 /* ---- fork() */
@@ -271,7 +340,7 @@ urn_tcp_held_fork(void)
 {
 	struct urn_tcp *t;
 
-	for (t = urn_tcp_held_list; t != NULL; t = t->held->next) {
+	for (t = atomic_load(&urn_tcp_held_list); t != NULL; t = t->held->next) {
 		struct urn_tcp_held *h = t->held;
 		void *page = h->holders == NULL
 				     ? mmap(NULL, sizeof(*h->holders), PROT_READ | PROT_WRITE,
@@ -281,7 +350,6 @@ urn_tcp_held_fork(void)
 		if (page != MAP_FAILED) {
 			h->holders = page;
 			atomic_store(h->holders, 1);
-			atomic_fetch_sub(&urn_tcp_held_alone, 1);
 		}
 		if (h->holders != NULL)
 			atomic_fetch_add(h->holders, 1);
@@ -293,8 +361,7 @@ urn_tcp_held_forked(void)
 {
 	struct urn_tcp *t;
 
-	for (t = urn_tcp_held_list; t != NULL; t = t->held->next)
+	for (t = atomic_load(&urn_tcp_held_list); t != NULL; t = t->held->next)
 		t->held->node = NULL;
-	atomic_store(&urn_tcp_held_alone, 0);
 	atomic_store(&urn_tcp_handed_list, NULL);
 }

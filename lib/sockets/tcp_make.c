@@ -398,7 +398,8 @@ urn_tcp_listen(struct urn_tcp *t, int fd, int backlog)
 	return err == 0 ? 0 : -1;
 }
 
-/* Make a descriptor for a request that was taken. returns: -1 with errno */
+/* Make a descriptor for a request that was taken. returns: -1 with errno; ECONNABORTED: the peer
+ * has given up */
 static int
 urn_tcp_taken(struct urn_tcp *l, struct urn_sh_request *r, struct sockaddr *from, socklen_t *len,
 	      int flags)
@@ -419,11 +420,16 @@ urn_tcp_taken(struct urn_tcp *l, struct urn_sh_request *r, struct sockaddr *from
 		if (from != NULL && len != NULL)
 			urn_addr_put(&t->peer, t->family, from, len);
 	}
-	if (t != NULL && urn_tcp_held_begin(t, l, r))
-		return fd;
-	err = fd < 0 ? errno : ENFILE;
-	urn_sh_refuse(l->l->node, ev->id, "the listening end has no room");
-	free(r);
+	if (t != NULL && urn_tcp_held_begin(t, l, r)) {
+		/* Processes hand on nothing of a session's. */
+		if (!urn_tcp_in_session() || urn_tcp_held_settle(t) == URN_TCP_STREAM)
+			return fd;
+		err = ECONNABORTED;
+	} else {
+		err = fd < 0 ? errno : ENFILE;
+		urn_sh_refuse(l->l->node, ev->id, "the listening end has no room");
+		free(r);
+	}
 	if (fd >= 0) {
 		urn_twin_close(fd);
 		(void)urn_real()->close(fd);
@@ -462,8 +468,11 @@ urn_tcp_accept(struct urn_tcp *t, int fd, struct sockaddr *from, socklen_t *len,
 		if (urn_tcp_settle(t, fd) == URN_TCP_KERNEL)
 			return urn_real()->accept4(fd, from, len, flags);
 		err = urn_sh_next(&r, t->l);
+		got = err == 0 ? urn_tcp_taken(t, r, from, len, flags) : -1;
+		if (err == 0 && got < 0 && errno == ECONNABORTED)
+			continue;
 		if (err == 0)
-			return urn_tcp_taken(t, r, from, len, flags);
+			return got;
 		got = urn_tcp_accept_kernel(t, fd, from, len, flags);
 		if (got >= 0 || errno != EAGAIN)
 			return got;

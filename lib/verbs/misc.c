@@ -8,12 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-int
-ibv_fork_init(void)
-{
-	return 0;
-}
-
 enum ibv_fork_status
 ibv_is_fork_initialized(void)
 {

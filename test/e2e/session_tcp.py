@@ -109,6 +109,32 @@ asyncio.run(main())
         self.stop(a)
         self.over(a)
 
+    def test_fork(self):
+        """accept() answers the peer; a child of fork() has no use of the connection, which stays its parent's."""
+        path = os.path.join(self.dir.name, "connected")
+        a = Reader(self.python("a", f"""
+s = socket.create_server((A, 7006))
+say("ready")
+c, _ = s.accept()
+while not os.path.exists("{path}"): # without a call that waits for sockets
+    time.sleep(0.05)
+pid = os.fork()
+if pid == 0:
+    fails(lambda: c.send(b"child"), errno.ENOTCONN)
+    c.close()
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+c.sendall(b"parent")
+"""))
+        self.says(a, "ready")
+        b = Reader(self.python("b", f"""
+c = socket.create_connection((A, 7006))
+open("{path}", "w").close()
+assert all_of(c, 6) == b"parent"
+"""))
+        self.over(b)
+        self.over(a)
+
     # ---- ends
 
     def ends(self, name, server, client, code=(0, 0)):

@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 import unittest
 
 import tcp_common
@@ -189,6 +190,57 @@ def answered(word):
         assert c.recv(1) == b"", word
 for word in (b"parent", b"child", b"", b"mine"):
     answered(word)
+""")
+
+    def test_exit(self):
+        """A child closes its connection and ends by _exit() while its peer is stopped: the peer gets a connection and its end."""
+        server = self.python("a", """
+s = socket.create_server((A, 7107))
+say("ready")
+c, _ = s.accept()
+pid = os.fork()
+if pid == 0:
+    sys.stdin.readline()
+    c.close()
+    say("closed")
+    os._exit(3)
+c.close()
+say("taken")
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+""", stdin=-1)
+        self.line(server, "ready")
+        client = self.python("b", "assert socket.create_connection((A, 7107)).recv(1) == b''")
+        self.line(server, "taken")
+        client.send_signal(signal.SIGSTOP)
+        server.stdin.write("\n")
+        server.stdin.flush()
+        self.line(server, "closed")
+        time.sleep(0.5) # a child that does not wait is gone
+        client.send_signal(signal.SIGCONT)
+        self.done(client)
+        self.done(server)
+
+    def test_kept(self):
+        """A child ends without a use of its parent's connection: the parent's next wait answers the peer, as if there had been no child."""
+        self.pair("""
+s = socket.create_server((A, 7108))
+say("ready")
+for what in (lambda: c.close(), lambda: os.execvp("true", ["true"]), lambda: None, lambda: sys.exit(0)):
+    c, _ = s.accept()
+    pid = os.fork()
+    if pid == 0:
+        what()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    d, _ = s.accept() # the peer asks for it when it has the first one
+    c.sendall(b"c")
+    d.sendall(b"d")
+    c.close()
+    d.close()
+""", """
+for _ in range(4):
+    with socket.create_connection((A, 7108)) as c, socket.create_connection((A, 7108)) as d:
+        assert all_of(c, 1) + all_of(d, 1) == b"cd"
 """)
 
     def test_socat_fork(self):

@@ -14,7 +14,8 @@ HEAD = """
 import errno, os, select, socket, sys, threading, time
 A, B = "10.0.0.1", "10.0.0.2"
 def say(*words):
-    print(*words, flush=True)
+    sys.stdout.write(" ".join(map(str, words)) + "\\n") # a line at once: threads of a program tell, too
+    sys.stdout.flush()
 def fails(what, *numbers):
     try:
         what()

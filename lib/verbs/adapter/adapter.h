@@ -320,6 +320,8 @@ int urn_cq_resize_end(struct urn_adapter_cq *cq, const struct urn_dev *dev, uint
 
 /* ---- a dataplane in another process that is gone (gone.c) */
 
+/* Keep the locks of contexts that watch usable in children of fork() from now on. */
+void urn_gone_forks(void);
 /* Let this context know of its dataplane's death, and of fork(), from now on. returns: 0 or an errno value */
 int urn_gone_watch(struct urn_ctx *ctx);
 /* End what urn_gone_watch() began, before the context's channel is closed. */

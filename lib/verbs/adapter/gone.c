@@ -435,6 +435,12 @@ urn_gone_start(void)
 	(void)pthread_atfork(urn_gone_fork_hold, urn_gone_fork_parent, urn_gone_fork_child);
 }
 
+void
+urn_gone_forks(void)
+{
+	(void)pthread_once(&urn_gone_once, urn_gone_start);
+}
+
 int
 urn_gone_watch(struct urn_ctx *ctx)
 {
@@ -443,7 +449,7 @@ urn_gone_watch(struct urn_ctx *ctx)
 
 	if (channel->watch == NULL)
 		return 0;
-	(void)pthread_once(&urn_gone_once, urn_gone_start);
+	urn_gone_forks();
 	pthread_mutex_lock(&urn_gone_lock);
 	ctx->next = urn_gone_list;
 	ctx->at = &urn_gone_list;

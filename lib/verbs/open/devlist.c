@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lists of the devices on offer, and the table of providers that are there from the start. */
+#include "attach/alloc.h"
 #include "verbs/adapter/adapter.h"
 #include "verbs/front.h"
+#include "verbs/polled_errors.h"
 #include "verbs/provider/registry.h"
 #include "verbs/session/session.h"
 
@@ -29,6 +31,19 @@ urn_provider_add_table(void)
 	}
 	for (i = 0; i < sizeof(urn_provider_table) / sizeof(urn_provider_table[0]); i++)
 		urn_provider_add(&urn_provider_table[i]);
+}
+
+/* fork() runs its handlers in the order opposite to their registration, and each takes locks: one
+ * whose locks are taken before those of verbs, and held meanwhile, is registered behind this. */
+int
+ibv_fork_init(void)
+{
+	(void)urn_polled_errors_wanted();
+	urn_registry_forks();
+	urn_alloc_forks();
+	urn_gone_forks();
+	urn_session_forks();
+	return 0;
 }
 
 struct ibv_device **

@@ -6,6 +6,7 @@
  * with EIO, polls with -1, and objects can be destroyed.
  */
 #include "verbs/session/heal.h"
+#include "verbs/session/session.h"
 
 #include <errno.h>
 
@@ -75,9 +76,15 @@ urn_sv_fork_start(void)
 }
 
 void
-urn_sv_fork_join(struct urn_sv_ctx *ctx)
+urn_session_forks(void)
 {
 	(void)pthread_once(&urn_sv_fork_once, urn_sv_fork_start);
+}
+
+void
+urn_sv_fork_join(struct urn_sv_ctx *ctx)
+{
+	urn_session_forks();
 	pthread_mutex_lock(&urn_sv_fork_lock);
 	LIST_INSERT_HEAD(&urn_sv_fork_list, ctx, forks);
 	pthread_mutex_unlock(&urn_sv_fork_lock);

@@ -9,5 +9,7 @@
 extern const struct urn_verbs_ops urn_session_ops;
 /* True when URNIC_SESSION names adapters: the program is to see the virtual device alone (FO-1). */
 bool urn_session_wanted(void);
+/* Keep the locks of virtual devices usable in children of fork() from now on. */
+void urn_session_forks(void);
 
 #endif
