@@ -37,6 +37,11 @@ int
 urn_cm_end_listen(struct urn_cm_end *c, uint64_t service, uint64_t cookie, uint32_t backlog,
 		  uint32_t *id)
 {
+	uint32_t flags = backlog & ~URN_CM_BACKLOG_BITS;
+
+	/* Other bits are those of a great number, such as INT_MAX. */
+	if (flags != 0 && flags != URN_CM_SHARED && flags != (URN_CM_SHARED | URN_CM_HEIR))
+		backlog = URN_CM_BACKLOG_BITS;
 	return c->ops->listen(c, service, cookie, backlog, id);
 }
 

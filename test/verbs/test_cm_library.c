@@ -13,6 +13,7 @@
 #include <urnic/cm.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,7 +51,7 @@ test_library(void **state)
 	rig_open(&r, NULL, NULL);
 	for (int e = 0; e < 2; e++)
 		assert_int_equal(urn_cm_end_open(&c[e], r.end[e].ctx), 0);
-	assert_int_equal(urn_cm_end_listen(c[1], SERVICE, 0xaa, 0, &l), 0);
+	assert_int_equal(urn_cm_end_listen(c[1], SERVICE, 0xaa, INT_MAX, &l), 0);
 	assert_int_equal(urn_cm_end_listen(c[1], SERVICE, 0xaa, 0, &id), EADDRINUSE);
 	assert_non_null(strstr(urn_attach_error(), "listens"));
 	req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
