@@ -210,8 +210,11 @@ test_seen(void **state)
 			rte_eth_remove_rx_callback(r.port[1]->id, 0, cb);
 		else
 			rte_eth_remove_tx_callback(r.port[0]->id, 0, cb);
-		made = checked = 0;
-		talk(&r);
+		/* The first frames may have begun before. */
+		for (unsigned int i = 0; i < 10 && (i == 0 || made + checked != 0); i++) {
+			made = checked = 0;
+			talk(&r);
+		}
 		assert_int_equal(made + checked, 0);
 		rig_close(&r);
 	}
