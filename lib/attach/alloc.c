@@ -86,6 +86,12 @@ urn_alloc_start(void)
 	(void)pthread_atfork(urn_alloc_hold, urn_alloc_go_on, urn_alloc_forked);
 }
 
+void
+urn_alloc_forks(void)
+{
+	(void)pthread_once(&urn_alloc_once, urn_alloc_start);
+}
+
 /* A segment of one free piece. NULL with errno: no memory */
 static struct urn_segment_node *
 urn_segment_make(size_t length)
@@ -255,7 +261,7 @@ urn_alloc(size_t bytes)
 	}
 	if (length == 0)
 		length = URN_PAGE;
-	pthread_once(&urn_alloc_once, urn_alloc_start);
+	urn_alloc_forks();
 	pthread_mutex_lock(&urn_alloc_lock);
 	for (s = urn_segments; s != NULL && p == NULL; s = s->next)
 		p = urn_segment_take(s, length, &dirty);

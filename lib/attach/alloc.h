@@ -22,6 +22,9 @@ struct urn_segment {
 	uint32_t id;     /* never used again */
 };
 
+/* Register the handlers of fork(), once; later ones take their locks earlier. */
+void urn_alloc_forks(void);
+
 /* Find the segment in which all of addr..addr+length lies. returns: true when there is one */
 bool urn_segment_find(const void *addr, size_t length, struct urn_segment *out);
 
