@@ -571,7 +571,8 @@ urn_am_take_requests(struct urn_am_endpoint *ep)
 static unsigned int
 urn_am_do_progress(struct urn_am_endpoint *ep)
 {
-	bool first = ep->back.busy > 1; /* earlier answers take room that requests need */
+	/* earlier answers take room that requests need, or clear a peer that was silent */
+	bool first = ep->back.busy > 1 || ep->back.parked != 0;
 	unsigned int calls;
 
 	if (ep->inside != URN_AM_OUTSIDE)

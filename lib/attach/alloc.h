@@ -22,7 +22,8 @@ struct urn_segment {
 	uint32_t id;     /* never used again */
 };
 
-/* Keep the lock of segments usable in children of fork() from now on. */
+/* Register the handlers of fork(), once: the lock of segments stays usable in children. Handlers that
+ * are registered later take their locks earlier. */
 void urn_alloc_forks(void);
 
 /* Find the segment in which all of addr..addr+length lies. returns: true when there is one */

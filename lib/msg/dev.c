@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "msg/dev.h"
 
+#include "attach/alloc.h"
 #include "attach/pipe.h"
 #include "attach/remote.h"
 
@@ -12,6 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/*
+ * Taken before all other locks here, by fork() and by those who take the lock of segments
+ * (attach/alloc.c) behind one of calls. fork() takes the two in either order.
+ */
+static pthread_mutex_t urn_msg_gate = PTHREAD_MUTEX_INITIALIZER;
 /* urn_msg_list_lock protects the list of open devices. */
 static pthread_mutex_t urn_msg_list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_msg_dev *urn_msg_list; /* under urn_msg_list_lock */
@@ -77,6 +83,7 @@ urn_msg_free_calls(void)
 static void
 urn_msg_fork_hold(void)
 {
+	pthread_mutex_lock(&urn_msg_gate);
 	pthread_mutex_lock(&urn_msg_list_lock);
 	if (!urn_msg_last)
 		urn_msg_hold_calls();
@@ -88,6 +95,7 @@ urn_msg_fork_parent(void)
 	if (!urn_msg_last)
 		urn_msg_free_calls();
 	pthread_mutex_unlock(&urn_msg_list_lock);
+	pthread_mutex_unlock(&urn_msg_gate);
 }
 
 /* The locks of calls are the parent's to give back: they are in shared memory. */
@@ -95,11 +103,13 @@ static void
 urn_msg_fork_child(void)
 {
 	pthread_mutex_init(&urn_msg_list_lock, NULL);
+	pthread_mutex_init(&urn_msg_gate, NULL);
 }
 
 static void
 urn_msg_fork_register(void)
 {
+	urn_alloc_forks(); /* its lock is taken behind the gate */
 	(void)pthread_atfork(urn_msg_fork_hold, urn_msg_fork_parent, urn_msg_fork_child);
 }
 
@@ -125,6 +135,7 @@ urn_msg_dev_gone(struct urn_msg_dev *dev)
 int
 urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
+	bool was, died;
 	int err;
 
 	/* No lock over a call to an embedded dataplane (attach/dev.h), which takes calls of any
@@ -133,15 +144,15 @@ urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct 
 		return urn_dev_call(&dev->dev, req, rep);
 	if (urn_msg_mutex_take(&dev->calls->lock))
 		atomic_store(&dev->calls->broken, 1);
-	if (atomic_load(&dev->calls->broken))
-		urn_msg_dev_gone(dev);
-	err = urn_dev_call(&dev->dev, req, rep);
-	if (err == ETIMEDOUT || err == EIO) {
+	was = atomic_load(&dev->calls->broken);
+	err = was ? EIO : urn_dev_call(&dev->dev, req, rep);
+	died = err == ETIMEDOUT || err == EIO;
+	if (died)
 		atomic_store(&dev->calls->broken, 1);
-		urn_msg_dev_gone(dev);
-	}
 	pthread_mutex_unlock(&dev->calls->lock);
-	return err;
+	if (died)
+		urn_msg_dev_gone(dev); /* takes the lock of segments, behind none of calls */
+	return was ? urn_dev_call(&dev->dev, req, rep) : err; /* the former: only the answer */
 }
 
 /*
@@ -184,12 +195,14 @@ urn_msg_dev_share(struct urn_msg_dev *dev, const void *addr, size_t len)
 
 	if (!urn_msg_remote(dev))
 		return urn_dev_share(&dev->dev, addr, len);
+	pthread_mutex_lock(&urn_msg_gate);
 	if (urn_msg_mutex_take(&dev->calls->lock))
 		atomic_store(&dev->calls->broken, 1);
 	err = atomic_load(&dev->calls->broken)
 		      ? urn_fail(EIO, "the dataplane is gone: close the device, and open it anew")
 		      : urn_dev_share(&dev->dev, addr, len);
 	pthread_mutex_unlock(&dev->calls->lock);
+	pthread_mutex_unlock(&urn_msg_gate);
 	return err;
 }
 

@@ -272,6 +272,9 @@ urn_share_fork_parent(void)
 {
 	int err = errno;
 
+	/* First: other processes wait for these locks, and the child copies without them. */
+	if (urn_share_forking.hold != NULL)
+		urn_share_forking.go_on();
 	if (urn_share_forking.busy) {
 		if (urn_share_forking.pipe[1] >= 0) {
 			close(urn_share_forking.pipe[1]);
@@ -281,8 +284,6 @@ urn_share_fork_parent(void)
 		urn_share_holes_free();
 		urn_share_fork_end();
 	}
-	if (urn_share_forking.hold != NULL)
-		urn_share_forking.go_on();
 	urn_share_exit(urn_share_forking.entered);
 	errno = err;
 }

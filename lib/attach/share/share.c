@@ -445,7 +445,7 @@ urn_share_pass(struct urn_share_hold *from, struct urn_share_hold *to)
 	urn_share_exit(entered);
 }
 
-/* A device is gone, and with it what its dataplane had mapped over that device. */
+/* A device goes, and with it what its dataplane had mapped over that device. */
 static void
 urn_share_forget(struct urn_share_window *w, const struct urn_dev *dev)
 {
@@ -454,8 +454,20 @@ urn_share_forget(struct urn_share_window *w, const struct urn_dev *dev)
 	for (i = 0; i < w->n_at; i++)
 		if (w->at[i].dev == dev)
 			w->at[i--] = w->at[--w->n_at];
-	if (w->n_at == 0 && w->idle != 0)
-		(void)urn_share_end(w);
+}
+
+void
+urn_share_part(const struct urn_dev *dev)
+{
+	bool entered;
+	unsigned int i;
+
+	if (!urn_share_is_on)
+		return;
+	entered = urn_share_enter();
+	for (i = 0; i < urn_share_top; i++)
+		urn_share_forget(&urn_share_windows[i], dev);
+	urn_share_exit(entered);
 }
 
 void
@@ -473,9 +485,13 @@ urn_share_leave(struct urn_dev *dev)
 		if (h->dev == dev)
 			urn_share_unlist(h);
 	}
-	for (i = 0; i < urn_share_top; i++)
-		if (urn_share_windows[i].end != 0)
-			urn_share_forget(&urn_share_windows[i], dev);
+	for (i = 0; i < urn_share_top; i++) {
+		struct urn_share_window *w = &urn_share_windows[i];
+
+		urn_share_forget(w, dev);
+		if (w->end != 0 && w->n_at == 0 && w->idle != 0)
+			(void)urn_share_end(w);
+	}
 	urn_share_exit(entered);
 }
 

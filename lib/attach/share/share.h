@@ -69,7 +69,9 @@ void urn_share_drop(struct urn_share_hold *hold);
 /* A region's object takes the hold of another one. to: of a region that is gone */
 void urn_share_pass(struct urn_share_hold *from, struct urn_share_hold *to);
 
-/* A device is about to be closed: its regions go with it. */
+/* A device is about to be closed: no other thread makes a call over it from now on. */
+void urn_share_part(const struct urn_dev *dev);
+/* A device is about to be closed, or was after urn_share_part(): its regions go with it. */
 void urn_share_leave(struct urn_dev *dev);
 
 /*

@@ -90,7 +90,8 @@ urn_context_close(struct ibv_context *context)
 	struct urn_ctx *ctx = urn_ctx(context);
 
 	urn_gone_unwatch(ctx);
-	/* The dataplane goes first, because it writes to the pipe. */
+	urn_share_part(&ctx->dev);
+	/* The dataplane goes first, because it writes to the pipe, and to shared pages. */
 	urn_dev_close(&ctx->dev);
 	urn_share_leave(&ctx->dev);
 	urn_gone_leave_all(ctx);

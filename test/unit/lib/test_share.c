@@ -480,6 +480,14 @@ test_neighbours(void **state)
 /* Exit codes of a child whose memory is not what it should be. */
 enum { CHILD_OK, CHILD_BYTES, CHILD_PROTECTION, CHILD_WINDOWS, CHILD_MASK };
 
+static int locks[2]; /* a pipe: a byte when locks are taken, and one when they are free */
+
+static void
+change_locks(void)
+{
+	assert_int_equal(write(locks[1], "", 1), 1);
+}
+
 static bool
 is_blocked(int sig)
 {
@@ -511,7 +519,7 @@ check_child(const char *p)
 
 /*
  * A child has its own copy of shared pages with their protection, and no window. No signal comes to
- * a thread from the time when the windows are locked until the fork is over.
+ * a thread while the windows are locked. Locks of others are free before the child has its copy.
  */
 static void
 test_fork(void **state)
@@ -527,14 +535,19 @@ test_fork(void **state)
 	assert_null(urn_share_move_in(w, (uintptr_t)p, (uintptr_t)p + 3 * PAGE));
 	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ), 0);
 	assert_int_equal(mprotect(p + 2 * PAGE, PAGE, PROT_NONE), 0);
+	assert_int_equal(pipe(locks), 0);
+	urn_share_fork_more(change_locks, change_locks);
 	urn_share_fork_prepare();
 	assert_true(is_blocked(SIGUSR1) && is_blocked(SIGALRM) && !is_blocked(SIGSEGV));
 	pid = _Fork();
 	if (pid == 0) {
+		for (int i = 0; i < 2; i++) /* for ever, if the parent waits for the copy first */
+			assert_int_equal(read(locks[0], &status, 1), 1);
 		urn_share_fork_child();
 		_exit(check_child(p));
 	}
 	urn_share_fork_parent();
+	urn_share_fork_more(NULL, NULL);
 	assert_true(pid > 0);
 	assert_false(is_blocked(SIGUSR1));
 	assert_int_equal(waitpid(pid, &status, 0), pid);

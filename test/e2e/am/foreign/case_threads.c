@@ -81,16 +81,18 @@ forks(void *arg)
 	return NULL;
 }
 
-/* A thread forks while memory comes and goes: none waits for the other for ever. */
+/* A thread forks while memory comes and goes, be it moved, of urn_alloc(), or refused: none waits
+ * for the other for ever. */
 void
 case_forks(void)
 {
-	char *p = fresh(LARGE), *q = malloc(PAGE);
-	struct own own, from;
+	char *p = fresh(LARGE), *q = malloc(PAGE), *mine = urn_alloc(LARGE);
+	char local[64] = "", *volatile stack = local;
+	struct own own, from, alloced;
 	unsigned int n = 0;
 	pthread_t thread;
 
-	CHECK(q != NULL);
+	CHECK(q != NULL && mine != NULL);
 	memcpy(q, "peer", 5);
 	add(&from, &ends[0], q, PAGE);
 	EQUAL(pthread_create(&thread, NULL, forks, &n), 0);
@@ -100,9 +102,15 @@ case_forks(void)
 		CHECK(strcmp(p + 5 * i, "peer") == 0);
 		take(&own);
 	}
+	for (unsigned int i = 0; i < 20 * FORKS; i++) {
+		add(&alloced, &ends[1], mine, LARGE);
+		refused(&ends[1], stack, sizeof(local), EOPNOTSUPP, "not private, writable memory");
+		take(&alloced);
+	}
 	over = true;
 	EQUAL(pthread_join(thread, NULL), 0);
 	take(&from);
+	urn_free(mine);
 }
 
 /* ---- threads */
