@@ -22,8 +22,8 @@ struct urn_segment {
 	uint32_t id;     /* never used again */
 };
 
-/* Register the handlers of fork(), once: the lock of segments stays usable in children. Handlers that
- * are registered later take their locks earlier. */
+/* Register the handlers of fork(), once: the lock of segments stays usable in children. Handlers
+ * that are registered later take their locks earlier. */
 void urn_alloc_forks(void);
 
 /* Find the segment in which all of addr..addr+length lies. returns: true when there is one */
