@@ -13,6 +13,7 @@
 #define MS 1000000ull
 
 static struct urn_tp tp;
+static struct urn_engine engine; /* without a log */
 static struct urn_shard shard;
 static struct urn_abi_db db[2];
 static struct urn_client_shard client[2];
@@ -24,7 +25,7 @@ setup(void **state)
 	memset(&tp, 0, sizeof(tp));
 	memset(db, 0, sizeof(db));
 	memset(client, 0, sizeof(client));
-	shard = (struct urn_shard){.tp = &tp};
+	shard = (struct urn_shard){.tp = &tp, .engine = &engine};
 	urn_shard_init_lists(&shard);
 	for (int i = 0; i < 2; i++) {
 		client[i].scan.db = &db[i];
