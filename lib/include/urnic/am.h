@@ -546,9 +546,9 @@ uint32_t urn_am_queue_wait(struct urn_am_queue *q, struct urn_am_event *events, 
 /*
  * The descriptor of the queue, for poll() and epoll: readable once operations have ended or
  * messages have come, after urn_am_queue_arm(); also after 1 ms while messages of this side wait or
- * are on their way, answers among them, and after 100 ms while requests have no answer. Nobody
- * reads from it. After each wake-up urn_am_queue_poll() is called. Nothing is sent between
- * urn_am_queue_arm() and the sleep.
+ * are on their way, answers among them, and after 100 ms while requests have no answer. A late
+ * notice of what was read already wakes, too. Nobody reads from it. After each wake-up
+ * urn_am_queue_poll() is called. Nothing is sent between urn_am_queue_arm() and the sleep.
  */
 int urn_am_queue_fd(const struct urn_am_queue *q);
 /* Let the descriptor become readable when something comes, or has to be looked at in time. returns:
