@@ -101,9 +101,14 @@ struct urn_cm_config {
 	 */
 	bool (*event)(void *ctx, struct urn_cm_owner *owner, int32_t channel,
 		      const struct urn_abi_cm_event *ev);
-	/* The peer has answered: the remote queue pair is the owner's from here on. May be NULL */
-	void (*stands)(void *ctx, const struct urn_cm_owner *owner, const uint8_t peer[16], uint32_t qpn);
+	/* A message to the peer had no answer, and is repeated: the MAC address may be another's by
+	 * now, because the peer's adapter was exchanged. May be NULL */
+	void (*doubt)(void *ctx, const uint8_t peer[16]);
 	void *ctx;
+	/* The peer has answered: the remote queue pair is the owner's from here on. May be NULL */
+	void (*stands)(void *stands_ctx, const struct urn_cm_owner *owner, const uint8_t peer[16],
+		       uint32_t qpn);
+	void *stands_ctx;
 };
 
 struct urn_cm;

@@ -173,12 +173,9 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 }
 
 static void
-now_stands(void *ctx, const struct urn_cm_owner *o, const uint8_t peer[16], uint32_t qpn)
+doubt(void *ctx, const uint8_t peer[16])
 {
-	const struct urn_cm_agent *ag = ctx;
-
-	if (ag->cfg.stands)
-		ag->cfg.stands(ag->cfg.stands_ctx, o, peer, qpn);
+	urn_neigh_doubt(((struct urn_cm_agent *)ctx)->cfg.neigh, peer);
 }
 
 /* The next of a client's late notices for another channel, among the first POLL_TRIES. NULL: none */
@@ -242,8 +239,10 @@ urn_cm_agent_create(const struct urn_cm_agent_config *cfg)
 		.seed = cfg->seed,
 		.send = send_mad,
 		.event = take_event,
-		.stands = now_stands,
+		.doubt = doubt,
 		.ctx = ag,
+		.stands = cfg->stands,
+		.stands_ctx = cfg->stands_ctx,
 	};
 
 	if (!ag)

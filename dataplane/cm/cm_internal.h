@@ -237,6 +237,8 @@ void cm_ask(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, ui
 void cm_ask_again(struct urn_cm *cm, struct cm_conn *e, uint64_t now);
 /* Keep a message that waits for no answer, and send it. */
 void cm_say(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m);
+/* The peer did not answer in time: its MAC address is doubted. */
+void cm_doubt(const struct urn_cm *cm, const struct cm_conn *e);
 /* Repeat the kept message, which the peer did not get. */
 void cm_repeat(struct urn_cm *cm, struct cm_conn *e);
 /* Send a message without keeping it. */

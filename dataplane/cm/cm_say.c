@@ -65,10 +65,19 @@ patience(const struct cm_conn *e)
 	return whole >> (EARLY - e->tries);
 }
 
+void
+cm_doubt(const struct urn_cm *cm, const struct cm_conn *e)
+{
+	if (cm->cfg.doubt)
+		cm->cfg.doubt(cm->cfg.ctx, e->peer);
+}
+
 /* Send the kept message. One that waits for the peer's MAC address counts as no try: the peer can't have got it. */
 static void
 transmit(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
+	if (e->tries)
+		cm_doubt(cm, e);
 	switch (send_mad(cm, e->id, e->own, e->peer, e->mad, true)) {
 	case URN_CM_NO_ROOM:
 		cm_timer(cm, e, now + URN_CM_AGAIN_NS);
@@ -201,5 +210,5 @@ void
 cm_stands(struct urn_cm *cm, const struct cm_conn *e)
 {
 	if (cm->cfg.stands && !cm_orphaned(e))
-		cm->cfg.stands(cm->cfg.ctx, e->owner, e->peer, e->remote_qpn);
+		cm->cfg.stands(cm->cfg.stands_ctx, e->owner, e->peer, e->remote_qpn);
 }

@@ -59,6 +59,7 @@ insisted(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 	if (e->tries > e->max_tries)
 		return false;
 	e->tries++;
+	cm_doubt(cm, e);
 	cm_repeat(cm, e);
 	cm_timer(cm, e, now + cm_patience(e->timeout));
 	return true;

@@ -55,10 +55,22 @@ class Meet(urnicd_common.Nicd):
             self.running.remove(p)
         super().tearDown()
 
+    def log(self, node):
+        return self.sock(f"{node}-log")
+
+    def is_plain(self, node, why):
+        """The log of an end says that its connection has no session, and why."""
+        with open(self.log(node), encoding="utf-8") as f:
+            lines = [line for line in f if " session plain: " in line]
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn(f"connection {self.qpn[node]} to ", lines[0])
+        self.assertIn(f" has no session, because {why} | ", lines[0])
+
     def program(self, node, *command, session=True):
         env = dict(self.env, URNIC_SOCKET=self.sock("p"), URNIC_NODE=node)
         if session:
             env["URNIC_SESSION"] = ",".join(f"{self.sock(which)}:{node}{which}" for which in "ps")
+            env["URNIC_SESSION_LOG"] = self.log(node)
         old, self.env = self.env, env
         try:
             return self.popen(*command, stdin=subprocess.PIPE)
@@ -166,6 +178,8 @@ class Lost(Meet):
         self.assertEqual(self.rtr("b"), 0)
         self.works()
         self.assertEqual(self.backups(), 0)
+        self.is_plain("a", "its peer did not answer")
+        self.is_plain("b", "its peer has no session layer")
 
     def test_together(self):
         """Both ends ask at once, and all answers of one are lost."""
@@ -194,6 +208,7 @@ class Lost(Meet):
         self.assertEqual([self.rtr(node) for node in "ab"], [0, 0])
         self.works()
         self.assertEqual(self.backups(), 0)
+        self.is_plain("a", "its peer has no session layer")
 
 
 class Answers(Meet):

@@ -8,6 +8,7 @@
  */
 #include "attach/fail.h"
 #include "verbs/session/heal.h"
+#include "verbs/session/log.h"
 #include "verbs/session/srq.h"
 
 #include <urnic/attach.h>
@@ -306,8 +307,12 @@ urn_sv_join(struct urn_sv_qp *q)
 static int
 urn_sv_alone(struct urn_sv_qp *q)
 {
+	const char *why = q->asked == URN_SV_SILENT ? "its peer did not answer"
+						    : "its peer has no session layer";
 	int err = 0;
 
+	q->peer.number = q->rtr.dest_qp_num;
+	urn_sv_log(q, URN_SV_E_PLAIN, "has no session, because %s\tplain because %s", why, why);
 	urn_sv_unlisten(q);
 	urn_sv_paths_end(q);
 	q->mode = URN_SV_PLAIN;

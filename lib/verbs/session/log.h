@@ -18,6 +18,7 @@ struct urn_sv_qp;
 	X(LEFT_OUT, WARNING, "left-out", "lines of a connection that were too many")             \
 	X(ADAPTER_LOST, WARNING, "adapter-lost", "an adapter's dataplane ended, or is silent")   \
 	X(ADAPTER_BAD, WARNING, "adapter-bad", "an adapter is back, and is of no or little use") \
+	X(PLAIN, WARNING, "plain", "a connection has no session, and ends with its adapter")     \
 	X(LINK_DOWN, WARNING, "link-down", "an adapter's port has no link")                      \
 	X(MOVED, NOTICE, "move", "a connection goes on by another path, and after how long")     \
 	X(TRUSTED, NOTICE, "trust", "a path that was made anew counts as one again")             \

@@ -56,9 +56,15 @@ take_stand(void *ctx, const struct urn_cm_owner *o, const uint8_t peer[16], uint
 static void
 make(uint32_t max_ids, uint32_t quota, uint8_t max_mtu)
 {
-	struct urn_cm_config cfg = {.max_ids = max_ids, .max_mtu = max_mtu, .ca_guid = 0x8182838485868788,
-				    .seed = 7, .send = take_message, .event = take_event,
-				    .stands = take_stand, .ctx = &b};
+	struct urn_cm_config cfg = {.max_ids = max_ids,
+				    .max_mtu = max_mtu,
+				    .ca_guid = 0x8182838485868788,
+				    .seed = 7,
+				    .send = take_message,
+				    .event = take_event,
+				    .stands = take_stand,
+				    .ctx = &b,
+				    .stands_ctx = &b};
 
 	urn_cm_destroy(b.cm);
 	memset(&b, 0, sizeof(b));

@@ -99,6 +99,40 @@ test_no_mac(void **state)
 	assert_int_equal(agent.counters.v[URN_C_DROP_CM_TX], 2);
 }
 
+/* A repeated request raises a doubt of the peer's MAC address: its adapter may have another by
+ * now, and the announcement of that may be lost. The holder of that address is asked first. */
+static void
+test_doubt(void **state)
+{
+	uint8_t peer[16], frame[L3_ROOM];
+	struct rte_mbuf *arp[4], *m = rte_pktmbuf_alloc(test_eal_pool());
+	uint32_t len;
+
+	(void)state;
+	memcpy(peer, peer_v4, 16);
+	peer[15] = 77;
+	agent_connect_to(peer, -1);
+	assert_int_equal(agent_poll(ROOM), 0);
+	assert_int_equal(urn_neigh_poll(agent.nb, agent.now, test_eal_pool(), arp, 4), 1);
+	rte_pktmbuf_free(arp[0]);
+	len = l3_arp(frame, 2, other_mac, peer, us_v4);
+	memcpy(rte_pktmbuf_append(m, (uint16_t)len), frame, len);
+	assert_int_equal(urn_wire_parse(m), URN_FRAME_ARP);
+	(void)urn_neigh_input(agent.nb, m, agent.now);
+	rte_pktmbuf_free(m);
+	agent.now += MS;
+	assert_int_equal(agent_poll(ROOM), 1);
+	rte_pktmbuf_free(agent.out[0]);
+	assert_int_equal(urn_neigh_poll(agent.nb, agent.now, test_eal_pool(), arp, 4), 0);
+	agent.now += 5300 * MS;
+	assert_int_equal(urn_neigh_poll(agent.nb, agent.now, test_eal_pool(), arp, 4), 0);
+	assert_int_equal(agent_poll(ROOM), 1);
+	rte_pktmbuf_free(agent.out[0]);
+	assert_int_equal(urn_neigh_poll(agent.nb, agent.now, test_eal_pool(), arp, 4), 1);
+	assert_memory_equal(rte_pktmbuf_mtod(arp[0], const struct urn_eth *)->dst, other_mac, 6);
+	rte_pktmbuf_free(arp[0]);
+}
+
 /* From or to addresses that a message can't come from or go to. */
 static void
 test_addresses(void **state)
@@ -228,8 +262,9 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, agent_setup, agent_teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_send), T(test_room),	 T(test_no_mac),     T(test_addresses),
-		T(test_loop), T(test_one_waits), T(test_place_anew), T(test_many_wait),
+		T(test_send),	   T(test_room),       T(test_no_mac),
+		T(test_doubt),	   T(test_addresses),  T(test_loop),
+		T(test_one_waits), T(test_place_anew), T(test_many_wait),
 	};
 
 	if (test_eal_pool() == NULL)
