@@ -199,8 +199,10 @@ static inline void
 urn_ack_owe(struct urn_psn_rx *rx, uint32_t turn, bool now)
 {
 	if (!(rx->flags & URN_RXF_ACK)) {
-		rx->flags |= URN_RXF_ACK;
+		rx->flags = (uint8_t)((rx->flags & ~URN_RXF_MANY) | URN_RXF_ACK);
 		rx->ack_turn = turn;
+	} else {
+		rx->flags |= URN_RXF_MANY;
 	}
 	if (now)
 		rx->ack_turn = turn - UINT8_MAX; /* long ago */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flows: packets of messages, first and repeated. */
 #include "transport/flow_priv.h"
+#include "transport/part.h"
 
 enum {
 	OLDEST_TURN = 8, /* a power of two, more than 1: parts of the oldest message come at odd
@@ -357,7 +358,7 @@ static URN_FAST bool
 send_data(struct urn_tp *tp, struct urn_flow_strand *l)
 {
 	struct urn_flow *f = l->flow;
-	unsigned int budget = URN_FLOW_FRAMES;
+	unsigned int budget = RTE_MIN((unsigned int)URN_FLOW_FRAMES, tp->turn_frames);
 	struct urn_work *w;
 
 	if (f->congestion) {
@@ -368,7 +369,7 @@ send_data(struct urn_tp *tp, struct urn_flow_strand *l)
 	if (unlikely(l->lost) && !send_lost(tp, l, &budget))
 		return true;
 	while (urn_flow_strand_has_new(l) && window_open(tp, f)) {
-		if (!budget-- || !urn_tp_tx_frames(tp))
+		if (!budget-- || !urn_tp_tx_frames(tp) || urn_part_ends(tp))
 			return true;
 		w = work_get(tp, l);
 		if (unlikely(!w)) {
@@ -466,18 +467,24 @@ urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
 	return serve(tp, l);
 }
 
+/* The turn of a strand that gathered. returns: true when there is more to do */
+static inline __attribute__((always_inline)) bool
+send_gathered(struct urn_tp *tp, struct urn_source *src)
+{
+	/* A strand whose messages fail has turns of the schedule alone. */
+	return unlikely(src->flags & URN_STRAND_FAILS) || serve(tp, urn_flow_strand_of(src));
+}
+
 URN_FAST void
 urn_flows_send(struct urn_tp *tp)
 {
 	struct urn_tp_share *share;
 	struct urn_source *src;
-	uint64_t built;
 
 	while ((src = tp->gathered)) {
 		tp->gathered = src->next;
 		src->flags &= ~(uint32_t)(URN_STRAND_GATHERS | URN_SOURCE_AWAY);
-		share = src->share; /* the strand may end in its turn */
-		built = tp->built;
+		share = src->share;
 		/* Turns that gathered are charged here: those whose client owes some by now come
 		 * later. */
 		if (unlikely(urn_sched_owes(&tp->sched, share))) {
@@ -485,9 +492,6 @@ urn_flows_send(struct urn_tp *tp)
 			urn_sched_add(&tp->sched, src);
 			continue;
 		}
-		/* A strand whose messages fail has turns of the schedule alone. */
-		if (unlikely(src->flags & URN_STRAND_FAILS) || serve(tp, urn_flow_strand_of(src)))
-			urn_sched_add(&tp->sched, src);
-		urn_sched_charge(share, tp->built - built);
+		urn_part_serve(tp, src, send_gathered);
 	}
 }

@@ -17,10 +17,11 @@ struct rte_mbuf;
 
 /* Bits of struct urn_psn_rx.flags. */
 enum urn_psn_rx_flag {
-	URN_RXF_ACK = 1 << 0,      /* an acknowledgement is owed, since ack_turn */
-	URN_RXF_NAK = 1 << 1,      /* a NAK (also RNR) is to be sent: nak_syn, nak_psn */
-	URN_RXF_GAP = 1 << 2,      /* a sequence NAK for this gap was sent, or is to be */
+	URN_RXF_ACK = 1 << 0,	   /* an acknowledgement is owed, since ack_turn */
+	URN_RXF_NAK = 1 << 1,	   /* a NAK (also RNR) is to be sent: nak_syn, nak_psn */
+	URN_RXF_GAP = 1 << 2,	   /* a sequence NAK for this gap was sent, or is to be */
 	URN_RXF_RNR_SENT = 1 << 3, /* RNR NAK sent; the refused packet has not come again */
+	URN_RXF_MANY = 1 << 4,	   /* ... for several packets; valid with URN_RXF_ACK */
 };
 
 struct urn_psn_rx {

@@ -10,11 +10,11 @@
 #include "transport/complete.h"
 #include "transport/failure.h"
 #include "transport/frame.h"
+#include "transport/part.h"
 #include "transport/pool.h"
 #include "transport/put_ext.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
-#include "transport/sched.h"
 #include "transport/service.h"
 
 #include "memory/copy.h"
@@ -551,6 +551,8 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			urn_tp_execute(tp);
 		if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 			return true; /* the QP failed: flush */
+		if (urn_part_ends(tp))
+			break;
 	}
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return true; /* flush */

@@ -8,11 +8,11 @@
 #include "transport/act.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
+#include "transport/part.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
 #include "transport/ring.h"
-#include "transport/sched.h"
 
 URN_FAST bool
 urn_resp_owes(const struct urn_qp *qp)
@@ -180,7 +180,7 @@ send_parts(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 			urn_repair_part_done(tp, qp);
 			continue;
 		}
-		if (*budget == 0 || !urn_tp_tx_room(tp))
+		if (*budget == 0 || !urn_tp_tx_room(tp) || urn_part_ends(tp))
 			return false;
 		sent = send_packet(tp, qp, rec, cur, p->part.head, cur + 1 == p->part.end, true);
 		if (sent == SENT_NOT)
@@ -325,9 +325,11 @@ send_ack(struct urn_tp *tp, struct urn_qp *qp)
 URN_FAST bool
 urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
+	bool quiet = tp->quiet || (unlikely(tp->hasty) && !(qp->rx.flags & URN_RXF_MANY));
+
 	/* A peer that knows SACKs does not take responses that a SACK overtakes for lost. */
-	if (unlikely(qp->rx.ooo != NULL) && qp->state != URN_QPS_ERR &&
-	    urn_qp_selective(tp, qp) && urn_ack_sack_due(&qp->rx, tp->turn, tp->quiet)) {
+	if (unlikely(qp->rx.ooo != NULL) && qp->state != URN_QPS_ERR && urn_qp_selective(tp, qp) &&
+	    urn_ack_sack_due(&qp->rx, tp->turn, quiet)) {
 		if (!urn_tp_tx_room(tp) || !send_sack(tp, qp))
 			return true;
 		urn_ack_sent(&qp->rx);
@@ -337,7 +339,7 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	while (qp->rec_pending) {
 		struct urn_rec *rec = oldest(qp);
 
-		if (!rec || budget-- == 0 || !urn_tp_tx_room(tp))
+		if (!rec || budget-- == 0 || !urn_tp_tx_room(tp) || urn_part_ends(tp))
 			return true;
 		if (rec->kind == URN_REC_READ ? !send_read(tp, qp, rec) : !send_atomic(tp, qp, rec))
 			return true;
@@ -346,7 +348,7 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	}
 	if (!urn_tp_tx_room(tp))
 		return true;
-	switch (urn_ack_due(&qp->rx, tp->turn, tp->quiet, (qp->flags & URN_QPF_CUT) != 0,
+	switch (urn_ack_due(&qp->rx, tp->turn, quiet, (qp->flags & URN_QPF_CUT) != 0,
 			    qp->state == URN_QPS_ERR)) {
 	case URN_ACK_NONE:
 		return false;

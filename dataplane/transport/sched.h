@@ -61,6 +61,7 @@ urn_sched_begin(struct urn_sched *s)
 	s->paid = 0;
 	s->over = false;
 	s->turn++;
+	s->parts = s->brief[0].user && s->turn - s->brief[0].at <= URN_PART_TURNS;
 }
 
 /*

@@ -101,6 +101,10 @@ struct urn_tp_user {
 	uint32_t turn;	  /* turn of the engine in which clients gave up turns last */
 	uint32_t paid;	  /* turns that they gave up in it */
 	uint32_t went_on; /* turn of the engine in which a source went on after a pause last */
+	uint32_t
+		long_at; /* turn of the engine in which a turn of its was not short last (part.h) */
+	uint32_t part_at;	  /* turn of the engine in which it had a part last */
+	uint32_t part;		  /* bytes used of the part; valid in the turn part_at */
 	uint32_t work, ext, recv; /* entries that its clients hold: the sums of their shares' */
 	uint32_t held, repairs, states, trace, am; /* likewise */
 	uint32_t groups, members; /* places in multicast groups, attachments: likewise */
@@ -203,6 +207,22 @@ enum {
 	/* Bytes of a turn: those of 16 frames with an MTU of 1024, from the BTH on. A client that
 	 * sends more gives up later turns for that, while others have work (sched.h). */
 	URN_TURN_BYTES = URN_TURN_FRAMES * (1024 + 64),
+	/*
+	 * Bytes that a user has in a turn of the engine beside one with short turns (part.h), but
+	 * for the last frame. Each frame counts as 512 bytes at least, because its headers cost as
+	 * much.
+	 */
+	URN_PART_BYTES = 4096,
+	URN_PART_FRAME = 512,
+	URN_PART_LONG = 4096 + 64, /* bytes of a short turn: of one frame with the longest MTU */
+	URN_PART_TURNS =
+		256, /* turns of the engine for which a user counts as one with short turns */
+};
+
+/* A user whose turns are short: one frame each, and nothing is left to do behind it. */
+struct urn_sched_short {
+	const struct urn_tp_user *user; /* compared only: the user may be gone; NULL: none yet */
+	uint32_t at;			/* turn of the engine in which it had such a turn last */
 };
 
 /*
@@ -223,6 +243,11 @@ struct urn_sched {
 	bool over;     /* this turn of the engine is to end, and the next one goes on */
 	uint16_t paid; /* turns that users and clients gave up in this turn of the engine */
 	uint32_t turn; /* number of this turn of the engine; wraps */
+	/* The two users that had short turns last, the newer one first: one of them is another user
+	 * than any given one, if any is. */
+	struct urn_sched_short brief[2];
+	uint32_t parted_at; /* turn of the engine in which a user had a part only */
+	bool parts;	    /* a user counts as one with short turns in this turn of the engine */
 	uint32_t waiting_n[URN_SCHED_PRIORITIES]; /* sources that wait, by priority */
 	/* Users that have places, in the order in which they go on, by priority; valid with the bit
 	 * in `placed`. */

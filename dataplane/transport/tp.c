@@ -4,6 +4,7 @@
 #include "transport/flow_priv.h"
 #include "transport/frame.h"
 #include "transport/mcast.h"
+#include "transport/part.h"
 #include "transport/pool.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
@@ -133,6 +134,8 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	tp->gate = urn_memx_gate(cfg->memx);
 	tp->now = now;
 	tp->quiet = true;
+	tp->built_most = UINT64_MAX;
+	tp->turn_frames = URN_TURN_FRAMES;
 	memcpy(tp->service, cfg->service, sizeof(tp->service));
 	tp->service[URN_QPT_RC] = &urn_rc;
 	tp->service[URN_QPT_UC] = &urn_uc;
@@ -421,7 +424,7 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		urn_qp_check_drained(tp, qp);
 	svc = urn_qp_service(tp, qp);
 	return likely(qp->state != URN_QPS_ERR && qp->state != URN_QPS_SQE)
-		       ? svc->transmit(tp, qp, URN_TURN_FRAMES)
+		       ? svc->transmit(tp, qp, tp->turn_frames)
 		       : svc->flush(tp, qp, URN_TURN_FRAMES);
 }
 
@@ -468,19 +471,24 @@ prefetch_turns(const struct urn_sched *sched)
 	rte_prefetch0(urn_sq_slot(sq));
 }
 
+/* Let a source have its turn. returns: true when it has more to send */
+static inline __attribute__((always_inline)) bool
+serve_source(struct urn_tp *tp, struct urn_source *src)
+{
+	return likely(src->kind == URN_SOURCE_QP) ? serve(tp, urn_source_qp(src))
+						  : serve_ops(tp, src);
+}
+
 URN_FAST unsigned int
 urn_tp_tx(struct urn_tp *tp)
 {
 	unsigned int before = tp->tx_n + tp->loop_n, n = 0;
-	struct urn_tp_share *share;
 	struct urn_source *src;
-	uint64_t built;
-	bool more;
 
 	urn_sched_begin(&tp->sched);
 	/* The shares are as many as sources were in the schedule; a client with few may get several for each. */
 	for (uint32_t turns = RTE_MIN(urn_sched_number(&tp->sched), (uint32_t)URN_TP_SHARES);
-	     turns && urn_sched_any(&tp->sched); turns--) {
+	     turns && urn_sched_any(&tp->sched) && !urn_part_over(&tp->sched); turns--) {
 		if (!urn_tp_tx_room(tp)) {
 			urn_tp_execute(tp);
 			if (!urn_tp_tx_room(tp))
@@ -493,13 +501,7 @@ urn_tp_tx(struct urn_tp *tp)
 			continue;
 		}
 		prefetch_turns(&tp->sched);
-		share = src->share; /* the source may end in its turn */
-		built = tp->built;
-		more = likely(src->kind == URN_SOURCE_QP) ? serve(tp, urn_source_qp(src))
-							  : serve_ops(tp, src);
-		if (more)
-			urn_sched_add(&tp->sched, src);
-		urn_sched_charge(share, tp->built - built);
+		urn_part_serve(tp, src, serve_source);
 		if (unlikely(tp->gathers) && tp->fails >= URN_TP_FAILS)
 			break;
 	}

@@ -321,6 +321,11 @@ struct urn_tp {
 	struct urn_tp_share *dry, *dry_last; /* clients whose strands of flows wait for work
 						(flow_dry.c); the last valid with the first */
 	uint64_t built;                /* bytes of frames begun so far, from the BTH on */
+	uint64_t
+		built_most; /* ... with which the turn of a source ends (part.h); UINT64_MAX: any */
+	bool hasty; /* the user being served has short turns beside others: an acknowledgement of
+		       a single packet waits for one turn only (part.h) */
+	unsigned int turn_frames; /* frames of requests, and of answers, in the turn of a source */
 	uint16_t trace_hand;           /* index looked at last when the pool was empty; 0: none yet */
 
 	/* Pools: free lists, each with an entry while `left` counts one. */

@@ -7,6 +7,7 @@
 #include "transport/act.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
+#include "transport/part.h"
 #include "transport/put_ext.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
@@ -214,7 +215,7 @@ send_frames(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	while (budget--) {
 		struct urn_work *w;
 
-		if (!urn_tp_tx_room(tp))
+		if (!urn_tp_tx_room(tp) || urn_part_ends(tp))
 			return true;
 		w = next_work(tp, qp, &more);
 		if (!w)

@@ -8,6 +8,7 @@
 #include "transport/beside.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
+#include "transport/part.h"
 #include "transport/pool.h"
 #include "transport/qp_end.h"
 #include "transport/requester.h"
@@ -183,7 +184,7 @@ transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	while (budget--) {
 		struct urn_work *w = qp->tx.cur.work;
 
-		if (!urn_tp_tx_room(tp))
+		if (!urn_tp_tx_room(tp) || urn_part_ends(tp))
 			return true;
 		if (!w) {
 			if (qp->state != URN_QPS_RTS || !(w = urn_req_fetch(tp, qp)))

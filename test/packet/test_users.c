@@ -6,7 +6,9 @@
  */
 #include "bare.h"
 #include "probe.h"
+#include "transport/ack.h"
 #include "transport/congestion.h"
+#include "transport/part.h"
 #include "transport/requester.h"
 #include "transport/sched.h"
 
@@ -289,6 +291,133 @@ few_steps(void **state)
 	close_crowd(c);
 }
 
+/* ---- parts of turns */
+
+/* The modest user posts one WRITE, and the engine has a turn. returns: frames of the greedy one in
+ * it */
+static uint32_t
+beside_one(struct crowd *c, struct urn_qp *modest)
+{
+	uint32_t greedy = c->frames[0], own = c->frames[1];
+
+	probe_prepare(&c->p, URN_WR_RDMA_WRITE, 0, 0, SMALL, 0, own);
+	urn_tp_doorbell(c->p.tp, modest);
+	turns(c, 1);
+	assert_int_equal(c->frames[1], own + 1);
+	return c->frames[0] - greedy;
+}
+
+/* Beside a user that waits for each of its requests a turn has 4 KiB of another one, or a few short
+ * frames. len: bytes of its requests; frames: those of it in such a turn */
+static void
+part_of(uint32_t len, uint32_t frames)
+{
+	struct crowd *c = open_crowd(&(struct probe_config){
+		.max_qp = 64, .window = WINDOW, .work = 65536, .mtu = BIG, .qps = 2});
+	struct urn_qp *modest;
+	uint32_t before;
+
+	fill(c, len);
+	for (unsigned int i = 0; i < 16; i++)
+		make(c, &c->client[i]);
+	probe_use(&c->p, 1);
+	modest = make(c, &c->modest);
+	turns(c, URN_PART_TURNS + 1); /* it had no long turn for so long */
+	assert_int_equal(beside_one(c, modest), 0);
+	for (unsigned int i = 0; i < 16; i++)
+		urn_tp_doorbell(c->p.tp, c->qp[i]);
+	for (unsigned int i = 0; i < 20; i++)
+		assert_int_equal(beside_one(c, modest), frames);
+	/* Alone again, the greedy user has whole turns. */
+	before = c->frames[0];
+	turns(c, URN_PART_TURNS);
+	assert_int_equal(c->frames[0], before + URN_PART_TURNS * frames);
+	before = c->frames[0];
+	turns(c, 1);
+	assert_in_range(c->frames[0], before + FRAMES, before + 16 * FRAMES);
+	close_crowd(c);
+}
+
+static void
+part_of_long_frames(void **state)
+{
+	(void)state;
+	part_of(BIG, 1);
+}
+
+static void
+part_of_short_frames(void **state)
+{
+	(void)state;
+	part_of(SMALL, URN_PART_BYTES / URN_PART_FRAME);
+}
+
+/* A user that waited for each of its requests has much to send now: both have whole turns at once.
+ */
+static void
+whole_turns(void **state)
+{
+	struct crowd *c =
+		open_crowd(&(struct probe_config){.max_qp = MOST, .window = WINDOW, .qps = 2});
+	struct urn_qp *modest;
+
+	(void)state;
+	fill(c, SMALL);
+	make(c, &c->client[0]);
+	probe_use(&c->p, 1);
+	modest = make(c, &c->modest);
+	turns(c, URN_PART_TURNS + 1);
+	assert_int_equal(beside_one(c, modest), 0);
+	fill(c, SMALL);
+	urn_tp_doorbell(c->p.tp, modest);
+	urn_tp_doorbell(c->p.tp, c->qp[0]);
+	for (uint32_t i = 1; i <= 3; i++) {
+		turns(c, 1);
+		assert_int_equal(c->frames[1], 1 + i * FRAMES);
+		assert_int_equal(c->frames[0], i * FRAMES);
+	}
+	close_crowd(c);
+}
+
+/* A peer's WRITEs come, and the engine has other work. returns: turns until their acknowledgement
+ */
+static unsigned int
+turns_to_ack(struct probe *p, uint32_t first, uint32_t number)
+{
+	unsigned int n = 0, seen = p->seen_n;
+
+	p->tp->quiet = false;
+	for (uint32_t i = 0; i < number; i++)
+		probe_write(p, WRITE_ONLY, RQ(first + i), 0, 8, 8, 1);
+	while (p->seen_n == seen && n < 20) {
+		probe_turn(p, 0);
+		n++;
+	}
+	return n;
+}
+
+/* Beside others the acknowledgement of a single packet does not wait to be merged, if its user has
+ * short turns; one of several packets does. */
+static void
+acknowledgements(void **state)
+{
+	struct crowd *c = open_crowd(&(struct probe_config){.max_qp = 64});
+	struct urn_tp_share *was = c->p.qp->share;
+	struct urn_sched *s = &c->p.tp->sched;
+	unsigned int merged;
+
+	(void)state;
+	c->p.qp->share = &c->modest;
+	merged = turns_to_ack(&c->p, 0, 1);
+	urn_part_short(s, &c->user[0]);
+	urn_part_short(s, &c->user[1]);
+	assert_int_equal(turns_to_ack(&c->p, 1, 1), merged - (URN_ACK_TURNS - 1));
+	assert_int_equal(turns_to_ack(&c->p, 2, 2), merged);
+	c->p.qp->share = was;
+	c->p.looked = c->p.seen_n;
+	close_crowd(c);
+}
+
 /* ---- pools */
 
 /* Requests in flight: clients of one user, whose peers are silent, leave some to another user. */
@@ -388,11 +517,20 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_turn),	    cmocka_unit_test(many_clients),
-		cmocka_unit_test(many_queue_pairs), cmocka_unit_test(clients_of_a_user),
-		cmocka_unit_test(bytes_of_users),   cmocka_unit_test(bytes_of_clients),
-		cmocka_unit_test(few_steps),	    cmocka_unit_test(requests_in_flight),
-		cmocka_unit_test(kept_packets),	    cmocka_unit_test(repairs),
+		cmocka_unit_test(a_turn),
+		cmocka_unit_test(many_clients),
+		cmocka_unit_test(many_queue_pairs),
+		cmocka_unit_test(clients_of_a_user),
+		cmocka_unit_test(bytes_of_users),
+		cmocka_unit_test(bytes_of_clients),
+		cmocka_unit_test(few_steps),
+		cmocka_unit_test(part_of_long_frames),
+		cmocka_unit_test(part_of_short_frames),
+		cmocka_unit_test(whole_turns),
+		cmocka_unit_test(acknowledgements),
+		cmocka_unit_test(requests_in_flight),
+		cmocka_unit_test(kept_packets),
+		cmocka_unit_test(repairs),
 		cmocka_unit_test(congestion),
 	};
 
