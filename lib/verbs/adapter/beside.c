@@ -25,8 +25,8 @@ urn_beside_force(const struct urn_abi_beside *b)
 }
 
 /*
- * Read the message from the file of the client's area into the program's memory: less than half the
- * work of process_vm_writev() for the kernel. A program may have closed the library's descriptor
+ * Read the message from the file of the client's area into the program's memory: half the work of
+ * process_vm_writev() for the kernel. A program may have closed the library's descriptor
  * and opened another file at its number. So the head in front of the message is read along, and
  * bytes behind another head are not believed. returns: false when the message was not read
  */
