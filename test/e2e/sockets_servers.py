@@ -29,6 +29,10 @@ def need(program):
 
 
 class Servers(tcp_common.Tcp):
+    def config(self, **lines):
+        os.chmod(self.dir.name, 0o755) # workers of another user attach, too
+        return super().config(**{**lines, "daemon": "mode = 0666\n"})
+
     # ---- a listener that processes share
 
     def test_workers(self):
@@ -73,8 +77,46 @@ assert set(answers) == {b"0hello", b"1hello"}, answers
         server.stdin.flush()
         self.done(server)
 
+    def test_other_user(self):
+        """Children of root's server that became another user listen on its port, and serve a connection that it accepted."""
+        if os.geteuid() != 0:
+            self.skipTest("only root becomes another user")
+        self.pair("""
+def child(what):
+    pid = os.fork()
+    if pid == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+        what()
+        os._exit(0)
+    return pid
+def serve(c):
+    c.sendall(b"%d" % os.getuid())
+    assert all_of(c, 2) == b"ok"
+    c.close()
+def accept():
+    e = select.epoll()
+    e.register(s, select.EPOLLIN)
+    say("ready")
+    serve(s.accept()[0])
+served = socket.create_server((A, 7110))
+s = socket.create_server((A, 7109))
+pid = child(accept)
+c, _ = served.accept()
+pids = pid, child(lambda: serve(c))
+c.close()
+for pid in pids:
+    assert os.waitpid(pid, 0)[1] == 0
+""", """
+for port in (7109, 7110):
+    with socket.create_connection((A, port)) as c:
+        assert all_of(c, 5) == b"65534"
+        c.sendall(b"ok")
+        assert c.recv(1) == b""
+""")
+
     def test_nginx(self):
-        """nginx: a master process that listens, and two workers. Each byte of a file; requests of wrk, with connections kept and anew; new workers on SIGHUP."""
+        """nginx: a master process that listens, and two workers, of another user if root runs it. Each byte of a file; requests of wrk, with connections kept and anew; new workers on SIGHUP."""
         need("nginx")
         need("wrk")
         data = random.Random(1).randbytes(3 << 20)
@@ -86,7 +128,7 @@ assert set(answers) == {b"0hello", b"1hello"}, answers
                 f.write(some)
         path = os.path.join(top, "nginx.conf")
         with open(path, "w", encoding="utf-8") as f:
-            f.write(NGINX.format(top=top, user="user root;" if os.getuid() == 0 else ""))
+            f.write(NGINX.format(top=top, user="user nobody nogroup;" if os.getuid() == 0 else ""))
         server = self.on("a", "nginx", "-p", top, "-e", "stderr", "-c", path)
         client = FETCH.format(sum=len(data))
         self.done(self.python("b", client))
