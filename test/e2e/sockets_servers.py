@@ -234,6 +234,51 @@ for word in (b"parent", b"child", b"", b"mine"):
     answered(word)
 """)
 
+    def test_gave_up(self):
+        """The peer of an accepted connection ends before the first use: the connection was broken, as the kernel says it."""
+        server = self.python("a", """
+s = socket.create_server((A, 7111))
+say("ready")
+# The answer may have gone out before the peer's end was known.
+for call, errors in ((lambda: c.recv(1), (errno.ECONNRESET,)), (lambda: c.send(b"x"), (errno.ECONNRESET, errno.EPIPE))):
+    c, _ = s.accept()
+    say("accepted")
+    sys.stdin.readline()
+    p = select.poll()
+    p.register(c, select.POLLIN)
+    assert p.poll()
+    fails(call, *errors)
+    c.close()
+""", stdin=-1)
+        self.line(server, "ready")
+        for _ in range(2):
+            client = self.python("b", "socket.create_connection((A, 7111))")
+            self.line(server, "accepted")
+            client.kill()
+            client.communicate()
+            server.stdin.write("\n")
+            server.stdin.flush()
+        self.done(server)
+
+    def test_zerocopy(self):
+        """A connection of urnic's has no notices of MSG_ZEROCOPY: the option fails, and a send that wants one says ENOBUFS, behind which programs copy."""
+        self.pair("""
+s = socket.create_server((A, 7112))
+say("ready")
+c, _ = s.accept()
+fails(lambda: c.setsockopt(socket.SOL_SOCKET, 60, 1), errno.EOPNOTSUPP) # SO_ZEROCOPY
+c.setsockopt(socket.SOL_SOCKET, 60, 0)
+c.send(b"copied", 0x4000000) # MSG_ZEROCOPY without the option is nothing
+assert all_of(c, 2) == b"ok"
+""", """
+c = socket.socket()
+c.setsockopt(socket.SOL_SOCKET, 60, 1)
+c.connect((A, 7112))
+fails(lambda: c.send(b"ok", 0x4000000), errno.ENOBUFS)
+c.send(b"ok")
+assert all_of(c, 6) == b"copied"
+""")
+
     def test_exit(self):
         """A child closes its connection and ends by _exit() while its peer is stopped: the peer gets a connection and its end."""
         server = self.python("a", """
