@@ -236,28 +236,33 @@ for word in (b"parent", b"child", b"", b"mine"):
 
     def test_gave_up(self):
         """The peer of an accepted connection ends before the first use: the connection was broken, as the kernel says it."""
-        server = self.python("a", """
+        path = os.path.join(self.dir.name, "wait")
+        server = self.python("a", f"""
 s = socket.create_server((A, 7111))
 say("ready")
 # The answer may have gone out before the peer's end was known.
 for call, errors in ((lambda: c.recv(1), (errno.ECONNRESET,)), (lambda: c.send(b"x"), (errno.ECONNRESET, errno.EPIPE))):
     c, _ = s.accept()
     say("accepted")
-    sys.stdin.readline()
+    while os.path.exists({path!r}): # a read would answer the peer
+        time.sleep(0.01)
     p = select.poll()
     p.register(c, select.POLLIN)
     assert p.poll()
     fails(call, *errors)
     c.close()
-""", stdin=-1)
+    say("told")
+""")
         self.line(server, "ready")
         for _ in range(2):
+            with open(path, "w", encoding="utf-8"):
+                pass
             client = self.python("b", "socket.create_connection((A, 7111))")
             self.line(server, "accepted")
             client.kill()
             client.communicate()
-            server.stdin.write("\n")
-            server.stdin.flush()
+            os.unlink(path)
+            self.line(server, "told")
         self.done(server)
 
     def test_zerocopy(self):
