@@ -70,11 +70,16 @@ class Session(urnicd_common.Nicd):
                 p.kill()
                 p.communicate()
                 self.running.remove(p)
-        # The clients of the switches go first.
+        # The clients of the switches go first. Objects of programs that have ended are taken back before: on a busy machine
+        # that takes longer than a urnicd waits when it ends.
         alive = [p for p in self.nicd.values() if p.poll() is None]
         for p in alive:
-            p.terminate()
             p.send_signal(signal.SIGCONT) # a test that failed may have left it stopped
+        for name, p in self.nicd.items():
+            if p in alive:
+                self.until(lambda name=name: self.is_alone(name), 20)
+        for p in alive:
+            p.terminate()
         for p in self.nicd.values():
             if p in alive:
                 out, err = p.communicate(timeout=dropin_common.SECONDS)
@@ -85,6 +90,13 @@ class Session(urnicd_common.Nicd):
             switch.communicate(timeout=dropin_common.SECONDS)
             self.running.remove(switch)
         super().tearDown()
+
+    def is_alone(self, name):
+        """True when an adapter's urnicd has no programs, or says nothing any more."""
+        try:
+            return not dropin_common.Dropin.show(self.at(name), "client")
+        except subprocess.CalledProcessError:
+            return True
 
     def complaints(self, err):
         """Find the words of a urnicd that has ended which are a mistake. returns: these"""
