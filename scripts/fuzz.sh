@@ -136,6 +136,7 @@ child=
 began=
 ended() {
 	trap - INT TERM
+	[ "$child" != begins ] || child=${!-} # the signal came before the target's number was kept
 	[ -z "$child" ] || { kill "$child" 2>/dev/null; wait "$child" 2>/dev/null; } || true
 	[ -z "$child" ] || note "$t" ended
 	exit $((128 + $1))
@@ -160,6 +161,7 @@ run() {
 
 	mapfile -t dirs < <(folders "$t")
 	began=$EPOCHSECONDS
+	child=begins
 	# -entropic is off: inputs reach so much code that weighing them by its rarity took 9 of 10 ms.
 	"$build/test/fuzz/fuzz_$t" -max_total_time="$share" -timeout=30 -rss_limit_mb=4096 -max_len=4096 \
 		-len_control=0 -entropic=0 -print_final_stats=1 -artifact_prefix="$build/findings/$t-" "${dirs[@]}" \
