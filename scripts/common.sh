@@ -70,7 +70,8 @@ get_option() {
 	meson introspect --buildoptions "$1" | python3 -c '
 import json, sys
 name = sys.argv[1]
-print(str(next(o["value"] for o in json.load(sys.stdin) if o["name"] == name)).lower())' "$2"
+value = next(o["value"] for o in json.load(sys.stdin) if o["name"] == name)
+print(str(",".join(value) or "none" if isinstance(value, list) else value).lower())' "$2"
 }
 
 # Set an option of a build folder unless it has that value: set_option DIR NAME VALUE

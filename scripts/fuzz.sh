@@ -134,13 +134,19 @@ note() {
 
 child=
 began=
+last=
+# A second signal does not keep the line of the first one from the ledger.
 ended() {
-	trap - INT TERM
-	[ "$child" != begins ] || child=${!-} # the signal came before the target's number was kept
+	trap '' HUP INT TERM
+	if [ "$child" = begins ]; then # the signal came before the target's number was kept
+		child=${!-}
+		[ "$child" != "$last" ] || child=
+	fi
 	[ -z "$child" ] || { kill "$child" 2>/dev/null; wait "$child" 2>/dev/null; } || true
 	[ -z "$child" ] || note "$t" ended
 	exit $((128 + $1))
 }
+trap 'ended 1' HUP
 trap 'ended 2' INT
 trap 'ended 15' TERM
 
@@ -160,8 +166,9 @@ run() {
 	local t=$1 log=$build/fuzz-$1.log artifact runs cover status=0 dirs
 
 	mapfile -t dirs < <(folders "$t")
+	: >"$log"
 	began=$EPOCHSECONDS
-	child=begins
+	last=${!-} child=begins
 	# -entropic is off: inputs reach so much code that weighing them by its rarity took 9 of 10 ms.
 	"$build/test/fuzz/fuzz_$t" -max_total_time="$share" -timeout=30 -rss_limit_mb=4096 -max_len=4096 \
 		-len_control=0 -entropic=0 -print_final_stats=1 -artifact_prefix="$build/findings/$t-" "${dirs[@]}" \

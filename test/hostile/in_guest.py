@@ -93,7 +93,7 @@ def driver_of(image):
 
 
 def attack(one, build, name):
-    """Run an attack in the guest. returns: True when it held, and moved pages"""
+    """Run an attack in the guest. returns: True when it held, and the guest's counts of pages grew"""
     before, began = one.counts(), time.monotonic()
     code, out = one.start(f"cd {PROJECT}; python3 test/hostile/run.py --build {build} {name} 2>&1", "root").wait(guest_pci.PATIENCE)
     after = one.counts()
@@ -118,7 +118,7 @@ def run(build, attacks, folder):
         return 1
     finally:
         one.stop()
-    print(f"{sum(held)} of {len(held)} attacks moved pages, and their victims went on")
+    print(f"{sum(held)} of {len(held)} attacks: the victims went on, and the guest's counts of pages grew")
     return 0 if all(held) else 1
 
 
