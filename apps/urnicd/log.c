@@ -58,7 +58,8 @@ nicd_log_start(struct nicd_rig *rig, struct urn_err *err)
 
 /* ---- ports, routers and captures */
 
-/* Tell that urnicd did not run, when the time since the last look is far longer than a tick. */
+/* Tell that urnicd, or its log alone, did not run, when the time since the last look is far longer
+ * than a tick: this thread writes the log, too. */
 static void
 look_at_time(struct nicd_admin *a, uint64_t now)
 {
@@ -66,10 +67,11 @@ look_at_time(struct nicd_admin *a, uint64_t now)
 
 	a->looked_at = now;
 	if (ms >= STOOD_MS)
-		urn_log_say(a->rig->log, URN_LOG_STOOD, NULL,
-			    "urnicd did not run for %u.%u s: it was stopped, got no processor, or "
-			    "waited for a disk",
-			    (unsigned int)(ms / 1000), (unsigned int)(ms % 1000 / 100));
+		urn_log_say(
+			a->rig->log, URN_LOG_STOOD, NULL,
+			"no port was looked at for %u.%u s: urnicd was stopped, got no processor, "
+			"or waited for a disk or the reader of its log",
+			(unsigned int)(ms / 1000), (unsigned int)(ms % 1000 / 100));
 }
 
 /* The adapter whose port, or one of whose ports, this is. returns: NULL: none's */

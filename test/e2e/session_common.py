@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+import time
 
 import dropin_common
 import urnicd_common
@@ -75,9 +76,10 @@ class Session(urnicd_common.Nicd):
         alive = [p for p in self.nicd.values() if p.poll() is None]
         for p in alive:
             p.send_signal(signal.SIGCONT) # a test that failed may have left it stopped
+        end = time.monotonic() + 20
         for name, p in self.nicd.items():
-            if p in alive:
-                self.until(lambda name=name: self.is_alone(name), 20)
+            while p in alive and time.monotonic() < end and not self.is_alone(name):
+                time.sleep(0.05)
         for p in alive:
             p.terminate()
         for p in self.nicd.values():
@@ -94,7 +96,9 @@ class Session(urnicd_common.Nicd):
     def is_alone(self, name):
         """True when an adapter's urnicd has no programs, or says nothing any more."""
         try:
-            return not dropin_common.Dropin.show(self.at(name), "client")
+            at = self.at(name)
+            at.env["URNIC_TIMEOUT"] = "5"
+            return not dropin_common.Dropin.show(at, "client")
         except subprocess.CalledProcessError:
             return True
 

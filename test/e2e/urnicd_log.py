@@ -19,6 +19,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
+import hang
 from urnicd_common import LONG, Nicd, SECONDS
 
 LINE = re.compile(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) urnicd\[(?P<pid>\d+)\] (?P<level>[a-z]+) "
@@ -163,9 +164,11 @@ class Log(Nicd):
         self.line("port", "down", "^port p0 of adapter a0 has no link: a command took it down$")
         self.assertTrue(self.line("daemon", "start", f"^version .* by {path}$"))
         p.send_signal(signal.SIGSTOP)
+        self.assertTrue(self.until(lambda: hang.proc(f"{p.pid}/stat").rpartition(")")[2].split()[0] == "T"))
         time.sleep(1.5)
         p.send_signal(signal.SIGCONT)
-        m = self.line("daemon", "stood", r"^urnicd did not run for [1-9]\d*\.\d s: it was stopped, got no processor, or waited for a disk$")
+        m = self.line("daemon", "stood", r"^no port was looked at for [1-9]\d*\.\d s: urnicd was stopped, got no "
+                      "processor, or waited for a disk or the reader of its log$")
         self.assertEqual(m["level"], "warning")
         p.kill()
         p.communicate()
