@@ -64,8 +64,10 @@ urn_exec_with(const struct urn_exec *x, char *const envp[], size_t n, int table)
 static bool
 urn_exec_is_there(const struct urn_exec *x)
 {
+	/* A filter of system calls may refuse the look itself. */
 	return x->how != URN_EXEC_PATH || x->path == NULL ||
-	       faccessat(AT_FDCWD, x->path, X_OK, AT_EACCESS) == 0;
+	       faccessat(AT_FDCWD, x->path, X_OK, AT_EACCESS) == 0 ||
+	       (errno != ENOENT && errno != ENOTDIR && errno != EACCES);
 }
 
 /* Hand the twins on, and call. returns: like the C library's function */

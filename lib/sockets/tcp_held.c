@@ -44,6 +44,7 @@ urn_tcp_held_free(struct urn_tcp_held *h)
 	if (h->holders != NULL)
 		(void)munmap((void *)h->holders, sizeof(*h->holders));
 	free(h->request);
+	explicit_bzero(&h->key, sizeof(h->key));
 	free(h);
 }
 

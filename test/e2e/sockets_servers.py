@@ -269,9 +269,11 @@ for call, errors in ((lambda: c.recv(1), (errno.ECONNRESET,)), (lambda: c.send(b
         """A connection of urnic's has no notices of MSG_ZEROCOPY: the option fails, and a send that wants one says ENOBUFS, behind which programs copy."""
         self.pair("""
 s = socket.create_server((A, 7112))
+s.setsockopt(socket.SOL_SOCKET, 60, 1) # SO_ZEROCOPY, which connections inherit
 say("ready")
 c, _ = s.accept()
-fails(lambda: c.setsockopt(socket.SOL_SOCKET, 60, 1), errno.EOPNOTSUPP) # SO_ZEROCOPY
+fails(lambda: c.send(b"none", 0x4000000), errno.ENOBUFS)
+fails(lambda: c.setsockopt(socket.SOL_SOCKET, 60, 1), errno.EOPNOTSUPP)
 c.setsockopt(socket.SOL_SOCKET, 60, 0)
 c.send(b"copied", 0x4000000) # MSG_ZEROCOPY without the option is nothing
 assert all_of(c, 2) == b"ok"
