@@ -65,14 +65,20 @@ configure() {
 	fi
 }
 
+# Print the value of a build folder's option: get_option DIR NAME
+get_option() {
+	meson introspect --buildoptions "$1" | python3 -c '
+import json, sys
+name = sys.argv[1]
+value = next(o["value"] for o in json.load(sys.stdin) if o["name"] == name)
+print(str(",".join(value) or "none" if isinstance(value, list) else value).lower())' "$2"
+}
+
 # Set an option of a build folder unless it has that value: set_option DIR NAME VALUE
 set_option() {
 	local now
 
-	now=$(meson introspect --buildoptions "$1" | python3 -c '
-import json, sys
-name = sys.argv[1]
-print(str(next(o["value"] for o in json.load(sys.stdin) if o["name"] == name)).lower())' "$2")
+	now=$(get_option "$1" "$2")
 	[ "$now" = "$3" ] || meson configure "$1" "-D$2=$3"
 }
 

@@ -3,6 +3,7 @@
 # Fuzz the code that reads untrusted bytes, built with clang, libFuzzer and sanitizers.
 #
 # Usage: scripts/fuzz.sh SECONDS [OPTION...]
+#        scripts/fuzz.sh --hours [--ledger FILE] [--build DIR] [--fast]
 #
 # Runs each target for its share of SECONDS: first the inputs kept in test/fuzz,
 # then inputs made from those. An input that reaches new code stays in corpus/TARGET
@@ -14,6 +15,11 @@
 #                  inputs, and only assertions find faults
 #   --keep         copy the corpus, reduced to the fewest inputs that reach the same
 #                  code, to test/fuzz/corpus of the source
+#   --ledger FILE  add a line for each target's run to this file (default: hours, in the
+#                  build folder): when it began, target, seconds, executions, sanitizers,
+#                  "clean", "found" or "ended" by a signal, and the commit
+#   --hours        run nothing; print for each target, with and without sanitizers, the sum of
+#                  hours, of runs, of executions and of findings that the ledger has
 #   --no-install   install nothing; print the missing packages
 #   --build DIR    the build folder (default: build-fuzz, in the project's folder);
 #                  an existing folder keeps its choice of sanitizers
@@ -35,12 +41,17 @@ keep=
 install=yes
 sanitize=address,undefined
 build=
+ledger=
+hours=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--target) need_value "$@"; targets+=("$2"); shift ;;
 	--target=*) targets+=("${1#*=}") ;;
 	--fast) sanitize=none ;;
 	--keep) keep=yes ;;
+	--ledger) need_value "$@"; ledger=$2; shift ;;
+	--ledger=*) ledger=${1#*=} ;;
+	--hours) hours=yes ;;
 	--no-install) install= ;;
 	--build) need_value "$@"; build=$2; shift ;;
 	--build=*) build=${1#*=} ;;
@@ -50,13 +61,39 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-[[ $seconds =~ ^[1-9][0-9]{0,6}$ ]] ||
-	usage_error "SECONDS must be a number from 1 to 9999999, not '$seconds'"
+if [ -n "$hours" ]; then
+	[ -z "$seconds" ] || usage_error "--hours runs nothing, so it takes no SECONDS"
+else
+	[[ $seconds =~ ^[1-9][0-9]{0,6}$ ]] ||
+		usage_error "SECONDS must be a number from 1 to 9999999, not '$seconds'"
+fi
 for t in "${targets[@]}"; do
 	[[ " ${all[*]} " == *" $t "* ]] || usage_error "there is no target '$t'; there are: ${all[*]}"
 done
 [ -n "$build" ] || [ $sanitize != none ] || build=$project/build-fuzz-fast
 [ -n "$build" ] || build=$project/build-fuzz
+[ -n "$ledger" ] || ledger=$build/hours
+
+# Sums of the ledger: a line for each target, and each choice of sanitizers.
+print_hours() {
+	[ -f "$ledger" ] || die "there is no ledger $ledger; runs of this script make it"
+	awk 'NF != 7 || $3 !~ /^[0-9]+$/ || $4 !~ /^[0-9]+$/ { bad++; next }
+		{ k = $2 " " $5; if (!(k in n)) order[++kinds] = k; n[k]++; s[k] += $3; e[k] += $4; f[k] += $6 == "found" }
+		END {
+			for (i = 1; i <= kinds; i++) {
+				k = order[i]; split(k, w, " ")
+				printf "%-10s %8.2f h  %5d runs  %14.0f executions  %d findings  sanitizers: %s\n", w[1], s[k] / 3600, n[k], e[k], f[k], w[2]
+				all += s[k]; found += f[k]
+			}
+			printf "%-10s %8.2f h  %d findings\n", "together", all / 3600, found
+			if (bad) { printf "%d lines are no runs\n", bad; exit 1 }
+		}' "$ledger"
+}
+
+if [ -n "$hours" ]; then
+	print_hours || exit 1
+	exit 0
+fi
 [ ${#targets[@]} -gt 0 ] || targets=("${all[@]}")
 share=$((seconds / ${#targets[@]}))
 [ "$share" -gt 0 ] || usage_error "$seconds s are too short for ${#targets[@]} targets"
@@ -70,19 +107,46 @@ export CC=${URNIC_FUZZ_CC-clang}
 configure "$build" --buildtype=debugoptimized "-Db_sanitize=$sanitize" -Db_lundef=false -Dfuzz=true
 set_option "$build" fuzz true
 compile "$build" "${targets[@]/#/test/fuzz/fuzz_}" || die "the build failed; what the compiler said is above"
+[ "$ledger" != "$build/hours" ] || ledger=$(cd "$build" && pwd -P)/hours
 build=$(cd "$build" && pwd -P)
+: >>"$ledger" || die "cannot write the ledger $ledger"
+sanitize=$(get_option "$build" b_sanitize)
+commit=$(git -C "$project" rev-parse --short HEAD 2>/dev/null) || commit=-
 
 export ASAN_OPTIONS=${ASAN_OPTIONS-abort_on_error=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS-halt_on_error=1:print_stacktrace=1}
 mkdir -p "$build/seeds" "$build/findings"
 python3 "$project/test/fuzz/seeds.py" "$project/test/data/rxe_golden.pcap" "$build/seeds" >/dev/null
 
+# Print how many inputs the target's latest run executed.
+executions() {
+	sed -n 's/^stat::number_of_executed_units: *//p' "$build/fuzz-$1.log"
+}
+
+# note TARGET RESULT: add the run of a target, which began at $began, to the ledger.
+note() {
+	local runs
+
+	runs=$(executions "$1")
+	TZ=UTC printf '%(%Y-%m-%dT%H:%M:%SZ)T %s %d %d %s %s %s\n' "$began" "$1" $((EPOCHSECONDS - began)) "${runs:-0}" \
+		"$sanitize" "$2" "$commit" >>"$ledger"
+}
+
 child=
+began=
+last=
+# A second signal does not keep the line of the first one from the ledger.
 ended() {
-	trap - INT TERM
+	trap '' HUP INT TERM
+	if [ "$child" = begins ]; then # the signal came before the target's number was kept
+		child=${!-}
+		[ "$child" != "$last" ] || child=
+	fi
 	[ -z "$child" ] || { kill "$child" 2>/dev/null; wait "$child" 2>/dev/null; } || true
+	[ -z "$child" ] || note "$t" ended
 	exit $((128 + $1))
 }
+trap 'ended 1' HUP
 trap 'ended 2' INT
 trap 'ended 15' TERM
 
@@ -102,6 +166,9 @@ run() {
 	local t=$1 log=$build/fuzz-$1.log artifact runs cover status=0 dirs
 
 	mapfile -t dirs < <(folders "$t")
+	: >"$log"
+	began=$EPOCHSECONDS
+	last=${!-} child=begins
 	# -entropic is off: inputs reach so much code that weighing them by its rarity took 9 of 10 ms.
 	"$build/test/fuzz/fuzz_$t" -max_total_time="$share" -timeout=30 -rss_limit_mb=4096 -max_len=4096 \
 		-len_control=0 -entropic=0 -print_final_stats=1 -artifact_prefix="$build/findings/$t-" "${dirs[@]}" \
@@ -109,7 +176,8 @@ run() {
 	child=$!
 	wait $child || status=$?
 	child=
-	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+	note "$t" "$([ $status -eq 0 ] && echo clean || echo found)"
+	runs=$(executions "$t")
 	cover=$(grep -o 'cov: [0-9]* ft: [0-9]* corp: [0-9]*' "$log" | tail -n 1)
 	# shellcheck disable=SC2086
 	set -- ${cover:-cov: 0 ft: 0 corp: 0}

@@ -21,7 +21,7 @@ const sparks = new Map(); // by key: plots of wires
 
 /* A cell's text, number or plot. */
 function cell(td, value, column) {
-	const kind = [column.number && "n", column.wide && "wide", column.bad && column.bad(value) && "bad"].filter(Boolean).join(" ");
+	const kind = [column.number && "n", column.wide && "wide", column.folds && "folds", column.bad && column.bad(value) && "bad"].filter(Boolean).join(" ");
 
 	if (td.className !== kind)
 		td.className = kind;
@@ -39,7 +39,7 @@ function words(value) {
 	return value === true ? "yes" : value === false ? "no" : value === undefined || value === "" ? "-" : String(value);
 }
 
-/* Show rows in a table whose rows are used again. columns: [head, key or function, {number, exact, wide, bad}] */
+/* Show rows in a table whose rows are used again. columns: [head, key or function, {number, exact, wide, folds, bad}] */
 function fill(table, caption, columns, rows) {
 	const heads = columns.map(([head]) => head).join("|");
 
@@ -87,7 +87,7 @@ function caption(rows, none, table) {
 const NUMBER = {number: true}, EXACT = {number: true, exact: true};
 const SOME = {number: true, bad: (v) => v > 0};
 const LINK = {bad: (v) => v !== "up" && v !== "yes"};
-const IMPAIRED = {bad: (v) => Boolean(v)};
+const IMPAIRED = {folds: true, bad: (v) => Boolean(v)};
 const link = (key) => (row) => row[key] ? "up" : "down";
 
 function showWires(to) {

@@ -26,8 +26,8 @@ struct nicd_admin_seen {
 	uint32_t changes; /* urn_port.link_changes then */
 };
 
-/* The objects that commands work on. Made once the dataplane is up; but for base, read-only from
- * then on. */
+/* The objects that commands work on. Made once the dataplane is up; but for base and what the log
+ * has told, read-only from then on. */
 struct nicd_admin {
 	struct nicd_rig *rig;
 	struct urn_report_source src;
@@ -38,6 +38,8 @@ struct nicd_admin {
 			    thread's */
 	uint32_t *heard; /* owner; by adapter: news of its routers that the log has told; the log's
 			    thread's */
+	uint64_t looked_at; /* ns of urn_clock_ns(): when the log's thread looked last; its own; 0:
+			       not yet */
 	struct urn_report_switch *sw;  /* owner */
 	struct urn_report_base *base;  /* counts at the last `clear counters`; owner */
 };

@@ -15,6 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Time between looks, of which there are ten a second, that is told: programs with sessions may
+ * have taken urnicd for silent by then. */
+enum { STOOD_MS = 1000 };
+
 /* Where lines go by the configuration. */
 static struct urn_log_out
 out_of(const struct urn_config_daemon *d)
@@ -54,6 +58,36 @@ nicd_log_start(struct nicd_rig *rig, struct urn_err *err)
 
 /* ---- ports, routers and captures */
 
+/* Tell that urnicd, or its log alone, did not run, when the time since the last look is far longer
+ * than a tick: this thread writes the log, too. */
+static void
+look_at_time(struct nicd_admin *a, uint64_t now)
+{
+	uint64_t ms = a->looked_at != 0 ? (now - a->looked_at) / 1000000 : 0;
+
+	a->looked_at = now;
+	if (ms >= STOOD_MS)
+		urn_log_say(
+			a->rig->log, URN_LOG_STOOD, NULL,
+			"no port was looked at for %u.%u s: urnicd was stopped, got no processor, "
+			"or waited for a disk or the reader of its log",
+			(unsigned int)(ms / 1000), (unsigned int)(ms % 1000 / 100));
+}
+
+/* The adapter whose port, or one of whose ports, this is. returns: NULL: none's */
+static const char *
+adapter_of(const struct nicd_admin *a, const struct urn_port *port)
+{
+	for (unsigned int i = 0; i < a->src.dp->adapters_n; i++) {
+		const struct urn_adapter_config *cfg = &a->src.dp->adapter[i]->cfg;
+
+		if (cfg->port == port || urn_bond_member(cfg->port, 0) == port ||
+		    urn_bond_member(cfg->port, 1) == port)
+			return cfg->name;
+	}
+	return NULL;
+}
+
 static const char *
 why_down(const struct urn_port *port)
 {
@@ -76,19 +110,22 @@ look_at_port(const struct nicd_admin *a, unsigned int i)
 	bool up = __atomic_load_n(&port->link_up, __ATOMIC_RELAXED);
 	uint32_t changes = __atomic_load_n(&port->link_changes, __ATOMIC_RELAXED);
 	uint32_t n = changes - seen->changes;
-	char more[64] = "";
+	const char *adapter = adapter_of(a, port);
+	char more[64] = "", whose[80] = "";
 
 	if (seen->known && seen->up == up && n == 0)
 		return;
+	if (adapter != NULL && strcmp(adapter, a->ports[i].name) != 0)
+		snprintf(whose, sizeof(whose), " of adapter %s", adapter);
 	/* One change is the one that is told. */
 	if (seen->known && n > 1)
 		snprintf(more, sizeof(more), "; it changed %u times in between", n - 1);
 	if (up)
-		urn_log_say(a->rig->log, URN_LOG_PORT_UP, NULL, "port %s has a link%s",
-			    a->ports[i].name, more);
+		urn_log_say(a->rig->log, URN_LOG_PORT_UP, NULL, "port %s%s has a link%s",
+			    a->ports[i].name, whose, more);
 	else
-		urn_log_say(a->rig->log, URN_LOG_PORT_DOWN, NULL, "port %s has no link: %s%s",
-			    a->ports[i].name, why_down(port), more);
+		urn_log_say(a->rig->log, URN_LOG_PORT_DOWN, NULL, "port %s%s has no link: %s%s",
+			    a->ports[i].name, whose, why_down(port), more);
 	*seen = (struct nicd_admin_seen){.known = true, .up = up, .changes = changes};
 }
 
@@ -197,8 +234,9 @@ look_at_routers(const struct nicd_admin *a, unsigned int i)
 static void
 look(void *arg)
 {
-	const struct nicd_admin *a = arg;
+	struct nicd_admin *a = arg;
 
+	look_at_time(a, urn_clock_ns());
 	for (unsigned int i = 0; i < a->src.dp->adapters_n; i++)
 		look_at_routers(a, i);
 	for (unsigned int i = 0; i < a->src.ports; i++)

@@ -143,8 +143,11 @@ serve(struct nicd_rig *rig, struct nicd_admin *admin, bool console, struct urn_e
 	fprintf(stderr, "urnicd: %u engine%s, %u adapter%s, listening at %s\n", rig->cfg->engines,
 		rig->cfg->engines == 1 ? "" : "s", rig->cfg->adapters,
 		rig->cfg->adapters == 1 ? "" : "s", rig->socket);
-	urn_log_say(rig->log, URN_LOG_STARTED, NULL, "version %s serves programs at %s, by %s",
-		    URN_VERSION, rig->socket, rig->cfg->file);
+	urn_log_say(rig->log, URN_LOG_STARTED, NULL, "version %s serves programs at %s, by %s%s",
+		    URN_VERSION, rig->socket, rig->cfg->file,
+		    urn_server_follows_death(rig->server)
+			    ? "; the one before was killed or crashed, and left its socket"
+			    : "");
 	nicd_notify("READY=1");
 	if (console)
 		rc = nicd_console(admin, err);

@@ -170,8 +170,9 @@ uint32_t urn_cm_place_of(const struct urn_cm *cm, uint32_t id);
 int urn_cm_listen(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_cm_listen *p,
 		  uint32_t *id);
 /*
- * Take over a request that waits at a shared listener of another owner of the user. cookie: the
- * listener's. ENOENT: there is no such request, or its peer took it back; ENOTCONN: it was answered
+ * Take over a request that waits at a shared listener of another owner. cookie: the listener's,
+ * not 0 for an owner of another user. ENOENT: there is no such request, or its peer took it back;
+ * ENOTCONN: it was answered
  */
 int urn_cm_take(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id, uint64_t cookie,
 		int32_t channel);

@@ -2,7 +2,9 @@
 /*
  * Connection management: services that several owners share. A program listens, and processes that
  * it makes by fork() listen there as well: each has its own listener, and its own requests, as
- * sockets with SO_REUSEPORT have. The cookie of the first listener is their secret.
+ * sockets with SO_REUSEPORT have. The cookie of the first listener is their secret: a random number
+ * that a process has from its parent by fork(), like a descriptor. So it holds for another user,
+ * too: a master process of root has workers of an account with fewer rights.
  *
  * The program that listened first may never take a request (nginx's master process). So
  * those that came later are heirs, and get all requests as long as there is one.
@@ -16,6 +18,13 @@ are_of_one_user(const struct urn_cm_owner *a, const struct urn_cm_owner *b)
 	return a->user_ids == b->user_ids;
 }
 
+/* True when an owner knows a listener's secret. 0 is none that another user could not guess. */
+static bool
+knows(const struct cm_conn *l, const struct urn_cm_owner *o, uint64_t cookie)
+{
+	return l->shared && l->cookie == cookie && (cookie != 0 || are_of_one_user(l->owner, o));
+}
+
 int
 cm_may_listen(const struct urn_cm *cm, const struct urn_cm_owner *o,
 	      const struct urn_abi_cm_listen *p)
@@ -24,16 +33,21 @@ cm_may_listen(const struct urn_cm *cm, const struct urn_cm_owner *o,
 	unsigned int n = 0;
 
 	for (; l; l = cm_next_of_service(cm, l))
-		if (!(p->backlog & URN_CM_SHARED) || !l->shared || l->cookie != p->cookie ||
-		    !are_of_one_user(l->owner, o) || ++n >= CM_SHARERS)
+		if (!(p->backlog & URN_CM_SHARED) || !knows(l, o, p->cookie) || ++n >= CM_SHARERS)
 			return EADDRINUSE;
 	return 0;
 }
 
-/* Move an id to another owner of the user, so that the user has as many as before. */
-static void
+/* Move an id to another owner. returns: 0; EDQUOT: the owner, or its user, has as many as it may */
+static int
 move(struct urn_cm *cm, struct cm_conn *e, struct urn_cm_owner *to, int32_t channel)
 {
+	bool alien = !are_of_one_user(e->owner, to);
+
+	if (to->going || (to->max_ids && to->ids >= to->max_ids) || (alien && !cm_user_takes(to)))
+		return EDQUOT;
+	if (alien)
+		cm_user_gives(e->owner);
 	TAILQ_REMOVE(&e->owner->conns, e, link);
 	e->owner->ids--;
 	e->owner->half--;
@@ -44,6 +58,7 @@ move(struct urn_cm *cm, struct cm_conn *e, struct urn_cm_owner *to, int32_t chan
 	to->ids++;
 	to->half++;
 	TAILQ_INSERT_TAIL(&to->conns, e, link);
+	return 0;
 }
 
 int
@@ -52,15 +67,11 @@ urn_cm_take(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id, uint64_t coo
 {
 	struct cm_conn *e = cm_by_id(cm, id);
 
-	if (!e || !e->owner || !e->shared || !e->half || e->cookie != cookie ||
-	    !are_of_one_user(e->owner, o))
+	if (!e || !e->owner || !e->half || !knows(e, o, cookie))
 		return ENOENT;
 	if (e->state != URN_CM_REQ_RCVD && e->state != URN_CM_MRA_REQ_SENT)
 		return ENOTCONN;
-	if (o->going || (o->max_ids && o->ids >= o->max_ids))
-		return EDQUOT;
-	move(cm, e, o, channel);
-	return 0;
+	return move(cm, e, o, channel);
 }
 
 /* Forget requests that wait at a listener: their peers repeat them, and they come to another one.

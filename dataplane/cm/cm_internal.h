@@ -161,6 +161,10 @@ void cm_hash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h);
 void cm_unhash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h);
 /* A new id of an owner, IDLE. returns 0, EDQUOT, ENOSPC */
 int cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, int32_t channel, struct cm_conn **out);
+/* Count an id more, or less, of the owner's user, over all adapters. returns: true when the user
+ * may have it */
+bool cm_user_takes(const struct urn_cm_owner *o);
+void cm_user_gives(const struct urn_cm_owner *o);
 /* Take an id from its owner. */
 void cm_orphan(struct urn_cm *cm, struct cm_conn *e);
 /* Free an id's place. */

@@ -261,9 +261,8 @@ take_place(struct urn_cm *cm)
 	return e;
 }
 
-/* Count an id more of the owner's user, over all adapters. returns: true when the user may have it */
-static bool
-user_takes(struct urn_cm_owner *o)
+bool
+cm_user_takes(const struct urn_cm_owner *o)
 {
 	if (!o->user_ids || atomic_fetch_add(o->user_ids, 1) < o->max_user_ids)
 		return true;
@@ -271,8 +270,8 @@ user_takes(struct urn_cm_owner *o)
 	return false;
 }
 
-static void
-user_gives(struct urn_cm_owner *o)
+void
+cm_user_gives(const struct urn_cm_owner *o)
 {
 	if (o->user_ids)
 		atomic_fetch_sub(o->user_ids, 1);
@@ -284,11 +283,11 @@ cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, int32_t channel, struct cm_c
 	struct cm_conn *e;
 	uint32_t uses;
 
-	if (o->going || (o->max_ids && o->ids >= o->max_ids) || !user_takes(o))
+	if (o->going || (o->max_ids && o->ids >= o->max_ids) || !cm_user_takes(o))
 		return EDQUOT;
 	e = take_place(cm);
 	if (!e) {
-		user_gives(o);
+		cm_user_gives(o);
 		return ENOSPC;
 	}
 	do /* an id tells nothing of the next one of its place */
@@ -314,7 +313,7 @@ cm_orphan(struct urn_cm *cm, struct cm_conn *e)
 	cm_begun(cm, e); /* an orphan makes room for whoever needs it */
 	TAILQ_REMOVE(&e->owner->conns, e, link);
 	e->owner->ids--;
-	user_gives(e->owner);
+	cm_user_gives(e->owner);
 	cm_use_end(cm, e->use);
 	e->use = CM_NIL;
 	e->owner = NULL;

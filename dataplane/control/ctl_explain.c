@@ -7,6 +7,7 @@
 
 /* A search, carried out in the thread of the engine that keeps the records. */
 struct search {
+	const struct urn_tp *tp;	  /* transport of the queue pair; as long */
 	const struct urn_tp_share *share; /* the client's own; stays during the call */
 	uint32_t qpn;
 	uint8_t status;	      /* enum urn_abi_wc_status that is asked for */
@@ -18,7 +19,7 @@ static void
 search(void *arg)
 {
 	struct search *s = arg;
-	const struct urn_failure *f = urn_failure_find(s->share, s->qpn, s->status);
+	const struct urn_failure *f = urn_failure_find(s->tp, s->share, s->qpn, s->status);
 
 	s->found = f != NULL;
 	if (f)
@@ -38,6 +39,7 @@ urn_explain_find(const struct urn_client *c, uint32_t qpn, uint8_t status, struc
 		shard = c->adapter->shard[engine];
 	if (!shard || !c->engine.share[engine])
 		return false;
+	s.tp = shard->tp;
 	s.share = c->engine.share[engine];
 	urn_engine_call(shard->engine, search, &s);
 	now = urn_engine_now(shard->engine);
@@ -78,7 +80,7 @@ urn_ctl_explain(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 			      &ago))
 		return urn_ctl_fail(rep, ENOENT,
 				    "QP 0x%x: no error on record: its program or a disconnect "
-				    "ended it, or the error is older than the last %u",
+				    "ended it, or it is gone, and its error older than the last %u",
 				    req->handle, URN_FAILURES);
 	rep->explained.ago_ns = ago;
 	rep->explained.vendor_err = f.vendor_err;

@@ -44,6 +44,7 @@ enum urn_log_area {
 #define URN_LOG_EVENTS(X)                                                                         \
 	X(STARTED, DAEMON, NOTICE, "start", "urnicd serves programs from now on")                 \
 	X(STOPPED, DAEMON, NOTICE, "stop", "urnicd ends, and why")                                \
+	X(STOOD, DAEMON, WARNING, "stood", "urnicd or its log stood still, and for how long")     \
 	X(RELOADED, DAEMON, NOTICE, "reload",                                                     \
 	  "the configuration was read again: a value changed, or changes with the next start")    \
 	X(NOT_RELOADED, DAEMON, ERROR, "no-reload",                                               \

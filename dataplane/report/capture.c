@@ -34,6 +34,7 @@ struct urn_captures {
 	struct urn_capture_qps qps;	/* filter of the running capture, if it has one */
 	struct urn_capture_status last; /* status of the running capture, or of the last one */
 	bool end_told;			/* the log has the end of that capture */
+	bool at_limit; /* it ended at its limit, or its reader left; valid with last.ended */
 	struct totals sum;		/* all captures before the running one */
 	struct totals told;		/* totals that were given last; atomic */
 };
@@ -167,6 +168,7 @@ look(struct urn_captures *c)
 	c->last.bytes = info.bytes;
 	c->last.dropped = info.dropped;
 	c->last.ended = info.full || info.error != 0;
+	c->at_limit = info.full;
 	if (info.error != 0)
 		snprintf(c->last.failure, sizeof(c->last.failure), "%s can't be written: %s",
 			 c->last.file, urn_capture_why(info.error));
@@ -191,9 +193,30 @@ place_of(const struct urn_captures *c)
 static void
 tell_begin(struct urn_captures *c)
 {
+	char at[40], where[256];
+	ssize_t n;
+
 	c->end_told = false;
-	urn_log_say(log_of(c), URN_LOG_CAPTURE_BEGAN, NULL, "frames of %s%s go to %s",
-		    c->last.port[0] ? "port " : "all ports", c->last.port, place_of(c));
+	snprintf(at, sizeof(at), "/proc/self/fd/%d", c->dir);
+	n = strcmp(c->last.file, URN_CAPTURE_PIPE) != 0 ? readlink(at, where, sizeof(where) - 1)
+							: 0;
+	where[n > 0 ? n : 0] = '\0';
+	urn_log_say(log_of(c), URN_LOG_CAPTURE_BEGAN, NULL, "frames of %s%s go to %s%s%s",
+		    c->last.port[0] ? "port " : "all ports", c->last.port, place_of(c),
+		    n > 0 ? " in " : "", where);
+}
+
+/* The reason why the capture ended. */
+static const char *
+why_ended(const struct urn_captures *c)
+{
+	if (c->last.failure[0] != '\0')
+		return c->last.failure;
+	if (!c->at_limit)
+		return "stopped by a command, or with urnicd";
+	return strcmp(c->last.file, URN_CAPTURE_PIPE) == 0
+		       ? "its reader left, or its limit is reached"
+		       : "its limit is reached";
 }
 
 /* Let the log know that the capture has ended, once. c->lock is held. */
@@ -209,10 +232,10 @@ tell_end(struct urn_captures *c)
 	urn_log_say(
 		log_of(c), failed ? URN_LOG_CAPTURE_FAILED : URN_LOG_CAPTURE_ENDED, NULL,
 		"the capture of %s%s to %s ended with %llu frames, %llu bytes; %llu frames were "
-		"dropped%s%s",
+		"dropped: %s",
 		st->port[0] ? "port " : "all ports", st->port, place_of(c),
 		(unsigned long long)st->frames, (unsigned long long)st->bytes,
-		(unsigned long long)st->dropped, failed ? ": " : "", st->failure);
+		(unsigned long long)st->dropped, why_ended(c));
 }
 
 /* True when a pipe is the file, and the caller takes its other end. */
@@ -314,6 +337,7 @@ finish(struct urn_captures *c, struct urn_err *err)
 	c->last.bytes = info.bytes;
 	c->last.dropped = info.dropped;
 	c->last.ended = true;
+	c->at_limit = info.full;
 	add(&c->sum, &info);
 	if (rc != 0)
 		memcpy(c->last.failure, err->text, sizeof(c->last.failure));

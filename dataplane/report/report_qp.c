@@ -74,7 +74,7 @@ look(void *arg)
 	struct detail *d = arg;
 	const struct urn_qp *qp = d->qp;
 	const struct urn_repair *r = urn_repair_of(d->tp, &qp->tx);
-	const struct urn_failure *f = urn_failure_find(qp->share, qp->qpn, UINT8_MAX);
+	const struct urn_failure *f = urn_failure_find(d->tp, qp->share, qp->qpn, UINT8_MAX);
 
 	if (f)
 		d->failure = *f;

@@ -126,7 +126,9 @@ bind_path(struct urn_listen *l, struct urn_err *err)
 			urn_err_set(err, "%s: %s", path, why);
 			return -1;
 		}
-		if (unlink(path) == 0 && bind(l->fd, (const void *)&l->addr, sizeof(l->addr)) == 0)
+		l->left = unlink(path) == 0 &&
+			  bind(l->fd, (const void *)&l->addr, sizeof(l->addr)) == 0;
+		if (l->left)
 			return 0;
 	}
 	urn_err_set(err, "%s: the socket can't be made: %s", path, strerror(errno));

@@ -20,6 +20,7 @@ struct urn_listen {
 	int fd;           /* listens, does not block; -1: none */
 	int lock_fd;      /* the locked file, lock_path; -1: none */
 	bool bound;       /* the socket's file was made */
+	bool left;	  /* ... in place of one that a process which died had left */
 };
 
 /*

@@ -409,6 +409,12 @@ see_off(struct urn_server *s)
 	return left;
 }
 
+bool
+urn_server_follows_death(const struct urn_server *s)
+{
+	return s->listen.left;
+}
+
 unsigned int
 urn_server_close(struct urn_server *s)
 {

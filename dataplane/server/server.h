@@ -51,6 +51,8 @@ struct urn_server_counters {
  */
 struct urn_server *urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg,
 				   struct urn_err *err);
+/* True when the socket was made in place of one that a dataplane had left, which died. */
+bool urn_server_follows_death(const struct urn_server *s);
 /*
  * Stop, let all clients go, remove the socket. Some seconds at most. returns: 0;
  * or how many clients can't be let go, because their memory or descriptors stall: then

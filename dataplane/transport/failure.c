@@ -6,6 +6,7 @@
 #include "transport/requester.h"
 #include "transport/service.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Find out what stands in the way to the peer. hop: set with URN_OBSTACLE_NO_MAC */
@@ -26,6 +27,45 @@ obstacle(const struct urn_tp *tp, const struct urn_qp *qp, uint8_t hop[16])
 	if (tp->cfg.neigh_hop && !tp->cfg.neigh_hop(tp->cfg.neigh_ctx, qp->av.dgid, hop))
 		return URN_OBSTACLE_NO_ROUTE;
 	return URN_OBSTACLE_NO_MAC;
+}
+
+/* The record that is kept for a queue pair. returns: NULL: there is none */
+static struct urn_failure *
+kept_of(const struct urn_tp *tp, uint32_t qpn)
+{
+	return tp->failures ? tp->failures[urn_qpn_slot(qpn)] : NULL;
+}
+
+/* Memory for the record that is kept for a queue pair that is there. returns: NULL: no memory */
+static struct urn_failure *
+keep_for(struct urn_tp *tp, uint32_t qpn)
+{
+	struct urn_failure **f;
+
+	if (!tp->failures)
+		tp->failures =
+			calloc((size_t)tp->qp_chunks * URN_TP_QP_CHUNK, sizeof(*tp->failures));
+	if (!tp->failures)
+		return NULL;
+	f = &tp->failures[urn_qpn_slot(qpn)];
+	if (!*f)
+		*f = calloc(1, sizeof(**f));
+	return *f;
+}
+
+/* Keep a record for its queue pair that is pushed out of the ring, unless the one that is kept says
+ * why the queue pair ended, and this one does not. */
+static void
+push_out(struct urn_tp *tp, const struct urn_tp_share *share, const struct urn_failure *f)
+{
+	const struct urn_qp *qp = urn_tp_qp(tp, f->qpn);
+	struct urn_failure *to;
+
+	if (f->kind == URN_FAILURE_NONE || !qp || qp->share != share)
+		return;
+	to = keep_for(tp, f->qpn);
+	if (to && (f->flushes != URN_FLUSHES_NONE || to->flushes == URN_FLUSHES_NONE))
+		*to = *f;
 }
 
 /* The record of a datagram that failed a receive of the queue pair. NULL: there is none */
@@ -54,6 +94,7 @@ begin(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_kind kind)
 
 	if (!f) {
 		f = &fs->ring[fs->n % URN_FAILURES];
+		push_out(tp, qp->share, f);
 		__atomic_store_n(&fs->n, fs->n + 1, __ATOMIC_RELAXED);
 	}
 	*f = (struct urn_failure){
@@ -191,16 +232,39 @@ urn_failure_quiet(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_k
 }
 
 void
-urn_failure_forget(struct urn_tp_share *share, uint32_t qpn)
+urn_failure_drop(struct urn_tp *tp, uint32_t qpn)
+{
+	if (!tp->failures)
+		return;
+	free(tp->failures[urn_qpn_slot(qpn)]);
+	tp->failures[urn_qpn_slot(qpn)] = NULL;
+}
+
+void
+urn_failures_free(struct urn_tp *tp)
+{
+	for (uint32_t i = 0; tp->failures && i < tp->qp_chunks * URN_TP_QP_CHUNK; i++)
+		free(tp->failures[i]);
+	free(tp->failures);
+	tp->failures = NULL;
+}
+
+void
+urn_failure_forget(struct urn_tp *tp, struct urn_tp_share *share, uint32_t qpn)
 {
 	for (unsigned int i = 0; i < URN_FAILURES; i++)
 		if (share->failures.ring[i].qpn == qpn)
 			share->failures.ring[i].kind = URN_FAILURE_NONE;
+	urn_failure_drop(tp, qpn);
 }
 
 void
-urn_failure_leave_sqe(struct urn_tp_share *share, uint32_t qpn)
+urn_failure_leave_sqe(struct urn_tp *tp, struct urn_tp_share *share, uint32_t qpn)
 {
+	struct urn_failure *kept = kept_of(tp, qpn);
+
+	if (kept && kept->flushes == URN_FLUSHES_SENDS)
+		kept->flushes = URN_FLUSHES_NONE;
 	for (unsigned int i = 0; i < URN_FAILURES; i++) {
 		struct urn_failure *f = &share->failures.ring[i];
 
@@ -221,8 +285,9 @@ explains(const struct urn_failure *f, uint8_t status)
 	return status == URN_WC_LOC_PROT_ERR && f->kind == URN_FAILURE_REFUSED;
 }
 
-const struct urn_failure *
-urn_failure_find(const struct urn_tp_share *share, uint32_t qpn, uint8_t status)
+/* The newest record in a ring of a queue pair that explains a completion. returns: NULL: none */
+static const struct urn_failure *
+in_ring(const struct urn_tp_share *share, uint32_t qpn, uint8_t status)
 {
 	const struct urn_failures *fs = &share->failures;
 	const struct urn_failure *newest = NULL;
@@ -238,4 +303,17 @@ urn_failure_find(const struct urn_tp_share *share, uint32_t qpn, uint8_t status)
 			newest = f;
 	}
 	return newest;
+}
+
+const struct urn_failure *
+urn_failure_find(const struct urn_tp *tp, const struct urn_tp_share *share, uint32_t qpn,
+		 uint8_t status)
+{
+	const struct urn_failure *f = in_ring(share, qpn, status);
+	const struct urn_qp *qp = f ? NULL : urn_tp_qp(tp, qpn);
+
+	if (!qp || qp->share != share)
+		return f;
+	f = kept_of(tp, qpn);
+	return f && explains(f, status) ? f : NULL;
 }

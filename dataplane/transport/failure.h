@@ -2,7 +2,9 @@
 /*
  * Records of errors, for people who ask why. A record is made once, out of line, when a request or
  * a queue pair fails. Each client has a ring of them on each engine, so that no client can push
- * another's out, and none can ask for another's.
+ * another's out, and none can ask for another's. A record that newer ones push out of the ring is
+ * kept for its queue pair, as long as that is there: one for each, the error that the queue pair
+ * did not survive before any other. So the client's own queue pairs are the bound.
  */
 #ifndef URN_TRANSPORT_FAILURE_H
 #define URN_TRANSPORT_FAILURE_H
@@ -110,17 +112,23 @@ void urn_failure_receive(struct urn_tp *tp, const struct urn_qp *qp, uint32_t ps
 void urn_failure_quiet(struct urn_tp *tp, const struct urn_qp *qp, enum urn_failure_kind kind,
 		       uint32_t psn, uint8_t syndrome);
 /* Forget the records of a queue pair's number: it begins anew, or another one gets the number. */
-void urn_failure_forget(struct urn_tp_share *share, uint32_t qpn);
+void urn_failure_forget(struct urn_tp *tp, struct urn_tp_share *share, uint32_t qpn);
+/* A queue pair goes, and the record that is kept for it alone. */
+void urn_failure_drop(struct urn_tp *tp, uint32_t qpn);
+/* The transport goes, and all records that are kept for queue pairs. */
+void urn_failures_free(struct urn_tp *tp);
 /* A queue pair leaves SQE: requests that are flushed from now on are not flushed for that error. */
-void urn_failure_leave_sqe(struct urn_tp_share *share, uint32_t qpn);
+void urn_failure_leave_sqe(struct urn_tp *tp, struct urn_tp_share *share, uint32_t qpn);
 /*
- * Find the newest record of a queue pair that explains a completion.
+ * Find the newest record of a queue pair that explains a completion, in its client's ring, or else
+ * the one that is kept for the queue pair.
  *
  * status: of the completion. URN_WC_WR_FLUSH_ERR: the error that ended the queue pair, or its send
  *         queue, is meant, and not one that the queue pair survived. UINT8_MAX: any error
  * returns: valid until the share's next record; NULL: there is none
  */
-const struct urn_failure *urn_failure_find(const struct urn_tp_share *share, uint32_t qpn,
+const struct urn_failure *urn_failure_find(const struct urn_tp *tp,
+					   const struct urn_tp_share *share, uint32_t qpn,
 					   uint8_t status);
 
 /*

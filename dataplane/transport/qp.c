@@ -131,7 +131,7 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 	qp->mtu_shift = (uint8_t)__builtin_ctz(tp->cfg.mtu);
 	tp->qp[slot / URN_TP_QP_CHUNK][slot % URN_TP_QP_CHUNK] = qp;
 	tp->qp_count++;
-	urn_failure_forget(qp->share, qp->qpn);
+	urn_failure_forget(tp, qp->share, qp->qpn);
 	*out = qp;
 	return 0;
 }
@@ -243,6 +243,7 @@ urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp)
 
 	tp->qp[slot / URN_TP_QP_CHUNK][slot % URN_TP_QP_CHUNK] = NULL;
 	tp->qp_count--;
+	urn_failure_drop(tp, qp->qpn);
 	if (qp->flags & URN_QPF_MCAST)
 		urn_mcast_detach_all(tp, qp);
 	free(qp->rec);
@@ -258,7 +259,7 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->state == URN_QPS_ERR)
 		return;
 	if (qp->state == URN_QPS_SQE)
-		urn_failure_leave_sqe(qp->share, qp->qpn);
+		urn_failure_leave_sqe(tp, qp->share, qp->qpn);
 	qp->state = URN_QPS_ERR;
 	if (qp->flags & URN_QPF_MCAST)
 		urn_mcast_rest(qp);

@@ -393,7 +393,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->source.db = keep.source.db;
 	qp->cookie = keep.cookie;
 	qp->share = keep.share;
-	urn_failure_forget(qp->share, qp->qpn);
+	urn_failure_forget(tp, qp->share, qp->qpn);
 	if (qp->type == URN_QPT_UD)
 		qp->groups.lh_first = keep.groups.lh_first;
 	qp->send_cq = keep.send_cq;
@@ -429,7 +429,7 @@ enter(struct urn_tp *tp, struct urn_qp *qp, uint8_t to)
 		return;
 	}
 	if (from == URN_QPS_SQE && to != from)
-		urn_failure_leave_sqe(qp->share, qp->qpn);
+		urn_failure_leave_sqe(tp, qp->share, qp->qpn);
 	qp->state = to;
 	if (to == URN_QPS_RTR && (qp->flags & URN_QPF_MCAST))
 		urn_mcast_wake(qp);

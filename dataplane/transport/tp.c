@@ -180,6 +180,7 @@ urn_tp_destroy(struct urn_tp *tp)
 	for (uint32_t i = 0; tp->qp && i < tp->qp_chunks; i++)
 		free(tp->qp[i]);
 	free(tp->qp);
+	urn_failures_free(tp);
 	urn_uc_held_free(tp);
 	urn_qp_free_all(tp);
 	urn_flows_free(tp);

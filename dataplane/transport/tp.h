@@ -285,6 +285,9 @@ struct urn_tp {
 	uint32_t qp_chunks;
 	uint32_t qp_count;
 	uint32_t qp_next;              /* slot to try first */
+	/* By slot: errors of queue pairs that newer ones pushed out of their clients' rings; owner;
+	 * NULL: none yet, or none of that queue pair (failure.c). */
+	struct urn_failure **failures;
 	struct urn_qp *qp_free;        /* memory of QPs that are not in use, by source.next */
 	struct urn_qp_slab *qp_slabs;  /* owner of all QPs' memory (qp.c) */
 

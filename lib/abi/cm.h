@@ -106,9 +106,10 @@ struct urn_abi_cm_connect {
 
 /*
  * Bits of a listener's backlog, with URN_ABI_FEATURE_HEIRS. Processes that fork() has made share a
- * service: each has a listener with URN_CM_SHARED, all with one cookie that nobody else knows. A
- * request comes to one of them; to one with URN_CM_HEIR, if there is any: the process that listened
- * first may sleep for good.
+ * service: each has a listener with URN_CM_SHARED, all with one cookie that nobody else knows; one
+ * that is not 0 lets processes of another user in, as an inherited descriptor does. A request comes
+ * to one of them; to one with URN_CM_HEIR, if there is any: the process that listened first may
+ * sleep for good.
  *
  * URN_CM_TAKE makes no listener: service_id is the id of a request that came to another of these
  * processes, which has fetched it and given no answer. From now on the id is the caller's.

@@ -397,9 +397,9 @@ urn_stop_all(int tasks)
 	}
 }
 
-/* Begin a stop, once no handler of an earlier one runs. returns: false: one runs for too long */
+/* Wait until no handler of an earlier stop runs. returns: false: one runs for too long */
 static bool
-urn_stop_begin(void)
+urn_stop_over(void)
 {
 	uint64_t end = urn_clock_ms() + (urn_stop_stuck ? URN_STOP_KNOWN_MS : URN_STOP_MS);
 	unsigned int i;
@@ -411,12 +411,24 @@ urn_stop_begin(void)
 		urn_stop_nap(i);
 	}
 	urn_stop_stuck = false;
+	return true;
+}
+
+/* Begin a stop, once no handler of an earlier one runs. returns: false: one runs for too long */
+static bool
+urn_stop_begin(void)
+{
+	pid_t self = (pid_t)syscall(SYS_gettid);
+	unsigned int i;
+
+	if (!urn_stop_over())
+		return false;
 	for (i = 0; i < URN_STOP_THREADS; i++)
 		atomic_store_explicit(&urn_stop_slots[i].tid, 0, memory_order_relaxed);
 	urn_stop_tolds = 0;
 	urn_stop_slots[0].at = (struct urn_stopped){
-		.sp = (uintptr_t)&end, .frame = (uintptr_t)&end, .tp = urn_stop_tp()};
-	atomic_store(&urn_stop_slots[0].tid, (pid_t)syscall(SYS_gettid));
+		.sp = (uintptr_t)&self, .frame = (uintptr_t)&self, .tp = urn_stop_tp()};
+	atomic_store(&urn_stop_slots[0].tid, self);
 	atomic_store(&urn_stop_count, 1);
 	atomic_fetch_add(&urn_stop_turn, 1);
 	return true;
@@ -435,6 +447,9 @@ urn_stop_others(void)
 		return "/proc/self/task can't be read";
 	urn_stop_block_all(&urn_stop_before);
 	urn_stop_forget();
+	/* A thread that has yet to leave the handler of an earlier stop blocks all signals: on a
+	 * busy machine it would count as a thread of the program that does so. */
+	(void)urn_stop_over();
 	why = urn_stop_look(tasks);
 	if (why == NULL && !urn_stop_begin())
 		why = "a thread of the program does not come back from a signal";

@@ -59,6 +59,17 @@ urn_exec_with(const struct urn_exec *x, char *const envp[], size_t n, int table)
 	return urn_exec_call(x, env);
 }
 
+/* True when a program may be there: a look along a path (Python's os.execvp()) has calls that fail,
+ * and change nothing. */
+static bool
+urn_exec_is_there(const struct urn_exec *x)
+{
+	/* A filter of system calls may refuse the look itself. */
+	return x->how != URN_EXEC_PATH || x->path == NULL ||
+	       faccessat(AT_FDCWD, x->path, X_OK, AT_EACCESS) == 0 ||
+	       (errno != ENOENT && errno != ENOTDIR && errno != EACCES);
+}
+
 /* Hand the twins on, and call. returns: like the C library's function */
 static int
 urn_exec(const struct urn_exec *x, char *const envp[])
@@ -68,7 +79,7 @@ urn_exec(const struct urn_exec *x, char *const envp[])
 	size_t n = urn_heir_env_count(envp);
 	int err, why, table;
 
-	if (x->how != URN_EXEC_SPAWN)
+	if (x->how != URN_EXEC_SPAWN && urn_exec_is_there(x))
 		urn_tcp_held_exec();
 	table = n <= URN_HEIR_ENV ? urn_heir_write(all) : -1;
 	if (table < 0)

@@ -351,9 +351,15 @@ urn_option_note(struct urn_twin *t, int level, int option, const void *value, so
 URN_CALL int
 setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 {
-	struct urn_twin *t = urn_twin_peek(fd);
-	int err = urn_real()->setsockopt(fd, level, option, value, len);
+	struct urn_twin *t;
+	int err;
 
+	if (value != NULL && urn_tcp_refuses(fd, level, option, value, len)) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	t = urn_twin_peek(fd);
+	err = urn_real()->setsockopt(fd, level, option, value, len);
 	if (t != NULL && err == 0 && value != NULL)
 		urn_option_note(t, level, option, value, len);
 	else if (err == 0 && value != NULL)

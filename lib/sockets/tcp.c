@@ -162,6 +162,8 @@ urn_tcp_free(struct urn_tcp *t)
 	free(t->stash);
 	pthread_mutex_destroy(&t->lock);
 	pthread_mutex_destroy(&t->reading);
+	/* A child that changes its user keeps no secret of a listener that it has closed. */
+	explicit_bzero(&t->key, sizeof(t->key));
 	free(t);
 }
 

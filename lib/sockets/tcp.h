@@ -90,6 +90,8 @@ struct urn_tcp {
 	bool v6only;		/* takes no IPv4; under lock */
 	_Atomic uint32_t state; /* enum urn_tcp_state; written under lock */
 	_Atomic bool nonblock;	/* O_NONBLOCK of the descriptor's file */
+	_Atomic bool zerocopy;	/* SO_ZEROCOPY of the kernel's socket; sends with MSG_ZEROCOPY want
+				   a notice each */
 	pthread_mutex_t lock;	/* protects states, and what follows up to `stash` */
 	bool own;		/* bound to an address that the kernel has not */
 	bool kernel;		/* LISTEN, HEIR: the kernel listens, too */
@@ -250,6 +252,8 @@ bool urn_tcp_name(int fd, struct sockaddr *addr, socklen_t *len, bool peer, int 
 bool urn_tcp_shutdown(int fd, int how, int *err);
 /* The kernel's socket has given an option's value: correct it. */
 void urn_tcp_option(int fd, int level, int option, void *value, const socklen_t *len);
+/* True when a connection of urnic's has not an option that the program wants to set: EOPNOTSUPP. */
+bool urn_tcp_refuses(int fd, int level, int option, const void *value, socklen_t len);
 /* The kernel's socket has taken an option. */
 void urn_tcp_note(int fd, int level, int option, const void *value, socklen_t len);
 

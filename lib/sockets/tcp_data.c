@@ -38,7 +38,7 @@ urn_tcp_begin(int fd, int flags, int *err)
 		*err = waits ? urn_tcp_wait(t, POLLOUT, 0, -1) : EAGAIN;
 		state = urn_tcp_settle(t, fd);
 	}
-	if (state == URN_TCP_LOST)
+	if (state == URN_TCP_LOST && (*err = atomic_exchange(&t->err, 0)) == 0)
 		*err = ENOTCONN;
 	if (state == URN_TCP_STREAM || *err != 0)
 		return t;
@@ -146,6 +146,9 @@ urn_tcp_send(int fd, const struct msghdr *msg, int flags, ssize_t *n)
 		return false;
 	if (err == 0 && flags & MSG_OOB)
 		err = EOPNOTSUPP;
+	/* No notice follows, which the program would wait for: it sends again without the flag. */
+	if (err == 0 && flags & MSG_ZEROCOPY && atomic_load(&t->zerocopy))
+		err = ENOBUFS;
 	if (err == 0 && (msg->msg_controllen != 0 || msg->msg_iovlen > IOV_MAX))
 		err = EINVAL;
 	*n = -1;
@@ -370,8 +373,10 @@ urn_tcp_send_files(struct urn_tcp *t, int from, off_t *place, size_t len)
 	ssize_t sent = 1;
 	size_t done = 0;
 
-	if (at < 0)
+	if (at < 0) {
+		errno = errno == ESPIPE ? EINVAL : errno; /* no file that can be sent */
 		return -1;
+	}
 	while (sent > 0 && done < len) {
 		sent = urn_tcp_send_file(t, from, at, len - done);
 		done += sent > 0 ? (size_t)sent : 0;

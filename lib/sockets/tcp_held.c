@@ -44,6 +44,7 @@ urn_tcp_held_free(struct urn_tcp_held *h)
 	if (h->holders != NULL)
 		(void)munmap((void *)h->holders, sizeof(*h->holders));
 	free(h->request);
+	explicit_bzero(&h->key, sizeof(h->key));
 	free(h);
 }
 
@@ -99,6 +100,17 @@ urn_tcp_held_answer(struct urn_tcp *t)
 	return err == 0 ? urn_sh_take(&t->s, n, &urn_tcp_options, &h->request->ev) : err;
 }
 
+/* A request that came to this process can't be answered. One whose peer has given up is a
+ * connection that the peer broke; one that another process has answered is that one's. */
+static void
+urn_tcp_held_fails(struct urn_tcp *t, int err)
+{
+	const struct urn_tcp_held *h = t->held;
+
+	if (h->node != NULL && (h->holders == NULL || err == EPROTO))
+		atomic_store(&t->err, ECONNRESET);
+}
+
 /* The connection is held no more. answers: by this process. Both locks are free. */
 static uint32_t
 urn_tcp_held_end(struct urn_tcp *t, bool answers)
@@ -110,6 +122,8 @@ urn_tcp_held_end(struct urn_tcp *t, bool answers)
 	state = atomic_load(&t->state);
 	if (state == URN_TCP_HELD) {
 		err = answers ? urn_tcp_held_answer(t) : ENOTCONN;
+		if (answers && err != 0)
+			urn_tcp_held_fails(t, err);
 		state = err == 0 ? URN_TCP_STREAM : URN_TCP_LOST;
 		atomic_store(&t->state, state);
 	}

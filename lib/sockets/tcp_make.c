@@ -415,6 +415,7 @@ urn_tcp_taken(struct urn_tcp *l, struct urn_sh_request *r, struct sockaddr *from
 	if (t != NULL) {
 		memcpy(t->local.gid, ev->own_gid, sizeof(ev->own_gid));
 		t->local.port = l->local.port;
+		atomic_store(&t->zerocopy, atomic_load(&l->zerocopy));
 		memcpy(t->peer.gid, ev->gid, sizeof(ev->gid));
 		t->peer.port = urn_tcp_port();
 		if (from != NULL && len != NULL)

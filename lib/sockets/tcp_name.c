@@ -153,6 +153,22 @@ urn_tcp_timeo(const void *value)
 	return (uint64_t)tv.tv_sec * 1000000000u + (uint64_t)tv.tv_usec * 1000u;
 }
 
+bool
+urn_tcp_refuses(int fd, int level, int option, const void *value, socklen_t len)
+{
+	struct urn_tcp *t = NULL;
+	uint32_t state;
+	int v = 0;
+
+	if (level != SOL_SOCKET || option != SO_ZEROCOPY || len < (socklen_t)sizeof(v))
+		return false;
+	memcpy(&v, value, sizeof(v));
+	t = v != 0 ? urn_tcp_get(fd) : NULL;
+	state = urn_tcp_state(t);
+	urn_tcp_put(t);
+	return state == URN_TCP_STREAM || state == URN_TCP_HELD;
+}
+
 void
 urn_tcp_note(int fd, int level, int option, const void *value, socklen_t len)
 {
@@ -172,6 +188,8 @@ urn_tcp_note(int fd, int level, int option, const void *value, socklen_t len)
 	} else if (level == SOL_SOCKET && option == SO_LINGER && len >= (socklen_t)sizeof(linger)) {
 		memcpy(&linger, value, sizeof(linger));
 		t->reset = linger.l_onoff != 0 && linger.l_linger == 0;
+	} else if (level == SOL_SOCKET && option == SO_ZEROCOPY) {
+		atomic_store(&t->zerocopy, v != 0);
 	} else if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY) {
 		t->v6only = v != 0;
 	}

@@ -20,7 +20,7 @@ from speed import Row, alone, percent, rate, share, times
 KILLS, KILLS_QUICK = 200, 10
 OTHERS, OTHERS_QUICK = 20, 3 # links that go down, dataplanes that fall silent, flaps
 CONNECTIONS = 64             # of the program whose adapter is killed
-LOSS_AT, LOSS_RUN = 0.2, 0.6  # seconds: of the loss of an adapter in a run, and of the run
+LOSS_AT, LOSS_RUN = 0.2, 1.0  # seconds: of the loss of an adapter in a run, and of the run
 SILENCE_MS = 500             # period of a silent dataplane
 SEEDS, SEEDS_QUICK = 50000, 2000 # random seeds of simulated runs, each with two faults on average
 WINDOW, WINDOW_QUICK = 1.0, 0.3  # seconds of a rate between two flaps

@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+import time
 
 import dropin_common
 import urnicd_common
@@ -70,11 +71,17 @@ class Session(urnicd_common.Nicd):
                 p.kill()
                 p.communicate()
                 self.running.remove(p)
-        # The clients of the switches go first.
+        # The clients of the switches go first. Objects of programs that have ended are taken back before: on a busy machine
+        # that takes longer than a urnicd waits when it ends.
         alive = [p for p in self.nicd.values() if p.poll() is None]
         for p in alive:
-            p.terminate()
             p.send_signal(signal.SIGCONT) # a test that failed may have left it stopped
+        end = time.monotonic() + 20
+        for name, p in self.nicd.items():
+            while p in alive and time.monotonic() < end and not self.is_alone(name):
+                time.sleep(0.05)
+        for p in alive:
+            p.terminate()
         for p in self.nicd.values():
             if p in alive:
                 out, err = p.communicate(timeout=dropin_common.SECONDS)
@@ -85,6 +92,15 @@ class Session(urnicd_common.Nicd):
             switch.communicate(timeout=dropin_common.SECONDS)
             self.running.remove(switch)
         super().tearDown()
+
+    def is_alone(self, name):
+        """True when an adapter's urnicd has no programs, or says nothing any more."""
+        try:
+            at = self.at(name)
+            at.env["URNIC_TIMEOUT"] = "5"
+            return not dropin_common.Dropin.show(at, "client")
+        except subprocess.CalledProcessError:
+            return True
 
     def complaints(self, err):
         """Find the words of a urnicd that has ended which are a mistake. returns: these"""

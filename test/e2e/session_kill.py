@@ -181,13 +181,17 @@ class Kill(Pairs):
 
     def test_all(self):
         """Without any path, requests fail, and programs are told (FO-19)."""
+        self.env["URNIC_EXPLAIN_ERRORS"] = "1"
         pair = self.begin_pair()
         self.more(pair)
         self.kill("ap")
         self.kill("as")
         for r in pair:
             self.assertEqual(r.program.wait(timeout=dropin_common.SECONDS), 1, r.out)
-            self.assertRegex(r.program.stderr.read(), "a completion failed: ")
+            said = r.program.stderr.read()
+            self.assertRegex(said, "a completion failed: ")
+            self.assertRegex(said, r"(?m)^urnic: QP 0x[0-9a-f]+: its session has been dead for \d+ ms, because .*; the path from the "
+                             r"(primary|backup) adapter here to the (primary|backup) one of its peer was lost last, \d+ ms ago, because ")
             self.end(r)
 
     def test_extended(self):
@@ -290,7 +294,12 @@ class Corners(Pairs):
         self.loses("domain")
 
     def test_immediate(self):
-        self.right(self.corner("immediate"))
+        """The error is explained by the adapter whose queue pair had the request, which the program does not know of."""
+        self.env["URNIC_EXPLAIN_ERRORS"] = "1"
+        code, out = self.ends(self.corner("immediate"))
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"(?m)^urnic: QP 0x[0-9a-f]+, over adapter ap: QP 0x[0-9a-f]+ to 10\.0\.0\.1 QP 0x[0-9a-f]+: RDMA WRITE of \d+ "
+                         r"bytes at PSN 0x[0-9a-f]{6} was refused by the peer with NAK 0x62 .*vendor_err 9: nak\)$")
 
     def test_leave(self):
         self.right(self.corner("leave"))

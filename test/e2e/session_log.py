@@ -112,6 +112,8 @@ class Log(session_kill.Pairs):
         self.assertTrue(any(re.fullmatch(r"warning session stop: connection \d+ to \d+ stops, to move, because .+", t) for t in told), told)
         self.assertTrue(any(re.fullmatch(r"notice session move: connection \d+ to \d+ moved to its path from the (primary|backup) adapter here to the "
                                          r"(primary|backup) one of its peer in \d+\.\d ms", t) for t in told), told)
+        peer = "10.0.0.3" if node == "a" else "10.0.0.1"
+        self.assertTrue(any(re.fullmatch(rf"info session begin: connection \d+ to \d+ has a session with {peer}", t) for t in told), told)
         self.assertTrue(any(re.fullmatch(r"debug session step: connection \d+ to \d+ is DRAINING: the old queue pair is fenced, .+", t) for t in told), told)
 
     def test_levels(self):

@@ -53,6 +53,9 @@ class Ports(Two):
         ports = [f"{name}=memif:{self.path(name, PORTS[n])}" for name in session_common.ADAPTERS]
         ports.append(f"link=memif:{self.path('link', 'memif')}" + (",client" if n else ""))
         sockets = [self.path(name, PORTS[n]) for name in session_common.ADAPTERS]
+        for path in sockets + [self.path("link", "memif")] * (n == 0): # a switch that was killed leaves its own
+            if os.path.exists(path):
+                os.unlink(path)
         switch = self.popen(self.SWITCH, *(arg for port in ports for arg in ("--port", port)), cwd=self.dir.name)
         self.assertTrue(self.until(lambda: all(map(os.path.exists, sockets))), switch.poll())
         return switch
@@ -84,6 +87,12 @@ class Ports(Two):
         self.assertTrue(self.until(lambda: all(p["link"] for name in names for p in self.shown(name))),
                         ([s.poll() for s in self.switches], [self.shown(name) for name in names]))
 
+    def lose_switch(self, n):
+        """Kill a switch by SIGKILL: each adapter uses its other port."""
+        self.switches[n].send_signal(signal.SIGKILL)
+        self.switches[n].communicate()
+        self.uses(PORTS[not n], *session_common.ADAPTERS)
+
     def settle(self):
         """Have all adapters use the first switch, whichever was there first."""
         self.both_up(*session_common.ADAPTERS)
@@ -109,9 +118,7 @@ class Ports(Two):
         self.more(pair)
         self.port("ap", "p1", "up")
         self.both_up("ap")
-        self.switches[0].send_signal(signal.SIGKILL)
-        self.switches[0].communicate()
-        self.uses("p1", *session_common.ADAPTERS)
+        self.lose_switch(0)
         self.more(pair)
         self.quiet()
         adapter = dropin_common.Dropin.show(self.at("ap"), "adapter", "ap")[0]
@@ -122,6 +129,26 @@ class Ports(Two):
         self.kill("ap")
         self.migrates("lost path=P-P")
         self.more(pair)
+        self.finish(pair)
+
+    def test_switch_again(self):
+        """A switch is lost and comes back, and carries all when the other one is lost: the session has no part in it."""
+        self.settle()
+        pair = self.begin_pair()
+        self.more(pair)
+        self.lose_switch(0)
+        self.more(pair)
+        self.running.remove(self.switches[0])
+        self.switches[0] = self.begin_switch(0)
+        self.both_up(*session_common.ADAPTERS)
+        self.uses("p1", *session_common.ADAPTERS) # a port in use stays: failback is 0
+        self.more(pair)
+        self.lose_switch(1)
+        self.more(pair)
+        self.quiet()
+        for name in session_common.ADAPTERS:
+            adapter = dropin_common.Dropin.show(self.at(name), "adapter", name)[0]
+            self.assertEqual((adapter["active_port"], adapter["link"]), ("p0", True), name)
         self.finish(pair)
 
     def test_both(self):

@@ -29,6 +29,10 @@ def need(program):
 
 
 class Servers(tcp_common.Tcp):
+    def config(self, **lines):
+        os.chmod(self.dir.name, 0o755) # workers of another user attach, too
+        return super().config(**{**lines, "daemon": "mode = 0666\n"})
+
     # ---- a listener that processes share
 
     def test_workers(self):
@@ -73,8 +77,46 @@ assert set(answers) == {b"0hello", b"1hello"}, answers
         server.stdin.flush()
         self.done(server)
 
+    def test_other_user(self):
+        """Children of root's server that became another user listen on its port, and serve a connection that it accepted."""
+        if os.geteuid() != 0:
+            self.skipTest("only root becomes another user")
+        self.pair("""
+def child(what):
+    pid = os.fork()
+    if pid == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+        what()
+        os._exit(0)
+    return pid
+def serve(c):
+    c.sendall(b"%d" % os.getuid())
+    assert all_of(c, 2) == b"ok"
+    c.close()
+def accept():
+    e = select.epoll()
+    e.register(s, select.EPOLLIN)
+    say("ready")
+    serve(s.accept()[0])
+served = socket.create_server((A, 7110))
+s = socket.create_server((A, 7109))
+pid = child(accept)
+c, _ = served.accept()
+pids = pid, child(lambda: serve(c))
+c.close()
+for pid in pids:
+    assert os.waitpid(pid, 0)[1] == 0
+""", """
+for port in (7109, 7110):
+    with socket.create_connection((A, port)) as c:
+        assert all_of(c, 5) == b"65534"
+        c.sendall(b"ok")
+        assert c.recv(1) == b""
+""")
+
     def test_nginx(self):
-        """nginx: a master process that listens, and two workers. Each byte of a file; requests of wrk, with connections kept and anew; new workers on SIGHUP."""
+        """nginx: a master process that listens, and two workers, of another user if root runs it. Each byte of a file; requests of wrk, with connections kept and anew; new workers on SIGHUP."""
         need("nginx")
         need("wrk")
         data = random.Random(1).randbytes(3 << 20)
@@ -86,7 +128,7 @@ assert set(answers) == {b"0hello", b"1hello"}, answers
                 f.write(some)
         path = os.path.join(top, "nginx.conf")
         with open(path, "w", encoding="utf-8") as f:
-            f.write(NGINX.format(top=top, user="user root;" if os.getuid() == 0 else ""))
+            f.write(NGINX.format(top=top, user="user nobody nogroup;" if os.getuid() == 0 else ""))
         server = self.on("a", "nginx", "-p", top, "-e", "stderr", "-c", path)
         client = FETCH.format(sum=len(data))
         self.done(self.python("b", client))
@@ -190,6 +232,58 @@ def answered(word):
         assert c.recv(1) == b"", word
 for word in (b"parent", b"child", b"", b"mine"):
     answered(word)
+""")
+
+    def test_gave_up(self):
+        """The peer of an accepted connection ends before the first use: the connection was broken, as the kernel says it."""
+        path = os.path.join(self.dir.name, "wait")
+        server = self.python("a", f"""
+s = socket.create_server((A, 7111))
+say("ready")
+# The answer may have gone out before the peer's end was known.
+for call, errors in ((lambda: c.recv(1), (errno.ECONNRESET,)), (lambda: c.send(b"x"), (errno.ECONNRESET, errno.EPIPE))):
+    c, _ = s.accept()
+    say("accepted")
+    while os.path.exists({path!r}): # a read would answer the peer
+        time.sleep(0.01)
+    p = select.poll()
+    p.register(c, select.POLLIN)
+    assert p.poll()
+    fails(call, *errors)
+    c.close()
+    say("told")
+""")
+        self.line(server, "ready")
+        for _ in range(2):
+            with open(path, "w", encoding="utf-8"):
+                pass
+            client = self.python("b", "socket.create_connection((A, 7111))")
+            self.line(server, "accepted")
+            client.kill()
+            client.communicate()
+            os.unlink(path)
+            self.line(server, "told")
+        self.done(server)
+
+    def test_zerocopy(self):
+        """A connection of urnic's has no notices of MSG_ZEROCOPY: the option fails, and a send that wants one says ENOBUFS, behind which programs copy."""
+        self.pair("""
+s = socket.create_server((A, 7112))
+s.setsockopt(socket.SOL_SOCKET, 60, 1) # SO_ZEROCOPY, which connections inherit
+say("ready")
+c, _ = s.accept()
+fails(lambda: c.send(b"none", 0x4000000), errno.ENOBUFS)
+fails(lambda: c.setsockopt(socket.SOL_SOCKET, 60, 1), errno.EOPNOTSUPP)
+c.setsockopt(socket.SOL_SOCKET, 60, 0)
+c.send(b"copied", 0x4000000) # MSG_ZEROCOPY without the option is nothing
+assert all_of(c, 2) == b"ok"
+""", """
+c = socket.socket()
+c.setsockopt(socket.SOL_SOCKET, 60, 1)
+c.connect((A, 7112))
+fails(lambda: c.send(b"ok", 0x4000000), errno.ENOBUFS)
+c.send(b"ok")
+assert all_of(c, 6) == b"copied"
 """)
 
     def test_exit(self):

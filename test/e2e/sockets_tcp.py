@@ -652,15 +652,16 @@ assert c.recv(1) == b""
         self.done(server)
 
     def test_iperf3(self):
-        """One stream, four, and the other way."""
+        """One stream, four, the other way, and both ways at once."""
         need("iperf3")
         server = self.on("a", "iperf3", "-s", "-B", A, "-p", "7008", "--forceflush")
-        for options in ((), ("-P", "4"), ("-R",)):
+        for options in ((), ("-P", "4"), ("-R",), ("--bidir",)):
             self.line(server, "listening") # written anew behind each run, when it takes the next one
             out = self.done(self.on("b", "iperf3", "-c", A, "-p", "7008", "-t", "1", "-J", *options))
             result = json.loads(out)
             self.assertNotIn("error", result, (options, out[-600:])) # the exit code is 0 with one, too
-            self.assertGreater(result["end"]["sum_received"]["bytes"], 1 << 20, (options, out[-600:]))
+            for way in ("sum_received", *(("sum_received_bidir_reverse",) if options == ("--bidir",) else ())):
+                self.assertGreater(result["end"][way]["bytes"], 1 << 20, (options, out[-600:]))
 
     def test_nc(self):
         """A line each way; the end of the input ends the connection."""

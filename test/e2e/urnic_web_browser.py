@@ -204,6 +204,8 @@ class Seen(urnic_web.Page):
         self.shows("document.querySelectorAll('article.card').length === 2")
         self.shows("/^M[\\d.]+ [\\d.]+(L[\\d.]+ [\\d.]+){3}/.test(document.querySelector('svg.plot path.s0').getAttribute('d'))")
         self.shows("document.querySelector('#wires tbody').innerText.includes('corrupt=10')")
+        # Long impairments are folded: no column is beyond the edge of a window of 1280.
+        self.shows("(e => e.scrollWidth <= e.clientWidth)(document.querySelector('#wires').parentElement)")
         self.shows("[...document.querySelectorAll('#drops tbody tr')].some((r) => r.innerText.includes('drop_icrc'))")
         self.check_words()
         self.check_colours()

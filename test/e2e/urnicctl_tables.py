@@ -51,6 +51,23 @@ class Tables(Nicd):
             self.assertEqual(empty[what].count("\n"), 1)
         self.stop(p)
 
+    def test_heads_of_the_network(self):
+        """Tables of the network without a row: no switch, no neighbour, and no prefix that makes a route."""
+        path = os.path.join(self.dir.name, "none.ini")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"[urnicd]\nsocket = {self.socket}\n{self.QUIET}idle = pause\nempty_polls = 4\n"
+                    "[port p0]\ndevice = net_null0\n[adapter a0]\nport = p0\nipv4 = 10.0.0.1\n")
+        p = self.popen(self.NICD, "-c", path, cwd=self.dir.name)
+        self.listens(p)
+        for what, head in (("switch", "switch port up switch_link pfc rx_packets tx_packets drops ecn_marked queue_bytes "
+                                      "queue_peak pause_tx pause_rx marked impair_in impair_out"),
+                           ("address", "switch mac port static"), ("neigh", "adapter address mac state static routes peer"),
+                           ("route", "adapter prefix via mac state from lifetime_s")):
+            text = self.ctl("show", what)
+            self.assertEqual((text.split(), text.count("\n")), (head.split(), 1), what)
+            self.assertEqual(self.rows("show", what), [])
+        self.stop(p)
+
     def test_rates(self):
         """Rates of a port are those of its traffic, and fall to nothing without any."""
         p, _ = self.start()

@@ -7,12 +7,13 @@ usage: urnicd_errors.py URNICCTL URNICD URNIC_PERF CONFIG_FOLDER"""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import unittest
 
 sys.dont_write_bytecode = True
-from urnicd_common import Nicd, SECONDS
+from urnicd_common import LONG, Nicd, SECONDS
 
 
 class Errors(Nicd):
@@ -48,6 +49,55 @@ class Errors(Nicd):
                 self.assertTrue(e["why"].endswith(": port a0 is administratively down"), e["why"])
             self.assertIn(e["why"], self.ctl("show", "errors", "adapter", e["adapter"], "qp", hex(e["qpn"])))
         self.assertEqual(self.rows("show", "errors", "qp", "0xabcdef"), [])
+        self.stop(p)
+
+    def fails_and_stays(self):
+        """Let the port fail under a program that is stopped before it looks. returns: the program, which ends no more;
+        None: it was faster, and has gone"""
+        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG, "--timeout", "16")
+        self.assertTrue(self.until(lambda: self.rows("show", "qp", "state", "RTS")))
+        self.ctl("port", "a0", "down")
+        # Packets that are under way now have no acknowledgement any more.
+        self.until(lambda: perf.poll() is not None or
+                   any(q["pid"] == perf.pid and q["outstanding"] for q in self.rows("show", "qp")))
+        perf.send_signal(signal.SIGSTOP)
+        failed = self.until(lambda: perf.poll() is not None or [e for e in self.rows("show", "errors") if e["pid"] == perf.pid])
+        if failed and failed is not True and all(e["attached"] for e in failed):
+            return perf
+        perf.kill()
+        perf.communicate()
+        self.ctl("port", "a0", "up")
+        return None
+
+    def test_errors_of_a_client(self):
+        """Errors of one program, and of one queue pair, of several; a client that is not there has none, and that is said."""
+        p, _ = self.start()
+        other = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", LONG)
+        perf = None
+        for _ in range(5):
+            perf = perf or self.fails_and_stays()
+        self.assertTrue(perf)
+        other.communicate(timeout=SECONDS)
+        mine = [c for c in self.rows("show", "client") if c["pid"] == perf.pid]
+        self.assertTrue(mine)
+        self.assertLessEqual({perf.pid, other.pid}, {e["pid"] for e in self.rows("show", "errors")})
+        got = []
+        for c in mine:
+            of = self.rows("show", "errors", "client", str(c["client"]), "adapter", c["adapter"])
+            self.assertLessEqual({(e["client"], e["pid"], e["adapter"], e["attached"]) for e in of},
+                                 {(c["client"], perf.pid, c["adapter"], True)})
+            got += of
+        self.assertTrue(got)
+        one = got[0]
+        words = ("adapter", one["adapter"], "client", str(one["client"]), "qp", hex(one["qpn"]))
+        self.assertEqual({(e["client"], e["qpn"]) for e in self.rows("show", "errors", *words)}, {(one["client"], one["qpn"])})
+        self.assertIn(one["why"], self.ctl("show", "errors", *words))
+        nobody = subprocess.run([self.CTL, "--socket", self.socket, "show", "errors", "client", "9999"], env=self.env,
+                                capture_output=True, text=True, timeout=SECONDS, check=False)
+        self.assertNotEqual(nobody.returncode, 0)
+        self.assertIn("9999", nobody.stderr)
+        perf.kill()
+        perf.communicate()
         self.stop(p)
 
 

@@ -19,6 +19,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
+import hang
 from urnicd_common import LONG, Nicd, SECONDS
 
 LINE = re.compile(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) urnicd\[(?P<pid>\d+)\] (?P<level>[a-z]+) "
@@ -64,6 +65,7 @@ class Log(Nicd):
         """Start, attach, leave and stop, in this order, with times between those before and after."""
         before = time.time() - 1
         p = self.begin()
+        self.line("daemon", "start", "serves programs")
         perf = self.popen(self.PERF, "send_lat", "--attach", self.socket, "--iters", "50")
         perf.communicate(timeout=SECONDS)
         for node, adapter in (("a", "a0"), ("b", "b0")):
@@ -148,15 +150,44 @@ class Log(Nicd):
             s.close()
         self.stop(p)
 
+    def test_stopped_and_killed(self):
+        """urnicd says that it did not run, and for how long; the next one, that the one before was killed; and an adapter's port,
+        whose it is."""
+        path = os.path.join(self.dir.name, "c.ini")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"[urnicd]\nsocket = {self.socket}\nlog_file = {self.log}\nidle = pause\nempty_polls = 4\n"
+                    "[port p0]\ndevice = net_null0\n[adapter a0]\nport = p0\nipv4 = 10.0.0.1\n")
+        p = self.popen(self.NICD, "-c", path, cwd=self.dir.name)
+        self.listens(p)
+        self.line("port", "up", "^port p0 of adapter a0 has a link$")
+        self.ctl("port", "p0", "down")
+        self.line("port", "down", "^port p0 of adapter a0 has no link: a command took it down$")
+        self.assertTrue(self.line("daemon", "start", f"^version .* by {path}$"))
+        p.send_signal(signal.SIGSTOP)
+        self.assertTrue(self.until(lambda: hang.proc(f"{p.pid}/stat").rpartition(")")[2].split()[0] == "T"))
+        time.sleep(1.5)
+        p.send_signal(signal.SIGCONT)
+        m = self.line("daemon", "stood", r"^no port was looked at for [1-9]\d*\.\d s: urnicd was stopped, got no "
+                      "processor, or waited for a disk or the reader of its log$")
+        self.assertEqual(m["level"], "warning")
+        p.kill()
+        p.communicate()
+        p = self.popen(self.NICD, "-c", path, cwd=self.dir.name)
+        self.listens(p)
+        self.line("daemon", "start", f" by {path}; the one before was killed or crashed, and left its socket$")
+        p.terminate()
+        p.communicate(timeout=SECONDS)
+
     def test_captures(self):
         p = self.begin(daemon=f"capture_dir = {self.dir.name}")
         self.ctl("capture", "start", "a0", "a.pcapng", "frames", "4")
-        self.line("capture", "begin", "^frames of port a0 go to a.pcapng$")
+        self.line("capture", "begin", f"^frames of port a0 go to a.pcapng in {os.path.realpath(self.dir.name)}$")
         self.perf("send_lat", "--iters", "20")
-        self.line("capture", "end", r"^the capture of port a0 to a.pcapng ended with 4 frames, \d+ bytes; \d+ frames were dropped$")
+        self.line("capture", "end", r"^the capture of port a0 to a.pcapng ended with 4 frames, \d+ bytes; \d+ frames were dropped: "
+                  "its limit is reached$")
         self.ctl("capture", "start", "all", "b.pcapng")
         self.ctl("capture", "stop")
-        self.line("capture", "end", r"^the capture of all ports to b.pcapng ended with \d+ frames")
+        self.line("capture", "end", r"^the capture of all ports to b.pcapng ended with \d+ frames, .*: stopped by a command, or with urnicd$")
         self.assertEqual(len(self.lines("capture", "end")), 2)
         self.stop(p)
 

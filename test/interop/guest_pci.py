@@ -73,6 +73,7 @@ class PciJob(guest.Job):
 
 class PciGuest:
     """A guest that boots from boot() on, and is there once ready() has returned."""
+    MACHINE = ["-m", "1536", "-smp", "3"] # words of qemu's command line: memory, processors, and what else a kind of guest has
 
     def __init__(self, name, number, cards, build, folder):
         """number: of the guest, 1 to 9. cards: {slot: (kind, segment)}. folder: for console and monitor"""
@@ -90,13 +91,13 @@ class PciGuest:
         tap = f"urnpci{self.mac[-1]}"
         sh("ip", "tuntap", "add", "dev", tap, "mode", "tap")
         sh("ip", "link", "set", tap, "master", "urnbr0", "up")
-        ports = [word for slot in range(1, max(self.cards) + 1) for word in
+        ports = [word for slot in range(1, max(self.cards, default=0) + 1) for word in
                  ("-device", f"pcie-root-port,id=port{slot},chassis={slot},slot={slot},bus=pcie.0,addr={15 + slot:x}")]
         cards = [word for card in self.cards.values() for word in card.options()]
         self.qemu = subprocess.Popen(
             ["qemu-system-x86_64", "-name", self.name, "-accel", "tcg,tb-size=256", "-cpu", "max",
              "-M", "q35,usb=off,vmport=off,kernel-irqchip=split", "-device", "intel-iommu,intremap=on,aw-bits=48",
-             "-m", "1536", "-smp", "3", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+             *self.MACHINE, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
              "-serial", f"file:{self.console}", "-qmp", f"unix:{self.qmp_path},server=on,wait=off",
              "-kernel", f"{image}/kernel", "-initrd", f"{image}/root",
              "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",

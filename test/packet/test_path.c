@@ -150,7 +150,7 @@ no_route(void **state)
 	expect_silence(&p);
 	assert_int_equal(urn_neigh_count(table), 3); /* the routers; the peer is not asked for */
 	expect_sent(&p, 1, RETRY_EXC_ERR);
-	f = urn_failure_find(p.qp->share, p.qp->qpn, URN_WC_RETRY_EXC_ERR);
+	f = urn_failure_find(p.tp, p.qp->share, p.qp->qpn, URN_WC_RETRY_EXC_ERR);
 	assert_non_null(f);
 	assert_int_equal(f->obstacle, URN_OBSTACLE_NO_ROUTE);
 	probe_reconnect(&p);
@@ -192,7 +192,7 @@ silent_router(void **state)
 	}
 	probe_pass(&p, 2 * span, span / 8);
 	expect_sent(&p, 1, RETRY_EXC_ERR);
-	f = urn_failure_find(p.qp->share, p.qp->qpn, URN_WC_RETRY_EXC_ERR);
+	f = urn_failure_find(p.tp, p.qp->share, p.qp->qpn, URN_WC_RETRY_EXC_ERR);
 	assert_non_null(f);
 	assert_int_equal(f->obstacle, URN_OBSTACLE_NO_MAC);
 	assert_memory_equal(f->hop, quiet, 16);

@@ -84,6 +84,8 @@ struct rig {
 	struct urn_port *wire[RIG_NODES]; /* the wires' far ends when the wire is bad; else NULL */
 	struct rig_late held[RIG_LATE];
 	uint64_t wire_rng;
+	_Atomic uint16_t way[RIG_NODES]; /* with a bad wire: traffic class << 8 | hop limit of the
+					  * last UDP frame to a node */
 	struct rig_config cfg;
 	struct rig_end end[2];
 	bool ipv6;
@@ -112,6 +114,7 @@ struct rig_qp {
 	struct ibv_cq *send_cq, *recv_cq; /* NULL: the end's */
 	struct ibv_pd *pd;         /* NULL: the end's */
 	int sig_all;
+	uint8_t traffic_class, hop_limit; /* the address vector's; hop_limit 0: 64 */
 };
 
 /* Make the whole rig, with one connected RC QP an end. Fails the test on error. */

@@ -96,7 +96,10 @@ rig_connect_to(struct rig *r, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn
 			getenv("URNIC_TEST_FOREIGN") || r->cfg.remote || r->cfg.foreign ? 17 : 8),
 		.retry_cnt = (uint8_t)or_default(o->retry_cnt, 7),
 		.rnr_retry = (uint8_t)or_default(o->rnr_retry, 7),
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
+		.ah_attr = {.is_global = 1,
+			    .port_num = 1,
+			    .grh = {.hop_limit = o->hop_limit ? o->hop_limit : 64,
+				    .traffic_class = o->traffic_class}},
 	};
 
 	a.ah_attr.grh.sgid_index = (uint8_t)rig_sgid_index(r);

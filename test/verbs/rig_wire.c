@@ -28,6 +28,17 @@ wire_send(struct rig *r, int to, uint16_t queue, struct rte_mbuf *m)
 		rte_pktmbuf_free(m); /* like a lossy wire */
 }
 
+/* Traffic class << 8 | hop limit of a frame that is_udp(). */
+static uint16_t
+way_of(struct rte_mbuf *m)
+{
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, 14);
+	bool v6 = ip[0] >> 4 == 6;
+	unsigned int class = v6 ? (ip[0] << 4 | ip[1] >> 4) & 0xffu : ip[1];
+
+	return (uint16_t)(class << 8 | ip[v6 ? 7 : 8]);
+}
+
 static void
 wire_pass(struct rig *r, int to, uint16_t queue, struct rte_mbuf *m)
 {
@@ -38,6 +49,7 @@ wire_pass(struct rig *r, int to, uint16_t queue, struct rte_mbuf *m)
 		wire_send(r, to, queue, m);
 		return;
 	}
+	r->way[to] = way_of(m);
 	if (fate < r->cfg.lose) {
 		rte_pktmbuf_free(m);
 		return;

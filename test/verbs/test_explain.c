@@ -428,30 +428,84 @@ reset_forgets(void **state)
 	assert_int_equal(explained(rig->end[0].ctx, &wc), 0);
 }
 
-/* The last 16 errors are there, of any number of them. */
+/* The number of a queue pair whose record must be in no table any more. */
 static void
-bounded(void **state)
+not_on_record(const struct ibv_wc *wc)
 {
-	struct ibv_qp *qp[URN_FAILURES + 3];
-	struct ibv_wc wc[URN_FAILURES + 3];
+	char text[URN_EXPLAIN_TEXT];
+
+	assert_int_equal(explained(rig->end[0].ctx, wc), ENOENT);
+	(void)urn_wc_explain(rig->end[0].ctx, wc, text, sizeof(text));
+	assert_non_null(strstr(text, "; no record is left: newer errors "));
+	assert_non_null(strstr(urn_attach_error(), "older than the last 16"));
+}
+
+/* The error of each queue pair that is there is on record, however many there are, and explains
+ * what is flushed behind it; of those that are gone, the last 16 are. */
+static void
+one_of_each_queue_pair(void **state)
+{
+	enum { N = 2 * URN_FAILURES + 3, PUSHED_OUT = N - URN_FAILURES };
+	struct urn_report_query q = {.by_qpn = true};
+	struct ibv_wc wc[N], flushed;
+	struct ibv_qp *qp[N];
 
 	(void)state;
-	for (size_t i = 0; i < URN_FAILURES + 3; i++) {
+	for (unsigned int i = 0; i < N; i++) {
 		wc[i] = fail_once();
 		qp[i] = rig->end[0].qp;
 		rig->end[0].qp = NULL;
 	}
-	for (size_t i = 0; i < URN_FAILURES + 3; i++) {
-		char text[URN_EXPLAIN_TEXT];
-
-		assert_int_equal(explained(rig->end[0].ctx, &wc[i]), i < 3 ? ENOENT : 0);
-		(void)urn_wc_explain(rig->end[0].ctx, &wc[i], text, sizeof(text));
-		assert_int_equal(strstr(text, "; no record is left: newer errors ") != NULL, i < 3);
-		if (i < 3)
-			assert_non_null(strstr(urn_attach_error(), "older than the last 16"));
+	for (unsigned int i = 0; i < N; i++) {
+		flushed = wc[i];
+		flushed.status = IBV_WC_WR_FLUSH_ERR;
+		assert_int_equal(explained(rig->end[0].ctx, &wc[i]), 0);
+		SAYS(0, &flushed, ": flushed, because earlier RDMA WRITE of 64 bytes");
+		flushed.status = IBV_WC_RETRY_EXC_ERR;
+		assert_int_equal(explained(rig->end[0].ctx, &flushed), ENOENT);
 	}
-	for (size_t i = 0; i < URN_FAILURES + 3; i++)
+	q.qpn = qp[0]->qp_num;
+	report_forget();
+	assert_true(report_ask(urn_report_qps, &q, NULL) > 0);
+	report_has(" last_error=QP 0x");
+	rig_to(qp[0], IBV_QPS_RESET);
+	not_on_record(&wc[0]);
+	for (unsigned int i = 0; i < N; i++)
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+	for (unsigned int i = 0; i < PUSHED_OUT; i++)
+		not_on_record(&wc[i]);
+	for (unsigned int i = PUSHED_OUT; i < N; i++)
+		assert_int_equal(explained(rig->end[0].ctx, &wc[i]), 0);
+}
+
+/* A queue pair left SQE, and its error was pushed out since: it explains no later flush. */
+static void
+pushed_out_of_sqe(void **state)
+{
+	struct ibv_ah *ah = make_datagram(0);
+	struct ibv_qp *datagram, *more[URN_FAILURES];
+	struct ibv_wc failed, wc;
+
+	(void)state;
+	send_datagram(0, ah, rig->end[0].mr->lkey ^ 0x55);
+	failed = rig_expect(rig, 0, IBV_WC_LOC_PROT_ERR);
+	datagram = rig->end[0].qp;
+	for (unsigned int i = 0; i < URN_FAILURES; i++) {
+		rig->end[0].qp = NULL;
+		fail_once();
+		more[i] = rig->end[0].qp;
+	}
+	wc = failed;
+	wc.status = IBV_WC_WR_FLUSH_ERR;
+	SAYS(0, &wc, ": flushed, because earlier SEND of 64 bytes");
+	rig_to(datagram, IBV_QPS_RTS);
+	assert_int_equal(explained(rig->end[0].ctx, &failed), 0);
+	assert_int_equal(explained(rig->end[0].ctx, &wc), ENOENT);
+	rig->end[0].qp = NULL;
+	assert_int_equal(ibv_destroy_qp(datagram), 0);
+	for (unsigned int i = 0; i < URN_FAILURES; i++)
+		assert_int_equal(ibv_destroy_qp(more[i]), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
 /* Errors of programs that have gone stay for operators: the newest of them, and no more. */
@@ -517,7 +571,8 @@ main(void)
 		cmocka_unit_test_setup(own_records_only, make),
 		cmocka_unit_test_setup(one_record_of_datagrams, make),
 		cmocka_unit_test_setup(reset_forgets, make),
-		cmocka_unit_test_setup(bounded, make),
+		cmocka_unit_test_setup(one_of_each_queue_pair, make),
+		cmocka_unit_test_setup(pushed_out_of_sqe, make),
 		cmocka_unit_test_setup(gone_programs, make),
 	};
 	int rc = cmocka_run_group_tests_name("embedded", tests, report_setup, report_teardown);

@@ -154,13 +154,38 @@ test_memory_late(void **state)
 	}
 }
 
+/* Requests and acknowledgements have the traffic class and the hop limit of the queue pair's
+ * attributes on the wire. */
+static void
+test_traffic_class(void **state)
+{
+	static const struct rig_qp qp[] = {{.hop_limit = 3, .traffic_class = 0xb8},
+					   {.hop_limit = 255, .traffic_class = 0x44}};
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++) {
+		/* Link requests have their own: there are none. */
+		struct rig_config cfg = {.wire_seed = 1, .ipv6 = i / 2, .no_learn = 3};
+		unsigned int want = qp[i % 2].traffic_class << 8 | qp[i % 2].hop_limit;
+		struct rig r;
+
+		rig_open(&r, &cfg, &qp[i % 2]);
+		rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 64, 0, 1);
+		rig_expect(&r, 0, IBV_WC_SUCCESS);
+		for (int node = 0; node < 2; node++)
+			assert_int_equal(r.way[node] & ~(3u << 8), want); /* ECN aside */
+		rig_close(&r);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mtus),         cmocka_unit_test(test_ipv6),
-		cmocka_unit_test(test_one_engine),   cmocka_unit_test(test_four_engines),
-		cmocka_unit_test(test_loopback),     cmocka_unit_test(test_memory_late),
+		cmocka_unit_test(test_mtus),	      cmocka_unit_test(test_ipv6),
+		cmocka_unit_test(test_one_engine),    cmocka_unit_test(test_four_engines),
+		cmocka_unit_test(test_loopback),      cmocka_unit_test(test_memory_late),
+		cmocka_unit_test(test_traffic_class),
 	};
 
 	return cmocka_run_group_tests_name("rc", tests, NULL, NULL);

@@ -15,9 +15,11 @@ enum { GRH = 40, MTU = 4096, QKEY = 0x1234 /* the rig's values */ };
 static const struct rig_qp datagram = {.type = IBV_QPT_UD};
 
 static struct ibv_ah *
-ah_to(struct rig *r, int from, int to)
+ah_by(struct rig *r, int from, int to, uint8_t traffic_class, uint8_t hop_limit)
 {
-	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}};
+	struct ibv_ah_attr a = {.is_global = 1,
+				.port_num = 1,
+				.grh = {.hop_limit = hop_limit, .traffic_class = traffic_class}};
 	struct ibv_ah *ah;
 
 	a.grh.sgid_index = (uint8_t)rig_sgid_index(r);
@@ -25,6 +27,12 @@ ah_to(struct rig *r, int from, int to)
 	ah = ibv_create_ah(r->end[from].pd, &a);
 	assert_non_null(ah);
 	return ah;
+}
+
+static struct ibv_ah *
+ah_to(struct rig *r, int from, int to)
+{
+	return ah_by(r, from, to, 0, 64);
 }
 
 /* Send the first `len` bytes of the buffer, with an immediate. */
@@ -192,6 +200,38 @@ test_lengths(void **state)
 	rig_close(&r);
 }
 
+/* A datagram has the traffic class and the hop limit of its address handle on the wire; a hop limit
+ * of 0 is 64. The receiver's copy of the header has both, too. */
+static void
+test_traffic_class(void **state)
+{
+	static const struct {
+		uint8_t class, hops, want;
+	} cases[] = {{0, 0, 64}, {0xb8, 3, 3}, {0x44, 255, 255}};
+
+	(void)state;
+	for (unsigned int i = 0; i < 6; i++) {
+		/* Link requests have their own: there are none. */
+		struct rig_config cfg = {.wire_seed = 1, .ipv6 = i % 2, .no_learn = 3};
+		unsigned int class = cases[i / 2].class, want = cases[i / 2].want;
+		const uint8_t *grh;
+		struct ibv_ah *ah;
+		struct rig r;
+
+		rig_open(&r, &cfg, &datagram);
+		ah = ah_by(&r, 0, 1, cases[i / 2].class, cases[i / 2].hops);
+		rig_recv(&r, 1, 8192, GRH + 64, 1);
+		send_to(&r, 0, ah, QKEY, 64, 2);
+		rig_expect(&r, 1, IBV_WC_SUCCESS);
+		assert_int_equal(r.way[1], class << 8 | want);
+		grh = r.end[1].buf + 8192;
+		assert_int_equal(cfg.ipv6 ? (grh[0] << 4 | grh[1] >> 4) & 0xff : grh[21], class);
+		assert_int_equal(grh[cfg.ipv6 ? 7 : 28], want);
+		assert_int_equal(ibv_destroy_ah(ah), 0);
+		rig_close(&r);
+	}
+}
+
 /* ---- multicast */
 
 static const union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 9}};
@@ -326,7 +366,7 @@ main(void)
 		cmocka_unit_test(test_loopback),    cmocka_unit_test(test_late),
 		cmocka_unit_test(test_lost),	    cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_group),	    cmocka_unit_test(test_group_limits),
-		cmocka_unit_test(test_handle_goes),
+		cmocka_unit_test(test_handle_goes), cmocka_unit_test(test_traffic_class),
 	};
 
 	return cmocka_run_group_tests_name("ud", tests, NULL, NULL);

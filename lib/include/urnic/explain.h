@@ -23,14 +23,17 @@ extern "C" {
 
 /*
  * Say why a completion has an error. The dataplane keeps the last 16 errors of a program on each of
- * its engines, also of queue pairs that are gone; RESET, and a new queue pair with the number,
- * forget those of the number. Asks the dataplane, and so is a control call: not for the fast path.
+ * its engines, also of queue pairs that are gone, and besides one of each queue pair that is there:
+ * the one that ended it, or else its last one. RESET, and a new queue pair with the number, forget
+ * those of the number. Asks the dataplane, and so is a control call: not for the fast path. On the
+ * virtual device of a session, the sentence is that of the adapter whose queue pair had the
+ * request, which it names, or says since when the connection has no path, and why.
  *
  * ctx: context of the queue pair
  * wc: the completion; qp_num, status and vendor_err are looked at
  * text, size: set to the sentence, cut to `size` bytes; in every case, if size is not 0
  * returns: 0; ENOENT: the dataplane has no record of this error; EOPNOTSUPP: the dataplane keeps
- *          none, or the device is a session's; EIO, ETIMEDOUT: the dataplane is gone, or silent.
+ *          none; EIO, ETIMEDOUT: the dataplane is gone, or silent.
  *          Then the sentence says what the completion itself tells
  */
 int urn_wc_explain(struct ibv_context *ctx, const struct ibv_wc *wc, char *text, size_t size);

@@ -65,6 +65,7 @@ struct urn_adapter_cq {
 	struct urn_abi_cqe *cur;    /* extended poll: the completion being read, in `shown` */
 	struct urn_abi_beside *beside; /* messages beside the slots (beside.h); NULL: none */
 	struct urn_lock beside_lock;   /* see beside.h */
+	bool beside_foreign; /* the descriptor of the area's file is another file's; beside_lock */
 	uint64_t ticket;            /* in urn_ctx.objs */
 	uint32_t comp_got;          /* events handed out by ibv_get_cq_event; lock of objs */
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */

@@ -322,6 +322,7 @@ const struct urn_verbs_ops urn_session_ops = {
 	.query_qp = urn_sv_in_query_qp,
 	.destroy_qp = urn_sv_in_destroy_qp,
 	.mcast = urn_sv_mcast,
+	.explain = urn_sv_explain,
 	.post_send = urn_sv_post_send,
 	.post_recv = urn_sv_post_recv,
 	.post_srq_recv = urn_sv_post_srq_recv,

@@ -12,6 +12,7 @@
 #include "verbs/front.h"
 #include "verbs/session/heal.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -363,10 +364,16 @@ urn_sv_log_step(void *arg, enum urn_sess_state from)
 void
 urn_sv_log_begin(struct urn_sv_qp *q)
 {
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const uint8_t *gid = q->path[0].gid; /* the peer's primary adapter */
+	bool v4 = memcmp(gid, mapped, sizeof(mapped)) == 0;
+	char peer[INET6_ADDRSTRLEN];
+
 	if (!urn_sv_logs(q))
 		return;
 	q->c.cfg.step = urn_sv_log_step;
-	urn_sv_log(q, URN_SV_E_BEGIN, "has a session\tbegin paths=0x%x", q->c.alive);
+	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? gid + 12 : gid, peer, sizeof(peer));
+	urn_sv_log(q, URN_SV_E_BEGIN, "has a session with %s\tbegin paths=0x%x", peer, q->c.alive);
 }
 
 static const char *

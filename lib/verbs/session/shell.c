@@ -51,6 +51,8 @@ urn_sv_complete(struct urn_sv_qp *q, const struct urn_sess_action *a)
 		wc.status = urn_sv_status(q, status);
 	if (status == URN_SESS_UNKNOWN)
 		wc.vendor_err = URN_VE_UNKNOWN;
+	else if (status == URN_SESS_GENUINE)
+		wc.vendor_err = q->notes.vendor_err;
 	if (!s->signaled && wc.status == IBV_WC_SUCCESS)
 		q->send_held--;
 	else
@@ -150,6 +152,7 @@ urn_sv_act(void *arg, const struct urn_sess_action *a)
 	case URN_SESS_DIED:
 		urn_sv_quit(q);
 		q->c.reason = a->reason;
+		q->notes.died_at = urn_sv_now_ms();
 		break;
 	}
 }
@@ -213,6 +216,7 @@ urn_sv_down(struct urn_sv_qp *q, uint32_t bit)
 {
 	bool was = (q->c.alive & 1u << bit) != 0;
 
+	urn_sv_note_lost(q, bit);
 	urn_sv_log_down(q, bit);
 	urn_sv_srq_shun(q);
 	/* Nobody answers a REPORT any more. */
@@ -306,6 +310,7 @@ urn_sv_bind(struct urn_sv_qp *q)
 	if (!urn_sv_control_keys(urn_sv_at(q, q->c.next))) {
 		q->reading = 0;
 		q->why = "the peer's keys can't be read over the path";
+		urn_sv_note_lost(q, q->c.next);
 		urn_sv_log_down(q, q->c.next);
 		urn_sess_down(&q->c, q->c.next);
 		q->why = NULL;

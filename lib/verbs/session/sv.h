@@ -20,7 +20,7 @@
  *   again.c   attaching to lost adapters again anew.c     objects of an adapter that came back
  *   rest.c    ... a few at a time              heal.c     paths made anew, and trusted
  *   paths.c, room.c: queue pairs of paths, and memory of queue pairs; wreck.c: lost adapters
- *   link.c    ports that go down and up        srq*.c     shared receive queues
+ *   link.c    ports that go down and up; explain.c: errors; srq*.c: shared receive queues
  *
  * Locking: one lock a context protects all objects of the context, and is held around calls of the
  * machine and of the adapters. The thread of the context carries migrations out; calls of the
@@ -32,6 +32,7 @@
 #include "session/heal.h"
 #include "session/wire.h"
 #include "verbs/provider/provider.h"
+#include "verbs/session/explain.h"
 #include "verbs/session/keys.h"
 #include "verbs/session/lines.h"
 #include "verbs/session/options.h"
@@ -207,6 +208,7 @@ struct urn_sv_qp {
 	uint64_t unreadable; /* logs of atomics that could not be read */
 	enum ibv_wc_status genuine; /* status of the request that failed by itself */
 	uint64_t failed_at;	    /* number of that request; valid with failing */
+	struct urn_sv_notes notes;  /* for sentences about errors */
 	bool failing; /* the connection ends by it when this batch of completions is taken */
 	bool ended;		    /* the death of the connection was seen to */
 	uint64_t offers[URN_SESS_HEAL_STEPS]; /* offers heard, by what they asked for */

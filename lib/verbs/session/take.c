@@ -76,6 +76,7 @@ urn_sv_take_send(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_wc
 			   ibv_wc_status_str(wc->status), (unsigned long long)seq,
 			   ibv_wc_status_str(wc->status));
 		q->genuine = wc->status;
+		q->notes.vendor_err = wc->vendor_err;
 		q->failed_at = seq;
 		q->failing = q->ctx->failing = true;
 	}

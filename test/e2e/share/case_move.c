@@ -54,6 +54,10 @@ case_writers(void)
 		CHECK((heap[i] = calloc(1, 64)) != NULL);
 	for (i = 0; i < WRITERS; i++)
 		CHECK(pthread_create(&thread[i], NULL, writer, (void *)i) == 0);
+	/* A thread that has not begun blocks all signals, on a busy machine for long. */
+	for (i = 0; i < WRITERS; i++)
+		while (heap[i][0] == 0)
+			usleep(1000);
 	for (i = 0; i < ROUNDS; i++) {
 		mr = reg(buffer + i % 3 * PAGE, BUFFER - 3 * PAGE);
 		small = reg((void *)(uintptr_t)heap[i % WRITERS], 64);

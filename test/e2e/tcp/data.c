@@ -223,7 +223,7 @@ server_much(int fd)
 static void
 client_file(int fd)
 {
-	int file = memfd_create("file", 0);
+	int file = memfd_create("file", 0), pipes[2];
 	off_t at = 1000;
 	uint8_t b;
 
@@ -239,6 +239,12 @@ client_file(int fd)
 	(void)tcp_say("place", (long)lseek(file, 0, SEEK_CUR));
 	(void)tcp_say("sendfile at the end", sendfile(fd, file, NULL, 10));
 	close(file);
+	(void)tcp_say("sendfile of no file", sendfile(fd, file, NULL, 10));
+	if (pipe(pipes) == 0) {
+		(void)tcp_say("sendfile of a pipe", sendfile(fd, pipes[0], NULL, 10));
+		close(pipes[0]);
+		close(pipes[1]);
+	}
 	tcp_meet(fd);
 }
 

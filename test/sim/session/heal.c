@@ -14,6 +14,7 @@ ss_heal_open(struct ss_end *e)
 {
 	for (uint32_t p = 0; p < SS_PATHS; p++) {
 		e->heal[p] = (struct ss_heal){.peer_trusts = true};
+		e->heard[p] = (struct ss_heard){.round = 1, .to = 1};
 		urn_sess_heal_begin(&e->heal[p].end);
 	}
 }
@@ -63,6 +64,8 @@ remake(struct ss_end *e, uint32_t p)
 
 	if (trusted(e, p))
 		urn_sess_down(&e->c, p);
+	if (busy(e, p))
+		ss_fail(e->w, "end %u: makes path %u anew, which its machine uses", e->id, p);
 	urn_sess_heal_made(&h->end);
 	h->fresh = true;
 	h->peer_trusts = h->peer_lost = h->told = false;
@@ -77,9 +80,12 @@ agree(struct ss_end *e, uint32_t p, uint32_t flags)
 	struct ss_heal *h = &e->heal[p];
 
 	h->end.agreed = true;
-	h->peer_lost = h->peer_lost || (flags & URN_SESS_O_LOST) != 0;
+	if (!(h->peer_lost && ss_break(e->w, SS_BREAK_UNSAID)))
+		h->peer_lost = h->peer_lost || (flags & URN_SESS_O_LOST) != 0;
+	else
+		h->peer_lost = (flags & URN_SESS_O_LOST) != 0;
 	h->peer_trusts = !h->peer_lost && (flags & URN_SESS_O_TRUSTED) != 0;
-	if (trusted(e, p) && !(flags & URN_SESS_O_KNOWN))
+	if (trusted(e, p) && (!(flags & URN_SESS_O_KNOWN) || ss_break(e->w, SS_BREAK_ANSWERS)))
 		offer(e, p);
 }
 
@@ -92,7 +98,7 @@ heal_step(struct ss_end *e, enum urn_sess_heal_step step, const struct urn_sess_
 	if (step != URN_SESS_HEAL_CONNECT) {
 		if (trusted(e, o->path))
 			urn_sess_down(&e->c, o->path);
-		if (busy(e, o->path))
+		if (busy(e, o->path) && !ss_break(e->w, SS_BREAK_IN_USE))
 			return false;
 		remake(e, o->path);
 	}
@@ -107,23 +113,42 @@ heal_step(struct ss_end *e, enum urn_sess_heal_step step, const struct urn_sess_
 	return true;
 }
 
+/* Judge an offer, without the rules that a sabotage takes out. */
+static enum urn_sess_heal_step
+judge(struct ss_end *e, const struct urn_sess_offer *o)
+{
+	struct urn_sess_heal *h = &e->heal[o->path].end;
+	enum urn_sess_heal_step step;
+
+	if (o->round < h->seen && ss_break(e->w, SS_BREAK_STALE))
+		h->seen = o->round;
+	if (o->round == h->seen && o->to == 0 && h->bound != 0 &&
+	    ss_break(e->w, SS_BREAK_OVERTAKEN))
+		h->bound = 0;
+	step = urn_sess_heal_judge(h, o->round, o->to);
+	if (step >= URN_SESS_HEAL_REMAKE && ss_break(e->w, SS_BREAK_ROUND))
+		step = URN_SESS_HEAL_AGREED;
+	if (step == URN_SESS_HEAL_TELL && h->to == 0 && ss_break(e->w, SS_BREAK_TO_ANY))
+		step = URN_SESS_HEAL_CONNECT;
+	return step;
+}
+
 void
 ss_heal_hear(struct ss_end *e, const struct urn_sess_offer *o)
 {
-	struct ss_heal *h = &e->heal[o->path];
 	enum urn_sess_heal_step step;
 
 	if (!ss_alive(e->w, e->id, o->path) || e->c.state == URN_SESS_DEAD)
 		return;
-	step = urn_sess_heal_judge(&h->end, o->round, o->to);
-	if (step >= URN_SESS_HEAL_REMAKE && ss_break(e->w, SS_BREAK_ROUND))
-		step = URN_SESS_HEAL_AGREED;
+	step = judge(e, o);
+	ss_judge_offer(e, o, step);
 	if (step == URN_SESS_HEAL_FORGED)
 		ss_fail(e->w, "end %u: an offer of the peer counts as forged", e->id);
 	else if (step == URN_SESS_HEAL_AGREED)
 		agree(e, o->path, o->flags);
 	else if (step == URN_SESS_HEAL_TELL || (step > URN_SESS_HEAL_TELL && heal_step(e, step, o)))
 		offer(e, o->path);
+	ss_judge_heard(e, o);
 }
 
 void

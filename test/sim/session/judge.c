@@ -152,6 +152,41 @@ ss_judge_memory(struct ss_world *w)
 					(unsigned long long)w->end[n].floor[i]);
 }
 
+void
+ss_judge_offer(struct ss_end *e, const struct urn_sess_offer *o, enum urn_sess_heal_step step)
+{
+	const struct urn_sess_heal *own = &e->heal[o->path].end;
+	struct ss_heard *h = &e->heard[o->path];
+	bool acts = step >= URN_SESS_HEAL_CONNECT, joins = acts && step != URN_SESS_HEAL_REMAKE;
+
+	if (acts && o->round < h->round)
+		ss_fail(e->w, "end %u: follows an offer of an end of path %u that is gone", e->id,
+			o->path);
+	if (acts && o->round == h->round && o->to == 0 && h->to != 0)
+		ss_fail(e->w, "end %u: follows an offer of path %u that was overtaken", e->id,
+			o->path);
+	if (joins && o->to != 0 && o->to != own->own)
+		ss_fail(e->w, "end %u: connects path %u to an end that has another one", e->id,
+			o->path);
+	if (o->round > h->round)
+		*h = (struct ss_heard){.round = o->round};
+	if (o->round != h->round)
+		return;
+	h->to = o->to != 0 ? o->to : h->to;
+	h->lost |= (o->flags & URN_SESS_O_LOST) != 0;
+}
+
+void
+ss_judge_heard(struct ss_end *e, const struct urn_sess_offer *o)
+{
+	const struct ss_heal *own = &e->heal[o->path];
+	const struct ss_heard *h = &e->heard[o->path];
+
+	if (h->lost && own->peer_trusts && own->end.to == h->round)
+		ss_fail(e->w, "end %u: counts on path %u, which its peer has given up", e->id,
+			o->path);
+}
+
 static bool
 over(const struct ss_world *w, uint32_t n)
 {

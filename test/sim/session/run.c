@@ -252,5 +252,7 @@ ss_run(struct ss_world *w, const struct ss_scenario *sc, uint64_t seed)
 	}
 	if (!*w->error)
 		ss_judge_end(w);
+	if (!*w->error && sc->heal && !w->hopeless)
+		ss_shell_rest(w);
 	return !*w->error;
 }

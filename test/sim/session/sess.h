@@ -31,6 +31,7 @@ enum {
 	SS_POSTS = 40,	   /* requests of an end in a run */
 	SS_SLOTS = 3,	   /* words that an end writes at the other */
 	SS_BAG = 24,	   /* control messages on their way */
+	SS_REST = 2000,	   /* messages until ends that are done are silent, at most */
 	SS_FAULTS = 5,	   /* faults of a run */
 	SS_STEPS = 400000, /* steps of a run: more is a stall */
 };
@@ -84,7 +85,13 @@ enum {
 	X(SILENT, "silent", "nothing is repeated") \
 	X(ONCE, "once", "an end of a path is offered once, and not again") \
 	X(ROUND, "round", "an end stays what it is when the peer's end was made anew") \
-	X(PROBE, "probe", "a path is trusted whether it carries probes or not")
+	X(PROBE, "probe", "a path is trusted whether it carries probes or not") \
+	X(STALE, "stale", "offers of ends that are gone count") \
+	X(OVERTAKEN, "overtaken", "offers of before an end was connected count") \
+	X(TO_ANY, "to-any", "an end connects to one that is connected to an earlier end") \
+	X(IN_USE, "in-use", "an end is made anew while the machine uses it") \
+	X(UNSAID, "unsaid", "an older offer undoes the word of a loss") \
+	X(ANSWERS, "answers", "an end that trusts a path answers each offer of it")
 /* clang-format on */
 
 enum ss_point {
@@ -158,6 +165,13 @@ struct ss_heal {
 	uint32_t carried;	  /* probes */
 };
 
+/* The peer's end of a path, as offers told it; the oracle's. */
+struct ss_heard {
+	uint32_t round; /* the newest round */
+	uint32_t to;	/* round of this end that the newest one is connected to; 0: none */
+	bool lost;	/* the newest one is never trusted again */
+};
+
 /* A receive buffer: memory of the program. */
 struct ss_buf {
 	struct urn_sess_wire wire; /* header area */
@@ -211,6 +225,7 @@ struct ss_end {
 	uint32_t bound;		/* epoch whose path has the windows */
 	bool noticed[SS_PATHS]; /* the death of the path was told to the machine */
 	struct ss_heal heal[SS_PATHS];
+	struct ss_heard heard[SS_PATHS];
 	/* the program */
 	struct ss_req req[SS_POSTS];
 	uint32_t posts, target;		 /* requests posted; to be posted */
@@ -326,6 +341,8 @@ void ss_shell_step(struct ss_world *w, uint32_t end);
 /* Post a request of the program, which the machine lets go now. */
 void ss_shell_post(struct ss_end *e, uint64_t seq, uint32_t path, uint32_t epoch);
 
+/* Bring what is on its way, and all that comes of it: ends that are done come to rest. */
+void ss_shell_rest(struct ss_world *w);
 /* A control message sets out. */
 void ss_shell_put(struct ss_world *w, uint32_t to, const struct ss_msg *m);
 
@@ -354,5 +371,9 @@ void ss_judge_memory(struct ss_world *w);
 /* True when both programs have all they waited for. */
 bool ss_judge_over(const struct ss_world *w);
 void ss_judge_end(struct ss_world *w);
+/* An end judged an offer, and asks for this step: not yet taken. */
+void ss_judge_offer(struct ss_end *e, const struct urn_sess_offer *o, enum urn_sess_heal_step step);
+/* An end has heard an offer, and done what it asks for. */
+void ss_judge_heard(struct ss_end *e, const struct urn_sess_offer *o);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connection management: services that several owners of one user share (cm_heir.c). */
+/* Connection management: services that several owners share (cm_heir.c). */
 #include "cm_bench.h"
 
 #include <setjmp.h>
@@ -61,7 +61,8 @@ end(void **state)
 	return teardown(state);
 }
 
-/* Only those share a service that know its secret, say so, and are of one user. */
+/* Only those share a service that know its secret and say so; one of another user knows none of 0.
+ */
 static void
 test_who(void **state)
 {
@@ -76,13 +77,22 @@ test_who(void **state)
 	urn_cm_owner_init(&other, 0, &b);
 	other.user_ids = &ids;
 	other.max_user_ids = 8;
-	assert_int_equal(listens(&other, KEY, URN_CM_SHARED | URN_CM_HEIR, &id), EADDRINUSE);
+	assert_int_equal(listens(&other, KEY + 1, URN_CM_SHARED | URN_CM_HEIR, &id), EADDRINUSE);
+	assert_int_equal(listens(&other, KEY, URN_CM_SHARED | URN_CM_HEIR, &id), 0);
+	assert_int_equal(goes_to(0), id);
+	while (urn_cm_owner_goes(b.cm, &other, b.now))
+		;
+	assert_int_equal(ids, 0);
 	assert_int_equal(listens(&heir[0], KEY, URN_CM_SHARED | URN_CM_HEIR, &id), 0);
 	assert_int_equal(urn_cm_release(b.cm, &heir[0], id, b.now), 0);
 	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
 	/* The secret alone is not enough: the first listener has to share. */
 	assert_int_equal(listens(&b.o, KEY, 0, &l), 0);
 	assert_int_equal(listens(&heir[0], KEY, URN_CM_SHARED | URN_CM_HEIR, &id), EADDRINUSE);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
+	assert_int_equal(listens(&b.o, 0, URN_CM_SHARED, &l), 0);
+	assert_int_equal(listens(&other, 0, URN_CM_SHARED | URN_CM_HEIR, &id), EADDRINUSE);
+	assert_int_equal(listens(&heir[0], 0, URN_CM_SHARED | URN_CM_HEIR, &id), 0);
 }
 
 /* A service has a bound of listeners. */
@@ -156,8 +166,6 @@ static void
 test_taken(void **state)
 {
 	struct urn_abi_cm_accept a = an_accept();
-	_Atomic uint64_t ids = 0;
-	struct urn_cm_owner other;
 	struct urn_cm_msg m;
 	uint32_t l, id;
 
@@ -168,9 +176,6 @@ test_taken(void **state)
 	assert_int_equal(urn_cm_take(b.cm, &heir[0], id, KEY + 1, 0x5a), ENOENT);
 	assert_int_equal(urn_cm_take(b.cm, &heir[0], id + 1, KEY, 0x5a), ENOENT);
 	assert_int_equal(urn_cm_take(b.cm, &heir[0], l, KEY, 0x5a), ENOENT);
-	urn_cm_owner_init(&other, 0, &b);
-	other.user_ids = &ids;
-	assert_int_equal(urn_cm_take(b.cm, &other, id, KEY, 0x5a), ENOENT);
 	assert_int_equal(urn_cm_take(b.cm, &heir[0], id, KEY, 0x5a), 0);
 	assert_int_equal(heir[0].ids, 1);
 	assert_int_equal(b.o.ids, 1);
@@ -189,6 +194,46 @@ test_taken(void **state)
 	expect_in(&m, CM_RX);
 	told(URN_CM_EVENT_ESTABLISHED);
 	assert_true(test_cm_sound(b.cm));
+}
+
+/* A process of another user takes a request over if its user may have one more, and it counts as
+ * that user's from then on; without a secret the user takes none. */
+static void
+test_other_user(void **state)
+{
+	_Atomic uint64_t ids[2] = {2, 7};
+	struct urn_cm_owner other;
+	uint32_t l, id;
+
+	(void)state;
+	urn_cm_owner_init(&other, 0, &b);
+	other.user_ids = &ids[1];
+	other.max_user_ids = 7;
+	b.o.user_ids = &ids[0];
+	b.o.max_user_ids = 8;
+	assert_int_equal(listens(&b.o, KEY, URN_CM_SHARED, &l), 0);
+	assert_int_equal(goes_to(0), l);
+	id = b.ev.id;
+	assert_int_equal(ids[0], 4);
+	assert_int_equal(urn_cm_take(b.cm, &other, id, KEY + 1, 7), ENOENT);
+	assert_int_equal(urn_cm_take(b.cm, &other, id, KEY, 7), EDQUOT);
+	assert_int_equal(ids[1], 7);
+	other.max_user_ids = 8;
+	assert_int_equal(urn_cm_take(b.cm, &other, id, KEY, 7), 0);
+	assert_int_equal(ids[0], 3);
+	assert_int_equal(ids[1], 8);
+	assert_true(test_cm_sound(b.cm));
+	while (urn_cm_owner_goes(b.cm, &other, b.now))
+		;
+	assert_int_equal(ids[1], 7);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
+	assert_int_equal(listens(&b.o, 0, URN_CM_SHARED, &l), 0);
+	assert_int_equal(goes_to(1), l);
+	assert_int_equal(urn_cm_take(b.cm, &other, b.ev.id, 0, 7), ENOENT);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, b.ev.id, b.now), 0);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
+	b.o.user_ids = NULL;
+	b.sent = b.told = 0;
 }
 
 /* Requests of a listener that does not share are nobody else's, and an owner has its bound of ids.
@@ -224,6 +269,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_turns, begin, end),
 		cmocka_unit_test_setup_teardown(test_moves, begin, end),
 		cmocka_unit_test_setup_teardown(test_taken, begin, end),
+		cmocka_unit_test_setup_teardown(test_other_user, begin, end),
 		cmocka_unit_test_setup_teardown(test_not_taken, begin, end),
 	};
 

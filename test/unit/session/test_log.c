@@ -32,6 +32,8 @@ setup(void **state)
 	qp.ibv.qp_num = 17;
 	qp.peer.number = 33;
 	qp.c.alive = 0xf;
+	memcpy(qp.path[0].gid, (const uint8_t[]){[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 3},
+	       16);
 	return ctx.log_fd >= 0 ? 0 : -1;
 }
 
@@ -76,8 +78,8 @@ sentences(void **state)
 {
 	(void)state;
 	urn_sv_log_begin(&qp);
-	expect(" info session begin: connection 17 to 33 has a session | conn=17 peer=33 epoch=0 "
-	       "path=P-P begin paths=0xf\n");
+	expect(" info session begin: connection 17 to 33 has a session with 10.0.0.3 | conn=17 "
+	       "peer=33 epoch=0 path=P-P begin paths=0xf\n");
 	qp.why = "the primary adapter is gone";
 	urn_sv_log_down(&qp, 0);
 	expect(" warning session lost: connection 17 to 33 lost its path from the primary adapter "

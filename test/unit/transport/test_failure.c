@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+static struct urn_tp no_tp; /* has no queue pair */
+
 /* A share whose client had n errors: number i is of the QP 100 + i, with the status i % 4 + 1. */
 static void
 fill(struct urn_tp_share *share, uint32_t n)
@@ -39,14 +41,15 @@ finds_the_last(void **state)
 	for (uint32_t n = 0; n <= 3 * URN_FAILURES; n++) {
 		fill(&share, n);
 		for (uint32_t i = 0; i < n + 2; i++) {
-			const struct urn_failure *f = urn_failure_find(&share, 100 + i, UINT8_MAX);
+			const struct urn_failure *f =
+				urn_failure_find(&no_tp, &share, 100 + i, UINT8_MAX);
 
 			if (i < n && n - i <= URN_FAILURES)
 				assert_int_equal(f->qpn, 100 + i);
 			else
 				assert_null(f);
 		}
-		assert_null(urn_failure_find(&share, 0, 0)); /* the number of an empty place */
+		assert_null(urn_failure_find(&no_tp, &share, 0, 0)); /* an empty place's */
 	}
 }
 
@@ -63,13 +66,13 @@ finds_the_status(void **state)
 	share.failures.ring[0].length = 1;
 	share.failures.ring[4].length = 2;
 	share.failures.ring[7].length = 3;
-	assert_int_equal(urn_failure_find(&share, 7, 1)->length, 2);
-	assert_null(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR));
-	assert_null(urn_failure_find(&share, 7, URN_WC_RETRY_EXC_ERR));
-	assert_int_equal(urn_failure_find(&share, 7, UINT8_MAX)->length, 3);
-	urn_failure_forget(&share, 7);
-	assert_null(urn_failure_find(&share, 7, 1));
-	assert_null(urn_failure_find(&share, 7, UINT8_MAX));
+	assert_int_equal(urn_failure_find(&no_tp, &share, 7, 1)->length, 2);
+	assert_null(urn_failure_find(&no_tp, &share, 7, URN_WC_WR_FLUSH_ERR));
+	assert_null(urn_failure_find(&no_tp, &share, 7, URN_WC_RETRY_EXC_ERR));
+	assert_int_equal(urn_failure_find(&no_tp, &share, 7, UINT8_MAX)->length, 3);
+	urn_failure_forget(&no_tp, &share, 7);
+	assert_null(urn_failure_find(&no_tp, &share, 7, 1));
+	assert_null(urn_failure_find(&no_tp, &share, 7, UINT8_MAX));
 }
 
 /* A flushed request is explained by an error that the queue pair did not survive, or by the one
@@ -86,19 +89,19 @@ finds_the_reason(void **state)
 		ring[i].qpn = 7;
 	ring[0].length = 1;
 	ring[0].flushes = URN_FLUSHES_ALL;
-	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 1);
+	assert_int_equal(urn_failure_find(&no_tp, &share, 7, URN_WC_WR_FLUSH_ERR)->length, 1);
 	ring[1].length = 2;
 	ring[1].flushes = URN_FLUSHES_SENDS;
-	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 2);
-	urn_failure_leave_sqe(&share, 8);
-	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 2);
-	urn_failure_leave_sqe(&share, 7);
-	assert_int_equal(urn_failure_find(&share, 7, URN_WC_WR_FLUSH_ERR)->length, 1);
-	assert_int_equal(urn_failure_find(&share, 7, ring[1].status)->length, 2);
+	assert_int_equal(urn_failure_find(&no_tp, &share, 7, URN_WC_WR_FLUSH_ERR)->length, 2);
+	urn_failure_leave_sqe(&no_tp, &share, 8);
+	assert_int_equal(urn_failure_find(&no_tp, &share, 7, URN_WC_WR_FLUSH_ERR)->length, 2);
+	urn_failure_leave_sqe(&no_tp, &share, 7);
+	assert_int_equal(urn_failure_find(&no_tp, &share, 7, URN_WC_WR_FLUSH_ERR)->length, 1);
+	assert_int_equal(urn_failure_find(&no_tp, &share, 7, ring[1].status)->length, 2);
 	ring[2] = (struct urn_failure){
 		.kind = URN_FAILURE_REFUSED, .qpn = 7, .length = 3, .flushes = URN_FLUSHES_ALL};
-	assert_int_equal(urn_failure_find(&share, 7, URN_WC_LOC_PROT_ERR)->length, 3);
-	assert_null(urn_failure_find(&share, 7, URN_WC_RETRY_EXC_ERR));
+	assert_int_equal(urn_failure_find(&no_tp, &share, 7, URN_WC_LOC_PROT_ERR)->length, 3);
+	assert_null(urn_failure_find(&no_tp, &share, 7, URN_WC_RETRY_EXC_ERR));
 }
 
 /* A record with the longest of everything. */
