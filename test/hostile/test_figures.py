@@ -71,7 +71,9 @@ class Table(unittest.TestCase):
 
 class Runs(unittest.TestCase):
     def setUp(self):
-        self.dir = tempfile.TemporaryDirectory(prefix="urnic-test.")
+        # Short: DPDK's files of a urnicd that is killed must be in the suite's folder, which goes with it. A
+        # longer name of its runtime folder is not used (pmd_glue/eal_dir.c), and they would stay in /tmp.
+        self.dir = tempfile.TemporaryDirectory(prefix="ut.")
         self.addCleanup(self.dir.cleanup)
         # Files that the suite leaves would be here.
         self.env = dict(os.environ, TMPDIR=self.dir.name)
