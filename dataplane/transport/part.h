@@ -61,20 +61,21 @@ urn_part_serve(struct urn_tp *tp, struct urn_source *src,
 	       bool (*serve)(struct urn_tp *, struct urn_source *))
 {
 	struct urn_tp_share *share = src->share; /* the source may end in its turn */
-	struct urn_tp_user *user = urn_share_user(share);
+	struct urn_tp_user *user = share->user; /* NULL: what the engine sends by itself */
 	unsigned int frames = tp->tx_n + tp->loop_n + tp->txd_n;
 	uint64_t built = tp->built;
 	bool more;
 
-	if (unlikely(tp->sched.parts))
+	if (unlikely(tp->sched.parts) && user)
 		urn_part_bound(tp, user);
 	more = serve(tp, src);
 	built = tp->built - built;
-	urn_part_learn(&tp->sched, user, built, more);
+	if (likely(user != NULL))
+		urn_part_learn(&tp->sched, user, built, more);
 	if (more)
 		urn_sched_add(&tp->sched, src);
 	urn_sched_charge(share, built);
-	if (unlikely(tp->sched.parts))
+	if (unlikely(tp->sched.parts) && user)
 		urn_part_use(tp, user, (int)(tp->tx_n + tp->loop_n + tp->txd_n - frames), built);
 }
 

@@ -352,6 +352,28 @@ part_of_short_frames(void **state)
 	part_of(SMALL, URN_PART_BYTES / URN_PART_FRAME);
 }
 
+/* What belongs to no user cuts nobody's turns, such as what the engine says by itself. */
+static void
+part_of_nobody(void **state)
+{
+	struct crowd *c = open_crowd(&(struct probe_config){
+		.max_qp = 64, .window = WINDOW, .work = 65536, .mtu = BIG, .qps = 2});
+	struct urn_qp *other;
+
+	(void)state;
+	fill(c, BIG);
+	make(c, &c->client[0]);
+	c->modest.user = NULL;
+	probe_use(&c->p, 1);
+	other = make(c, &c->modest);
+	turns(c, URN_PART_TURNS + 1);
+	assert_int_equal(beside_one(c, other), 0);
+	urn_tp_doorbell(c->p.tp, c->qp[0]);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(beside_one(c, other), FRAMES);
+	close_crowd(c);
+}
+
 /* A user that waited for each of its requests has much to send now: both have whole turns at once.
  */
 static void
@@ -526,6 +548,7 @@ main(void)
 		cmocka_unit_test(few_steps),
 		cmocka_unit_test(part_of_long_frames),
 		cmocka_unit_test(part_of_short_frames),
+		cmocka_unit_test(part_of_nobody),
 		cmocka_unit_test(whole_turns),
 		cmocka_unit_test(acknowledgements),
 		cmocka_unit_test(requests_in_flight),
