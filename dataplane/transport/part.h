@@ -61,7 +61,7 @@ urn_part_serve(struct urn_tp *tp, struct urn_source *src,
 	       bool (*serve)(struct urn_tp *, struct urn_source *))
 {
 	struct urn_tp_share *share = src->share; /* the source may end in its turn */
-	struct urn_tp_user *user = share->user; /* NULL: what the engine sends by itself */
+	struct urn_tp_user *user = share->user;	 /* NULL: a share of the engine itself */
 	unsigned int frames = tp->tx_n + tp->loop_n + tp->txd_n;
 	uint64_t built = tp->built;
 	bool more;

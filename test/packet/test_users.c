@@ -352,7 +352,7 @@ part_of_short_frames(void **state)
 	part_of(SMALL, URN_PART_BYTES / URN_PART_FRAME);
 }
 
-/* What belongs to no user cuts nobody's turns, such as what the engine says by itself. */
+/* A share without a user cuts nobody's turns: the engine's own answers have such shares. */
 static void
 part_of_nobody(void **state)
 {

@@ -419,10 +419,11 @@ urn_sv_to_reset(struct urn_sv_qp *q, struct ibv_qp_attr *attr, int mask)
 	q->peer_reads = 0;
 	q->recv_head = q->recv_posted = q->recv_tail = q->recv_held = 0;
 	q->send_held = q->unflushed = q->todo = q->reading = 0;
-	q->atomics_done = q->held_from = 0;
+	q->atomics_done = q->held_from = q->unflushed_bytes = 0;
+	q->flushes = 0;
 	q->notes = (struct urn_sv_notes){0};
-	q->recv_live = q->flushing = q->holds = q->full = q->left = q->failed_one = q->ended =
-		q->told = q->known = q->keeps = false;
+	q->recv_live = q->holds = q->full = q->left = q->failed_one = q->ended = q->told =
+		q->known = q->keeps = false;
 	q->asked = URN_SV_NOT_ASKED;
 	q->mode = URN_SV_NEW;
 	return err;

@@ -17,6 +17,15 @@
 #define URN_SV_FLAGS ((unsigned int)(IBV_SEND_FENCE | IBV_SEND_SOLICITED))
 #define URN_SV_ALL_FLAGS (URN_SV_FLAGS | (unsigned int)(IBV_SEND_SIGNALED | IBV_SEND_INLINE))
 
+/* Flush READs of one connection. */
+enum {
+	URN_SV_FLUSHES = 4, /* READs in flight, at most */
+	/* Bytes behind which a READ does not wait for the one before it, and those that are enough
+	 * for that when they are a quarter of the send queue. */
+	URN_SV_FLUSH_BYTES = 256 * 1024,
+	URN_SV_FLUSH_PART = 64 * 1024,
+};
+
 static struct urn_sv_swr *
 urn_sv_swr(const struct urn_sv_qp *q, uint64_t seq)
 {
@@ -168,6 +177,18 @@ urn_sv_posted(struct urn_sv_qp *q, int err)
 	urn_sv_kick(q->ctx);
 }
 
+/*
+ * True when there is so much behind the last flush READ that the next one does not wait for it:
+ * otherwise all slots of the send queue may come free at once, and the path has nothing to send
+ * until the program has posted again.
+ */
+static bool
+urn_sv_flush_long(const struct urn_sv_qp *q)
+{
+	return q->unflushed_bytes >= URN_SV_FLUSH_BYTES ||
+	       (q->unflushed_bytes >= URN_SV_FLUSH_PART && q->unflushed >= q->cap.max_send_wr / 4);
+}
+
 /* Post a request to the path in use. key: like urn_sv_post_real()'s */
 static void
 urn_sv_send_now(struct urn_sv_qp *q, uint64_t seq, uint32_t key)
@@ -180,6 +201,9 @@ urn_sv_send_now(struct urn_sv_qp *q, uint64_t seq, uint32_t key)
 	if (s->op == IBV_WR_SEND || s->op == IBV_WR_RDMA_WRITE) {
 		q->last_message = seq;
 		q->unflushed++;
+		q->unflushed_bytes += s->length;
+		if (urn_sv_flush_long(q))
+			urn_sv_flush(q);
 	}
 }
 
@@ -268,6 +292,17 @@ urn_sv_send_result(struct urn_sv_qp *q, const struct urn_sess_action *a)
 	return !atomic || !a->known || urn_sv_result(q, urn_sv_sges(q, a->seq), s->num_sge, a->old);
 }
 
+/* True when the messages behind the last flush READ need another one now. */
+static bool
+urn_sv_flush_due(const struct urn_sv_qp *q)
+{
+	if (q->unflushed == 0)
+		return false;
+	/* Half of the READs that the queue pair may have in flight are the program's. */
+	return q->flushes == 0 || (urn_sv_flush_long(q) && q->flushes < URN_SV_FLUSHES &&
+				   q->flushes < q->rts.max_rd_atomic / 2U);
+}
+
 void
 urn_sv_flush(struct urn_sv_qp *q)
 {
@@ -279,7 +314,7 @@ urn_sv_flush(struct urn_sv_qp *q)
 				 .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
 
-	if (q->unflushed == 0 || q->flushing || !urn_sv_flows(q))
+	if (!urn_sv_flush_due(q) || !urn_sv_flows(q))
 		return;
 	p = urn_sv_used(q);
 	sge = (struct ibv_sge){(uintptr_t)(q->memory + URN_SV_AT_LAND), 1,
@@ -288,7 +323,8 @@ urn_sv_flush(struct urn_sv_qp *q)
 	wr.wr.rdma.remote_addr = q->peer.addr;
 	wr.wr.rdma.rkey = p->key;
 	q->unflushed = 0;
-	q->flushing = true;
+	q->unflushed_bytes = 0;
+	q->flushes++;
 	urn_sv_posted(q, ibv_post_send(p->real, &wr, &bad));
 }
 

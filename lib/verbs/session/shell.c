@@ -85,8 +85,9 @@ urn_sv_note(struct urn_sv_qp *q, uint32_t todo, const struct urn_sess_action *a)
 static void
 urn_sv_quit(struct urn_sv_qp *q)
 {
-	q->recv_live = q->flushing = q->holds = q->full = false;
-	q->unflushed = 0;
+	q->recv_live = q->holds = q->full = false;
+	q->unflushed = q->flushes = 0;
+	q->unflushed_bytes = 0;
 	q->todo &= ~(uint32_t)URN_SV_TO_AWAY;
 	for (uint64_t seq = q->c.head; seq != q->c.tail; seq++)
 		q->swr[seq & (q->wrs - 1)].go = false;

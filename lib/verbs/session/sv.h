@@ -224,7 +224,8 @@ struct urn_sv_qp {
 	uint32_t send_held;	    /* the program's requests whose completions it has not polled */
 	uint64_t last_message;	    /* number of the newest message that was posted */
 	uint32_t unflushed;	    /* messages posted since the last flush READ */
-	bool flushing;		    /* a flush READ is in flight */
+	uint64_t unflushed_bytes;   /* bytes of these */
+	uint32_t flushes;	    /* flush READs in flight */
 	enum urn_sess_status
 		half; /* status of the silent half in front of the next request; OK: none */
 	bool holds;		    /* requests wait until the peer's table of keys was read */

@@ -61,8 +61,8 @@ urn_sv_take_send(struct urn_sv_qp *q, struct urn_sv_path *p, const struct ibv_wc
 	if (!q->c.open || p != urn_sv_used(q) || q->failing)
 		return;
 	if (wc->status == IBV_WC_SUCCESS) {
-		if (wc->wr_id & URN_SV_ID_FLUSH)
-			q->flushing = false;
+		if ((wc->wr_id & URN_SV_ID_FLUSH) && q->flushes != 0)
+			q->flushes--;
 		(void)urn_sess_done(&q->c, p->epoch, seq);
 		urn_sv_after(q);
 	} else if (urn_sv_of_path(wc->status) || (wc->wr_id & URN_SV_ID_FLUSH)) {
