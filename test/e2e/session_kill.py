@@ -316,6 +316,9 @@ class Corners(Pairs):
     def test_fork(self):
         self.right(self.corner("fork"))
 
+    def test_long_writes(self):
+        self.right(self.corner("long_writes"))
+
     def test_signals(self):
         self.right(self.corner("signals"))
 

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEPTH = 64, BYTES = 64, GID_INDEX = 1, PATIENCE = 60, MANY = 40, WORD = 8 };
+enum { DEPTH = 64, BYTES = 64, GID_INDEX = 1, PATIENCE = 60, MANY = 40, WORD = 8, LONG = 65536 };
 
 struct end {
 	struct ibv_cq *sends, *recvs;
@@ -39,6 +39,7 @@ static struct {
 static struct end a, b;
 static struct ibv_comp_channel *channel; /* channel of a's sends; NULL: none */
 static int sends_signalled = 1;
+static uint8_t reads = 1; /* READs that a queue pair may have in flight */
 static const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 static void
@@ -72,7 +73,7 @@ connect_to(const struct end *e, uint32_t qpn)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = qpn,
-		.max_dest_rd_atomic = 1,
+		.max_dest_rd_atomic = reads,
 		.min_rnr_timer = 12,
 		.ah_attr = {.is_global = 1,
 			    .port_num = 1,
@@ -86,7 +87,7 @@ connect_to(const struct end *e, uint32_t qpn)
 	attr.qp_state = IBV_QPS_RTS;
 	attr.timeout = 14;
 	attr.retry_cnt = attr.rnr_retry = 7;
-	attr.max_rd_atomic = 1;
+	attr.max_rd_atomic = reads;
 	EQUAL(ibv_modify_qp(e->qp, &attr,
 			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
@@ -417,6 +418,51 @@ children(void)
 	EQUAL(pthread_join(thread, NULL), 0);
 }
 
+static void
+long_writes_before(void)
+{
+	reads = 16;
+}
+
+/* A queue full of long writes does not come free at once: flush READs are in flight behind parts
+ * of it. */
+static void
+long_writes(void)
+{
+	static char from[LONG], to[LONG];
+	struct ibv_mr *source = ibv_reg_mr(pd, from, LONG, rights);
+	struct ibv_mr *target = ibv_reg_mr(pd, to, LONG, rights);
+	struct ibv_sge sge = {(uintptr_t)from, LONG, source->lkey};
+	struct ibv_send_wr wr[DEPTH], *bad;
+	struct ibv_wc wc[DEPTH];
+	time_t end = time(NULL) + PATIENCE;
+	int parts = 0;
+
+	for (int i = 0; i < DEPTH; i++) {
+		wr[i] = (struct ibv_send_wr){.next = i + 1 < DEPTH ? &wr[i + 1] : NULL,
+					     .sg_list = &sge,
+					     .num_sge = 1,
+					     .opcode = IBV_WR_RDMA_WRITE};
+		wr[i].wr.rdma.remote_addr = (uintptr_t)to;
+		wr[i].wr.rdma.rkey = target->rkey;
+	}
+	/* With one READ in flight at a time it comes free in two parts at most. */
+	while (parts < 3) {
+		CHECK(time(NULL) < end);
+		EQUAL(ibv_post_send(a.qp, wr, &bad), 0);
+		parts = 0;
+		for (int left = DEPTH, n; left != 0; left -= n) {
+			n = ibv_poll_cq(a.sends, DEPTH, wc);
+			CHECK(n >= 0);
+			parts += n > 0;
+			for (int i = 0; i < n; i++)
+				EQUAL(wc[i].status, IBV_WC_SUCCESS);
+		}
+	}
+	EQUAL(ibv_dereg_mr(source), 0);
+	EQUAL(ibv_dereg_mr(target), 0);
+}
+
 static volatile sig_atomic_t handled;
 
 static void
@@ -458,6 +504,7 @@ static const struct {
 	{"fork", children, NULL},
 	{"events", only_events_of_the_program, only_events_of_the_program_before},
 	{"signals", signals, NULL},
+	{"long_writes", long_writes, long_writes_before},
 };
 
 static void
