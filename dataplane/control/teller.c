@@ -44,7 +44,7 @@ struct urn_teller_way {
 	bool waits;	   /* `out` is watched, because records wait for it */
 	uint32_t queue_n;  /* records in queue[] */
 	struct urn_abi_event queue[URN_TELLER_QUEUE]; /* records to be sent, oldest first */
-	_Atomic uint32_t room; /* bytes that may be unread in the outer pair; any thread sets it */
+	_Atomic uint32_t users; /* queues that use the way; any thread sets it */
 };
 
 struct urn_teller {
@@ -68,11 +68,18 @@ same(const struct urn_abi_event *a, const struct urn_abi_event *b)
 	return a->type == b->type && a->handle == b->handle && a->cookie == b->cookie;
 }
 
+/* True when a record is an event of a completion queue. */
+static bool
+is_completion(const struct urn_teller_way *w, const struct urn_abi_event *ev)
+{
+	return w->merges && ev->type == 0;
+}
+
 /* True when an event of a completion queue waits already; other records are never merged. */
 static bool
 waits_already(const struct urn_teller_way *w, const struct urn_abi_event *ev)
 {
-	if (!w->merges || ev->type != 0)
+	if (!is_completion(w, ev))
 		return false;
 	for (uint32_t i = 0; i < w->queue_n; i++)
 		if (same(&w->queue[i], ev))
@@ -112,14 +119,39 @@ close_way(struct urn_teller *t, struct urn_teller_way *w)
 	(void)epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, w->out, NULL);
 }
 
+/* Bytes that may be unread in the outer pair for the oldest record to be written. */
+static uint32_t
+room(const struct urn_teller_way *w)
+{
+	uint64_t users = atomic_load_explicit(&w->users, memory_order_relaxed);
+	uint64_t bytes = URN_TELLER_BASE + users * URN_TELLER_USER;
+
+	/* The record that is written comes on top of them: it has the room of the last user. */
+	if (users && is_completion(w, &w->queue[0]))
+		bytes = URN_TELLER_NONE + (users - 1) * URN_TELLER_USER;
+	return bytes < URN_TELLER_OUTER ? (uint32_t)bytes : URN_TELLER_OUTER;
+}
+
 /* True when the client has as much unread as it may have, its own library's records included. */
 static bool
 is_full(const struct urn_teller_way *w)
 {
-	uint32_t room = atomic_load_explicit(&w->room, memory_order_relaxed);
 	int bytes;
 
-	return ioctl(w->out, SIOCOUTQ, &bytes) == 0 && bytes >= (int)room;
+	return ioctl(w->out, SIOCOUTQ, &bytes) == 0 && bytes >= (int)room(w);
+}
+
+/* Number of the oldest records that are written at once: all are events of completion queues, or
+ * none is. */
+static uint32_t
+batch(const struct urn_teller_way *w)
+{
+	bool kind = is_completion(w, &w->queue[0]);
+	uint32_t n = 1;
+
+	while (n < w->queue_n && n < URN_TELLER_BATCH && is_completion(w, &w->queue[n]) == kind)
+		n++;
+	return n;
 }
 
 /* Write the oldest n records, all or none. returns: 0 or an errno value */
@@ -145,7 +177,7 @@ place(struct urn_teller *t, struct urn_teller_way *w)
 	int err = 0;
 
 	while (err == 0 && w->queue_n && !is_full(w))
-		err = write_some(w, w->queue_n < URN_TELLER_BATCH ? w->queue_n : URN_TELLER_BATCH);
+		err = write_some(w, batch(w));
 	if (err == ENOBUFS || err == ENOMEM) {
 		/* Watched anew, the outer pair wakes the thread as soon as it has rested. */
 		w->waits = false;
@@ -428,7 +460,7 @@ urn_teller_add(struct urn_teller *t, int out, bool merges, struct urn_teller_way
 	}
 	w->out = out;
 	w->merges = merges;
-	atomic_init(&w->room, URN_TELLER_BASE);
+	atomic_init(&w->users, 0);
 	pthread_mutex_lock(&t->lock);
 	w->serial = ++t->serial;
 	rc = urn_handles_put(&t->ways, w, UINT32_MAX, &w->handle);
@@ -449,12 +481,8 @@ urn_teller_add(struct urn_teller *t, int out, bool merges, struct urn_teller_way
 void
 urn_teller_users(struct urn_teller_way *way, uint32_t users)
 {
-	uint64_t room = URN_TELLER_BASE + (uint64_t)users * URN_TELLER_USER;
-
 	/* A way that waits has something unread, and looks again when that is read. */
-	atomic_store_explicit(&way->room,
-			      room < URN_TELLER_OUTER ? (uint32_t)room : URN_TELLER_OUTER,
-			      memory_order_relaxed);
+	atomic_store_explicit(&way->users, users, memory_order_relaxed);
 }
 
 void

@@ -18,10 +18,11 @@
  *
  * Bounds of a way: URN_TELLER_INNER bytes of the system's memory in the inner pair,
  * URN_TELLER_QUEUE records here, and in the outer pair, whatever buffer the client sets there,
- * URN_TELLER_BASE bytes and URN_TELLER_USER more for each queue that uses the way: an event each.
- * More would tell nothing more. While the outer pair is full, events of one completion queue are
- * merged here, and a way that is full as well leaves records in the inner pair. An engine that
- * finds no room there keeps its event (engine/notify.c).
+ * URN_TELLER_BASE bytes and URN_TELLER_USER more for each queue that uses the way. Events of
+ * completion queues have less room, one for each queue: more would tell nothing more. So a queue
+ * that has its channel to itself has one unread event from here at most. While the outer pair is
+ * full, events of one completion queue are merged here, and a way that is full as well leaves
+ * records in the inner pair. An engine that finds no room there keeps its event (engine/notify.c).
  *
  * The room in the outer pair grows with its users, because a library writes events of its own
  * there, for queues that it arms with completions in them: with one of each queue in the pair,
@@ -45,8 +46,9 @@ enum {
 	URN_TELLER_BASE = 4 << 10,   /* in the outer pair, without users, */
 	URN_TELLER_USER = 1 << 10,   /* ... more for each user, */
 	URN_TELLER_OUTER = 96 << 10, /* ... up to this */
-	URN_TELLER_FDS = 2,	     /* descriptors of a teller, */
-	URN_TELLER_WAY_FDS = 3,	     /* ... and of each of its ways: near, in and out */
+	URN_TELLER_NONE = 256,	/* in the outer pair: nothing is unread, any record takes more */
+	URN_TELLER_FDS = 2,	/* descriptors of a teller, */
+	URN_TELLER_WAY_FDS = 3, /* ... and of each of its ways: near, in and out */
 };
 
 /* Counts of an adapter's tellers; any thread adds to them, and any reads them. */

@@ -292,11 +292,11 @@ make_tx(struct urn_tp *tp, struct urn_flow *f)
 		urn_flow_mtu_renew(tp, f);
 }
 
-/* Bucket of the owner of a message, for the bound of flows. */
+/* Bucket of an owner of messages, or of its user, for the bounds of flows. NULL: nobody's */
 static unsigned int
-maker_of(const struct urn_flow_msg *m)
+bucket_of_owner(const void *who)
 {
-	uint64_t h = (uint64_t)(uintptr_t)m->owner * 0x9e3779b97f4a7c15u;
+	uint64_t h = (uint64_t)(uintptr_t)who * 0x9e3779b97f4a7c15u;
 
 	return (unsigned int)(h >> 52);
 }
@@ -331,7 +331,8 @@ flow_to(struct urn_tp *tp, const uint8_t gid[16], const struct urn_flow_msg *m, 
 		return NULL;
 	}
 	if (!f && urn_flow_restore(tp, gid, to, &f) && !f)
-		f = urn_flow_make_for(tp, gid, to, maker_of(m));
+		f = urn_flow_make_for(tp, gid, to, bucket_of_owner(m->owner),
+				      bucket_of_owner(m->owner ? urn_share_user(m->owner) : NULL));
 	if (!f) {
 		*code = URN_MSG_BUSY;
 		return NULL;

@@ -116,6 +116,13 @@ due(struct urn_tp *tp, struct urn_source *src)
 }
 
 void
+urn_flows_bound(struct urn_flows *fl, uint32_t most)
+{
+	fl->most = most;
+	urn_fair_init(&fl->fair, most);
+}
+
+void
 urn_flows_bound_rests(struct urn_flows *fl, uint32_t most)
 {
 	fl->rests_max = most;
@@ -128,6 +135,7 @@ urn_flows_init_rests(struct urn_flows *fl)
 	static const struct urn_source_ops ops = {.due = due};
 
 	fl->owner_max = URN_FLOWS_OWNER;
+	urn_flows_bound(fl, URN_FLOWS_MAX);
 	urn_flows_bound_rests(fl, URN_FLOWS_RESTS);
 	TAILQ_INIT(&fl->resting);
 	fl->rester.source.kind = URN_SOURCE_OPS;
@@ -183,6 +191,7 @@ make_rest(const struct urn_tp *tp, const struct urn_flow *f)
 		.stalled_id = f->stalled_id,
 		.flags = f->flags & KEPT,
 		.maker = f->maker,
+		.user_at = f->user_at,
 		.key = f->key,
 		.asks = f->asks,
 	};
@@ -244,14 +253,24 @@ make_room(struct urn_tp *tp, struct urn_flow_maker *k)
 
 /* ---- flows of makers */
 
+/* True when a maker, a bucket of owners, may have one more flow, and so may its user. */
+static bool
+may_make(const struct urn_flows *fl, const struct urn_flow_maker *k, unsigned int user)
+{
+	uint32_t left = fl->n < fl->most ? fl->most - fl->n : 0;
+
+	return k->made < fl->owner_max &&
+	       urn_fair_user_has(&fl->fair, left, k->made, fl->of_user[user]);
+}
+
 struct urn_flow *
-urn_flow_make_for(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, unsigned int maker)
+urn_flow_make_for(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, unsigned int maker,
+		  unsigned int user)
 {
 	struct urn_flow_maker *k = &tp->flows->maker[maker];
 	struct urn_flow *f;
 
-	if (unlikely(k->made >= tp->flows->owner_max || tp->flows->n >= URN_FLOWS_MAX) &&
-	    !make_room(tp, k)) {
+	if (unlikely(!may_make(tp->flows, k, user)) && !make_room(tp, k)) {
 		URN_COUNT(tp, FLOW_NONE);
 		return NULL;
 	}
@@ -262,6 +281,8 @@ urn_flow_make_for(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, unsigne
 		TAILQ_INIT(&k->flows);
 	TAILQ_INSERT_TAIL(&k->flows, f, of_maker);
 	f->maker = (uint16_t)(maker + 1);
+	f->user_at = (uint16_t)user;
+	tp->flows->of_user[user]++;
 	/* The message may be let go of before anything else starts the timer. */
 	urn_flow_age(tp, f);
 	return f;
@@ -274,6 +295,7 @@ urn_flow_unmake(struct urn_flows *fl, struct urn_flow *f)
 		return;
 	TAILQ_REMOVE(&fl->maker[f->maker - 1].flows, f, of_maker);
 	fl->maker[f->maker - 1].made--;
+	fl->of_user[f->user_at]--;
 }
 
 /* ---- made anew */
@@ -314,7 +336,7 @@ urn_flow_restore(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, struct u
 	if (!r)
 		return true;
 	remove_rest(tp, r); /* its place is for the flow that makes room */
-	*f = urn_flow_make_for(tp, gid, key, r->maker - 1u);
+	*f = urn_flow_make_for(tp, gid, key, r->maker - 1u, r->user_at);
 	if (!*f) {
 		insert_rest(tp, r);
 		return false;

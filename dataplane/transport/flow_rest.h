@@ -46,19 +46,23 @@ struct urn_flow_rest {
 	uint16_t flags; /* enum urn_flow_flag, those that are kept; URN_FLOWF_DOUBTED counts in
 			   urn_flows.doubted */
 	uint16_t maker; /* bucket of the owner, and 1 */
+	uint16_t user_at; /* bucket of the owner's user */
 	uint8_t key, asks;
 };
 _Static_assert(sizeof(struct urn_flow_rest) <= 152, "memory of a flow at rest");
 
+/* Set the number of flows that clients share by the rule of pools; URN_FLOWS_MAX stays the most. */
+void urn_flows_bound(struct urn_flows *fl, uint32_t most);
 /* Set the number of places for flows at rest; none is there. */
 void urn_flows_bound_rests(struct urn_flows *fl, uint32_t most);
 /* Prepare flows at rest. returns: 0 or -1: no memory */
 int urn_flows_init_rests(struct urn_flows *fl);
 void urn_flows_free_rests(struct urn_tp *tp);
-/* Make a flow for a message of a maker, a bucket of owners. NULL: no room, none of the maker's
- * flows that were looked at may rest, or no memory (counted) */
+/* Make a flow for a message of a maker, a bucket of owners. user: bucket of the owner's user. NULL:
+ * maker or user has all that it may have, and none of the maker's flows that were looked at may
+ * rest, or no memory (counted) */
 struct urn_flow *urn_flow_make_for(struct urn_tp *tp, const uint8_t gid[16], uint8_t key,
-				   unsigned int maker);
+				   unsigned int maker, unsigned int user);
 /* A flow ends: its maker has it no more. */
 void urn_flow_unmake(struct urn_flows *fl, struct urn_flow *f);
 /*

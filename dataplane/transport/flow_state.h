@@ -19,7 +19,7 @@ enum {
 	URN_FLOWS_DOUBTED = 2048, /* flows with URN_FLOWF_DOUBTED; beyond, senders are asked */
 	URN_FLOWS_OWNER = 4096,	  /* flows that messages of a maker made; beyond half of them, idle
 				     ones go to rest early */
-	URN_FLOW_MAKERS = 4096,	  /* buckets of owners, for the bound of flows */
+	URN_FLOW_MAKERS = 4096,	  /* buckets of owners, and of users, for the bounds of flows */
 	URN_FLOW_BUCKETS = 16384,
 	URN_FLOW_STRAND_BUCKETS = 16384,
 	URN_FLOW_SPARE_STRANDS = 64, /* strands that are kept for reuse */
@@ -294,6 +294,7 @@ struct urn_flow {
 	uint16_t wholes_n;   /* entries of wholes */
 	uint16_t maker;	   /* bucket of the owner whose message made the flow, and 1: the flow is in
 			      urn_flows.maker there; 0: none */
+	uint16_t user_at;  /* bucket of the owner's user, for urn_flows.of_user; valid with maker */
 	uint16_t asked_at; /* units of 2^20 ns, wraps: when the wait for the MAC address began;
 			      valid with URN_FLOWF_ASKS */
 };
@@ -318,7 +319,10 @@ struct urn_flows {
 	uint32_t n, rx;	    /* flows, and those with URN_FLOWF_RX; n is read by others */
 	uint32_t doubted;   /* flows with URN_FLOWF_DOUBTED */
 	uint32_t owner_max; /* flows of a maker: URN_FLOWS_OWNER, less in tests */
+	uint32_t most;	    /* flows that clients share: URN_FLOWS_MAX, others in tests */
+	struct urn_fair fair; /* how many flows messages of a maker, and of a user, may make */
 	struct urn_flow_maker maker[URN_FLOW_MAKERS]; /* by bucket of the owner */
+	uint32_t of_user[URN_FLOW_MAKERS]; /* flows that messages made, by bucket of the user */
 	TAILQ_HEAD(, urn_flow_rest)
 	resting; /* flows at rest, the one that has rested longest first; owner */
 	struct urn_flow_rest **rest_bucket; /* URN_FLOW_BUCKETS; owner */

@@ -29,12 +29,15 @@ urn_flow_arm(struct urn_tp *tp, struct urn_flow *f)
 	look_later(tp, f);
 }
 
-/* True when an idle flow is to rest early, because its maker has many: a client may name many nodes
- * in a row. */
+/* True when an idle flow is to rest early, because its maker has many, or its user, whose other
+ * clients may need room: a client may name many nodes in a row. */
 static bool
 is_crowded(const struct urn_tp *tp, const struct urn_flow *f)
 {
-	return f->maker && tp->flows->maker[f->maker - 1].made > tp->flows->owner_max / 2;
+	const struct urn_flows *fl = tp->flows;
+
+	return f->maker && (fl->maker[f->maker - 1].made > fl->owner_max / 2 ||
+			    fl->of_user[f->user_at] > fl->most / 4);
 }
 
 void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Flows: bounds of the table of flows, and forged packets (doc/inside/messages.md "Bounds"). */
 #include "flow_net.h"
+#include "transport/flow_rest.h"
 
 #include <malloc.h>
 #include <setjmp.h>
@@ -224,6 +225,8 @@ memory_of_flows(void **state)
 	(void)state;
 	memcpy(gid, n->node[1].gid, 16);
 	n->node[0].neigh = -1;
+	/* Each client has room, whatever is left. */
+	urn_flows_bound(n->node[0].tp->flows, 2 * FLOWS);
 	for (unsigned int i = 0; i < FLOWS; i++)
 		s[i].m = (struct urn_flow_msg){.qid = flow_qid(0), .owner = &client[i]};
 	before = mallinfo2().uordblks;
@@ -292,43 +295,89 @@ one_owner(void **state)
 	flow_net_end(n);
 }
 
-/* DB-6: flows of an owner that made many are forgotten after 250 ms, so that it can name many
- * nodes in a row. */
+/* Clients of one user that take all they can leave another user room, however many they are. */
+static void
+one_user(void **state)
+{
+	enum { MOST = 340, CLIENTS = 10, LEFT = MOST * 2 / 17, OTHERS = 4 };
+	static struct flow_sent m[CLIENTS + 1][MOST];
+	static struct urn_tp_share client[CLIENTS + 1];
+	static struct urn_tp_user user[2];
+	struct flow_net *n = flow_net_new(2, 1);
+	struct urn_flows *fl = n->node[0].tp->flows;
+	uint32_t all = 0;
+
+	(void)state;
+	urn_flows_bound(fl, MOST);
+	n->node[0].neigh = -1;
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		client[i].user = &user[0];
+		all += name_nodes(n, m[i], MOST, (uint8_t)(20 + i), &client[i]);
+	}
+	assert_true(all > MOST / 2 && all <= MOST - LEFT);
+	client[CLIENTS].user = &user[1];
+	all += name_nodes(n, m[CLIENTS], OTHERS, 11, &client[CLIENTS]);
+	assert_int_equal(urn_flow_count(n->node[0].tp), all);
+	assert_true(fl->of_user[fl->last->user_at] == OTHERS);
+	/* The nodes are not there: the counts go with the flows. */
+	n->node[0].neigh = -2;
+	for (unsigned int i = 0; i < 20000 && urn_flow_count(n->node[0].tp); i++)
+		flow_net_run(n, 10 * FLOW_NET_STEP);
+	assert_int_equal(urn_flow_count(n->node[0].tp), 0);
+	for (unsigned int i = 0; i < URN_FLOW_MAKERS; i++)
+		assert_int_equal(fl->of_user[i], 0);
+	flow_net_end(n);
+}
+
+/* Messages go while an owner, and its user, have so many flows. returns: flows 260 ms later */
+static uint32_t
+flows_later(uint32_t of_owner, uint32_t of_user)
+{
+	struct flow_net *n = flow_net_new(2, 1);
+	struct urn_flows *fl = n->node[0].tp->flows;
+	uint32_t *made, later;
+
+	send_done(n, 0, 1, MS);
+	made = &fl->maker[fl->last->maker - 1].made;
+	assert_int_equal(*made, 1);
+	assert_int_equal(fl->of_user[fl->last->user_at], 1);
+	*made = of_owner;
+	fl->of_user[fl->last->user_at] = of_user;
+	send_done(n, 0, 2, MS);
+	n->now += 200 * MS;
+	flow_net_run(n, 10 * FLOW_NET_STEP);
+	assert_int_equal(urn_flow_count(n->node[0].tp), 1);
+	n->now += 60 * MS;
+	flow_net_run(n, 10 * FLOW_NET_STEP);
+	later = urn_flow_count(n->node[0].tp);
+	send_done(n, 0, 3, MS);
+	assert_int_equal(n->node[1].got_n, 3);
+	flow_net_end(n);
+	return later;
+}
+
+/* DB-6: flows of an owner that made many, or of such a user, are forgotten after 250 ms, so that it
+ * can name many nodes in a row. */
 static void
 crowded_owner(void **state)
 {
-	(void)state;
-	for (unsigned int crowd = 0; crowd < 2; crowd++) {
-		struct flow_net *n = flow_net_new(2, 1);
-		struct urn_flows *fl = n->node[0].tp->flows;
-		uint32_t *made;
+	const uint32_t owner = URN_FLOWS_OWNER / 2, user = URN_FLOWS_MAX / 4;
 
-		send_done(n, 0, 1, MS);
-		made = &fl->maker[fl->last->maker - 1].made;
-		assert_int_equal(*made, 1);
-		*made = URN_FLOWS_OWNER / 2 + crowd;
-		send_done(n, 0, 2, MS);
-		n->now += 200 * MS;
-		flow_net_run(n, 10 * FLOW_NET_STEP);
-		assert_int_equal(urn_flow_count(n->node[0].tp), 1);
-		n->now += 60 * MS;
-		flow_net_run(n, 10 * FLOW_NET_STEP);
-		assert_int_equal(urn_flow_count(n->node[0].tp), !crowd);
-		send_done(n, 0, 3, MS);
-		assert_int_equal(n->node[1].got_n, 3);
-		flow_net_end(n);
-	}
+	(void)state;
+	assert_int_equal(flows_later(owner, user), 1);
+	assert_int_equal(flows_later(owner + 1, user), 0);
+	assert_int_equal(flows_later(owner, user + 1), 0);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forged_sources), cmocka_unit_test(asked_once_each),
-		cmocka_unit_test(forged_epochs),  cmocka_unit_test(restarted_sender),
-		cmocka_unit_test(flows_are_bounded),
-		cmocka_unit_test(memory_of_flows),
-		cmocka_unit_test(one_owner),	  cmocka_unit_test(crowded_owner),
+		cmocka_unit_test(forged_sources),    cmocka_unit_test(asked_once_each),
+		cmocka_unit_test(forged_epochs),     cmocka_unit_test(restarted_sender),
+		cmocka_unit_test(flows_are_bounded), cmocka_unit_test(memory_of_flows),
+		cmocka_unit_test(one_owner),	     cmocka_unit_test(one_user),
+		cmocka_unit_test(crowded_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -323,6 +323,17 @@ clutter(const struct line *l, unsigned int until)
 	return n;
 }
 
+static void
+await_unread(const struct line *l, unsigned int n)
+{
+	time_t start = time(NULL);
+
+	while (unread(l) != n) {
+		assert_true(time(NULL) - start < PATIENCE);
+		usleep(100);
+	}
+}
+
 /* Each queue that uses a channel brings room for an event, which the library may use up. */
 static void
 they_have_room_by_users(void **state)
@@ -332,10 +343,10 @@ they_have_room_by_users(void **state)
 
 	(void)state;
 	urn_teller_users(l.way, 20);
-	n = clutter(&l, 20 * URN_TELLER_USER);
+	for (n = 0; n < 19; n++)
+		(void)clutter(&l, taken(&l) + 1); /* a record */
 	assert_int_equal(say(&l, 0, 1), 0);
-	for (time_t start = time(NULL); unread(&l) != n + 1;)
-		assert_true(time(NULL) - start < PATIENCE);
+	await_unread(&l, n + 1);
 	urn_teller_users(l.way, UINT32_MAX); /* at most URN_TELLER_OUTER */
 	n += 1 + clutter(&l, URN_TELLER_OUTER);
 	(void)fill(&l, 0, 1);
@@ -391,6 +402,34 @@ they_are_merged(void **state)
 		hear(&l, 0, 1);
 	}
 	assert_int_equal(counts.merged, 10);
+	line_close(&l);
+}
+
+/* A queue that has its channel to itself has one unread event, and two queues have two. */
+static void
+they_are_one_each(void **state)
+{
+	struct line l = line_open(true);
+
+	(void)state;
+	for (uint32_t queues = 1; queues <= 2; queues++) {
+		uint64_t merged = counts.merged;
+
+		urn_teller_users(l.way, queues);
+		for (uint32_t i = 1; i <= queues; i++) {
+			assert_int_equal(say(&l, 0, i), 0);
+			await_unread(&l, i);
+		}
+		for (uint32_t k = 0; k < 10 * queues; k++)
+			assert_int_equal(say(&l, 0, 1 + k % queues), 0);
+		/* One of each waits for a read, and stands for the others. */
+		await_count(&counts.merged, merged + 9 * queues);
+		assert_int_equal(unread(&l), queues);
+		for (uint32_t k = 0; k < 2 * queues; k++)
+			hear(&l, 0, 1 + k % queues);
+		assert_int_equal(unread(&l), 0);
+		assert_int_equal(counts.merged, merged + 9 * queues);
+	}
 	line_close(&l);
 }
 
@@ -536,11 +575,17 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(they_move_in_order),	      T(they_are_bounded),
-		T(they_have_room_by_users),   T(they_wait_for_room),
-		T(they_are_merged),	      T(others_are_not_merged),
-		T(a_closed_end_ends_the_way), T(a_removed_way_is_silent),
-		T(they_survive_a_shortage),   T(a_slow_client_waits_itself),
+		T(they_move_in_order),
+		T(they_are_bounded),
+		T(they_have_room_by_users),
+		T(they_wait_for_room),
+		T(they_are_merged),
+		T(they_are_one_each),
+		T(others_are_not_merged),
+		T(a_closed_end_ends_the_way),
+		T(a_removed_way_is_silent),
+		T(they_survive_a_shortage),
+		T(a_slow_client_waits_itself),
 	};
 
 	return cmocka_run_group_tests_name("control_teller", tests, NULL, NULL);
